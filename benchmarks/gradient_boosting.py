@@ -63,14 +63,8 @@ def main() -> None:
 
 def _prepare(folder: Path) -> Path:
     table = folder / "table"
-    command = [str(Path(sys.executable).with_name("mldesigner")), "execute", "--name", "allranks_prepare_table"]
-    command += [
-        "--source",
-        str(COMPONENTS / "tables/prepare_table/component.py"),
-        "--inputs",
-        "source=make_classification",
-    ]
-    command += [f"row_count={ROWS}", f"feature_count={FEATURES}", "--outputs", f"table={table}"]
+    command = [sys.executable, str(COMPONENTS / "tables/prepare_table/prepare_table.py"), "--table", str(table)]
+    command += ["--source", "make_classification", "--row_count", str(ROWS), "--feature_count", str(FEATURES)]
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL, env=environment())
     return table
 
@@ -99,8 +93,7 @@ def _run(script: str, arguments: list[str], ranks: int) -> None:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
     launch = Launch(PyTorch(ranks), ("127.0.0.1",), ("localhost",), master_port=port)
-    included = (COMPONENTS / "tables" / name for name in ("prepare_table", "evaluate_table_model"))
-    base = environment(PYTHONPATH=os.pathsep.join(map(str, included)), OMP_NUM_THREADS="1")
+    base = environment(OMP_NUM_THREADS="1")
     processes = [
         subprocess.Popen(
             [sys.executable, str(COMPONENTS / script), *arguments],

@@ -104,14 +104,17 @@ def running_script(
                 process.wait()
 
 
-def run_small_script(component: str, *arguments: str, folder: Path, included: Sequence[str] = ()) -> Ended:
+def run_small_script(
+    component: str, *arguments: str, folder: Path, included: Sequence[str] = (), **variables: str
+) -> Ended:
     """Run the script of a component that imports nothing large, as a process of its own.
 
-    included: the components of whose folders it has files in its snapshot
+    included:  the components of whose folders it has files in its snapshot
+    variables: further ones of its environment
     """
     path = os.pathsep.join(str(folder_of(name)) for name in included)
     script = str(folder_of(component) / f"{component}.py")
-    return run([[sys.executable, script, *arguments]], [clean() | {"PYTHONPATH": path}], folder)
+    return run([[sys.executable, script, *arguments]], [clean() | {"PYTHONPATH": path} | variables], folder)
 
 
 def execute(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
@@ -11,7 +12,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from component_processes import Ended, run_small_script
+from component_processes import Ended, folder_of, run_small_script
 
 Importer = Callable[[str, str], Any]
 
@@ -32,6 +33,8 @@ Importer = Callable[[str, str], Any]
 )
 def test_a_value_is_compared_with_the_target_and_the_baseline(
     code: Importer,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
     goal: str,
     value: float,
     baseline: float | None,
@@ -40,20 +43,33 @@ def test_a_value_is_compared_with_the_target_and_the_baseline(
     missed: bool,
     improved: bool,
 ) -> None:
-    script = code("check_metric", "check_metric")
-    metric = script.Metric("accuracy", goal)
-    assert script.answers(metric, value, baseline, target, margin) == script.Answers(value, missed, improved)
+    """In this process: the outputs of the program."""
+    write_metrics(tmp_path, accuracy=value, baseline=None if baseline is None else {"accuracy": baseline})
+    options = ["--goal", goal, "--target", str(target), "--margin", str(margin), *places(tmp_path)]
+    spec = folder_of("check_metric") / "component.yaml"
+    monkeypatch.setattr("sys.argv", ["check_metric.py", "--spec", str(spec), *options])
+    monkeypatch.setattr("sys.excepthook", sys.excepthook)  # the program replaces it
+    monkeypatch.chdir(tmp_path)
+    code("check_metric", "check_metric").main()
+    written = [(tmp_path / name).read_text() for name in ("value", "missed", "improved")]
+    assert written == [str(value), str(missed), str(improved)]
+
+
+def write_metrics(folder: Path, **content: object) -> None:
+    (folder / "metrics").mkdir()
+    (folder / "metrics/metrics.json").write_text(json.dumps(content))
+
+
+def places(folder: Path) -> list[str]:
+    return [f"--{name}={folder / name}" for name in ("metrics", "value", "missed", "improved")]
 
 
 def check(folder: Path, *arguments: str) -> Ended:
-    places = [f"--{name}={folder / name}" for name in ("metrics", "value", "missed", "improved")]
-    return run_small_script("check_metric", *places, *arguments, folder=folder, included=("register_model",))
+    return run_small_script("check_metric", *places(folder), *arguments, folder=folder)
 
 
 def test_the_answers_are_files_with_texts(tmp_path: Path) -> None:
-    (tmp_path / "metrics").mkdir()
-    scores = {"accuracy": 0.5, "macro_f1": 0.75, "baseline": {"accuracy": 0.1, "macro_f1": 0.875}}
-    (tmp_path / "metrics/metrics.json").write_text(json.dumps(scores))
+    write_metrics(tmp_path, accuracy=0.5, macro_f1=0.75, baseline={"accuracy": 0.1, "macro_f1": 0.875})
     ended = check(tmp_path, "--metric", "macro_f1", "--target", "0.7")
     assert ended.codes == [0], ended.errors
     written = [(tmp_path / name).read_text() for name in ("value", "missed", "improved")]
@@ -70,7 +86,7 @@ def test_metrics_that_cannot_be_read_are_named(tmp_path: Path, content: str | No
         (tmp_path / "metrics/metrics.json").write_text(content)
     ended = check(tmp_path)
     assert ended.codes == [2]
-    assert f"check_metric: {tmp_path / 'metrics/metrics.json'}" in ended.errors[0]
+    assert f"input metrics: {tmp_path / 'metrics/metrics.json'}" in ended.errors[0]
     assert "Traceback" not in ended.errors[0]
     assert not (tmp_path / "missed").exists()
 

@@ -9,9 +9,13 @@ from typing import Any
 
 import pytest
 
+from allranks.errors import InputError
+
 pytestmark = pytest.mark.slow  # MLflow takes seconds to import, and to make its tables
 
 Importer = Callable[[str, str], Any]
+
+MLMODEL = "flavors:\n  python_function:\n    loader_module: none\nmodel_uuid: {}\n"
 
 
 @pytest.fixture
@@ -41,11 +45,11 @@ def test_the_newest_is_that_of_the_highest_number(script: Any, registry_address:
     for number in range(1, 11):
         folder = tmp_path / f"version {number}"
         folder.mkdir()
-        (folder / "MLmodel").write_text(f"model_uuid: {number}\n")
+        (folder / "MLmodel").write_text(MLMODEL.format(number))
         register(registry_address, folder, number=str(number))
     found = script.get_champion("digits", tmp_path / "model", tmp_path / "champion")
     assert found.number == "10"
-    assert (tmp_path / "model/MLmodel").read_text() == "model_uuid: 10\n"
+    assert (tmp_path / "model/MLmodel").read_text() == MLMODEL.format(10)
     said = json.loads((tmp_path / "champion/champion.json").read_text())
     assert said == {"name": "digits", "version": "10", "tags": {"number": "10"}}
 
@@ -54,7 +58,7 @@ def test_a_version_that_is_no_mlflow_model_is_refused(script: Any, registry_addr
     (tmp_path / "weights").mkdir()
     (tmp_path / "weights/weights.bin").touch()
     register(registry_address, tmp_path / "weights")
-    with pytest.raises(script.RegistryError, match="holds no file MLmodel"):
+    with pytest.raises(InputError, match="holds no file MLmodel"):
         script.get_champion("digits", tmp_path / "model", tmp_path / "champion")
     assert not (tmp_path / "champion").exists()
 
@@ -62,9 +66,9 @@ def test_a_version_that_is_no_mlflow_model_is_refused(script: Any, registry_addr
 @pytest.mark.parametrize(
     ("address", "name", "said"),
     [
-        ("", "digits", "MLFLOW_TRACKING_URI is not set"),
+        ("", "digits", "MLFLOW_TRACKING_URI: it is not set"),
         ("http://127.0.0.1:1", "digits", "did not say which versions 'digits' has"),
-        ("sqlite:///x.db", "it's", "is no model's name"),
+        ("sqlite:///x.db", "it's", "expected: the name of a model, without quotes"),
     ],
     ids=["no address", "nobody answers", "a name with a quote"],
 )
@@ -73,6 +77,6 @@ def test_a_registry_that_does_not_answer_is_not_an_empty_one(
 ) -> None:
     monkeypatch.setenv("MLFLOW_TRACKING_URI", address)
     monkeypatch.setenv("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "0")
-    with pytest.raises(script.RegistryError, match=said):
+    with pytest.raises(InputError, match=said):
         script.get_champion(name, tmp_path / "model", tmp_path / "champion")
     assert list(tmp_path.iterdir()) == []

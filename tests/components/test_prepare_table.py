@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
+from argparse import Namespace
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,11 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
+from component_processes import folder_of
+
+from allranks.errors import InputError
+from allranks.runtime import arguments
+from allranks_steps.tables import prepared_table
 
 Importer = Callable[[str, str], Any]
 
@@ -20,12 +25,7 @@ COUNT = 600
 
 @pytest.fixture
 def preparation(code: Importer) -> Any:
-    return code("prepare_table", "preparation")
-
-
-@pytest.fixture
-def prepared_table(code: Importer) -> Any:
-    return code("prepare_table", "allranks_steps.tables.prepared_table")
+    return code("prepare_table", "prepare_table")
 
 
 @pytest.fixture
@@ -50,22 +50,13 @@ def people(tmp_path: Path) -> Path:
     return folder
 
 
-def request(preparation: Any, **changed: Any) -> Any:
-    base = preparation.Request(
-        source="folder",
-        folder=None,
-        label="answer",
-        weight="",
-        categorical=(),
-        ignored=(),
-        task="classification",
-        rows=100,
-        features=6,
-        validation_fraction=0.2,
-        test_fraction=0.2,
-        seed=3,
-    )
-    return replace(base, **changed)
+def request(output: Path, **changed: Any) -> Namespace:
+    """The arguments of the program for the people, with these changes."""
+    spec = folder_of("prepare_table") / "component.yaml"
+    base = arguments(spec, ["--source", "folder", "--label_column", "answer", "--table", str(output)])
+    base.row_count, base.feature_count, base.seed = 100, 6, 3
+    base.validation_fraction = base.test_fraction = 0.2
+    return Namespace(**{**vars(base), **changed})
 
 
 def rows_of(folder: Path, split: str) -> pa.Table:
@@ -73,9 +64,9 @@ def rows_of(folder: Path, split: str) -> pa.Table:
 
 
 def test_texts_become_numbers_and_every_row_is_in_one_split(preparation: Any, people: Path, tmp_path: Path) -> None:
-    chosen = request(preparation, folder=people, weight="weight", categorical=("branch",), ignored=())
     output = tmp_path / "table"
-    description = preparation.prepare(chosen, output)
+    chosen = request(output, folder=people, weight_column="weight", categorical_columns="branch")
+    description = preparation.prepare(chosen)
     assert description.features == ("id", "city", "age", "branch")
     assert description.classes == ("no", "yes")
     assert description.categories == {"city": ("", "Bern", "Oslo"), "branch": ()}
@@ -96,7 +87,7 @@ def test_texts_become_numbers_and_every_row_is_in_one_split(preparation: Any, pe
 def test_the_same_seed_gives_the_same_files(preparation: Any, people: Path, tmp_path: Path) -> None:
     contents = []
     for name, seed in (("first", 3), ("again", 3), ("other", 4)):
-        preparation.prepare(request(preparation, folder=people, seed=seed), tmp_path / name)
+        preparation.prepare(request(tmp_path / name, folder=people, seed=seed))
         contents.append([file.read_bytes() for file in sorted((tmp_path / name).rglob("*.*"))])
     first, again, other = contents
     assert len(first) == 4
@@ -117,7 +108,7 @@ def test_the_same_seed_gives_the_same_files(preparation: Any, people: Path, tmp_
 def test_scikit_learns_tables(
     preparation: Any, tmp_path: Path, source: str, task: str, classes: tuple[str, ...], features: int
 ) -> None:
-    description = preparation.prepare(request(preparation, source=source, label="ignored"), tmp_path / "table")
+    description = preparation.prepare(request(tmp_path / "table", source=source, label_column="ignored"))
     assert (description.task, description.classes, len(description.features)) == (task, classes, features)
     assert json.loads((tmp_path / "table/table.json").read_text())["label"] == "label"
 
@@ -125,29 +116,27 @@ def test_scikit_learns_tables(
 @pytest.mark.parametrize(
     ("changed", "said"),
     [
-        ({"label": "price"}, "label: there is no column 'price'"),
-        ({"weight": "mass"}, "weight_column: there is no column 'mass'"),
-        ({"task": "regression"}, "has texts. Set task to classification"),
-        ({"ignored": ("id", "city", "age", "branch", "weight")}, "no column is left"),
-        ({"folder": None}, "no `folder` is given"),
+        ({"label_column": "price"}, "input label_column: there is no column 'price'"),
+        ({"weight_column": "mass"}, "input weight_column: there is no column 'mass'"),
+        ({"task": "regression"}, "'answer' has texts"),
+        ({"ignored_columns": "id, city,age,branch,weight"}, "no column is left"),
+        ({"folder": None}, "input folder: it is not given, and source is 'folder'"),
         ({"validation_fraction": 0.0001}, "no row is in the validation split"),
     ],
 )
 def test_what_cannot_be_prepared_leaves_nothing(
-    preparation: Any, prepared_table: Any, people: Path, tmp_path: Path, changed: dict[str, Any], said: str
+    preparation: Any, people: Path, tmp_path: Path, changed: dict[str, Any], said: str
 ) -> None:
     output = tmp_path / "table"
-    with pytest.raises(prepared_table.BadTable) as error:
-        preparation.prepare(request(preparation, **{"folder": people, **changed}), output)
+    with pytest.raises(InputError) as error:
+        preparation.prepare(request(output, **{"folder": people, **changed}))
     assert said in str(error.value)
     assert not list(output.rglob("*")) if output.exists() else True
 
 
 @pytest.mark.parametrize("world_size", [1, 2, 3, 7])
 @pytest.mark.parametrize("kind", ["parquet", "csv"])
-def test_ranks_read_every_row_once_from_files_of_any_size(
-    prepared_table: Any, tmp_path: Path, kind: str, world_size: int
-) -> None:
+def test_ranks_read_every_row_once_from_files_of_any_size(tmp_path: Path, kind: str, world_size: int) -> None:
     start = 0
     for part, count in enumerate((5, 0, 17, 1)):
         table = pa.table({"a": list(range(start, start + count)), "b": [0.5] * count, "unused": ["x"] * count})
@@ -158,16 +147,16 @@ def test_ranks_read_every_row_once_from_files_of_any_size(
             pq.write_table(table, tmp_path / f"{part}.parquet", row_group_size=4)
         start += count
     rows = prepared_table.open_files(tmp_path)
-    shares = [prepared_table.read_share(rows, ["b", "a"], rank, world_size) for rank in range(world_size)]
+    shares = [prepared_table.read_share(rows, ["b", "a"], rank, world_size, "input data") for rank in range(world_size)]
     assert [value for share in shares for value in share["a"].to_pylist()] == list(range(start))
     assert max(map(len, shares)) - min(map(len, shares)) <= 1
     assert shares[0].column_names == ["b", "a"]
 
 
-def test_a_folder_without_tables_is_refused(prepared_table: Any, tmp_path: Path) -> None:
-    with pytest.raises(prepared_table.BadTable, match="no file that ends with"):
+def test_a_folder_without_tables_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no file that ends with"):
         prepared_table.open_files(tmp_path)
     (tmp_path / "a.csv").write_text("a,b\n1,2\n")
     pq.write_table(pa.table({"a": [1]}), tmp_path / "b.parquet")
-    with pytest.raises(prepared_table.BadTable, match="Parquet and CSV"):
+    with pytest.raises(InputError, match="Parquet and CSV"):
         prepared_table.open_files(tmp_path)

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+from argparse import Namespace
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from allranks.errors import InputError
 
 Importer = Callable[[str, str], Any]
 
@@ -43,9 +46,10 @@ def test_the_better_one_wins(
 ) -> None:
     decision = code("promote_model", "decision")
     metric = decision.Metric(*rules.get("metric", ()))
-    found = decision.decide(challenger, champion, decision.Rules(**{**rules, "metric": metric}), new=new)
-    assert found.promoted is promoted
-    assert reason in found.reason
+    bounds = {name: value for name, value in rules.items() if name != "metric"}
+    decided, said = decision.decide(metric, challenger, champion, new=new, **bounds)
+    assert decided is promoted
+    assert reason in said
 
 
 @dataclass
@@ -65,10 +69,11 @@ class Given:
         self.write("metrics/metrics.json", split="test", count=40, accuracy=challenger, baseline=baseline)
         self.write("champion/champion.json", name="digits", version=version)
 
-    def promote(self, *, selected: bool = True, **tags: str | None) -> Any:
-        places = (self.folder / name for name in ("model", "metrics", "champion"))
-        files = self.script.Files(*places, self.folder / "selection" if selected else None)
-        return self.script.promote(files, "digits", self.script.Rules(), tags, self.folder / "registration")
+    def promote(self, **changed: Any) -> Any:
+        inputs = {name: self.folder / name for name in ("model", "metrics", "champion", "selection", "registration")}
+        inputs |= {"name": "digits", "metric": "accuracy", "goal": "maximize", "margin": 0.0, "threshold": None}
+        inputs |= {"trigger_time": None, "code_version": None}
+        return self.script.promote(Namespace(**(inputs | changed)))
 
 
 @pytest.fixture
@@ -96,10 +101,10 @@ def test_a_challenger_that_wins_is_the_next_version_with_its_lineage(
     given: Given, registry_address: str, code: Importer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("AZUREML_ROOT_RUN_ID", "monday")
-    assert given.promote(trigger_time="2026-01-05 01:30:00", code_version=None)["version"] == "1"
+    assert given.promote(trigger_time="2026-01-05 01:30:00")["version"] == "1"
     monkeypatch.setenv("AZUREML_ROOT_RUN_ID", "next_monday")
     given.scores(0.95, 0.9, "1")
-    said = given.promote(trigger_time=None, code_version="4948913")
+    said = given.promote(code_version="4948913")
     assert said == json.loads((tmp_path / "registration/registration.json").read_text())
     assert (said["promoted"], said["version"], said["champion_version"]) == (True, "2", "1")
     first, second = (versions(registry_address)[number] for number in "12")
@@ -136,7 +141,7 @@ def test_a_challenger_that_wins_is_the_next_version_with_its_lineage(
 @pytest.mark.slow
 def test_data_that_nobody_selected_needs_no_selection(given: Given, registry_address: str) -> None:
     given.write("metrics/metrics.json", source="tables", accuracy=0.9, baseline=None)
-    assert given.promote(selected=False)["version"] == "1"
+    assert given.promote(selection=None)["version"] == "1"
     (tags,) = versions(registry_address).values()
     assert tags.pop("run")
     assert tags == {"accuracy": "0.9000", "code": "c0de", "data": "tables"}
@@ -193,13 +198,12 @@ def test_what_does_not_fit_together_is_refused(
 ) -> None:
     monkeypatch.setenv("MLFLOW_TRACKING_URI", "sqlite:///nowhere.db")
     change(given)
-    with pytest.raises(Exception, match=said) as raised:
+    with pytest.raises(InputError, match=said):
         given.promote()
-    assert raised.typename in ("BadInput", "BadMetrics", "BadModel")
     assert not (given.folder / "registration").exists()
 
 
 def test_without_a_registry_nothing_is_decided(given: Given, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
-    with pytest.raises(given.script.RegistryError, match="MLFLOW_TRACKING_URI is not set"):
+    with pytest.raises(InputError, match="MLFLOW_TRACKING_URI: it is not set"):
         given.promote()

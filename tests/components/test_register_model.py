@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import json
+from argparse import Namespace
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from component_processes import execute
+from component_processes import run_small_script
+
+from allranks.errors import InputError
 
 # Each starts trainings or imports the SDK in processes of its own: seconds apiece.
 pytestmark = pytest.mark.slow
 
 Importer = Callable[[str, str], Any]
-
-
-@pytest.fixture
-def registration(code: Importer) -> Any:
-    return code("register_model", "registration")
 
 
 @pytest.fixture
@@ -39,17 +37,22 @@ def metrics(tmp_path: Path) -> Path:
     return folder
 
 
+@pytest.fixture
+def register(code: Importer, model: Path, metrics: Path, tmp_path: Path) -> Callable[..., str]:
+    """register(name=value, ...): what the component registers with these inputs."""
+    script = code("register_model", "register_model")
+    inputs = {"model": model, "metrics": metrics, "name": "digits", "metric": "accuracy", "goal": "maximize"}
+    inputs |= {"threshold": None, "registration": tmp_path / "registration"}
+    return lambda **changed: str(script.register_if_good(Namespace(**(inputs | changed))))
+
+
 def test_a_good_model_becomes_a_version_with_its_files_and_tags(model: Path, metrics: Path, tmp_path: Path) -> None:
     from mlflow import MlflowClient
 
     uri = f"sqlite:///{tmp_path}/mlflow.db"
-    ended = execute(
-        "register_model",
-        {"model": model, "metrics": metrics, "name": "digits", "threshold": 0.97},
-        {"registration": tmp_path / "registration"},
-        tmp_path,
-        MLFLOW_TRACKING_URI=uri,
-    )
+    places = [f"--{name}={tmp_path / name}" for name in ("model", "metrics", "registration")]
+    options = [*places, "--name", "digits", "--threshold", "0.97"]
+    ended = run_small_script("register_model", *options, folder=tmp_path, MLFLOW_TRACKING_URI=uri)
     assert ended.codes == [0], ended.errors
     line = "registered as digits, version 1: accuracy 0.9750\n"
     assert line in ended.output
@@ -78,10 +81,7 @@ def test_a_good_model_becomes_a_version_with_its_files_and_tags(model: Path, met
     ],
 )
 def test_a_model_that_misses_the_threshold_is_not_registered(
-    registration: Any,
-    code: Importer,
-    model: Path,
-    metrics: Path,
+    register: Callable[..., str],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     metric: str,
@@ -90,9 +90,7 @@ def test_a_model_that_misses_the_threshold_is_not_registered(
     said: str,
 ) -> None:
     monkeypatch.setenv("MLFLOW_TRACKING_URI", f"sqlite:///{tmp_path}/mlflow.db")
-    decisive = code("register_model", "allranks_steps.models.metric").Metric(metric, goal)
-    found = registration.register_if_good(model, metrics, "digits", decisive, threshold, tmp_path / "registration")
-    assert str(found) == f"not registered as digits: {said}"
+    assert register(metric=metric, goal=goal, threshold=threshold) == f"not registered as digits: {said}"
     assert json.loads((tmp_path / "registration/registration.json").read_text())["version"] is None
     assert not (tmp_path / "mlflow.db").exists()
 
@@ -106,7 +104,7 @@ def test_a_model_that_misses_the_threshold_is_not_registered(
         ("metrics/metrics.json", None, "cannot be read"),
         ("metrics/metrics.json", "accuracy: 0.97", "cannot be read"),
         ("metrics/metrics.json", "[0.97]", "holds a list"),
-        ("metrics/metrics.json", '{"loss": 0.1}', r"no accuracy, .* It has loss\."),
+        ("metrics/metrics.json", '{"loss": 0.1}', r"no accuracy; it has loss"),
         ("metrics/metrics.json", '{"accuracy": NaN}', "accuracy is nan"),
         ("metrics/metrics.json", '{"accuracy": "high"}', "accuracy is 'high'"),
     ],
@@ -123,9 +121,7 @@ def test_a_model_that_misses_the_threshold_is_not_registered(
     ],
 )
 def test_what_cannot_be_registered(
-    registration: Any,
-    model: Path,
-    metrics: Path,
+    register: Callable[..., str],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     file: str,
@@ -136,15 +132,14 @@ def test_what_cannot_be_registered(
     (tmp_path / file).unlink()
     if content is not None:
         (tmp_path / file).write_text(content)
-    with pytest.raises(Exception, match=said) as raised:
-        registration.register_if_good(model, metrics, "digits", registration.Metric(), None, tmp_path / "registration")
-    assert raised.typename in ("BadMetrics", "BadModel")
+    with pytest.raises(InputError, match=said):
+        register()
     assert not (tmp_path / "registration").exists()
 
 
 def test_without_a_registry_nothing_is_registered(
-    registration: Any, model: Path, metrics: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    register: Callable[..., str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
-    with pytest.raises(Exception, match="MLFLOW_TRACKING_URI is not set"):
-        registration.register_if_good(model, metrics, "digits", registration.Metric(), None, tmp_path / "registration")
+    with pytest.raises(InputError, match="MLFLOW_TRACKING_URI: it is not set"):
+        register()

@@ -30,7 +30,7 @@ def test_the_place_of_the_best(code: Importer, numbers: str, goal: str, index: i
 
 def select(folder: Path, numbers: str) -> Ended:
     places = [f"--{name}={folder / name}" for name in ("index", "value")]
-    return run_small_script("select_best", "--numbers", numbers, *places, folder=folder, included=("check_metric",))
+    return run_small_script("select_best", "--numbers", numbers, *places, folder=folder)
 
 
 def test_the_outputs_are_files_with_texts(tmp_path: Path) -> None:
@@ -42,13 +42,13 @@ def test_the_outputs_are_files_with_texts(tmp_path: Path) -> None:
 @pytest.mark.parametrize("numbers", ["", "[]", "0.5", "[0.5, null]", "[NaN]", '{"a": 1}'])
 def test_anything_but_numbers_is_refused(code: Importer, numbers: str) -> None:
     script = code("select_best", "select_best")
-    with pytest.raises(InputError, match="is no list of finite numbers"):
+    with pytest.raises(InputError, match="is not a list of finite numbers"):
         script.numbers(numbers)
 
 
 def test_bad_values_end_the_process_with_a_message(tmp_path: Path) -> None:
     ended = select(tmp_path, "[]")
     assert ended.codes == [2]
-    assert "input numbers: '[]' is no list of finite numbers" in ended.errors[0]
+    assert "input numbers: '[]' is not a list of finite numbers" in ended.errors[0]
     assert "Traceback" not in ended.errors[0]
     assert not (tmp_path / "index").exists()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import signal
+import sys
 import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager
@@ -14,24 +15,24 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.csv
 import pytest
-from component_processes import COMPONENTS, Ended, Running, execute, run_script, running_script
+from component_processes import COMPONENTS, Ended, Running, run_script, run_small_script, running_script
 
 from allranks.errors import InputError
+from allranks_steps.tables.prepared_table import Description
 
 Importer = Callable[[str, str], Any]
 
 # Each starts trainings in processes of their own: seconds apiece.
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("gradient boosting")]
 
-INCLUDED = ("prepare_table", "evaluate_table_model")
+KEEP_MANY = ("--save_total_limit", "999")
 SETTINGS = ("--num_iterations", "60", "--eval_steps", "10", "--learning_rate", "0.2")
 
 
 def train(data: Path, folder: Path, *arguments: str, ranks: int = 1) -> Ended:
     return run_script(
-        "train_gradient_boosting", *options(data, folder), *arguments, script=script(), folder=folder, ranks=ranks,
-        included=INCLUDED,
-    )  # fmt: skip
+        "train_gradient_boosting", *options(data, folder), *arguments, script=script(), folder=folder, ranks=ranks
+    )
 
 
 def options(data: Path, folder: Path) -> list[str]:
@@ -55,9 +56,7 @@ def script() -> Path:
 def evaluate(data: Path, folder: Path, ranks: int) -> dict[str, Any]:
     arguments = ["--data", str(data), "--model", str(folder / "model"), "--metrics", str(folder / f"metrics{ranks}")]
     file = COMPONENTS / "tables/evaluate_table_model/evaluate.py"
-    ended = run_script(
-        "evaluate_table_model", *arguments, script=file, folder=folder, ranks=ranks, included=("prepare_table",)
-    )
+    ended = run_script("evaluate_table_model", *arguments, script=file, folder=folder, ranks=ranks)
     assert ended.codes == [0] * ranks, ended.errors
     metrics: dict[str, Any] = json.loads((folder / f"metrics{ranks}/metrics.json").read_text())
     return metrics
@@ -71,8 +70,8 @@ def history(folder: Path) -> dict[str, Any]:
 @pytest.fixture(scope="module")
 def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("table")
-    inputs = {"source": "make_classification", "row_count": 6000, "feature_count": 12}
-    ended = execute("prepare_table", inputs, {"table": folder / "table"}, folder)
+    options = ["--source", "make_classification", "--row_count", "6000", "--feature_count", "12"]
+    ended = run_small_script("prepare_table", *options, "--table", str(folder / "table"), folder=folder)
     assert ended.codes == [0], ended.errors
     return folder / "table"
 
@@ -103,10 +102,10 @@ def test_what_a_training_leaves(table: Path, on_three: Path) -> None:
     found = history(on_three)
     assert [point["step"] for point in found["points"]] == [10, 20, 30, 40, 50, 60]
     assert found["points"][-1]["loss"] < found["points"][0]["loss"]
-    assert (found["world_size"], found["points"][0]["samples"]) == (
-        3,
-        json.loads((table / "table.json").read_text())["counts"]["train"],
-    )
+    assert (found["world_size"], found["sample"]) == (3, "row")
+    rows = json.loads((table / "table.json").read_text())["counts"]["train"]
+    assert found["samples_per_step"] == found["points"][0]["samples"] == rows
+    assert found["points"][0]["cpu_seconds"] > 0
     importance = json.loads((on_three / "f.json").read_text())
     assert sorted(importance) == sorted(f"feature_{index}" for index in range(12))
     assert [file.name for file in sorted((on_three / "checkpoints").iterdir())] == [
@@ -189,24 +188,27 @@ def test_own_files_with_categories_weights_and_several_classes(tmp_path: Path) -
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["--label_column", "price"], "label_column: there is no column 'price'"),
-        (["--objective", "regression"], "objective: regression for a classification with 2 classes"),
-        (["--metric", "rmse"], "metric: rmse for a classification"),
-        (["--params", "leaves"], "params: 'leaves'"),
-        (["--params", "num_wings=2"], "params: num_wings is no parameter of LightGBM"),
+        (["--label_column", "price"], "input label_column: there is no column 'price'"),
+        (["--objective", "regression"], "input objective: regression for a classification with 2 classes"),
+        (["--metric", "rmse"], "input metric: rmse for a classification"),
+        (["--params", "leaves"], "input params: 'leaves'"),
+        (["--params", "num_wings=2"], "input params: num_wings is not a parameter of LightGBM"),
         (["--params", "n_estimators=2"], "fix: set the input num_iterations"),
-        (["--params", "machines=a:1"], "params: machines is set by the component"),
-        (["--params", "boosting=dart"], "params: boosting=dart, with which an evicted training cannot go on"),
-        (["--params", "boosting=rf bagging_seed=1"], "params: boosting=rf, with which"),
-        (["--params", "data_sample_strategy=goss"], "params: data_sample_strategy=goss, with which"),
-        (["--params", "use_quantized_grad=true"], "params: use_quantized_grad, with which"),
+        (["--params", "machines=a:1"], "input params: machines is set by the component"),
+        (["--params", "boosting=dart"], "input params: boosting=dart, with which an evicted training cannot resume"),
+        (["--params", "boosting=rf bagging_seed=1"], "input params: boosting=rf, with which"),
+        (["--params", "data_sample_strategy=goss"], "input params: data_sample_strategy=goss, with which"),
+        (["--params", "use_quantized_grad=true"], "input params: use_quantized_grad, with which"),
         (["--params", "early_stopping_rounds=5"], "fix: set the input early_stopping_round"),
-        (["--params", "path_smooth=-1"], "params: LightGBM refuses the parameters: "),
+        (["--params", "path_smooth=-1"], "input params: LightGBM refuses the parameters: "),
         (
             ["--bagging_fraction", "0.01", "--bagging_freq", "1", "--params", "neg_bagging_fraction=0.001"],
             "neg_bagging_",
         ),
-        (["--num_iterations", "100000000000", "--save_total_limit", "3"], "output checkpoints: "),
+        (
+            ["--num_iterations", "1000000", "--num_leaves", "9999", "--min_data_in_leaf", "1", *KEEP_MANY],
+            "output checkpoints: ",
+        ),
         (["--resume_from_checkpoint", "."], "input resume_from_checkpoint: . holds no checkpoint"),
         (["--initial_model", "."], "input initial_model: . cannot be loaded"),
     ],
@@ -219,10 +221,12 @@ def test_what_cannot_be_trained_is_refused_by_name(
     from allranks.runtime.metrics import Metrics
     from allranks.runtime.sockets import Ranks
 
-    code("evaluate_table_model", "allranks_steps.tables.table_scores")
-    code("prepare_table", "allranks_steps.tables.prepared_table")
     training = code("train_gradient_boosting", "train")
-    monkeypatch.setattr("sys.argv", ["train.py", *options(table, tmp_path / "outputs"), *arguments])
+    spec = script().with_name("component.yaml")
+    monkeypatch.setattr("sys.excepthook", sys.excepthook)  # the program replaces it
+    monkeypatch.setattr(
+        "sys.argv", ["train.py", "--spec", str(spec), *options(table, tmp_path / "outputs"), *arguments]
+    )
     monkeypatch.chdir(tmp_path)
     with pytest.raises(InputError) as error:
         training.train(Ranks(RankEnv(), Metrics(is_main=False)))
@@ -230,35 +234,28 @@ def test_what_cannot_be_trained_is_refused_by_name(
     assert not (tmp_path / "outputs").exists()
 
 
-def test_a_class_that_only_the_validation_rows_have_is_refused(
-    code: Importer, table: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_class_that_only_the_validation_rows_have_is_refused(code: Importer, monkeypatch: pytest.MonkeyPatch) -> None:
     from allranks.contract.rank_env import RankEnv
     from allranks.runtime.metrics import Metrics
     from allranks.runtime.sockets import Ranks
 
-    code("evaluate_table_model", "allranks_steps.tables.table_scores")
-    code("prepare_table", "allranks_steps.tables.prepared_table")
     rows = code("train_gradient_boosting", "table")
-    description = code("prepare_table", "allranks_steps.tables.prepared_table").Description(
-        "made", "classification", "label", ("a",)
-    )
+    description = Description("made", "classification", "label", ("a",))
     train, same, other = (
         rows.Rows(pa.table({"a": [0.0, 1.0]}), np.array(labels, np.float64), None)
         for labels in ([0, 1], [1, 1], [0, 2])
     )
     ranks = Ranks(RankEnv(), Metrics(is_main=False))
     assert rows.with_classes(description, train, same, ranks).classes == ("0", "1")
-    with pytest.raises(InputError, match="label_column: labels up to 2 in validation"):
+    with pytest.raises(InputError, match="input label_column: labels up to 2 in validation"):
         rows.with_classes(description, train, other, ranks)
 
 
 def running(data: Path, folder: Path, *arguments: str) -> AbstractContextManager[Running]:
     """Three ranks of a training. What is left of them is killed at the end of the block."""
     return running_script(
-        "train_gradient_boosting", *options(data, folder), *arguments, script=script(), folder=folder, ranks=3,
-        included=INCLUDED,
-    )  # fmt: skip
+        "train_gradient_boosting", *options(data, folder), *arguments, script=script(), folder=folder, ranks=3
+    )
 
 
 def wait_for(condition: Callable[[], bool]) -> None:

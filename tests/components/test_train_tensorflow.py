@@ -17,14 +17,15 @@ import pytest
 from component_processes import COMPONENTS
 from launches import by_mpirun, environment
 
+from allranks_steps.images import prepared_images
 from tensorflow_tasks import ROOT, Ended, cluster, finish, needs_tensorflow, start
 
-Importer = Callable[[str, str], Any]
 Tasks = dict[str, subprocess.Popen[bytes]]
 
 pytestmark = [needs_tensorflow, pytest.mark.slow, pytest.mark.xdist_group("tensorflow")]
 
 CODE = COMPONENTS / "image_classification/train_tensorflow"
+SHARED = (COMPONENTS / "shared",)
 HOROVOD_ENVIRONMENT = ROOT / ".venvs/allranks-tensorflow-horovod"
 needs_horovod = pytest.mark.skipif(
     not list(HOROVOD_ENVIRONMENT.glob("lib/python3*/site-packages/horovod")), reason="make tensorflow-horovod"
@@ -45,8 +46,7 @@ def begin(script: str, data: Path, folder: Path, tasks: dict[str, list[str]], *a
     names = [f"{role}-{index}" for role, endpoints in tasks.items() for index in range(len(endpoints))]
     options = ["--data", data, "--model", folder / "model", "--checkpoints", folder / "checkpoints"]
     options += ["--history", folder / "history.json", *SETTINGS, *arguments]
-    path = (COMPONENTS / "image_classification/prepare_images",)
-    return {name: start(folder, name, tasks, CODE / script, *options, path=path) for name in names or ["worker-0"]}
+    return {name: start(folder, name, tasks, CODE / script, *options, path=SHARED) for name in names or ["worker-0"]}
 
 
 def train(data: Path, folder: Path, tasks: dict[str, list[str]], *arguments: object) -> dict[str, Ended]:
@@ -81,7 +81,9 @@ def test_mixed_precision_learns_alike_on_two_workers(digits: Path, on_one: Path,
     train(digits, tmp_path, cluster(worker=2), "--per_device_train_batch_size", 64, *settings)
     assert losses(tmp_path) == pytest.approx(losses(on_one)[:10], rel=0.05)
     assert losses(tmp_path)[-1] < 0.9 * losses(tmp_path)[0]
-    assert (history(tmp_path)["world_size"], history(tmp_path)["points"][0]["samples"]) == (2, 128)
+    written = history(tmp_path)
+    assert (written["sample"], written["samples_per_step"], written["points"][0]["samples"]) == ("image", 128, 128)
+    assert written["world_size"] == 2
     kept = {file.name for file in (tmp_path / "checkpoints").glob("*.index")}
     assert kept == {"ckpt-8.index", "ckpt-10.index"}
     assert (tmp_path / "model/MLmodel").is_file()
@@ -89,16 +91,12 @@ def test_mixed_precision_learns_alike_on_two_workers(digits: Path, on_one: Path,
 
 def test_two_ranks_evaluate_the_model_and_count_every_image_once(digits: Path, on_one: Path, tmp_path: Path) -> None:
     script = COMPONENTS / "image_classification/evaluate_image_classifier_tensorflow/evaluate.py"
-    path = (
-        COMPONENTS / "image_classification/prepare_images",
-        COMPONENTS / "image_classification/evaluate_image_classifier",
-    )
     port = cluster(worker=1)["worker"][0].rpartition(":")[2]
     options = ["--data", digits, "--model", on_one / "model", "--metrics", tmp_path / "metrics"]
     launch = {"WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
     processes = {
         f"rank-{rank}": start(
-            tmp_path, f"rank-{rank}", {}, script, *options, path=path, RANK=str(rank), LOCAL_RANK=str(rank), **launch
+            tmp_path, f"rank-{rank}", {}, script, *options, path=SHARED, RANK=str(rank), LOCAL_RANK=str(rank), **launch
         )
         for rank in range(2)
     }
@@ -141,8 +139,8 @@ def test_horovod_has_the_losses_of_the_strategy(digits: Path, on_one: Path, tmp_
     options += ["--history", tmp_path / "history.json", *SETTINGS, "--per_device_train_batch_size", 64]
     options += ["--logging_steps", 1]
     command = [str(HOROVOD_ENVIRONMENT / "bin/python"), str(CODE / "train_horovod.py"), *map(str, options)]
-    variables = environment(tmp_path, ("prepare_images",))
-    variables["PYTHONPATH"] += f"{os.pathsep}{ROOT / 'src'}{os.pathsep}{ROOT / 'components/shared'}"
+    variables = environment(tmp_path, ())
+    variables["PYTHONPATH"] = os.pathsep.join(map(str, (*SHARED, ROOT / "src")))
     ended = by_mpirun(2, command, tmp_path, variables, str(HOROVOD_ENVIRONMENT))
     assert ended.codes == [0], ended
     assert losses(tmp_path)[:ALIKE] == pytest.approx(losses(on_one)[:ALIKE], rel=2e-3)
@@ -169,16 +167,15 @@ def test_parameter_servers_train_and_end_with_the_chief(digits: Path, tmp_path: 
     assert "checkpoint" in {file.name for file in (tmp_path / "checkpoints").iterdir()}
 
 
-def test_each_worker_of_a_parameter_server_reads_its_own_share(code: Importer, tmp_path: Path) -> None:
+def test_each_worker_of_a_parameter_server_reads_its_own_share(tmp_path: Path) -> None:
     """The worker's input pipeline on real servers, which are threads of one process."""
-    prepared = code("prepare_images", "allranks_steps.images.prepared_images")
     pixels = np.arange(24, dtype=np.uint8).reshape(24, 1, 1, 1)  # each image's only pixel is its number
-    splits = {"train": prepared.Images(pixels, np.arange(24) % 2)}
-    prepared.write(tmp_path, prepared.describe("numbers", ("even", "odd"), splits), splits)
+    splits = {"train": prepared_images.Images(pixels, np.arange(24) % 2)}
+    prepared_images.write(tmp_path, prepared_images.describe("numbers", ("even", "odd"), splits), splits)
     program = tmp_path / "shares.py"
     program.write_text(READ_SHARES)
-    path = (CODE, COMPONENTS / "image_classification/prepare_images")
     tasks = json.dumps(cluster(worker=2, ps=1))
+    path = (CODE, *SHARED)
     (ended,) = finish(tmp_path, {"alone": start(tmp_path, "alone", {}, program, tmp_path, tasks, path=path)}).values()
     assert ended.code == 0, ended
     orders = json.loads(ended.output.splitlines()[-1])
@@ -194,8 +191,9 @@ import json, sys
 from pathlib import Path
 
 import tensorflow as tf
-from prepared_images import read
 from worker_data import worker_data
+
+from allranks_steps.images.prepared_images import read
 
 tasks = json.loads(sys.argv[2])
 spec = tf.train.ClusterSpec(tasks)
@@ -249,9 +247,10 @@ def test_what_cannot_be_trained_is_refused_by_name(digits: Path, tmp_path: Path)
     np.save(fewer / "train_labels.npy", np.where(labels == 9, 0, labels))
     description = json.loads((fewer / "dataset.json").read_text())
     (fewer / "dataset.json").write_text(json.dumps(description | {"classes": description["classes"][:9]}))
-    options = ["--data", digits, "--model", "model", "--checkpoints", "checkpoints", "--history", "history", *SETTINGS]
-    path = (CODE, COMPONENTS / "image_classification/prepare_images")
+    options = ["--spec", CODE / "component.yaml", "--data", digits, *SETTINGS]
+    options += ["--model", "model", "--checkpoints", "checkpoints", "--history", "history"]
     tried = json.dumps({script: list(arguments) for script, arguments in REFUSED.items()})
+    path = (CODE, *SHARED)
     (ended,) = finish(tmp_path, {"alone": start(tmp_path, "alone", {}, program, tried, *options, path=path)}).values()
     assert ended.code == 0, ended
     found = json.loads(ended.output.splitlines()[-1])
@@ -273,26 +272,26 @@ import importlib, json, sys, types
 import tensorflow as tf
 
 from allranks.errors import InputError
-from allranks.runtime import tensorflow
+from allranks.runtime import arguments, tensorflow
 from allranks.runtime.metrics import Metrics
 from allranks.runtime.tensorflow import strategy
 
 tried, *options = sys.argv[1:]
 found = {}
-for script, arguments in json.loads(tried).items():
+for script, each in json.loads(tried).items():
     module = importlib.import_module(script)
     function = getattr(module, "main", None) or module.train
-    for argument in arguments:
+    for argument in each:
         sys.argv[1:] = [*options, *argument.split()]
         try:
             function(tensorflow.Training(0, 1, "worker", True, strategy.alone(), None, Metrics(is_main=True)))
         except InputError as error:
             found.setdefault(script, {})[argument] = str(error)
-room = importlib.import_module("room")
+saving = importlib.import_module("saving")
 too_large = types.SimpleNamespace(variables=[types.SimpleNamespace(shape=(2**26, 2**24), dtype="float32")])
 sys.argv[1:] = options
 try:
-    room.check_room(importlib.import_module("parameters").arguments(), too_large, too_large)
+    saving.check_room(arguments(), too_large, too_large)
 except InputError as error:
     found["room"] = str(error)
 try:

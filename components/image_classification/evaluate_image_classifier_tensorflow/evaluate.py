@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
-import argparse
-import json
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from allranks import runtime
 from allranks.errors import InputError, Problem
 from allranks.runtime import sockets
-from allranks_steps.images.prepared_images import BadData, Description, Images, check_labels, read, read_description
-from allranks_steps.images.scores import Counts, class_scores, confusion_matrix_document, scores
+from allranks_steps.images.prepared_images import Description, Images, read_checked
+from allranks_steps.images.scores import Counts, report
+from allranks_steps.messages import first_line
+from allranks_steps.models.mlmodel import load_model, read_mlmodel
 
 FIX = "give the output `model` of train_tensorflow, or another model that does the same"
 
 
 def evaluate(ranks: sockets.Ranks) -> None:
-    args = arguments()
-    description, images = data(args.data, args.split)
+    args = runtime.arguments()
+    description, (images,) = read_checked(args.data, args.split)
     own_gpu(ranks)
     model = load(args.model, description)
     own = np.arange(ranks.rank, len(images), ranks.world_size)
@@ -29,41 +30,19 @@ def evaluate(ranks: sockets.Ranks) -> None:
     if matrices is None or totals is None:
         return
     counts = Counts.of_matrix(np.sum(matrices, axis=0), *np.sum(totals, axis=0).tolist())
-    report(args, description, counts, ranks)
-
-
-def report(args: argparse.Namespace, description: Description, counts: Counts, ranks: sockets.Ranks) -> None:
-    """Write the outputs, and log the metrics."""
-    metrics = {"split": args.split, "source": description.source} | scores(counts)
-    matrix = confusion_matrix_document(counts.confusion, description.classes)
-    args.metrics.mkdir(parents=True, exist_ok=True)
-    write(args.metrics / "metrics.json", metrics)
-    write(args.metrics / "classes.json", class_scores(counts, description.classes))
-    # Files in ./outputs become the run's artifacts, from which Azure ML's studio draws the matrix.
-    for folder in (args.metrics, Path("outputs")):
-        folder.mkdir(exist_ok=True)
-        write(folder / "confusion_matrix.json", matrix)
-    ranks.metrics.log_dict(matrix, "confusion_matrix.json")
-    logged = ("accuracy", "top5_accuracy", "macro_f1", "loss")
-    ranks.metrics.log({f"{args.split}_{name}": metrics[name] for name in logged}, step=0)
+    metrics = report(
+        args.metrics,
+        counts,
+        split=args.split,
+        source=description.source,
+        classes=description.classes,
+        metrics=ranks.metrics,
+    )
     print(f"{args.split} accuracy {metrics['accuracy']:.4f} on {metrics['count']} images", flush=True)
 
 
-def data(folder: Path, split: str) -> tuple[Description, Images]:
-    """Return the description and one split. Raise InputError if they cannot be read or a label is no class's index."""
-    try:
-        description, images = read_description(folder), read(folder, split)
-        check_labels(description, {split: images})
-    except BadData as error:
-        raise InputError(Problem("input data", str(error))) from None
-    if not len(images):
-        fix = "choose another split, or give prepare_images a larger fraction for it"
-        raise InputError(Problem("input split", f"no image in the {split} split", "at least one", fix))
-    return description, images
-
-
 def own_gpu(ranks: sockets.Ranks) -> None:
-    """Let this rank use its own GPU alone, where the instance has one for each of its ranks."""
+    """Restrict this rank to its own GPU, if the instance has one for each of its ranks."""
     import tensorflow as tf
 
     gpus = tf.config.list_physical_devices("GPU")
@@ -76,26 +55,17 @@ def own_gpu(ranks: sockets.Ranks) -> None:
 def load(folder: Path, description: Description) -> Any:
     """Return the model of an MLflow folder. Raise InputError if it is none that takes these images."""
     import mlflow.tensorflow
-    from mlflow.models import get_model_info
 
-    if not (folder / "MLmodel").is_file():
-        raise _problem(f"{folder} holds no file MLmodel", "an MLflow model")
-    try:
-        flavors = get_model_info(str(folder)).flavors
-    except Exception as error:  # of MLflow or of its YAML parser
-        raise _problem(f"{folder / 'MLmodel'} cannot be read: {_first_line(error)}", "an MLflow model") from error
+    flavors = read_mlmodel(folder, fix=FIX)["flavors"]
     if "tensorflow" not in flavors:
         kinds = ", ".join(kind for kind in flavors if kind != "python_function") or "another kind"
         raise _problem(f"a model of the flavor {kinds}", "a model of MLflow's TensorFlow flavor")
-    try:
-        model = mlflow.tensorflow.load_model(str(folder))
-    except Exception as error:  # loading runs code of the model
-        raise _problem(f"{folder} cannot be loaded: {_first_line(error)}", "a whole model") from error
+    model = load_model(mlflow.tensorflow, folder, fix=FIX)
     try:
         found = np.asarray(model(np.zeros((2, *description.shape), np.uint8)))
     except Exception as error:  # whatever the model raises for pixels that are not its own
         expected = f"a model that takes the pixels of these images: uint8 of shape {(-1, *description.shape)}"
-        raise _problem(f"it fails on pixels: {_first_line(error)}", expected) from error
+        raise _problem(f"it fails on pixels: {first_line(error)}", expected) from error
     if found.shape != (2, len(description.classes)):
         expected = f"a score for each of the {len(description.classes)} classes of the data"
         raise _problem(f"for 2 images it gives numbers of shape {found.shape}", expected)
@@ -111,43 +81,24 @@ def count(
 
     confusion, sums = np.zeros(classes * classes, np.int64), np.zeros(2)
 
-    @tf.function(reduce_retracing=True)
     def score(pixels: tf.Tensor, labels: tf.Tensor) -> tuple[tf.Tensor, ...]:
         found = tf.cast(model(pixels, training=False), tf.float32)
         losses = tf.nn.sparse_softmax_cross_entropy_with_logits(labels, found)
         five = tf.math.in_top_k(labels, found, min(5, classes))
         return tf.argmax(found, axis=1), tf.reduce_sum(losses), tf.math.count_nonzero(five)
 
+    compiled = tf.function(score, reduce_retracing=True)
     for start in range(0, len(own), batch):
         indices = own[start : start + batch]
         pixels, labels = np.take(images.pixels, indices, axis=0), np.take(images.labels, indices)
-        predicted, loss, five = score(tf.constant(pixels), tf.constant(labels))
+        predicted, loss, five = compiled(tf.constant(pixels), tf.constant(labels))
         confusion += np.bincount(labels * classes + predicted.numpy(), minlength=classes * classes)
         sums += [float(loss), float(five)]
     return confusion.reshape(classes, classes), sums
 
 
-def write(file: Path, content: object) -> None:
-    file.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
-
-
 def _problem(found: str, expected: str) -> InputError:
     return InputError(Problem("input model", found, expected, FIX))
-
-
-def _first_line(error: Exception) -> str:
-    return (str(error).strip().splitlines() or [type(error).__name__])[0][:300]
-
-
-def arguments() -> argparse.Namespace:
-    """Parse the inputs and outputs that component.yaml describes."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--data", type=Path, required=True)
-    parser.add_argument("--model", type=Path, required=True)
-    parser.add_argument("--split", choices=["train", "validation", "test"], default="test")
-    parser.add_argument("--per_device_eval_batch_size", type=int, default=256)
-    parser.add_argument("--metrics", type=Path, required=True)
-    return parser.parse_args()
 
 
 if __name__ == "__main__":

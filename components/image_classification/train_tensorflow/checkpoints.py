@@ -13,14 +13,17 @@ import tensorflow as tf
 
 from allranks.errors import InputError, Problem
 from allranks.runtime.output_room import full_output_refused
+from allranks_steps.history import History
+from allranks_steps.messages import first_line
 
-POINTS = "points.json"
+HISTORY = "history.json"
 
 
 class Checkpoints:
     """The checkpoints of a training in one folder.
 
     folder:  the output
+    history: saved and restored with the model
     keep:    number of checkpoints to keep, the newest ones
     is_main: whether this process writes to the folder
     alone:   whether the others write nothing. Under a strategy of several workers saving is a collective, and they
@@ -28,17 +31,24 @@ class Checkpoints:
     """
 
     def __init__(
-        self, folder: Path, model: Any, optimizer: Any, *, keep: int, is_main: bool, alone: bool = False
+        self,
+        folder: Path,
+        model: Any,
+        optimizer: Any,
+        history: History,
+        *,
+        keep: int,
+        is_main: bool,
+        alone: bool = False,
     ) -> None:
-        self._folder, self._is_main, self._alone = folder, is_main, alone
+        self._folder, self._history, self._is_main, self._alone = folder, history, is_main, alone
         self._step = tf.Variable(0, dtype=tf.int64, trainable=False)
         self._checkpoint = tf.train.Checkpoint(model=model, optimizer=optimizer, step=self._step)
         self._own = folder if is_main else Path(tempfile.mkdtemp(prefix="allranks-checkpoints-"))
         self._manager = tf.train.CheckpointManager(self._checkpoint, str(self._own), max_to_keep=keep or None)
 
-    def load(self, start_from: Path | None) -> tuple[int, list[dict[str, float]]]:
-        """Load the newest checkpoint of the folder; without any, of `start_from`. Return the number of steps that it
-        has and the points of its history; 0 and no points if there is none.
+    def load(self, start_from: Path | None) -> int:
+        """Load the newest checkpoint of the folder; without any, of `start_from`. Return its step, 0 if there is none.
 
         Raise InputError if `start_from` has none, or if it is of another model.
         """
@@ -49,33 +59,35 @@ class Checkpoints:
                 found, expected = f"{start_from} holds no checkpoint", "the output `checkpoints` of train_tensorflow"
                 raise InputError(Problem("input resume_from_checkpoint", found, expected))
         if newest is None:
-            return 0, []
+            return 0
         try:
             self._checkpoint.restore(newest).assert_existing_objects_matched()
         except (AssertionError, ValueError, tf.errors.OpError) as error:
-            reason = str(error).strip().splitlines()[0][:200]
             where = "input resume_from_checkpoint" if folder == start_from else "output checkpoints"
             fix = "give the preset, the images and the precision that it was made with"
-            raise InputError(Problem(where, f"{newest} does not fit: {reason}", "the same model", fix)) from None
+            raise InputError(
+                Problem(where, f"{newest} does not fit: {first_line(error)}", "the same model", fix)
+            ) from None
         step = int(self._step)
-        points = json.loads((folder / POINTS).read_text(encoding="utf-8")) if (folder / POINTS).exists() else []
-        return step, [point for point in points if point["step"] <= step]
+        if (folder / HISTORY).exists():
+            state = json.loads((folder / HISTORY).read_text(encoding="utf-8"))
+            # It is written before the checkpoint.
+            state["points"] = [point for point in state["points"] if point["step"] <= step]
+            self._history.load_state_dict(state)
+        return step
 
-    def save(self, step: int, points: list[dict[str, float]]) -> None:
+    def save(self, step: int) -> None:
         """Save. Every worker must call it. Raise InputError if the disk is full."""
         if self._alone and not self._is_main:
             return
-        with full_output_refused("output checkpoints", self._own):
-            self._save(step, points)
-
-    def _save(self, step: int, points: list[dict[str, float]]) -> None:
-        self._step.assign(step)
-        if self._is_main:
-            self._folder.mkdir(parents=True, exist_ok=True)
-            partial = self._folder / f".{POINTS}.partial"
-            partial.write_text(json.dumps(points), encoding="utf-8")
-            os.replace(partial, self._folder / POINTS)
-        self._manager.save(checkpoint_number=step)
+        with self._history.paused(), full_output_refused("output checkpoints", self._own):
+            self._step.assign(step)
+            if self._is_main:
+                self._folder.mkdir(parents=True, exist_ok=True)
+                partial = self._folder / f".{HISTORY}.partial"
+                partial.write_text(json.dumps(self._history.state_dict()), encoding="utf-8")
+                os.replace(partial, self._folder / HISTORY)
+            self._manager.save(checkpoint_number=step)
 
     def close(self) -> None:
         """Remove what this process has written for itself."""

@@ -73,7 +73,7 @@ class Augmentation:
             down, right = generator.integers(0, 2 * self.max_shift + 1, (2, count))
             pixels = windows[np.arange(count), :, down, right]
         if self.horizontal_flip:
-            mirrored = generator.random(count) < 0.5
+            mirrored: NDArray[np.bool_] = np.less(generator.random(count), 0.5)
             pixels = np.where(mirrored[:, None, None, None], pixels[..., ::-1], pixels)
         return np.ascontiguousarray(pixels)
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import argparse
+import os
+from argparse import Namespace
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,17 +13,15 @@ import numpy as np
 import optimization
 import tensorflow as tf
 from checkpoints import Checkpoints
-from history import History
 from input_pipeline import Augmentation, Plan, training_data, validation_data
-from parameters import data
 from presets import build
 from replicas import Replicas
-from room import check_room
-from saving import save
+from saving import check_room, save
 
 from allranks.runtime.eviction import Evicted, Eviction
-from allranks.runtime.output_room import full_output_refused
-from allranks_steps.images.prepared_images import Description, Images
+from allranks.runtime.machines import Seat, machine_name, machines_of
+from allranks_steps.history import History, peak_memory
+from allranks_steps.images.prepared_images import Description, Images, read_checked
 
 
 @dataclass(frozen=True)
@@ -38,84 +37,85 @@ class Steps:
     evaluate: Any
 
 
-def train(replicas: Replicas, args: argparse.Namespace) -> None:
+def train(replicas: Replicas, args: Namespace) -> None:
     """Train, and write the outputs. Raise Evicted after a checkpoint if a process received SIGTERM."""
-    description, images, validation = data(args.data)
+    description, (images, validation) = read_checked(args.data, "train", "validation")
     plan = Plan(len(images), args.per_device_train_batch_size, replicas.count, args.seed)
     total = plan.total(args.num_train_epochs, args.max_steps)
     eviction = Eviction()
-    if args.precision == "auto":
-        args.precision = optimization.automatic()
-    keras.mixed_precision.set_global_policy(optimization.POLICIES[args.precision])
+    optimization.set_precision(args)
     with replicas.strategy.scope():
         model, optimizer = make(args, description, total)
     replicas.start_alike(model.variables)
+    history = History("image")
     checkpoints = Checkpoints(
         args.checkpoints,
         model,
         optimizer,
+        history,
         keep=args.save_total_limit,
         is_main=replicas.is_main,
         alone=replicas.saves_alone,
     )
-    step, points = checkpoints.load(args.resume_from_checkpoint)
+    step = checkpoints.load(args.resume_from_checkpoint)
     check_room(args, model, optimizer, replicas)
-    history = History(points, step=step, samples=plan.batch * plan.replicas)
     replicas.metrics.log_params({name: value for name, value in vars(args).items() if not isinstance(value, Path)})
     steps = compiled(replicas, model, optimizer, args, len(description.classes))
     augmentation = Augmentation(args.max_shift, args.horizontal_flip)
     batches = replicas.iterate(lambda own: training_data(images, plan, augmentation, step, own))
     saved, before = step, None
+    history.restart()
     while step < total:
         result = steps.train(next(batches), tf.constant(float(eviction.requested)))
         step += 1
+        history.count(plan.batch * plan.replicas)
         epoch = (step - 1) // plan.steps_per_epoch
         # The step before: a device works on this one meanwhile. All processes have the same sum.
         evicted = before is not None and float(before[1]) > 0
         before = result
         if due(step, args.logging_steps, total):
-            point = history.add(step, float(result[0]))
+            loss = float(result[0])
+            point = history.add(step, loss, peak_memory())
             rate = optimization.learning_rate(optimizer, step - 1)
-            values = {"train_loss": point["loss"], "learning_rate": rate, "step_seconds": point["seconds"]}
+            values = {"train_loss": loss, "learning_rate": rate, "step_seconds": point.seconds}
             replicas.metrics.log(values, step=step, total=total, epoch=epoch)
         if evicted and step < total:
-            checkpoints.save(step, history.points)
+            checkpoints.save(step)
             checkpoints.close()
             replicas.wait_for_all()  # mpirun ends the others when the first one exits: they may still be saving
             raise Evicted
         if due(step, args.save_steps, total):
-            checkpoints.save(step, history.points)
+            checkpoints.save(step)
             saved = step
-            history.pause(step)
         if due(step, args.eval_steps or plan.steps_per_epoch, total):
-            accuracy = evaluate(replicas, steps, validation, args.per_device_eval_batch_size)
+            with history.paused():
+                accuracy = evaluate(replicas, steps, validation, args.per_device_eval_batch_size)
             replicas.metrics.log({"validation_accuracy": accuracy}, step=step, total=total, epoch=epoch)
             if replicas.is_main:
                 print(f"step {step} of {total}: validation accuracy {accuracy:.4f}", flush=True)
-            history.pause(step)
     if saved < step:
-        checkpoints.save(step, history.points)
+        checkpoints.save(step)
     checkpoints.close()
-    write(replicas, args, description, model, history)
+    write(replicas, args, description, model, history, samples=plan.batch * plan.replicas)
 
 
 def due(step: int, every: int, total: int) -> bool:
     return step == total or step % every == 0
 
 
-def make(args: argparse.Namespace, description: Description, total: int) -> tuple[Any, Any]:
+def make(args: Namespace, description: Description, total: int) -> tuple[Any, Any]:
     """Return the model and its optimizer, the same in every process. Call it in the strategy's scope."""
     keras.utils.set_random_seed(args.seed)
     model = new_model(args, description)
     return model, optimization.make(args, model.trainable_variables, total)
 
 
-def new_model(args: argparse.Namespace, description: Description) -> Any:
+def new_model(args: Namespace, description: Description) -> Any:
     classes = len(description.classes)
     return build(args.preset, description.shape, classes, description.mean, description.std, args.image_size)
 
 
-def compiled(replicas: Replicas, model: Any, optimizer: Any, args: argparse.Namespace, class_count: int) -> Steps:
+def compiled(replicas: Replicas, model: Any, optimizer: Any, args: Namespace, class_count: int) -> Steps:
     """Return the steps as graphs. They have no control flow in Python: AutoGraph would take seconds to find none."""
     variables = model.trainable_variables
 
@@ -133,15 +133,13 @@ def compiled(replicas: Replicas, model: Any, optimizer: Any, args: argparse.Name
         predicted = tf.argmax(model(pixels, training=False), axis=1)
         return tf.reduce_sum(weights * tf.cast(predicted == labels, tf.float32))
 
-    @tf.function(autograph=False)
     def train_all(batch: tuple[tf.Tensor, ...], evicted: tf.Tensor) -> tf.Tensor:
         return replicas.total(replicas.run(train_replica, (*batch, evicted)))
 
-    @tf.function(autograph=False)
     def evaluate_all(batch: tuple[tf.Tensor, ...]) -> tf.Tensor:
         return replicas.total(replicas.run(evaluate_replica, batch))
 
-    return Steps(train_all, evaluate_all)
+    return Steps(tf.function(train_all, autograph=False), tf.function(evaluate_all, autograph=False))
 
 
 def mean_loss(scores: tf.Tensor, labels: tf.Tensor, class_count: int, smoothing: float) -> tf.Tensor:
@@ -163,8 +161,10 @@ def evaluate(replicas: Replicas, steps: Steps, images: Images, batch: int) -> fl
     return sum(float(steps.evaluate(next(batches))) for _ in range(count)) / len(images)
 
 
-def write(replicas: Replicas, args: argparse.Namespace, description: Description, model: Any, history: History) -> None:
-    """Write the model and the history."""
+def write(
+    replicas: Replicas, args: Namespace, description: Description, model: Any, history: History, *, samples: int
+) -> None:
+    """Write the model and the history. samples: images of a step, over all replicas"""
     weights = [np.asarray(variable) for variable in model.variables]
     if not replicas.is_main:
         return
@@ -172,15 +172,17 @@ def write(replicas: Replicas, args: argparse.Namespace, description: Description
     trained = new_model(args, description)
     for variable, value in zip(trained.variables, weights, strict=True):
         variable.assign(value)
-    with full_output_refused("output model", args.model):
-        save(trained, description, args.model, preset=args.preset)
-    gpus = len(tf.config.list_physical_devices("GPU"))
-    history.write(
-        args.history,
-        strategy=replicas.name,
-        launcher=replicas.launcher,
-        world_size=replicas.count,
-        instance_count=replicas.world_size,
-        device="cuda" if gpus else "cpu",
-        parameters=int(trained.count_params()),
-    )
+    save(trained, description, args.model, preset=args.preset)
+    seats = [Seat(machine_name(), frozenset(os.sched_getaffinity(0)), None)]
+    about = {
+        "strategy": replicas.name,
+        "launcher": replicas.launcher,
+        "world_size": replicas.count,
+        "instance_count": replicas.world_size,
+        "device": "cuda" if tf.config.list_physical_devices("GPU") else "cpu",
+        # The instances may share a machine, so that only a measurement with one of them names it.
+        "machines": machines_of(seats) if replicas.world_size == 1 else [],
+        "parameters": int(trained.count_params()),
+        "samples_per_step": samples,
+    }
+    history.write(args.history, about)

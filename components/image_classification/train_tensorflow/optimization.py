@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import argparse
 import math
+from argparse import Namespace
 from typing import Any
 
 import keras
@@ -34,7 +34,14 @@ def automatic(*, scales_loss: bool = True) -> str:
     return "float16" if scales_loss else "float32"
 
 
-class WarmUp(keras.optimizers.schedules.LearningRateSchedule):
+def set_precision(args: Namespace, *, scales_loss: bool = True) -> None:
+    """Let new models compute in the input `precision`, which is no longer "auto" then."""
+    if args.precision == "auto":
+        args.precision = automatic(scales_loss=scales_loss)
+    keras.mixed_precision.set_global_policy(POLICIES[args.precision])
+
+
+class WarmUp(keras.optimizers.schedules.LearningRateSchedule):  # type: ignore[misc]  # Keras has no types
     """A learning rate that rises linearly over warmup_steps and then follows a curve to the last step.
 
     kind: linear or cosine (to 0), constant_with_warmup, constant (without a warm-up)
@@ -61,7 +68,7 @@ class WarmUp(keras.optimizers.schedules.LearningRateSchedule):
         return {"peak": self.peak, "kind": self.kind, "warmup_steps": self.warmup_steps, "total": self.total}
 
 
-class SummedAdamW(keras.optimizers.AdamW):
+class SummedAdamW(keras.optimizers.AdamW):  # type: ignore[misc]  # Keras has no types
     """AdamW for gradients that are summed over the replicas already.
 
     Keras 3 would add them up itself, but after it has clipped them: a replica's gradient instead of the batch's.
@@ -71,7 +78,7 @@ class SummedAdamW(keras.optimizers.AdamW):
         return list(grads_and_vars)
 
 
-def make(args: argparse.Namespace, variables: list[Any], total: int) -> Any:
+def make(args: Namespace, variables: list[Any], total: int) -> Any:
     """Return the optimizer of these variables. Call it in the strategy's scope, since it makes its own there."""
     warmup_steps = args.warmup_steps or round(args.warmup_ratio * total)
     optimizer: Any = SummedAdamW(

@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 import json
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import tensorflow as tf
 
-from allranks.runtime import tensorflow
-from allranks.runtime.metrics import Metrics
+from allranks.runtime.tensorflow import Training
 
 LONGEST = 16_384
 """Bytes of the longest value that is broadcast."""
 
 
-class Replicas(Protocol):
+class Replicas(ABC):
     """Devices that compute the same step on other images. Every process must make the same calls.
 
     name:         of the strategy
-    saves_alone:  whether saving a checkpoint is the main process's alone, and no collective
+    saves_alone:  whether only the main process saves a checkpoint; otherwise saving is a collective
     count:        replicas of all processes
     rank, world_size, is_main: of this process
     launcher:     what started the processes
@@ -27,48 +27,62 @@ class Replicas(Protocol):
 
     name: str
     saves_alone: bool
-    count: int
-    rank: int
-    world_size: int
-    is_main: bool
-    launcher: str
-    strategy: Any
-    metrics: Metrics
 
+    def __init__(self, training: Training, count: int, launcher: str) -> None:
+        self.strategy, self.metrics, self.count = training.strategy, training.metrics, count
+        self.rank, self.world_size, self.is_main = training.rank, training.world_size, training.is_main
+        self.launcher = launcher if training.world_size > 1 else "none"
+
+    @abstractmethod
     def iterate(self, dataset: Callable[[Sequence[int]], tf.data.Dataset]) -> Any:
         """Return an iterator over the batches that `dataset` makes for this process's replicas."""
 
+    @abstractmethod
     def run(self, function: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
         """Call the function on each replica, within a tf.function. Return what each returns."""
 
+    @abstractmethod
     def sum_gradients(self, gradients: list[Any]) -> list[Any]:
         """Return gradients added up over the replicas. Call it on a replica."""
 
+    @abstractmethod
     def total(self, values: Any) -> Any:
         """Return values added up over the replicas. values: what `run` has returned"""
 
-    def broadcast(self, value: Any) -> Any:
-        """Return the main process's value. value: what JSON can hold, up to some kilobytes"""
-
-    def wait_for_all(self) -> None:
-        """Wait until every process has called this."""
-
+    @abstractmethod
     def start_alike(self, variables: Sequence[Any]) -> None:
         """Give the variables the main process's values."""
 
+    def broadcast(self, value: Any) -> Any:
+        """Return the main process's value. value: what JSON can hold, up to some kilobytes"""
+        if self.world_size == 1:
+            return value
+        # The JSON as numbers, which the other processes leave 0, so that the sum is the main process's.
+        text = json.dumps(value).encode() if self.is_main else b""
+        if len(text) > LONGEST:
+            raise ValueError(f"a value of {len(text)} bytes is too long to broadcast, of at most {LONGEST}")
+        total = self._total_of_processes(tf.constant([*text, *[0] * (LONGEST - len(text))], tf.int32))
+        own_replicas = self.count // self.world_size
+        return json.loads(bytes(number // own_replicas for number in total.numpy().tolist()).rstrip(b"\0"))
 
-class MirroredReplicas:
+    def wait_for_all(self) -> None:
+        """Wait until every process has called this."""
+        if self.world_size > 1:
+            self._total_of_processes(tf.constant(1.0))
+
+    def _total_of_processes(self, own: tf.Tensor) -> tf.Tensor:
+        """Return the sum over all replicas. own: the value of each replica of this process"""
+        return self.total(own)
+
+
+class MirroredReplicas(Replicas):
     """The replicas of MultiWorkerMirroredStrategy, of MirroredStrategy, or of one device."""
 
     name = "mirrored"
     saves_alone = False
 
-    def __init__(self, training: tensorflow.Training) -> None:
-        self.strategy = training.strategy
-        self.count = int(training.strategy.num_replicas_in_sync)
-        self.rank, self.world_size, self.is_main = training.rank, training.world_size, training.is_main
-        self.launcher = "tensorflow" if training.world_size > 1 else "none"
-        self.metrics = training.metrics
+    def __init__(self, training: Training) -> None:
+        super().__init__(training, int(training.strategy.num_replicas_in_sync), "tensorflow")
 
     def iterate(self, dataset: Callable[[Sequence[int]], tf.data.Dataset]) -> Any:
         own = self.count // self.world_size
@@ -82,41 +96,26 @@ class MirroredReplicas:
         return self.strategy.run(function, args=arguments)
 
     def sum_gradients(self, gradients: list[Any]) -> list[Any]:
-        return tf.distribute.get_replica_context().all_reduce(tf.distribute.ReduceOp.SUM, gradients)
+        return list(tf.distribute.get_replica_context().all_reduce(tf.distribute.ReduceOp.SUM, gradients))
 
     def total(self, values: Any) -> Any:
         return self.strategy.reduce(tf.distribute.ReduceOp.SUM, values, axis=None)
 
-    def broadcast(self, value: Any) -> Any:
-        if self.world_size == 1:
-            return value
-        total = self._total_of_replicas(_encoded(value if self.is_main else None))
-        return _decoded(total, self.count // self.world_size)
-
-    def wait_for_all(self) -> None:
-        if self.world_size > 1:
-            self._total_of_replicas(tf.constant(1.0))
-
-    def _total_of_replicas(self, own: tf.Tensor) -> tf.Tensor:
-        """Return the sum over all replicas. own: the value of each replica of this process"""
-        return self.total(self.strategy.experimental_distribute_values_from_function(lambda _: own))
-
     def start_alike(self, variables: Sequence[Any]) -> None:
         """The strategy has done so when it made the variables."""
 
+    def _total_of_processes(self, own: tf.Tensor) -> tf.Tensor:
+        return self.total(self.strategy.experimental_distribute_values_from_function(lambda _: own))
 
-class HorovodReplicas:
+
+class HorovodReplicas(Replicas):
     """The ranks of Horovod, each with one device."""
 
     name = "horovod"
     saves_alone = True
 
-    def __init__(self, training: tensorflow.Training) -> None:
-        self.strategy = training.strategy
-        self.count = self.world_size = training.world_size
-        self.rank, self.is_main = training.rank, training.is_main
-        self.launcher = "mpi" if training.world_size > 1 else "none"
-        self.metrics = training.metrics
+    def __init__(self, training: Training) -> None:
+        super().__init__(training, training.world_size, "mpi")
 
     def iterate(self, dataset: Callable[[Sequence[int]], tf.data.Dataset]) -> Any:
         return iter(dataset([self.rank]))
@@ -134,26 +133,7 @@ class HorovodReplicas:
 
         return hvd.allreduce(values, op=hvd.Sum)
 
-    def broadcast(self, value: Any) -> Any:
-        return _decoded(self.total(_encoded(value if self.is_main else None)))
-
-    def wait_for_all(self) -> None:
-        self.total(tf.constant(1.0))
-
     def start_alike(self, variables: Sequence[Any]) -> None:
         import horovod.tensorflow as hvd
 
         hvd.broadcast_variables(variables, root_rank=0)
-
-
-def _encoded(value: Any) -> tf.Tensor:
-    """Return a value's JSON as numbers, or zeros for None: the sum over the processes is the one value."""
-    text = json.dumps(value).encode() if value is not None else b""
-    if len(text) > LONGEST:
-        raise ValueError(f"a value of {len(text)} bytes is too long to broadcast, of at most {LONGEST}")
-    return tf.constant([*text, *[0] * (LONGEST - len(text))], tf.int32)
-
-
-def _decoded(total: tf.Tensor, times: int = 1) -> Any:
-    """Return the value. times: how often it is in the sum"""
-    return json.loads(bytes(number // times for number in total.numpy().tolist()).rstrip(b"\0"))

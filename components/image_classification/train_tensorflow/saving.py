@@ -1,24 +1,23 @@
-"""The trained model in MLflow's format."""
+"""The trained model in MLflow's format, and the space for it and the checkpoints."""
 
 from __future__ import annotations
 
-import os
-import shutil
-import tempfile
+from argparse import Namespace
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
 import keras
 import numpy as np
+from replicas import Replicas
 
+from allranks.runtime.output_room import outputs_of_training, require_room
 from allranks_steps.images.prepared_images import Description
+from allranks_steps.models.new_model import new_model
 
 
 def save(model: Any, description: Description, folder: Path, *, preset: str) -> None:
-    """Write a Keras model in MLflow's TensorFlow flavor."""
-    # A progress bar for local files is not useful.
-    os.environ.setdefault("MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR", "false")
+    """Write a Keras model in MLflow's TensorFlow flavor. Raise InputError if a disk is full."""
     import mlflow.tensorflow
     from mlflow.models import ModelSignature
     from mlflow.types import Schema, TensorSpec
@@ -27,7 +26,7 @@ def save(model: Any, description: Description, folder: Path, *, preset: str) -> 
         inputs=Schema([TensorSpec(np.dtype("uint8"), (-1, *description.shape))]),
         outputs=Schema([TensorSpec(np.dtype("float32"), (-1, len(description.classes)))]),
     )
-    with tempfile.TemporaryDirectory() as temporary:
+    with new_model(folder) as temporary:
         mlflow.tensorflow.save_model(
             model,
             temporary,
@@ -35,8 +34,28 @@ def save(model: Any, description: Description, folder: Path, *, preset: str) -> 
             pip_requirements=[f"tensorflow=={_tensorflow_version()}", f"keras=={keras.__version__}"],
             metadata={"classes": list(description.classes), "preset": preset},
         )
-        # The output folder may exist: the platform creates it, and an earlier attempt may have written to it.
-        shutil.copytree(temporary, folder, dirs_exist_ok=True)
+
+
+def check_room(args: Namespace, model: Any, optimizer: Any, replicas: Replicas | None = None) -> None:
+    """Raise InputError if the disks of the outputs have no room for them.
+
+    replicas: all processes raise the same error, so that each must call it; None if only one process trains
+    """
+    weights = _size(model.variables)
+    checkpoint = weights + _size(optimizer.variables)
+    require_room(
+        outputs_of_training(args.model, weights, args.checkpoints, checkpoint, args.save_total_limit), replicas
+    )
+
+
+def _size(variables: Any) -> int:
+    """Return the bytes of variables. Those of Keras 2's optimizers are a method."""
+    found = variables() if callable(variables) else variables
+    return sum(int(np.prod(variable.shape)) * _bytes(variable.dtype) for variable in found)
+
+
+def _bytes(dtype: Any) -> int:
+    return int(getattr(dtype, "size", 0)) or np.dtype(str(dtype)).itemsize
 
 
 def _tensorflow_version() -> str:

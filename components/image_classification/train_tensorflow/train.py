@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from loop import train
-from parameters import arguments
 from replicas import MirroredReplicas
 
+from allranks import runtime
 from allranks.runtime import tensorflow
 
 
 def main(training: tensorflow.Training) -> None:
-    args = arguments()
-    train(MirroredReplicas(training), args)
+    train(MirroredReplicas(training), runtime.arguments())
 
 
 if __name__ == "__main__":

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from loop import train
-from parameters import arguments
 from replicas import HorovodReplicas
 
+from allranks import runtime
 from allranks.runtime.tensorflow import Training, horovod
 
 
 def main(training: Training) -> None:
-    args = arguments()
-    train(HorovodReplicas(training), args)
+    train(HorovodReplicas(training), runtime.arguments())
 
 
 if __name__ == "__main__":

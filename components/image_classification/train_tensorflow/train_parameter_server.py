@@ -5,50 +5,46 @@ from __future__ import annotations
 from collections import deque
 from typing import Any
 
-import keras
 import numpy as np
 import optimization
 import tensorflow as tf
 from checkpoints import Checkpoints
-from history import History
 from input_pipeline import Plan
 from loop import due, make, mean_loss, write
-from parameters import arguments, data
 from replicas import MirroredReplicas
-from room import check_room
+from saving import check_room
 from worker_data import check_shares, worker_data
 
+from allranks import runtime
 from allranks.errors import InputError, Problem
 from allranks.runtime import tensorflow
 from allranks.runtime.eviction import Evicted, Eviction
-from allranks_steps.images.prepared_images import Images
+from allranks_steps.history import History, peak_memory
+from allranks_steps.images.prepared_images import Images, read_checked
 
 AHEAD = 4
 """Steps scheduled ahead for each worker, which keep it busy."""
 
 
 def train(training: tensorflow.Training) -> None:
-    args = arguments()
-    check(training, args.precision)
-    description, images, validation = data(args.data)
+    args = runtime.arguments()
+    check(training)
+    description, (images, validation) = read_checked(args.data, "train", "validation")
     # A step is a batch of one worker.
     plan = Plan(len(images), args.per_device_train_batch_size, 1, args.seed)
     total = plan.total(args.num_train_epochs, args.max_steps)
     check_shares(len(images), plan.batch, training.world_size)
     eviction = Eviction()
-    if args.precision == "auto":
-        args.precision = optimization.automatic(scales_loss=False)
-    keras.mixed_precision.set_global_policy(optimization.POLICIES[args.precision])
+    optimization.set_precision(args, scales_loss=False)
     with training.strategy.scope():
         model, optimizer = make(args, description, total)
-    checkpoints = Checkpoints(args.checkpoints, model, optimizer, keep=args.save_total_limit, is_main=True)
-    step, points = checkpoints.load(args.resume_from_checkpoint)
+    history = History("image")
+    checkpoints = Checkpoints(args.checkpoints, model, optimizer, history, keep=args.save_total_limit, is_main=True)
+    step = checkpoints.load(args.resume_from_checkpoint)
     check_room(args, model, optimizer)
-    history = History(points, step=step, samples=plan.batch)
     classes = len(description.classes)
 
-    @tf.function(autograph=False)
-    def worker_step(batches: Any) -> tf.Tensor:
+    def train_step(batches: Any) -> tf.Tensor:
         def replica(pixels: tf.Tensor, labels: tf.Tensor) -> tf.Tensor:
             with tf.GradientTape() as tape:
                 scores = model(pixels, training=True)
@@ -59,6 +55,8 @@ def train(training: tensorflow.Training) -> None:
 
         return training.strategy.run(replica, args=next(batches))
 
+    worker_step = tf.function(train_step, autograph=False)
+
     def own_share() -> tf.data.Dataset:
         # TensorFlow traces this function once for all workers, so that only a tensor can tell them apart.
         share = tf.distribute.coordinator.experimental_get_current_worker_index()
@@ -66,7 +64,7 @@ def train(training: tensorflow.Training) -> None:
             args.data,
             images,
             plan.batch,
-            args.seed + step,  # a resumed training goes on in another order
+            args.seed + step,  # a resumed training has another order
             shares=training.world_size,
             share=share,
             horizontal_flip=args.horizontal_flip,
@@ -77,13 +75,15 @@ def train(training: tensorflow.Training) -> None:
 
     def finish_one() -> None:
         nonlocal step
-        loss = waiting.popleft().fetch()
+        loss = float(np.asarray(waiting.popleft().fetch()))
         step += 1
+        history.count(plan.batch)
         if due(step, args.logging_steps, total):
-            point = history.add(step, float(np.asarray(loss)))
-            training.metrics.log({"train_loss": point["loss"]}, step=step, total=total)
+            history.add(step, loss, peak_memory())
+            training.metrics.log({"train_loss": loss}, step=step, total=total)
 
     begun = step
+    history.restart()
     while begun < total and not eviction.requested:
         waiting.append(training.coordinator.schedule(worker_step, args=(batches,)))
         begun += 1
@@ -91,16 +91,16 @@ def train(training: tensorflow.Training) -> None:
             finish_one()
         if begun < total and begun % args.save_steps == 0:
             _finish(waiting, finish_one)
-            checkpoints.save(step, history.points)
+            checkpoints.save(step)
     _finish(waiting, finish_one)
     training.coordinator.join()
-    checkpoints.save(step, history.points)
+    checkpoints.save(step)
     if step < total:
         raise Evicted
     reached = accuracy(model, validation, args.per_device_eval_batch_size)
     training.metrics.log({"validation_accuracy": reached}, step=total, total=total)
     print(f"{training.world_size} workers trained: validation accuracy {reached:.4f}", flush=True)
-    write(MirroredReplicas(training), args, description, model, history)
+    write(MirroredReplicas(training), args, description, model, history, samples=plan.batch)
 
 
 def _finish(waiting: deque[Any], finish_one: Any) -> None:
@@ -108,8 +108,8 @@ def _finish(waiting: deque[Any], finish_one: Any) -> None:
         finish_one()
 
 
-def check(training: tensorflow.Training, precision: str) -> None:
-    """Raise InputError if there is no parameter server, or for a precision that they do not train in."""
+def check(training: tensorflow.Training) -> None:
+    """Raise InputError if there is no parameter server."""
     if training.coordinator is None:
         raise InputError(
             Problem(
@@ -119,9 +119,6 @@ def check(training: tensorflow.Training, precision: str) -> None:
                 fix="set distribution.parameter_server_count, or use the component train_tensorflow",
             )
         )
-    if precision == "float16":
-        fix = "set bfloat16 or float32, or use the component train_tensorflow"
-        raise InputError(Problem("input precision", "float16 with parameter servers", "no scaling of the loss", fix))
 
 
 def accuracy(model: Any, images: Images, batch_size: int) -> float:

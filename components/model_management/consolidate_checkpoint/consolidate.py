@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import argparse
-import sys
+from argparse import Namespace
 from pathlib import Path
 
 import dcp_checkpoints
@@ -11,12 +10,13 @@ import deepspeed_checkpoints
 import mlflow_template
 import our_checkpoints
 import safetensors_files
-from weights import PRECISIONS, Weights, bad_checkpoints, converted
+from weights import Weights, bad_checkpoints, converted
 
 from allranks.errors import InputError, Problem
+from allranks.runtime import arguments
 
 
-def consolidate(args: argparse.Namespace) -> None:
+def consolidate(args: Namespace) -> None:
     """Write the outputs. Raise InputError."""
     name, weights = _weights(args.checkpoints, args.step, args.best, args.part)
     weights = converted(weights, args.precision)
@@ -49,24 +49,5 @@ def _weights(folder: Path, step: int | None, best: str, part: str | None) -> tup
     )
 
 
-def arguments() -> argparse.Namespace:
-    """Parse the inputs and outputs that component.yaml describes."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--checkpoints", type=Path, required=True)
-    parser.add_argument("--template", type=Path)
-    parser.add_argument("--step", type=int)
-    parser.add_argument("--best", choices=["none", "lowest", "highest"], default="none")
-    parser.add_argument("--part")
-    parser.add_argument("--precision", choices=["saved", *PRECISIONS], default="saved")
-    parser.add_argument("--max_shard_size", type=float, default=5.0)
-    parser.add_argument("--weights", type=Path, required=True)
-    parser.add_argument("--model", type=Path, required=True)
-    return parser.parse_args()
-
-
 if __name__ == "__main__":
-    try:
-        consolidate(arguments())
-    except InputError as error:
-        print(error, file=sys.stderr)
-        sys.exit(2)
+    consolidate(arguments())

@@ -17,9 +17,9 @@ from typing import Any
 import torch
 from pickled_enums import member
 from torch import Tensor
-from torch.distributed import checkpoint
-from torch.distributed.checkpoint import FileSystemReader
+from torch.distributed.checkpoint.filesystem import FileSystemReader
 from torch.distributed.checkpoint.metadata import Metadata, TensorStorageMetadata
+from torch.distributed.checkpoint.state_dict_loader import load
 from weights import Weight, Weights, bad_checkpoints
 
 from allranks.errors import InputError, Problem
@@ -52,7 +52,7 @@ def weights_of(folder: Path, part: str | None) -> Weights:
     """Return the weights in a part of a checkpoint.
 
     part: the keys of the saved state dict that lead to the model's, joined by dots, such as app.model. None: those of
-          the only state dict called model, or the whole if it has tensors alone.
+          the only state dict called model, or the whole if it has only tensors.
 
     Raise InputError if the files are damaged, hold something else, or have no such part.
     """
@@ -67,9 +67,10 @@ def weights_of(folder: Path, part: str | None) -> Weights:
     keys = _keys(metadata)
     prefix = _part(keys, metadata, part)
     return {
-        ".".join(path[len(prefix) :]): _weight(folder, name, metadata.state_dict_metadata[name])
+        ".".join(path[len(prefix) :]): _weight(folder, name, tensor)
         for name, path in keys.items()
         if path[: len(prefix)] == prefix
+        and isinstance(tensor := metadata.state_dict_metadata[name], TensorStorageMetadata)
     }
 
 
@@ -144,7 +145,7 @@ def _weight(folder: Path, name: str, metadata: TensorStorageMetadata) -> Weight:
 
     def read() -> Tensor:
         value = torch.empty(shape, dtype=dtype)
-        checkpoint.load({name: value}, storage_reader=_Reader(folder), no_dist=True)
+        load({name: value}, storage_reader=_Reader(folder), no_dist=True)
         return value
 
     return Weight(shape, dtype, read)

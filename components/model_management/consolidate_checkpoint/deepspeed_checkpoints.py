@@ -10,11 +10,13 @@ from __future__ import annotations
 
 import os
 import pickle
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import torch
 from pickled_enums import member
+from torch import Tensor
 from weights import Weight, Weights, bad_checkpoints
 
 _LATEST = "latest"
@@ -43,10 +45,12 @@ def weights_of(folder: Path, step: int | None) -> Weights:
         raise bad_checkpoints(f"no checkpoint {tag!r} of DeepSpeed's ZeRO", f"one of {names}", "give its step")
     state = _state(folder, tag)
     # What ZeRO 3 sharded is put together when it is read.
-    return {
-        name: Weight(tuple(value.shape), value.dtype, lambda value=value: value.contiguous().detach())
-        for name, value in state.items()
-    }
+    return {name: Weight(tuple(value.shape), value.dtype, partial(_whole, value)) for name, value in state.items()}
+
+
+def _whole(value: Any) -> Tensor:
+    tensor: Tensor = value.contiguous().detach()
+    return tensor
 
 
 def _state(folder: Path, tag: str) -> dict[str, Any]:
@@ -63,6 +67,6 @@ def _state(folder: Path, tag: str) -> dict[str, Any]:
     except (pickle.UnpicklingError, RuntimeError, ValueError, KeyError, OSError) as error:
         reason = str(error).partition("\n")[0]
         raise bad_checkpoints(
-            f"{folder / tag}: {reason}", "undamaged files of ZeRO 1, 2 or 3, with tensors alone", "use another step"
+            f"{folder / tag}: {reason}", "undamaged files of ZeRO 1, 2 or 3, with only tensors", "use another step"
         ) from None
     return state

@@ -26,14 +26,13 @@ from allranks.errors import InputError, Problem
 def replace_weights(template: Path, output: Path, weights: Weights) -> list[Path]:
     """Copy an MLflow model and replace its weights. Return the files of weights, relative to the model.
 
-    Raise InputError, and write nothing, if the folder is no MLflow model, or it has no file of weights, or others.
+    Raise InputError, and write nothing, if the folder is not an MLflow model, or has no weights or other ones.
     """
     if not (template / "MLmodel").is_file():
         raise _bad_model(f"{template} has no file MLmodel", "an MLflow model")
-    found = [(path, reader) for path, reader in _candidates(template) if reader is not None]
     renamed: dict[Path, dict[str, str]] = {}
-    for path, reader in found:
-        if shapes := reader(path):
+    for path in sorted(template.rglob("*")):
+        if path.suffix in _FORMATS and path.is_file() and (shapes := _FORMATS[path.suffix][0](path)):
             renamed[path] = _names(path.relative_to(template), shapes, weights)
     if not renamed:
         raise _bad_model("no file of weights in it", "safetensors, a state dict (.pt, .pth, .bin), or a program (.pt2)")
@@ -41,17 +40,11 @@ def replace_weights(template: Path, output: Path, weights: Weights) -> list[Path
     # The output folder may exist: the platform creates it, and an earlier attempt may have written to it.
     shutil.copytree(template, output, dirs_exist_ok=True)
     for path, names in renamed.items():
-        _WRITERS[path.suffix](output / path.relative_to(template), names, weights)
+        _FORMATS[path.suffix][1](output / path.relative_to(template), names, weights)
     return [path.relative_to(template) for path in renamed]
 
 
 Shapes = dict[str, tuple[int, ...]]
-
-
-def _candidates(template: Path) -> Iterable[tuple[Path, Callable[[Path], Shapes] | None]]:
-    for path in sorted(template.rglob("*")):
-        if path.is_file():
-            yield path, _READERS.get(path.suffix)
 
 
 def _safetensors_shapes(path: Path) -> Shapes:
@@ -102,20 +95,15 @@ def _replace(path: Path, write: Callable[[Path], object]) -> None:
     os.replace(temporary, path)
 
 
-_READERS: dict[str, Callable[[Path], Shapes]] = {
-    ".safetensors": _safetensors_shapes,
-    ".pt": _state_dict_shapes,
-    ".pth": _state_dict_shapes,
-    ".bin": _state_dict_shapes,
-    ".pt2": _program_shapes,
+_STATE_DICT = (_state_dict_shapes, _write_state_dict)
+_FORMATS: dict[str, tuple[Callable[[Path], Shapes], Callable[[Path, dict[str, str], Weights], None]]] = {
+    ".safetensors": (_safetensors_shapes, _write_safetensors),
+    ".pt": _STATE_DICT,
+    ".pth": _STATE_DICT,
+    ".bin": _STATE_DICT,
+    ".pt2": (_program_shapes, _write_program),
 }
-_WRITERS = {
-    ".safetensors": _write_safetensors,
-    ".pt": _write_state_dict,
-    ".pth": _write_state_dict,
-    ".bin": _write_state_dict,
-    ".pt2": _write_program,
-}
+"""By suffix: what returns the shapes of a file's weights, and what replaces the weights."""
 
 
 def _names(path: Path, shapes: Shapes, weights: Weights) -> dict[str, str]:

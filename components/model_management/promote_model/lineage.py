@@ -4,26 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+from argparse import Namespace
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from allranks.errors import InputError, Problem
 from allranks_steps.models.metric import baseline_of, read_metrics, value_of
 from allranks_steps.models.mlmodel import read_mlmodel
-
-
-class BadInput(Exception):
-    """An input cannot be used. The message says which, and what to give; the registry is unchanged."""
-
-
-@dataclass(frozen=True)
-class Files:
-    """The component's input folders. selection: None if the data was not selected by select_new_data."""
-
-    model: Path
-    metrics: Path
-    champion: Path
-    selection: Path | None = None
 
 
 @dataclass(frozen=True)
@@ -45,61 +33,62 @@ class Compared:
     code: str
 
 
-def read(files: Files, metric: str) -> Compared:
-    """Read the files. Raise BadInput, BadMetrics or BadModel if one is missing or they do not belong together."""
-    described = read_mlmodel(files.model)
-    metrics = read_metrics(files.metrics)
+def read(args: Namespace) -> Compared:
+    """Read the input files. Raise InputError if one is missing or they do not belong together."""
+    described = read_mlmodel(args.model)
+    metrics = read_metrics(args.metrics)
     if "baseline" not in metrics:
-        raise BadInput(f"{files.metrics / 'metrics.json'} lacks baseline. Give the champion to the evaluation as well.")
-    champion = baseline_of(metrics, metric, files.metrics)
-    about = document(files.champion / "champion.json", "champion` of get_champion", ("version",))
-    if (champion is None) != (about["version"] is None):
-        raise BadInput("metrics and champion do not belong together: only one of them says that there is a champion.")
+        found = f"{args.metrics / 'metrics.json'} lacks baseline"
+        raise InputError(Problem("input metrics", found, fix="give the champion to the evaluation as its baseline"))
+    champion = baseline_of(metrics, args.metric, args.metrics)
+    version = document(args.champion / "champion.json", "champion` of get_champion", ("version",))["version"]
+    if (champion is None) != (version is None):
+        found = "they do not belong together: only one of them says that there is a champion"
+        raise InputError(Problem("inputs metrics and champion", found))
     return Compared(
-        challenger=value_of(metrics, metric, files.metrics),
+        challenger=value_of(metrics, args.metric, args.metrics),
         champion=champion,
-        champion_version=about["version"],
+        champion_version=version,
         source=str(metrics.get("source", "")),
-        selection=None if files.selection is None else selection_of(files.selection, metrics),
+        selection=None if args.selection is None else selection_of(args.selection, metrics),
         code=str((described.get("metadata") or {}).get("code", "")),
     )
 
 
 def selection_of(folder: Path, metrics: dict[str, Any]) -> dict[str, Any]:
-    """Return the content of selection.json. Raise BadInput if other data was scored than it holds out."""
+    """Return the content of selection.json. Raise InputError if other data was scored than it holds out."""
     needed = ("new", "held_out", "data_version", "held_out_version", "trained_on")
     selection = document(folder / "selection.json", "selection` of select_new_data", needed)
     split, count = metrics.get("split"), metrics.get("count")
     if (split, count) != ("test", selection["held_out"]):
-        raise BadInput(
-            f"{count} images of {split} were scored, and {selection['held_out']} are held out. "
-            "Give the metrics of the test split of the same selection."
-        )
+        found = f"{count} images of {split} were scored, and {selection['held_out']} are held out"
+        raise InputError(Problem("input metrics", found, "the metrics of the test split of the same selection"))
     return selection
 
 
-def document(file: Path, expected: str, keys: tuple[str, ...]) -> dict[str, Any]:
-    """Read a JSON file with at least these keys. Raise BadInput."""
+def document(file: Path, output: str, keys: tuple[str, ...]) -> dict[str, Any]:
+    """Read a JSON file with at least these keys. Raise InputError. output: which the file is of, for the message"""
     try:
         content: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
         missing = [key for key in keys if key not in content]
+        found = f"{file} lacks {', '.join(missing)}"
     except (OSError, ValueError, TypeError) as error:
-        raise BadInput(f"{file} cannot be used ({error}). Give the output `{expected}.") from None
+        content, missing, found = {}, list(keys), f"{file} cannot be used: {error}"
     if missing:
-        raise BadInput(f"{file} lacks {', '.join(missing)}. Give the output `{expected}.")
+        raise InputError(Problem(f"input {file.stem}", found, fix=f"give the output `{output}"))
     return content
 
 
-def tags(compared: Compared, metric: str, given: dict[str, str | None]) -> dict[str, str]:
-    """Return the tags of the version: strings, whose names have no colon (mlflow#8008).
-
-    given: the user's tags; those without a value are omitted
-    """
+def tags(compared: Compared, args: Namespace) -> dict[str, str]:
+    """Return the tags of the version: strings, whose names have no colon (mlflow#8008). Those without a value are
+    omitted."""
     lineage = {
-        metric: f"{compared.challenger:.4f}",
+        args.metric: f"{compared.challenger:.4f}",
         "data": compared.source,
         "code": compared.code,
         "parent_run": os.environ.get("AZUREML_ROOT_RUN_ID", ""),
+        "trigger_time": args.trigger_time,
+        "code_version": args.code_version,
     }
     if selection := compared.selection:
         lineage |= {
@@ -112,5 +101,5 @@ def tags(compared: Compared, metric: str, given: dict[str, str | None]) -> dict[
         }
     if compared.champion is not None:
         lineage["champion_version"] = str(compared.champion_version)
-        lineage[f"champion_{metric}"] = f"{compared.champion:.4f}"
-    return {name: value for name, value in (lineage | given).items() if value}
+        lineage[f"champion_{args.metric}"] = f"{compared.champion:.4f}"
+    return {name: value for name, value in lineage.items() if value}

@@ -22,7 +22,7 @@ def numbers(text: str) -> list[float]:
         values = []
     if not values or not all(map(math.isfinite, values)):
         fix = "give a number output of a parallel_for loop, such as [0.91, 0.94]"
-        raise InputError(Problem("input numbers", f"{text!r} is no list of finite numbers", "", fix))
+        raise InputError(Problem("input numbers", f"{text!r} is not a list of finite numbers", "", fix))
     return values
 
 

@@ -6,7 +6,7 @@ import resource
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, SupportsFloat
 
@@ -21,6 +21,7 @@ class Point:
     seconds:     per step, the mean since the previous point, without evaluations and checkpoints
     samples:     samples per step over all ranks, the mean since the previous point
     peak_memory: MiB
+    cpu_seconds: per step, of the rank that needs most; None if it is not measured
     """
 
     step: int
@@ -28,6 +29,7 @@ class Point:
     seconds: float
     samples: float
     peak_memory: float
+    cpu_seconds: float | None = None
 
 
 @dataclass(frozen=True)
@@ -50,7 +52,7 @@ class History:
         self._sample = sample
         self._points: list[Point] = []
         self._evaluations: list[Evaluation] = []
-        self._pending: tuple[int, SupportsFloat, float, float, float] | None = None
+        self._pending: tuple[SupportsFloat, Point] | None = None
         self._started = time.time()
         self._steps = 0
         self._samples = 0.0
@@ -65,16 +67,17 @@ class History:
         self._steps += 1
         self._samples += samples
 
-    def add(self, step: int, loss: SupportsFloat, peak_memory: float) -> Point:
+    def add(self, step: int, loss: SupportsFloat, peak_memory: float, cpu_seconds: float | None = None) -> Point:
         """Add a point for the steps since the last one, and return its figures; its loss is NaN until it is read."""
         self._read()  # waits until the device has reached the last point
         now = time.perf_counter()
         seconds = (now - self._since - self._paused) / self._steps
         samples = self._samples / self._steps
-        self._pending = (step, loss, seconds, samples, peak_memory)
+        point = Point(step, float("nan"), seconds, samples, peak_memory, cpu_seconds)
+        self._pending = (loss, point)
         self._steps, self._samples = 0, 0.0
         self._since, self._paused = now, 0.0
-        return Point(step, float("nan"), seconds, samples, peak_memory)
+        return point
 
     def add_evaluation(self, step: int, loss: float) -> None:
         """Add an evaluation."""
@@ -96,7 +99,8 @@ class History:
     def state_dict(self) -> dict[str, Any]:
         """Return the points and evaluations."""
         self._read()
-        return {"points": list(map(asdict, self._points)), "evaluations": list(map(asdict, self._evaluations))}
+        points = [{name: value for name, value in asdict(point).items() if value is not None} for point in self._points]
+        return {"points": points, "evaluations": list(map(asdict, self._evaluations))}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Restore the points and evaluations."""
@@ -114,8 +118,8 @@ class History:
 
     def _read(self) -> None:
         if self._pending is not None:
-            step, loss, seconds, samples, peak_memory = self._pending
-            self._points.append(Point(step, float(loss), seconds, samples, peak_memory))
+            loss, point = self._pending
+            self._points.append(replace(point, loss=float(loss)))
             self._pending = None
 
 

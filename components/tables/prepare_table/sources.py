@@ -12,7 +12,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.dataset as pads
 
-from allranks_steps.tables.prepared_table import CLASSIFICATION, REGRESSION, BadTable, open_files
+from allranks.errors import InputError, Problem
+from allranks_steps.messages import first_line
+from allranks_steps.tables.prepared_table import CLASSIFICATION, REGRESSION, open_files
 
 LABEL = "label"
 """Column of the label in scikit-learn's tables."""
@@ -58,13 +60,14 @@ class Files:
         try:
             yield from self.rows.to_batches()
         except (OSError, pa.ArrowInvalid) as error:
-            raise BadTable(str(error).splitlines()[0]) from None
+            raise InputError(Problem("input folder", first_line(error))) from None
 
 
 def from_folder(folder: Path | None) -> Files:
     if folder is None:
-        raise BadTable("source is 'folder', and no `folder` is given. Give a folder with CSV or Parquet files.")
-    return Files(open_files(folder))
+        expected = "a folder with CSV or Parquet files"
+        raise InputError(Problem("input folder", "it is not given, and source is 'folder'", expected))
+    return Files(open_files(folder, "input folder"))
 
 
 def from_scikit_learn(name: str, rows: int, features: int, seed: int) -> InMemory:

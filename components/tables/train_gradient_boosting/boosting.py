@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
+from argparse import Namespace
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import lightgbm
@@ -14,60 +14,52 @@ from validation import HIGHER_IS_BETTER, LOSS, Validation
 
 from allranks.runtime.eviction import Evicted, Eviction
 from allranks.runtime.sockets import Ranks
-
-
-@dataclass(frozen=True)
-class Schedule:
-    """Iterations: of the whole training, between evaluations, between checkpoints, and without improvement at which it
-    stops early (0: never)."""
-
-    total: int
-    eval_steps: int
-    save_steps: int
-    early_stopping_round: int
+from allranks_steps.history import peak_memory
 
 
 class Boosting:
     """The state of a training between iterations. LightGBM calls `evaluate` and then `after_iteration`, on every rank.
 
+    args:   the program's arguments
     metric: the metric that decides about early stopping and the best iteration
     rows:   training rows of all ranks
     """
 
     def __init__(
         self,
+        args: Namespace,
         ranks: Ranks,
         validation: Validation,
         checkpoints: Checkpoints,
-        schedule: Schedule,
         progress: Progress,
         *,
         metric: str,
         rows: int,
     ) -> None:
         self.progress = progress
-        self.scores: Mapping[str, float] = {}
         self.rank = ranks.rank
-        self._ranks, self._validation, self._checkpoints = ranks, validation, checkpoints
-        self._schedule, self._metric, self._rows = schedule, metric, rows
+        self._args, self._ranks, self._validation, self._checkpoints = args, ranks, validation, checkpoints
+        self._metric, self._rows = metric, rows
+        self._scores: Mapping[str, float] = {}
         self._eviction = Eviction()
-        self._since = (progress.iteration, time.perf_counter(), time.process_time())
+        self._since = (progress.iteration, time.process_time())
 
     def evaluate(self, predictions: NDArray[Any], _rows: lightgbm.Dataset) -> list[tuple[str, float, bool]]:
-        """Evaluate, where it is due, and return nothing: LightGBM's own values would be of this rank's rows alone."""
-        if self._due(self.progress.iteration + 1, self._schedule.eval_steps):
-            self.scores = self._validation.scores(predictions)
+        """Evaluate, where it is due, and return nothing: LightGBM's own values would be only of this rank's rows."""
+        if self._due(self.progress.iteration + 1, self._args.eval_steps):
+            self._scores = self._validation.scores(predictions)
         return []
 
     def after_iteration(self, environment: lightgbm.callback.CallbackEnv) -> None:
         """Count the iteration, and do what is due. Raise EarlyStopException, or Evicted after a checkpoint."""
         self.progress.iteration += 1
         iteration = self.progress.iteration
-        evaluated = self._due(iteration, self._schedule.eval_steps)
+        self.progress.history.count(self._rows)
+        evaluated = self._due(iteration, self._args.eval_steps)
         if evaluated:
             self._log()
         evicted = self._ranks.any_rank(self._eviction.requested)
-        if self._ranks.is_main and (evicted or self._due(iteration, self._schedule.save_steps)):
+        if self._ranks.is_main and (evicted or self._due(iteration, self._args.save_steps)):
             self._checkpoints.save(environment.model.model_to_string(num_iteration=-1), self.progress)
         if evicted:
             self._ranks.barrier()  # the others must not end rank 0 while it writes
@@ -76,34 +68,29 @@ class Boosting:
             raise lightgbm.callback.EarlyStopException(self.progress.best_iteration - 1, [])
 
     def _due(self, iteration: int, every: int) -> bool:
-        return iteration == self._schedule.total or (every > 0 and iteration % every == 0)
+        return iteration == self._args.num_iterations or (every > 0 and iteration % every == 0)
 
     def _log(self) -> None:
-        progress = self.progress
-        value = self.scores[self._metric]
+        progress, scores, total = self.progress, self._scores, self._args.num_iterations
+        value = scores[self._metric]
         better = progress.best is None or (
             value > progress.best if HIGHER_IS_BETTER[self._metric] else value < progress.best
         )
         if better:
             progress.best, progress.best_iteration = value, progress.iteration
-        before, clock, processor = self._since
-        self._since = (progress.iteration, time.perf_counter(), time.process_time())
-        iterations = progress.iteration - before
-        point = {
-            "step": progress.iteration,
-            "loss": self.scores[LOSS["rmse" in self.scores]],
-            "seconds": (self._since[1] - clock) / iterations,
-            "cpu_seconds": max(self._ranks.all_gather((self._since[2] - processor) / iterations)),
-            "samples": self._rows,
-        }
-        progress.points.append(point)
-        values = {f"validation_{name}": score for name, score in self.scores.items()}
-        values["iteration_seconds"] = point["seconds"]
-        self._ranks.metrics.log(values, step=progress.iteration, total=self._schedule.total)
+        before, processor = self._since
+        self._since = (progress.iteration, time.process_time())
+        own = [(self._since[1] - processor) / (progress.iteration - before), peak_memory()]
+        cpu_seconds, peak = map(max, zip(*self._ranks.all_gather(own), strict=True))
+        loss = scores[LOSS["rmse" in scores]]
+        point = progress.history.add(progress.iteration, loss, peak, cpu_seconds)
+        values = {f"validation_{name}": score for name, score in scores.items()}
+        values["iteration_seconds"] = point.seconds
+        self._ranks.metrics.log(values, step=progress.iteration, total=total)
         if self._ranks.is_main:
-            text = ", ".join(f"{name} {score:.4f}" for name, score in self.scores.items())
-            print(f"iteration {progress.iteration} of {self._schedule.total}: validation {text}", flush=True)
+            text = ", ".join(f"{name} {score:.4f}" for name, score in scores.items())
+            print(f"iteration {progress.iteration} of {total}: validation {text}", flush=True)
 
     def _has_stalled(self) -> bool:
-        rounds = self._schedule.early_stopping_round
+        rounds: int = self._args.early_stopping_round
         return 0 < rounds <= self.progress.iteration - self.progress.best_iteration

@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import os
 import re
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from allranks.errors import InputError, Problem
 from allranks.runtime.output_room import full_output_refused
+from allranks_steps.history import History
 
 _NAME = re.compile(r"iteration_(\d+)\.json")
 
@@ -21,13 +22,12 @@ class Progress:
 
     iteration:      number of iterations so far
     best:           the best value of the metric, after best_iteration; None before the first evaluation
-    points:         of the history
     """
 
     iteration: int = 0
     best: float | None = None
     best_iteration: int = 0
-    points: list[dict[str, float]] = field(default_factory=list)
+    history: History = field(default_factory=lambda: History("row"))
 
 
 class Checkpoints:
@@ -52,7 +52,8 @@ class Checkpoints:
         file = self._folder / f"iteration_{progress.iteration:09d}.json"
         partial = self._folder / f".{file.name}.partial"
         with partial.open("w", encoding="utf-8") as writer:
-            json.dump({"progress": asdict(progress), "model": model}, writer)
+            history = progress.history.state_dict()
+            json.dump({"progress": vars(progress) | {"history": history}, "model": model}, writer)
             writer.flush()
             os.fsync(writer.fileno())
         partial.replace(file)
@@ -83,6 +84,8 @@ def _checkpoints(folder: Path) -> list[Path]:
 def _read(file: Path) -> tuple[str, Progress]:
     try:
         content: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
-        return content["model"], Progress(**content["progress"])
+        progress = Progress(**content["progress"] | {"history": History("row")})
+        progress.history.load_state_dict(content["progress"]["history"])
+        return content["model"], progress
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise InputError(Problem(f"checkpoint {file}", f"it is damaged ({error!r})", fix="remove the file")) from None

@@ -37,11 +37,13 @@ def check_resumable(parameters: Mapping[str, Any]) -> None:
     for name, values in NOT_RESUMABLE.items():
         value = str(parameters.get(name, "")).lower()
         if value in values:
-            found = f"{name}={value}, with which an evicted training cannot go on: {values[value]}"
-            raise InputError(Problem("params", found, f"another {name}", "leave it out"))
+            found = f"{name}={value}, with which an evicted training cannot resume: {values[value]}"
+            raise InputError(Problem("input params", found, f"another {name}", "leave it out"))
     if _is_true(parameters, "use_quantized_grad", False) and _is_true(parameters, "stochastic_rounding", True):
         found = "use_quantized_grad, with which an evicted training rounds otherwise than an uninterrupted one"
-        raise InputError(Problem("params", found, "stochastic_rounding=false with it", "add stochastic_rounding=false"))
+        raise InputError(
+            Problem("input params", found, "stochastic_rounding=false with it", "add stochastic_rounding=false")
+        )
 
 
 def check_rows(parameters: Mapping[str, Any], rows: int) -> None:

@@ -16,11 +16,11 @@ from allranks.runtime.sockets import Ranks
 from allranks_steps.tables.prepared_table import (
     CLASSIFICATION,
     REGRESSION,
-    BadTable,
     Description,
+    column_names,
     open_files,
     read_description,
-    read_share,
+    read_rows,
 )
 
 LEAST_ROWS = 2
@@ -42,40 +42,38 @@ class Rows:
 def describe(folder: Path, args: argparse.Namespace) -> Description:
     """Return what the columns are: table.json, and what the arguments say otherwise.
 
-    Raise InputError if neither says it, or the columns are no numbers.
+    Raise InputError if neither says it, or the columns are not numbers.
     """
-    try:
-        description = read_description(folder)
-        schema = open_files(folder / "train").schema
-    except BadTable as error:
-        raise InputError(Problem("input data", str(error))) from None
+    description = read_description(folder)
+    schema = open_files(folder / "train", "input data, train").schema
     if description is None:
         description = _described_by(args, schema.names)
     changed = {"label": args.label_column, "weight": args.weight_column}
     description = replace(description, **{name: value for name, value in changed.items() if value})
     if args.categorical_columns:
         description = replace(
-            description, categories={**dict.fromkeys(_names(args.categorical_columns), ()), **description.categories}
+            description,
+            categories={**dict.fromkeys(column_names(args.categorical_columns), ()), **description.categories},
         )
-    columns = {"label_column": [description.label], "categorical_columns": [*description.categories]}
-    columns |= {"weight_column": [description.weight] if description.weight else [], "input data": description.features}
-    for parameter, names in columns.items():
+    columns = {
+        "input label_column": (description.label,),
+        "input categorical_columns": tuple(description.categories),
+        "input weight_column": (description.weight,) if description.weight else (),
+        "input data": description.features,
+    }
+    for where, names in columns.items():
         for name in names:
-            _check_column(parameter, name, schema)
+            _check_column(where, name, schema)
     return description
 
 
 def read(folder: Path, split: str, description: Description, rank: int, world_size: int) -> Rows:
     """Return a rank's share of a split. Raise InputError if it cannot be read."""
-    columns = [*description.features, description.label, *([description.weight] if description.weight else [])]
-    try:
-        table = read_share(open_files(folder / split), columns, rank, world_size)
-    except BadTable as error:
-        raise InputError(Problem(f"input data, {split}", str(error))) from None
+    table = read_rows(folder, split, description, rank, world_size)
     label = table[description.label].to_numpy().astype(np.float64)
     if np.isnan(label).any():
         found = f"{int(np.isnan(label).sum())} rows of {split} without a label"
-        raise InputError(Problem("label_column", found, "a label in every row", "leave these rows out"))
+        raise InputError(Problem("input label_column", found, "a label in every row", "leave these rows out"))
     weight = table[description.weight].to_numpy().astype(np.float64) if description.weight else None
     return Rows(table.select(list(description.features)), label, weight)
 
@@ -94,13 +92,13 @@ def with_classes(description: Description, rows: Rows, validation: Rows, ranks: 
     for number, split in enumerate(labels):
         most = max(splits[number][1] for splits in highest)
         if most >= expected or not all(splits[number][0] for splits in highest):
-            found = f"labels up to {most}" if most >= expected else "labels that are no whole numbers from 0"
+            found = f"labels up to {most}" if most >= expected else "labels that are not whole numbers from 0"
             fix = "prepare the table with prepare_table, or train a regression"
             raise InputError(
-                Problem("label_column", f"{found} in {split}", f"the index of one of {expected} classes", fix)
+                Problem("input label_column", f"{found} in {split}", f"the index of one of {expected} classes", fix)
             )
     if expected < 2:
-        raise InputError(Problem("label_column", "the same label in every row", "at least 2 classes"))
+        raise InputError(Problem("input label_column", "the same label in every row", "at least 2 classes"))
     return replace(description, classes=description.classes or tuple(map(str, range(count))))
 
 
@@ -124,21 +122,17 @@ def _described_by(args: argparse.Namespace, names: list[str]) -> Description:
         parameter = "objective" if args.label_column else "label_column"
         fix = f"give {parameter}, or the output `table` of prepare_table"
         raise InputError(Problem("input data", "it holds no table.json", f"{parameter} says what to train", fix))
-    other = {args.label_column, args.weight_column, *_names(args.ignored_columns)}
+    other = {args.label_column, args.weight_column, *column_names(args.ignored_columns)}
     task = CLASSIFICATION if args.objective in ("binary", "multiclass") else REGRESSION
     features = tuple(name for name in names if name not in other)
     return Description(source=str(args.data), task=task, label=args.label_column, features=features)
 
 
-def _check_column(parameter: str, name: str, schema: pa.Schema) -> None:
+def _check_column(where: str, name: str, schema: pa.Schema) -> None:
     if name not in schema.names:
         expected = f"one of {', '.join(schema.names[:20])}"
-        raise InputError(Problem(parameter, f"there is no column {name!r}", expected))
+        raise InputError(Problem(where, f"there is no column {name!r}", expected))
     kind = schema.field(name).type
     if not (kinds.is_integer(kind) or kinds.is_floating(kind) or kinds.is_boolean(kind)):
         fix = "prepare the table with prepare_table, which writes texts as numbers, or name it in ignored_columns"
-        raise InputError(Problem(parameter, f"column {name!r} is of type {kind}", "a column of numbers", fix))
-
-
-def _names(text: str | None) -> tuple[str, ...]:
-    return tuple(name.strip() for name in (text or "").split(",") if name.strip())
+        raise InputError(Problem(where, f"column {name!r} is of type {kind}", "a column of numbers", fix))

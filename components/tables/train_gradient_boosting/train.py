@@ -2,26 +2,26 @@
 
 from __future__ import annotations
 
-import argparse
 import logging
-import resource
-import time
+from argparse import Namespace
 from pathlib import Path
 from typing import Any
 
 import lightgbm
 import network
 import table
-from boosting import Boosting, Schedule
+from boosting import Boosting
 from checkpoints import Checkpoints, Progress
-from room import check_room
 from sampling import Sampling, check_resumable, check_rows
-from saving import importance, save, write_json
-from validation import HIGHER_IS_BETTER, Validation, default_metric
+from saving import check_room, importance, save
+from validation import Validation, default_metric
 
+from allranks import runtime
 from allranks.errors import InputError, Problem
 from allranks.runtime import sockets
-from allranks.runtime.output_room import full_output_refused
+from allranks_steps.json_files import write_json
+from allranks_steps.messages import first_line
+from allranks_steps.models.mlmodel import load_model
 from allranks_steps.tables.prepared_table import CLASSIFICATION, REGRESSION, Description
 
 NETWORK = ("machines", "num_machines", "local_listen_port", "time_out", "pre_partition")
@@ -49,9 +49,8 @@ NAMES = (
 
 
 def train(ranks: sockets.Ranks) -> None:
-    started = time.time()
-    args = arguments()
-    lightgbm.register_logger(logging.getLogger("lightgbm"))  # warnings and errors alone
+    args = runtime.arguments()
+    lightgbm.register_logger(logging.getLogger("lightgbm"))  # only warnings and errors
     description = table.describe(args.data, args)
     rows = table.read(args.data, "train", description, ranks.rank, ranks.world_size)
     validation = table.read(args.data, "validation", description, ranks.rank, ranks.world_size)
@@ -65,9 +64,8 @@ def train(ranks: sockets.Ranks) -> None:
 
     checkpoints = Checkpoints(args.checkpoints, args.save_total_limit)
     model, progress = start(args, checkpoints, description)
-    schedule = Schedule(args.num_iterations, args.eval_steps, args.save_steps, args.early_stopping_round)
     scoring = Validation(validation, description, ranks)
-    boosting = Boosting(ranks, scoring, checkpoints, schedule, progress, metric=metric, rows=count)
+    boosting = Boosting(args, ranks, scoring, checkpoints, progress, metric=metric, rows=count)
     check_room(args, parameters, count, ranks)
     ranks.metrics.log_params({name: value for name, value in vars(args).items() if not isinstance(value, Path)})
     booster = boost(parameters | network.parameters(ranks), rows, validation, description, model, boosting)
@@ -77,18 +75,19 @@ def train(ranks: sockets.Ranks) -> None:
         before = booster.current_iteration() - progress.iteration
         booster = lightgbm.Booster(model_str=booster.model_to_string(num_iteration=before + progress.best_iteration))
     hardware = ranks.measured_on()
-    peak = max(ranks.all_gather(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**10))
     if ranks.is_main:
-        with full_output_refused("output model", args.model):
-            save(booster, rows.features, description, args.model)
+        save(booster, rows.features, description, args.model)
         ranked = importance(booster)
         write_json(args.feature_importance, ranked)
         ranks.metrics.log_dict(ranked, "feature_importance.json")
-        points = [point | {"peak_memory": peak} for point in progress.points]
-        about = {"strategy": f"LightGBM {args.tree_learner}", "launcher": ranks.env.launcher, "sample": "row"}
-        about |= {"parameters": sum(tree["num_leaves"] for tree in booster.dump_model()["tree_info"])}
-        about |= {"tokens_per_step": count, "started": started, "ended": time.time(), "best_metric": progress.best}
-        write_json(args.history, about | hardware | {"points": points})
+        about = {
+            "strategy": f"LightGBM {args.tree_learner}",
+            "launcher": ranks.env.launcher,
+            "parameters": sum(tree["num_leaves"] for tree in booster.dump_model()["tree_info"]),
+            "samples_per_step": count,
+            "best_metric": progress.best,
+        }
+        progress.history.write(args.history, about | hardware)
         chosen = progress.best_iteration if args.early_stopping_round else progress.iteration
         print(
             f"{ranks.world_size} ranks, {count} rows: {chosen} iterations, validation {metric} {progress.best:.4f}",
@@ -97,7 +96,7 @@ def train(ranks: sockets.Ranks) -> None:
 
 
 def start(
-    args: argparse.Namespace, checkpoints: Checkpoints, description: Description
+    args: Namespace, checkpoints: Checkpoints, description: Description
 ) -> tuple[lightgbm.Booster | None, Progress]:
     """Return the trees to continue and where the training stands: of a checkpoint, or of an initial model."""
     loaded = checkpoints.load(args.resume_from_checkpoint)
@@ -110,12 +109,8 @@ def start(
     import mlflow.lightgbm
 
     where = "input initial_model"
-    try:
-        model = mlflow.lightgbm.load_model(str(args.initial_model))
-    except Exception as error:  # of MLflow, of its YAML parser or of LightGBM
-        reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
-        expected = "the output `model` of train_gradient_boosting"
-        raise InputError(Problem(where, f"{args.initial_model} cannot be loaded: {reason}", expected)) from error
+    fix = "give the output `model` of train_gradient_boosting"
+    model = load_model(mlflow.lightgbm, args.initial_model, where, fix)
     check_features(model, description, where)
     return model, Progress()
 
@@ -161,7 +156,7 @@ def boost(
     return booster
 
 
-def settings(args: argparse.Namespace, description: Description, ranks: sockets.Ranks) -> dict[str, Any]:
+def settings(args: Namespace, description: Description, ranks: sockets.Ranks) -> dict[str, Any]:
     """Return LightGBM's parameters. Raise InputError for one that it does not know or that is not the user's to set."""
     objective = args.objective
     if objective == "auto":
@@ -170,7 +165,7 @@ def settings(args: argparse.Namespace, description: Description, ranks: sockets.
     task = CLASSIFICATION if objective in ("binary", "multiclass") else REGRESSION
     if task != description.task or (objective == "binary" and len(description.classes) != 2):
         kind = f"a {description.task}" + (f" with {len(description.classes)} classes" * bool(description.classes))
-        raise InputError(Problem("objective", f"{objective} for {kind}", "an objective for it", "set it to auto"))
+        raise InputError(Problem("input objective", f"{objective} for {kind}", "an objective for it", "set it to auto"))
     parameters = {name: getattr(args, name) for name in NAMES}
     parameters |= {"objective": objective, "num_iterations": args.num_iterations, "num_threads": ranks.threads}
     # Evaluations are over the rows of all ranks: LightGBM's own would be of each rank's rows.
@@ -179,7 +174,7 @@ def settings(args: argparse.Namespace, description: Description, ranks: sockets.
         parameters["num_class"] = len(description.classes)
     if ranks.world_size == 1:
         parameters["tree_learner"] = "serial"
-    return parameters | more_parameters(args.params)
+    return parameters | more_parameters(args.params or "")
 
 
 def more_parameters(text: str) -> dict[str, str]:
@@ -189,15 +184,19 @@ def more_parameters(text: str) -> dict[str, str]:
     for item in text.split():
         name, equals, value = item.partition("=")
         if not equals or not value:
-            raise InputError(Problem("params", repr(item), "NAME=VALUE", 'write "path_smooth=1 extra_trees=true"'))
+            raise InputError(
+                Problem("input params", repr(item), "NAME=VALUE", 'write "path_smooth=1 extra_trees=true"')
+            )
         aliases = known._get_all_param_aliases() if known else {name: []}
         main = next((main for main, others in aliases.items() if name == main or name in others), None)
         if main is None:
-            raise InputError(Problem("params", f"{name} is no parameter of LightGBM", "one of its documentation"))
+            raise InputError(
+                Problem("input params", f"{name} is not a parameter of LightGBM", "one of its documentation")
+            )
         if main in OURS or main in NAMES or main in ("num_iterations", "early_stopping_round"):
             inputs = (*NAMES, "num_iterations", "objective", "metric", "early_stopping_round")
             fix = f"set the input {main}" if main in inputs else "leave it out"
-            raise InputError(Problem("params", f"{name} is set by the component", fix=fix))
+            raise InputError(Problem("input params", f"{name} is set by the component", fix=fix))
         parameters[main] = value
     return parameters
 
@@ -206,61 +205,28 @@ def check_accepted(parameters: dict[str, Any], rows: table.Rows, ranks: sockets.
     """Raise InputError if LightGBM refuses a parameter, or cannot do it on several ranks. A collective."""
     if ranks.world_size > 1 and str(parameters.get("linear_tree", "")).lower() in ("true", "1", "+"):
         fix = "leave linear_tree out, or train on one rank"
-        raise InputError(Problem("params", f"linear_tree on {ranks.world_size} ranks", "constant leaves", fix))
+        raise InputError(Problem("input params", f"linear_tree on {ranks.world_size} ranks", "constant leaves", fix))
     refused = None
     try:
         few = lightgbm.Dataset(rows.features.slice(0, TRIED_ROWS), rows.label[:TRIED_ROWS], params=parameters)
         lightgbm.Booster(parameters, few)
     except (lightgbm.basic.LightGBMError, ValueError, TypeError) as error:
-        refused = str(error).strip().splitlines()[0]
+        refused = first_line(error)
     refused = next((said for said in ranks.all_gather(refused) if said), None)
     if refused:
-        raise InputError(Problem("params", f"LightGBM refuses the parameters: {refused}", fix="see its documentation"))
+        raise InputError(
+            Problem("input params", f"LightGBM refuses the parameters: {refused}", fix="see its documentation")
+        )
 
 
 def chosen_metric(name: str, description: Description) -> str:
     """Return the metric that decides. Raise InputError if the task does not have it."""
     metric = default_metric(description) if name == "auto" else name
     if (metric in ("rmse", "mae")) != (description.task == REGRESSION):
-        raise InputError(Problem("metric", f"{metric} for a {description.task}", "a metric of it", "set it to auto"))
+        raise InputError(
+            Problem("input metric", f"{metric} for a {description.task}", "a metric of it", "set it to auto")
+        )
     return metric
-
-
-def arguments() -> argparse.Namespace:
-    """Parse the inputs and outputs that component.yaml describes."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--data", type=Path, required=True)
-    parser.add_argument("--resume_from_checkpoint", type=Path)
-    parser.add_argument("--initial_model", type=Path)
-    parser.add_argument("--objective", default="auto")
-    parser.add_argument("--label_column", default="")
-    parser.add_argument("--weight_column", default="")
-    parser.add_argument("--categorical_columns", default="")
-    parser.add_argument("--ignored_columns", default="")
-    parser.add_argument("--tree_learner", choices=["data", "voting"], default="data")
-    parser.add_argument("--num_iterations", type=int, default=200)
-    parser.add_argument("--learning_rate", type=float, default=0.1)
-    parser.add_argument("--num_leaves", type=int, default=31)
-    parser.add_argument("--max_depth", type=int, default=-1)
-    parser.add_argument("--min_data_in_leaf", type=int, default=20)
-    parser.add_argument("--feature_fraction", type=float, default=1.0)
-    parser.add_argument("--bagging_fraction", type=float, default=1.0)
-    parser.add_argument("--bagging_freq", type=int, default=0)
-    parser.add_argument("--lambda_l1", type=float, default=0.0)
-    parser.add_argument("--lambda_l2", type=float, default=0.0)
-    parser.add_argument("--max_bin", type=int, default=255)
-    parser.add_argument("--params", default="")
-    parser.add_argument("--metric", choices=["auto", *HIGHER_IS_BETTER], default="auto")
-    parser.add_argument("--early_stopping_round", type=int, default=0)
-    parser.add_argument("--eval_steps", type=int, default=10)
-    parser.add_argument("--save_steps", type=int, default=50)
-    parser.add_argument("--save_total_limit", type=int, default=2)
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--model", type=Path, required=True)
-    parser.add_argument("--checkpoints", type=Path, required=True)
-    parser.add_argument("--history", type=Path, required=True)
-    parser.add_argument("--feature_importance", type=Path, required=True)
-    return parser.parse_args()
 
 
 if __name__ == "__main__":

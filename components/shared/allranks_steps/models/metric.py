@@ -8,20 +8,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-GOALS = ("maximize", "minimize")
-"""The words of Azure ML's sweep jobs for which value of a metric is better."""
+from allranks.errors import InputError, Problem
 
 ROUNDING = 1e-9
 """Tolerance for rounding errors, such as in differences of fractions."""
 
 
-class BadMetrics(Exception):
-    """The metrics cannot be used. The message names the file and says what to give."""
-
-
 @dataclass(frozen=True)
 class Metric:
-    """name: of the metric in metrics.json; goal: one of GOALS"""
+    """name: of the metric in metrics.json; goal: maximize or minimize, as in Azure ML's sweep jobs"""
 
     name: str = "accuracy"
     goal: str = "maximize"
@@ -39,21 +34,26 @@ class Metric:
         gain = self.gain(value, reference)
         return gain > ROUNDING and gain >= margin - ROUNDING
 
+    def miss(self, value: float, threshold: float) -> str:
+        """Return the message that the value misses the threshold."""
+        side = "below the minimum" if self.goal == "maximize" else "above the maximum"
+        return f"{self.name} {value:.4f} is {side} of {threshold:.4f}"
+
 
 def read_metrics(folder: Path) -> dict[str, Any]:
-    """Return the content of metrics.json, which an evaluation wrote to the folder. Raise BadMetrics."""
+    """Return the content of metrics.json, which an evaluation wrote to the folder. Raise InputError."""
     file = folder / "metrics.json"
     try:
         metrics = json.loads(file.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
-        raise BadMetrics(f"{file} cannot be read ({error}). Give the output `metrics` of an evaluation.") from None
+        raise _problem(f"{file} cannot be read: {error}", fix="give the output `metrics` of an evaluation") from None
     if not isinstance(metrics, dict):
-        raise BadMetrics(f"{file} holds a {type(metrics).__name__}. Give a JSON object of metrics by name.")
+        raise _problem(f"{file} holds a {type(metrics).__name__}", "a JSON object of metrics by name")
     return metrics
 
 
 def value_of(metrics: dict[str, Any], name: str, folder: Path) -> float:
-    """Return the value of a metric. Raise BadMetrics if it is missing, or not a finite number.
+    """Return the value of a metric. Raise InputError if it is missing, or not a finite number.
 
     folder: where the metrics were read from, for the message
     """
@@ -62,15 +62,19 @@ def value_of(metrics: dict[str, Any], name: str, folder: Path) -> float:
         return float(value)
     found = f"{name} is {value!r}" if name in metrics else f"no {name}"
     numbers = sorted(key for key, other in metrics.items() if isinstance(other, int | float))
-    known = f"It has {', '.join(numbers)}." if numbers else "It has no number."
-    raise BadMetrics(f"{folder / 'metrics.json'}: {found}, which must be a finite number. {known}")
+    known = f"it has {', '.join(numbers)}" if numbers else "it has no number"
+    raise _problem(f"{folder / 'metrics.json'}: {found}; {known}", "a finite number")
 
 
 def baseline_of(metrics: dict[str, Any], name: str, folder: Path) -> float | None:
-    """Return the baseline's value of a metric; None if the evaluation had no baseline. Raise BadMetrics."""
+    """Return the baseline's value of a metric; None if the evaluation had no baseline. Raise InputError."""
     baseline = metrics.get("baseline")
     if baseline is None:
         return None
     if not isinstance(baseline, dict):
-        raise BadMetrics(f"{folder / 'metrics.json'}: baseline is {baseline!r}, which must be an object or null.")
+        raise _problem(f"{folder / 'metrics.json'}: baseline is {baseline!r}", "an object or null")
     return value_of(baseline, name, folder)
+
+
+def _problem(found: str, expected: str = "", fix: str = "") -> InputError:
+    return InputError(Problem("input metrics", found, expected, fix))

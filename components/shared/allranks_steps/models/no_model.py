@@ -5,16 +5,16 @@ It contains a file, because Azure ML's storage holds only files: an empty folder
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
+
+from allranks_steps.json_files import write_json
 
 FILE = "no_model.json"
 
 
 def write(folder: Path, reason: str) -> None:
     """Make the folder a placeholder. reason: why there is no model."""
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / FILE).write_text(json.dumps({"reason": reason}, indent=2) + "\n", encoding="utf-8")
+    write_json(folder / FILE, {"reason": reason})
 
 
 def stands_in(folder: Path) -> bool:

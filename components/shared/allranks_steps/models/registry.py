@@ -8,9 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-
-class RegistryError(Exception):
-    """The registry cannot be reached, or refused the request. The message says why and what to do."""
+from allranks.errors import InputError, Problem
 
 
 @dataclass(frozen=True)
@@ -22,19 +20,19 @@ class Version:
 
 
 def require_address() -> None:
-    """Raise RegistryError if no registry is configured: MLflow would create one of its own."""
+    """Raise InputError if no registry is configured: MLflow would create one of its own."""
     if not os.environ.get("MLFLOW_TRACKING_URI"):
-        raise RegistryError("MLFLOW_TRACKING_URI is not set, so there is no registry. Set it to MLflow's address.")
+        raise InputError(Problem("MLFLOW_TRACKING_URI", "it is not set, so there is no registry", "MLflow's address"))
 
 
 def newest(name: str) -> Version | None:
     """Return the version with the highest number, None if the model has none.
 
-    Raise RegistryError if the look-up fails for any other reason: the model may exist then.
+    Raise InputError if the look-up fails for any other reason: the model may exist then.
     """
     require_address()
     if not name or "'" in name:
-        raise RegistryError(f"{name!r} is no model's name. Give one without quotes.")
+        raise InputError(Problem("input name", repr(name), "the name of a model, without quotes"))
     from mlflow.exceptions import MlflowException
     from mlflow.tracking import MlflowClient
 
@@ -48,7 +46,7 @@ def newest(name: str) -> Version | None:
     except MlflowException as error:
         if error.error_code == "RESOURCE_DOES_NOT_EXIST":
             return None
-        raise RegistryError(f"MLflow did not say which versions {name!r} has: {error}") from None
+        raise registry_error(f"MLflow did not say which versions {name!r} has: {error}") from None
 
 
 def register(model: Path, name: str, tags: Mapping[str, str], *, beside: tuple[Path, ...] = ()) -> str:
@@ -56,7 +54,7 @@ def register(model: Path, name: str, tags: Mapping[str, str], *, beside: tuple[P
 
     beside: files to add to the model's folder
 
-    Raise RegistryError if the registry refuses.
+    Raise InputError if the registry refuses.
 
     The files are logged as artifacts of this run first: Azure ML registers a run's artifacts, and its tracking server
     does not support the logged models that MLflow 3's log_model creates (azure-sdk-for-python#44896).
@@ -73,4 +71,9 @@ def register(model: Path, name: str, tags: Mapping[str, str], *, beside: tuple[P
             version = mlflow.register_model(f"runs:/{run_id}/model", name, tags={**tags, "run": run_id})
             return str(version.version)
     except (MlflowException, OSError) as error:
-        raise RegistryError(f"MLflow refused {name!r}: {error}") from None
+        raise registry_error(f"MLflow refused {name!r}: {error}") from None
+
+
+def registry_error(found: str) -> InputError:
+    """Return the error for a registry that cannot be reached, or refuses a request."""
+    return InputError(Problem("registry", found))

@@ -22,13 +22,13 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.dataset as pads
 
+from allranks.errors import InputError, Problem
+from allranks_steps.json_files import write_json
+from allranks_steps.messages import first_line
+
 SPLITS = ("train", "validation", "test")
 DESCRIPTION = "table.json"
 CLASSIFICATION, REGRESSION = "classification", "regression"
-
-
-class BadTable(Exception):
-    """The data cannot be used. The message says where, what was found and what to do; nothing was written."""
 
 
 @dataclass(frozen=True)
@@ -55,12 +55,11 @@ class Description:
 
 
 def write_description(folder: Path, description: Description) -> None:
-    text = json.dumps(asdict(description), indent=2) + "\n"
-    (folder / DESCRIPTION).write_text(text, encoding="utf-8")
+    write_json(folder / DESCRIPTION, asdict(description))
 
 
 def read_description(folder: Path) -> Description | None:
-    """Read `table.json` in the folder; None if there is none. Raise BadTable if it is damaged."""
+    """Read `table.json` in the input `data`; None if there is none. Raise InputError if it is damaged."""
     file = folder / DESCRIPTION
     try:
         content: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
@@ -77,11 +76,20 @@ def read_description(folder: Path) -> Description | None:
     except FileNotFoundError:
         return None
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise BadTable(f"{file} is damaged ({error!r}). Run prepare_table again.") from None
+        found = f"{file} is damaged: {error!r}"
+        raise InputError(Problem("input data", found, fix="run prepare_table again")) from None
 
 
-def open_files(folder: Path) -> pads.Dataset:
-    """Return the rows of the Parquet or CSV files in a folder. Raise BadTable if there are none, or of both kinds."""
+def column_names(text: str | None) -> tuple[str, ...]:
+    """Return the names in an input that lists columns, separated by commas."""
+    return tuple(name.strip() for name in (text or "").split(",") if name.strip())
+
+
+def open_files(folder: Path, where: str = "input data") -> pads.Dataset:
+    """Return the rows of the Parquet or CSV files in a folder. Raise InputError if there are none, or of both kinds.
+
+    where: the input, for the message
+    """
     kinds = {
         kind: sorted(str(file) for ending in endings for file in folder.rglob(f"*{ending}"))
         for kind, endings in {"parquet": (".parquet",), "csv": (".csv", ".csv.gz")}.items()
@@ -89,23 +97,36 @@ def open_files(folder: Path) -> pads.Dataset:
     found = {kind: files for kind, files in kinds.items() if files}
     if len(found) != 1:
         what = "no file that ends with .parquet or .csv" if not found else "Parquet and CSV files"
-        raise BadTable(f"{folder} holds {what}. Give a folder with files of one kind.")
+        raise InputError(Problem(where, f"{folder} holds {what}", "a folder with files of one kind"))
     ((kind, files),) = found.items()
     try:
         return pads.dataset(files, format=kind)
     except (OSError, pa.ArrowInvalid) as error:
-        raise BadTable(f"{folder}: {str(error).splitlines()[0]}") from None
+        raise InputError(Problem(where, f"{folder}: {first_line(error)}")) from None
 
 
-def read_share(rows: pads.Dataset, columns: list[str], rank: int, world_size: int) -> pa.Table:
+def read_rows(folder: Path, split: str, description: Description, rank: int, world_size: int) -> pa.Table:
+    """Return this rank's share of the rows of a split, with the columns of the description.
+
+    Raise InputError if a column is missing or a file cannot be read.
+    """
+    columns = [*description.features, description.label, *([description.weight] if description.weight else [])]
+    where = f"input data, {split}"
+    return read_share(open_files(folder / split, where), columns, rank, world_size, where)
+
+
+def read_share(rows: pads.Dataset, columns: list[str], rank: int, world_size: int, where: str) -> pa.Table:
     """Return this rank's share of the rows: consecutive ones, as many as the other ranks have, give or take one.
 
-    Of Parquet, only the row groups with these rows are read; of CSV, the files with these rows. Raise BadTable if a
+    where: the input, for the message
+
+    Of Parquet, only the row groups with these rows are read; of CSV, the files with these rows. Raise InputError if a
     column is missing or a file cannot be read.
     """
     missing = [name for name in columns if name not in rows.schema.names]
     if missing:
-        raise BadTable(f"there is no column {missing[0]!r}; the columns are {', '.join(rows.schema.names[:20])}")
+        expected = f"one of {', '.join(rows.schema.names[:20])}"
+        raise InputError(Problem(where, f"there is no column {missing[0]!r}", expected))
     try:
         pieces = list(_pieces(rows))
         total = sum(count for _, count in pieces)
@@ -118,7 +139,7 @@ def read_share(rows: pads.Dataset, columns: list[str], rank: int, world_size: in
                 tables.append(table.slice(low, high - low))
             start += count
     except (OSError, pa.ArrowInvalid) as error:
-        raise BadTable(str(error).splitlines()[0]) from None
+        raise InputError(Problem(where, first_line(error))) from None
     return pa.concat_tables(tables) if tables else rows.schema.empty_table().select(columns)
 
 

@@ -1,10 +1,11 @@
-"""Divide a table into splits, with every column as numbers."""
+"""Divide a table into training, validation and test rows, with every column as numbers."""
 
 from __future__ import annotations
 
 import os
 import shutil
 import tempfile
+from argparse import Namespace
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,39 +16,23 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from sources import LABEL, InMemory, Source, from_folder, from_scikit_learn
 
+from allranks.errors import InputError, Problem
+from allranks.runtime import arguments
 from allranks_steps.tables.prepared_table import (
     CLASSIFICATION,
     DESCRIPTION,
     REGRESSION,
     SPLITS,
-    BadTable,
     Description,
+    column_names,
     write_description,
 )
 
 MAX_CATEGORIES = 100_000
-"""Most distinct texts of a column. A column with more, such as a name of each row, is no category."""
+"""Most distinct texts of a column. A column with more, such as a name of each row, is not a category."""
 
 ROWS_PER_GROUP = 65_536
 """Rows of a row group, which is what a rank of a training reads at once."""
-
-
-@dataclass(frozen=True)
-class Request:
-    """The component's inputs, which component.py describes."""
-
-    source: str
-    folder: Path | None
-    label: str
-    weight: str
-    categorical: tuple[str, ...]
-    ignored: tuple[str, ...]
-    task: str
-    rows: int
-    features: int
-    validation_fraction: float
-    test_fraction: float
-    seed: int
 
 
 @dataclass(frozen=True)
@@ -65,22 +50,23 @@ class Columns:
     classes: pa.Array
 
 
-def prepare(request: Request, output: Path) -> Description:
+def prepare(args: Namespace) -> Description:
     """Read the source twice, to find its categories and to write its splits, and return its description.
 
-    Raise BadTable before anything is in the output.
+    Raise InputError, and write nothing, if the table cannot be used.
     """
-    source, task, names = _open(request)
-    columns = _columns(source, request, task)
+    source, task, names, output = *_open(args), args.table
+    columns = _columns(source, args, task)
     output.mkdir(parents=True, exist_ok=True)
     partial = Path(tempfile.mkdtemp(prefix=".partial-", dir=output))
     try:
-        counts = _write_splits(source, columns, request, partial)
+        counts = _write_splits(source, columns, args, partial)
         empty = [split for split in SPLITS if not counts[split]]
         if empty:
-            raise BadTable(f"no row is in the {empty[0]} split. Give more rows, or larger fractions.")
+            fix = "give more rows, or larger fractions"
+            raise InputError(Problem("input source", f"no row is in the {empty[0]} split", "at least one", fix))
         description = Description(
-            source=request.source,
+            source=args.source,
             task=task,
             label=columns.label,
             weight=columns.weight,
@@ -99,38 +85,43 @@ def prepare(request: Request, output: Path) -> Description:
     return description
 
 
-def _open(request: Request) -> tuple[Source, str, tuple[str, ...]]:
+def _open(args: Namespace) -> tuple[Source, str, tuple[str, ...]]:
     """Return the source, its task, and its classes' names, which are empty if the label has them."""
-    if request.source == "folder":
-        return from_folder(request.folder), request.task, ()
-    source: InMemory = from_scikit_learn(request.source, request.rows, request.features, request.seed)
+    if args.source == "folder":
+        return from_folder(args.folder), args.task, ()
+    source: InMemory = from_scikit_learn(args.source, args.row_count, args.feature_count, args.seed)
     return source, source.task, source.classes
 
 
-def _columns(source: Source, request: Request, task: str) -> Columns:
-    label = request.label if request.source == "folder" else LABEL
+def _columns(source: Source, args: Namespace, task: str) -> Columns:
+    label, weight = args.label_column if args.source == "folder" else LABEL, args.weight_column or ""
+    categorical = column_names(args.categorical_columns)
     names = source.schema.names
-    for what, name in [("label", label), ("weight_column", request.weight)] + [
-        ("categorical_columns", name) for name in request.categorical
-    ]:
-        if name and name not in names:
-            raise BadTable(f"{what}: there is no column {name!r}; the columns are {', '.join(names[:20])}")
-    features = tuple(name for name in names if name not in (label, request.weight, *request.ignored))
+    chosen = {"label_column": (label,), "weight_column": (weight,), "categorical_columns": categorical}
+    for parameter, columns in chosen.items():
+        for name in columns:
+            if name and name not in names:
+                expected = f"one of {', '.join(names[:20])}"
+                raise InputError(Problem(f"input {parameter}", f"there is no column {name!r}", expected))
+    features = tuple(name for name in names if name not in (label, weight, *column_names(args.ignored_columns)))
     if not features:
-        raise BadTable("no column is left as a feature. Ignore fewer columns.")
+        raise InputError(Problem("input ignored_columns", "no column is left as a feature", fix="ignore fewer columns"))
     for name in features:
         kind = source.schema.field(name).type
         if not (_is_text(kind) or _is_number(kind)):
-            raise BadTable(f"column {name!r} is of type {kind}. Convert it to numbers or texts, or ignore it.")
+            fix = "convert it, or name it in ignored_columns"
+            raise InputError(Problem(f"column {name!r}", f"type {kind}", "numbers or texts", fix))
     texts = [name for name in features if _is_text(source.schema.field(name).type)]
     distinct = _distinct(source, [*texts, *([label] if task == CLASSIFICATION else [])])
-    categories = {name: distinct.get(name, pa.array([], pa.string())) for name in (*texts, *request.categorical)}
+    categories = {name: distinct.get(name, pa.array([], pa.string())) for name in (*texts, *categorical)}
     classes = distinct.get(label, pa.array([], pa.string()))
     if task == CLASSIFICATION and len(classes) < 2:
-        raise BadTable(f"label {label!r} has {len(classes)} distinct value. A classification needs at least 2.")
+        values = f"{label!r} has {len(classes)} distinct value"
+        raise InputError(Problem("input label_column", values, "at least 2 for a classification"))
     if task == REGRESSION and not _is_number(source.schema.field(label).type):
-        raise BadTable(f"label {label!r} has texts. Set task to classification, or give a column of numbers.")
-    return Columns(label, request.weight, features, categories, classes)
+        fix = "set task to classification"
+        raise InputError(Problem("input label_column", f"{label!r} has texts", "numbers for a regression", fix))
+    return Columns(label, weight, features, categories, classes)
 
 
 def _distinct(source: Source, names: list[str]) -> dict[str, pa.Array]:
@@ -143,15 +134,16 @@ def _distinct(source: Source, names: list[str]) -> dict[str, pa.Array]:
             values = pc.drop_null(pc.unique(_plain(batch.column(name))))
             found[name] = pc.unique(pa.concat_arrays([found[name], values])) if name in found else values
             if len(found[name]) > MAX_CATEGORIES:
-                raise BadTable(f"column {name!r} has more than {MAX_CATEGORIES} distinct values. Ignore it.")
+                count = f"more than {MAX_CATEGORIES} distinct values"
+                raise InputError(Problem(f"column {name!r}", count, fix="name it in ignored_columns"))
     return {name: values.take(pc.sort_indices(values)) for name, values in found.items()}
 
 
-def _write_splits(source: Source, columns: Columns, request: Request, folder: Path) -> dict[str, int]:
+def _write_splits(source: Source, columns: Columns, args: Namespace, folder: Path) -> dict[str, int]:
     """Write every row to a split at random, and return how many rows each has. Rows without a label are left out."""
     schema = _schema(source.schema, columns)
-    generator = np.random.default_rng(request.seed)
-    bounds = np.cumsum([1 - request.validation_fraction - request.test_fraction, request.validation_fraction])
+    generator = np.random.default_rng(args.seed)
+    bounds = np.cumsum([1 - args.validation_fraction - args.test_fraction, args.validation_fraction])
     counts = dict.fromkeys(SPLITS, 0)
     writers = {}
     try:
@@ -216,3 +208,13 @@ def _is_text(kind: pa.DataType) -> bool:
 def _is_number(kind: pa.DataType) -> bool:
     numeric = (pa.types.is_integer, pa.types.is_floating, pa.types.is_boolean, pa.types.is_decimal)
     return any(check(kind) for check in numeric)
+
+
+def main() -> None:
+    description = prepare(arguments())
+    counts = ", ".join(f"{count} for {split}" for split, count in description.counts.items())
+    print(f"{description.task}, {len(description.features)} features, rows: {counts}")
+
+
+if __name__ == "__main__":
+    main()
