@@ -108,7 +108,7 @@ def check_metric(*, metrics: Data, metric: str | Output = 'accuracy', goal: Lite
         goal: string, one of maximize, minimize. Whether a higher or a lower value is better.
         target: number, -1000000000 to 1000000000. The value to reach.
         margin: number, 0 to any. By how much the value must be better than the baseline's. It must be
-            better in any case.
+            better even if the margin is 0.
 
     Outputs:
         value: number. The value of the metric.
@@ -157,7 +157,8 @@ class CompareTrainingsOutputs:
 
 def compare_trainings(*, history_1: Data | None = None, history_2: Data | None = None, history_3: Data | None = None, history_4: Data | None = None, history_5: Data | None = None, history_6: Data | None = None, history_7: Data | None = None, history_8: Data | None = None, title: str | Output = 'Trainings compared') -> Step[CompareTrainingsOutputs]:
     """Puts the loss curves of up to eight trainings on top of each other, with step time, memory and the
-    largest difference of the loss from the first one's, on one page that needs no network.
+    largest difference of the loss from the first one's, on one page that needs no network. For example:
+    compare_trainings(history_1= by_ddp.outputs.history, history_2=by_fsdp.outputs.history).
 
     Inputs:
         history_1: uri_file, optional. The output `history` of a training (JSON with step, seconds and
@@ -357,8 +358,8 @@ def evaluate_language_model(*, data: Data, model: Data, split: Literal['train', 
         split: string, one of train, validation. Which of the prepared parts is scored.
         per_device_eval_batch_size: integer, 1 to 65536. Sequences of the model's max_seq_length that
             one rank scores at once.
-        precision: string, one of float32, bfloat16, float16. What is computed in. The loss is computed
-            in float32 from the scores.
+        precision: string, one of float32, bfloat16, float16. Precision of the computation. The loss is
+            computed in float32 from the scores.
 
     Outputs:
         metrics: uri_folder. metrics.json: a JSON object with split, source, count, loss (nats per
@@ -380,7 +381,7 @@ def evaluate_table_model(*, data: Data, model: Data, split: Literal['train', 'va
         data: uri_folder. The table, as prepare_table writes it.
         model: mlflow_model. A model in MLflow's format, as train_gradient_boosting writes it. It takes
             the features as columns of numbers and gives a probability for each class (of two classes
-            that of the second alone), or a number.
+            only for the second), or a number.
         split: string, one of train, validation, test. Which of the prepared sets is scored.
         per_device_eval_batch_size: integer, 1 to 10000000. Rows that one rank scores at once.
 
@@ -425,7 +426,7 @@ class FinetuneLanguageModelOutputs:
 def finetune_language_model(*, base_model: Data, data: Data, validation_data: Data | None = None, deepspeed: Data | None = None, resume_from_checkpoint: Data | None = None, chat_template: Data | None = None, objective: Literal['sft', 'dpo'] | Enum | Output = 'sft', method: Literal['full', 'lora', 'qlora'] | Enum | Output = 'lora', lora_r: int | Output = 8, lora_alpha: float | Output = 16.0, lora_dropout: float | Output = 0.0, target_modules: str | Output = 'all-linear', merge: bool | Output = True, max_seq_length: int | Output = 512, packing: bool | Output = False, completion_only_loss: bool | Output = True, beta: float | Output = 0.1, validation_fraction: float | Output = 0.0, num_train_epochs: float | Output = 3.0, max_steps: int | Output = -1, per_device_train_batch_size: int | Output = 8, per_device_eval_batch_size: int | Output = 8, gradient_accumulation_steps: int | Output = 1, learning_rate: float | Output = 0.0002, lr_scheduler_type: Literal['linear', 'cosine', 'constant', 'constant_with_warmup'] | Enum | Output = 'linear', warmup_steps: float | Output = 0.0, weight_decay: float | Output = 0.0, max_grad_norm: float | Output = 1.0, precision: Literal['auto', 'float32', 'bfloat16', 'float16'] | Enum | Output = 'auto', compile: bool | Output = False, activation_checkpointing: bool | Output = False, strategy: Literal['ddp', 'fsdp', 'deepspeed'] | Enum | Output = 'ddp', deepspeed_stage: int | Output = 2, offload: bool | Output = False, dataloader_num_workers: int | Output = 0, logging_steps: int | Output = 10, eval_steps: int | Output = 0, save_steps: int | Output = 100, save_total_limit: int | Output = 2, seed: int | Output = 0) -> Step[FinetuneLanguageModelOutputs]:
     """Fine-tunes a causal language model of Hugging Face's format on all ranks - all weights, a low-rank
     adapter (LoRA), or one on 4-bit weights (QLoRA) - on conversations, texts or prompts with
-    completions, or by direct preference optimization. An evicted job goes on from its last checkpoint.
+    completions, or by direct preference optimization. An evicted job resumes from its last checkpoint.
     For example: finetune_language_model(base_model=folder, data=conversations, method="lora",
     max_seq_length=2048, precision="bfloat16").
 
@@ -440,8 +441,8 @@ def finetune_language_model(*, base_model: Data, data: Data, validation_data: Da
         deepspeed: uri_file, optional. For deepspeed, its configuration as JSON, such as the output
             `best` of autotune_deepspeed. Its values replace the defaults of inputs, and inputs that are
             not at their defaults must agree with it. "auto" stands for the input.
-        resume_from_checkpoint: uri_folder, optional. The output checkpoints of an earlier training to
-            go on from. An evicted job goes on from its own by itself.
+        resume_from_checkpoint: uri_folder, optional. The output `checkpoints` of an earlier training to
+            resume from. An evicted job resumes from its own without it.
         chat_template: uri_file, optional. A Jinja file that renders messages. Without it, the template
             of the model's tokenizer.
         objective: string, one of sft, dpo. What is optimized. sft the likelihood of completions, dpo
@@ -463,7 +464,7 @@ def finetune_language_model(*, base_model: Data, data: Data, validation_data: Da
         completion_only_loss: boolean. Whether only completions and the assistant's messages are
             learned, or prompts too.
         beta: number, 0.0001 to 1000. For dpo, how much a departure from the base model costs.
-        validation_fraction: number, 0 to 0.5. Share of the data that is held out, where there is no
+        validation_fraction: number, 0 to 0.5. Share of the data that is held out if there is no
             validation_data.
         num_train_epochs: number, 0.001 to 100000. How often each example is seen.
         max_steps: integer, -1 to 100000000. Optimizer steps; -1 for num_train_epochs.
@@ -477,9 +478,9 @@ def finetune_language_model(*, base_model: Data, data: Data, validation_data: Da
             the share of all steps.
         weight_decay: number, 0 to 1. AdamW's weight decay.
         max_grad_norm: number, 0 to 1000000. Norm to which gradients are clipped; 0 for no clipping.
-        precision: string, one of auto, float32, bfloat16, float16. What is computed in. With lora, the
-            frozen weights are held in it as well. auto: bfloat16 on GPUs that have it, float16 with a
-            scaled loss on older ones (V100, T4), float32 on CPUs.
+        precision: string, one of auto, float32, bfloat16, float16. Precision of the computation. With
+            lora, the frozen weights are held in it as well. auto: bfloat16 on GPUs that have it,
+            float16 with a scaled loss on older ones (V100, T4), float32 on CPUs.
         compile: boolean. Whether the model is compiled by torch.compile.
         activation_checkpointing: boolean. Whether layers are computed again in the backward pass, which
             takes time and saves memory.
@@ -487,7 +488,7 @@ def finetune_language_model(*, base_model: Data, data: Data, validation_data: Da
             and deepspeed shard it, and need GPUs.
         deepspeed_stage: integer, 0 to 3. For deepspeed, what is sharded - 0 nothing, 1 the optimizer's
             state, 2 gradients too, 3 weights too.
-        offload: boolean. For fsdp and deepspeed, whether shards are kept in the memory of the CPU.
+        offload: boolean. For fsdp and deepspeed, whether shards are kept in CPU memory.
         dataloader_num_workers: integer, 0 to 256. Processes of each rank that load batches; 0 loads
             them in the rank.
         logging_steps: integer, 1 to 1000000. Steps between two points of the loss curve.
@@ -502,7 +503,7 @@ def finetune_language_model(*, base_model: Data, data: Data, validation_data: Da
         model: mlflow_model. An MLflow model that answers prompts. artifacts/huggingface is a folder for
             from_pretrained of Transformers.
         adapter: uri_folder. The adapter as PEFT writes it. Empty with method full.
-        checkpoints: uri_folder. The Trainer's last checkpoints, from which an evicted job goes on.
+        checkpoints: uri_folder. The Trainer's last checkpoints, from which an evicted job resumes.
         history: uri_file. JSON with loss, seconds and memory of the logged steps. compare_trainings and
             compare_scaling read it.
 
@@ -517,7 +518,7 @@ class FinetuneTextClassifierOutputs:
 def finetune_text_classifier(*, base_model: Data, data: Data, validation_data: Data | None = None, deepspeed: Data | None = None, resume_from_checkpoint: Data | None = None, text_column: str | Output = 'text', text_pair_column: str | Output = '', label_column: str | Output = 'label', problem_type: Literal['classification', 'regression'] | Enum | Output = 'classification', max_seq_length: int | Output = 128, validation_fraction: float | Output = 0.0, num_train_epochs: float | Output = 3.0, max_steps: int | Output = -1, per_device_train_batch_size: int | Output = 8, per_device_eval_batch_size: int | Output = 8, gradient_accumulation_steps: int | Output = 1, learning_rate: float | Output = 5e-05, lr_scheduler_type: Literal['linear', 'cosine', 'constant', 'constant_with_warmup'] | Enum | Output = 'linear', warmup_steps: float | Output = 0.0, weight_decay: float | Output = 0.0, max_grad_norm: float | Output = 1.0, precision: Literal['auto', 'float32', 'bfloat16', 'float16'] | Enum | Output = 'auto', compile: bool | Output = False, activation_checkpointing: bool | Output = False, strategy: Literal['ddp', 'fsdp', 'deepspeed'] | Enum | Output = 'ddp', deepspeed_stage: int | Output = 2, offload: bool | Output = False, dataloader_num_workers: int | Output = 0, logging_steps: int | Output = 10, eval_steps: int | Output = 0, save_steps: int | Output = 100, save_total_limit: int | Output = 2, seed: int | Output = 0) -> Step[FinetuneTextClassifierOutputs]:
     """Fine-tunes a model of Hugging Face's format on all ranks to classify texts or pairs of texts, or to
     predict a number for them. Any model that Transformers can classify with, such as BERT, ModernBERT,
-    DeBERTa or Llama. An evicted job goes on from its last checkpoint. For example:
+    DeBERTa or Llama. An evicted job resumes from its last checkpoint. For example:
     finetune_text_classifier(base_model=folder, data=reviews, text_column="review",
     label_column="stars").
 
@@ -529,8 +530,8 @@ def finetune_text_classifier(*, base_model: Data, data: Data, validation_data: D
         deepspeed: uri_file, optional. For deepspeed, its configuration as JSON, such as the output
             `best` of autotune_deepspeed. Its values replace the defaults of inputs, and inputs that are
             not at their defaults must agree with it. "auto" stands for the input.
-        resume_from_checkpoint: uri_folder, optional. The output checkpoints of an earlier training to
-            go on from. An evicted job goes on from its own by itself.
+        resume_from_checkpoint: uri_folder, optional. The output `checkpoints` of an earlier training to
+            resume from. An evicted job resumes from its own without it.
         text_column: string. The column of the text, or of the first one of a pair.
         text_pair_column: string. The column of the second text of a pair. Empty for single texts.
         label_column: string. The column of the label, a text or a number.
@@ -538,7 +539,7 @@ def finetune_text_classifier(*, base_model: Data, data: Data, validation_data: D
             class, of regression a number to predict.
         max_seq_length: integer, 2 to 1048576. Tokens after which an example is cut off. At most the
             model's positions.
-        validation_fraction: number, 0 to 0.5. Share of the data that is held out, where there is no
+        validation_fraction: number, 0 to 0.5. Share of the data that is held out if there is no
             validation_data.
         num_train_epochs: number, 0.001 to 100000. How often each example is seen.
         max_steps: integer, -1 to 100000000. Optimizer steps; -1 for num_train_epochs.
@@ -552,9 +553,9 @@ def finetune_text_classifier(*, base_model: Data, data: Data, validation_data: D
             the share of all steps.
         weight_decay: number, 0 to 1. AdamW's weight decay.
         max_grad_norm: number, 0 to 1000000. Norm to which gradients are clipped; 0 for no clipping.
-        precision: string, one of auto, float32, bfloat16, float16. What is computed in. The weights
-            that are kept are float32. auto: bfloat16 on GPUs that have it, float16 with a scaled loss
-            on older ones (V100, T4), float32 on CPUs.
+        precision: string, one of auto, float32, bfloat16, float16. Precision of the computation. The
+            weights that are kept are float32. auto: bfloat16 on GPUs that have it, float16 with a
+            scaled loss on older ones (V100, T4), float32 on CPUs.
         compile: boolean. Whether the model is compiled by torch.compile.
         activation_checkpointing: boolean. Whether layers are computed again in the backward pass, which
             takes time and saves memory.
@@ -562,7 +563,7 @@ def finetune_text_classifier(*, base_model: Data, data: Data, validation_data: D
             and deepspeed shard it, and need GPUs.
         deepspeed_stage: integer, 0 to 3. For deepspeed, what is sharded - 0 nothing, 1 the optimizer's
             state, 2 gradients too, 3 weights too.
-        offload: boolean. For fsdp and deepspeed, whether shards are kept in the memory of the CPU.
+        offload: boolean. For fsdp and deepspeed, whether shards are kept in CPU memory.
         dataloader_num_workers: integer, 0 to 256. Processes of each rank that load batches; 0 loads
             them in the rank.
         logging_steps: integer, 1 to 1000000. Steps between two points of the loss curve.
@@ -576,7 +577,7 @@ def finetune_text_classifier(*, base_model: Data, data: Data, validation_data: D
     Outputs:
         model: mlflow_model. An MLflow model that labels texts. artifacts/huggingface is a folder for
             from_pretrained of Transformers; its config.json names the labels.
-        checkpoints: uri_folder. The Trainer's last checkpoints, from which an evicted job goes on.
+        checkpoints: uri_folder. The Trainer's last checkpoints, from which an evicted job resumes.
         history: uri_file. JSON with loss, seconds and memory of the logged steps. compare_trainings and
             compare_scaling read it.
 
@@ -776,13 +777,13 @@ def promote_model(*, model: Data, metrics: Data, champion: Data, selection: Data
         metric: string. The metric in metrics.json by which the two are compared.
         goal: string, one of maximize, minimize. Whether a higher or a lower value is better.
         margin: number, 0 to 1000000000. By how much the challenger has to be better. It has to be
-            better in any case.
+            better even if the margin is 0.
         threshold: number, -1000000000 to 1000000000, optional. The least good value with which a model
             is registered, also where there is no champion. Without it, every value is good enough.
         trigger_time: string, optional. When the schedule fired, for the tags. A schedule gives it by
             the macro creation_context.trigger_time.
         code_version: string, optional. The commit of the code, for the tags. The digest of the training
-            code is there in any case.
+            code is always there.
 
     Outputs:
         registration: uri_folder. registration.json: the decision with its reason, both metrics, and the
@@ -1324,7 +1325,7 @@ class SampleTextOutputs:
     text: Output
 
 def sample_text(*, model: Data, prompt: str | Output = 'def ', samples: int | Output = 2, max_tokens: int | Output = 120, temperature: float | Output = 0.7, top_k: int | Output = 50, seed: int | Output = 0) -> Step[SampleTextOutputs]:
-    """Lets a language model continue a prompt, several times, and writes and prints what it says. The same
+    """Generates several continuations of a prompt with a language model, writes and prints them. The same
     seed gives the same texts. For example: sample_text(model=train.outputs.model, prompt="def main(",
     temperature=0.5).
 
@@ -1435,7 +1436,7 @@ class TrainGradientBoostingOutputs:
 
 def train_gradient_boosting(*, data: Data, resume_from_checkpoint: Data | None = None, initial_model: Data | None = None, label_column: str | Output | None = None, weight_column: str | Output | None = None, categorical_columns: str | Output | None = None, ignored_columns: str | Output | None = None, objective: Literal['auto', 'binary', 'multiclass', 'regression', 'regression_l1', 'poisson'] | Enum | Output = 'auto', tree_learner: Literal['data', 'voting'] | Enum | Output = 'data', num_iterations: int | Output = 200, learning_rate: float | Output = 0.1, num_leaves: int | Output = 31, max_depth: int | Output = -1, min_data_in_leaf: int | Output = 20, feature_fraction: float | Output = 1.0, bagging_fraction: float | Output = 1.0, bagging_freq: int | Output = 0, lambda_l1: float | Output = 0.0, lambda_l2: float | Output = 0.0, max_bin: int | Output = 255, params: str | Output | None = None, metric: Literal['auto', 'auc', 'accuracy', 'macro_f1', 'log_loss', 'rmse', 'mae'] | Enum | Output = 'auto', early_stopping_round: int | Output = 0, eval_steps: int | Output = 10, save_steps: int | Output = 50, save_total_limit: int | Output = 2, seed: int | Output = 0) -> Step[TrainGradientBoostingOutputs]:
     """Trains gradient boosted trees with LightGBM, on one instance or on many: every rank reads its share
-    of the rows, and the ranks exchange histograms over sockets. It needs no GPU. An evicted job goes on
+    of the rows, and the ranks exchange histograms over sockets. It needs no GPU. An evicted job resumes
     from its last checkpoint. For example: train_gradient_boosting(data=prepare.outputs.table,
     num_iterations=500, early_stopping_round=50).
 
@@ -1443,8 +1444,8 @@ def train_gradient_boosting(*, data: Data, resume_from_checkpoint: Data | None =
         data: uri_folder. The table, as prepare_table writes it; or a folder with the sub-folders train
             and validation, each with Parquet or CSV files of numbers, and the columns named below.
             Parquet is read by row groups, CSV by files.
-        resume_from_checkpoint: uri_folder, optional. The output checkpoints of another training, to go
-            on from. Its own checkpoints come first.
+        resume_from_checkpoint: uri_folder, optional. The output checkpoints of another training to
+            resume from, if this one has no checkpoints of its own.
         initial_model: mlflow_model, optional. A model of the same features in MLflow's LightGBM flavor,
             to which trees are added.
         label_column: string, optional. The column to predict. By default that of table.json. Classes
@@ -1453,7 +1454,7 @@ def train_gradient_boosting(*, data: Data, resume_from_checkpoint: Data | None =
             table.json.
         categorical_columns: string, optional. Columns of whole numbers that stand for categories,
             separated by commas, beside those of table.json.
-        ignored_columns: string, optional. Without table.json, columns that are no features, separated
+        ignored_columns: string, optional. Without table.json, columns that are not features, separated
             by commas.
         objective: string, one of auto, binary, multiclass, regression, regression_l1, poisson. What is
             minimised. auto follows from the classes in table.json.
@@ -1481,16 +1482,16 @@ def train_gradient_boosting(*, data: Data, resume_from_checkpoint: Data | None =
         early_stopping_round: integer, 0 to 1000000. Iterations without a better metric after which the
             training ends, with the best model. 0 for never.
         eval_steps: integer, 1 to 1000000. Iterations between two evaluations.
-        save_steps: integer, 0 to 1000000. Iterations between two checkpoints. 0 saves at the end and at
-            an eviction alone.
+        save_steps: integer, 0 to 1000000. Iterations between two checkpoints. 0 saves only at the end
+            and at an eviction.
         save_total_limit: integer, 0 to 1000. Checkpoints to keep, the newest ones. 0 keeps all.
         seed: integer, 0 to 2147483647. Seed of what LightGBM draws.
 
     Outputs:
         model: mlflow_model. The trees in MLflow's LightGBM flavor. It takes the features as columns of
-            numbers and gives a probability for each class (of two classes that of the second alone), or
-            a number.
-        checkpoints: uri_folder. The last checkpoints, from which a training can go on with any number
+            numbers and gives a probability for each class (of two classes only for the second), or a
+            number.
+        checkpoints: uri_folder. The last checkpoints, from which a training can resume with any number
             of ranks.
         history: uri_file. JSON with the loss, the seconds and the CPU seconds of the iterations.
             compare_scaling reads it.
@@ -1899,9 +1900,9 @@ def train_language_model(*, data: Data, initial_model: Data | None = None, resum
         weight_decay: number, 0 to 1. AdamW's weight decay of the matrices.
         max_grad_norm: number, 0 to 1000000, optional. Maximum norm of the gradient of all parameters
             over all ranks. 0 disables clipping. By default 1.
-        precision: string, one of auto, float32, bfloat16, float16, optional. What is computed in; the
-            weights that are kept are float32. float16 scales the loss. auto, the default: bfloat16 on
-            GPUs that have it, float16 on older ones (V100, T4), float32 on CPUs.
+        precision: string, one of auto, float32, bfloat16, float16, optional. Precision of the
+            computation; the weights that are kept are float32. float16 scales the loss. auto, the
+            default: bfloat16 on GPUs that have it, float16 on older ones (V100, T4), float32 on CPUs.
         tf32: boolean. For float32, whether GPUs that have TF32 compute matrix products in it.
         compile: boolean. Whether torch.compile compiles the blocks.
         activation_checkpointing: boolean. Whether blocks are computed again in the backward pass, which
@@ -1911,8 +1912,7 @@ def train_language_model(*, data: Data, initial_model: Data | None = None, resum
             model, such as those of an instance (HSDP). By default all ranks.
         deepspeed_stage: integer, 0 to 3, optional. For deepspeed, what is sharded - 0 nothing, 1 the
             optimizer's state, 2 gradients too, 3 weights too. By default 2.
-        offload: boolean. For fsdp and deepspeed, whether what is sharded is kept in the memory of the
-            CPU.
+        offload: boolean. For fsdp and deepspeed, whether what is sharded is kept in CPU memory.
         dataloader_num_workers: integer, 0 to 1024. Processes of a rank that read sequences. 0 reads
             them in the training's own process.
         verify_data: boolean. Whether the files' checksums are compared with their content first.
@@ -1992,9 +1992,9 @@ def train_language_model_horovod(*, data: Data, initial_model: Data | None = Non
         weight_decay: number, 0 to 1. AdamW's weight decay of the matrices.
         max_grad_norm: number, 0 to 1000000, optional. Maximum norm of the gradient of all parameters
             over all ranks. 0 disables clipping. By default 1.
-        precision: string, one of auto, float32, bfloat16, float16, optional. What is computed in; the
-            weights that are kept are float32. float16 scales the loss. auto, the default: bfloat16 on
-            GPUs that have it, float16 on older ones (V100, T4), float32 on CPUs.
+        precision: string, one of auto, float32, bfloat16, float16, optional. Precision of the
+            computation; the weights that are kept are float32. float16 scales the loss. auto, the
+            default: bfloat16 on GPUs that have it, float16 on older ones (V100, T4), float32 on CPUs.
         tf32: boolean. For float32, whether GPUs that have TF32 compute matrix products in it.
         compile: boolean. Whether torch.compile compiles the blocks.
         activation_checkpointing: boolean. Whether blocks are computed again in the backward pass, which
@@ -2004,8 +2004,7 @@ def train_language_model_horovod(*, data: Data, initial_model: Data | None = Non
             model, such as those of an instance (HSDP). By default all ranks.
         deepspeed_stage: integer, 0 to 3, optional. For deepspeed, what is sharded - 0 nothing, 1 the
             optimizer's state, 2 gradients too, 3 weights too. By default 2.
-        offload: boolean. For fsdp and deepspeed, whether what is sharded is kept in the memory of the
-            CPU.
+        offload: boolean. For fsdp and deepspeed, whether what is sharded is kept in CPU memory.
         dataloader_num_workers: integer, 0 to 1024. Processes of a rank that read sequences. 0 reads
             them in the training's own process.
         verify_data: boolean. Whether the files' checksums are compared with their content first.
@@ -2085,9 +2084,9 @@ def train_language_model_mpi(*, data: Data, initial_model: Data | None = None, r
         weight_decay: number, 0 to 1. AdamW's weight decay of the matrices.
         max_grad_norm: number, 0 to 1000000, optional. Maximum norm of the gradient of all parameters
             over all ranks. 0 disables clipping. By default 1.
-        precision: string, one of auto, float32, bfloat16, float16, optional. What is computed in; the
-            weights that are kept are float32. float16 scales the loss. auto, the default: bfloat16 on
-            GPUs that have it, float16 on older ones (V100, T4), float32 on CPUs.
+        precision: string, one of auto, float32, bfloat16, float16, optional. Precision of the
+            computation; the weights that are kept are float32. float16 scales the loss. auto, the
+            default: bfloat16 on GPUs that have it, float16 on older ones (V100, T4), float32 on CPUs.
         tf32: boolean. For float32, whether GPUs that have TF32 compute matrix products in it.
         compile: boolean. Whether torch.compile compiles the blocks.
         activation_checkpointing: boolean. Whether blocks are computed again in the backward pass, which
@@ -2097,8 +2096,7 @@ def train_language_model_mpi(*, data: Data, initial_model: Data | None = None, r
             model, such as those of an instance (HSDP). By default all ranks.
         deepspeed_stage: integer, 0 to 3, optional. For deepspeed, what is sharded - 0 nothing, 1 the
             optimizer's state, 2 gradients too, 3 weights too. By default 2.
-        offload: boolean. For fsdp and deepspeed, whether what is sharded is kept in the memory of the
-            CPU.
+        offload: boolean. For fsdp and deepspeed, whether what is sharded is kept in CPU memory.
         dataloader_num_workers: integer, 0 to 1024. Processes of a rank that read sequences. 0 reads
             them in the training's own process.
         verify_data: boolean. Whether the files' checksums are compared with their content first.
@@ -2205,15 +2203,15 @@ class TrainTensorflowOutputs:
 def train_tensorflow(*, data: Data, resume_from_checkpoint: Data | None = None, preset: Literal['resnet_micro', 'mobilenet_v2', 'resnet50', 'efficientnetv2_s', 'convnext_tiny'] | Enum | Output = 'resnet50', image_size: int | Output = 0, num_train_epochs: int | Output = 8, max_steps: int | Output = -1, per_device_train_batch_size: int | Output = 32, per_device_eval_batch_size: int | Output = 64, learning_rate: float | Output = 0.001, lr_scheduler_type: Literal['linear', 'cosine', 'constant', 'constant_with_warmup'] | Enum | Output = 'cosine', warmup_ratio: float | Output = 0.1, warmup_steps: int | Output = 0, weight_decay: float | Output = 0.01, max_grad_norm: float | Output = 0.0, label_smoothing_factor: float | Output = 0.0, max_shift: int | Output = 0, horizontal_flip: bool | Output = False, precision: Literal['auto', 'float32', 'bfloat16', 'float16'] | Enum | Output = 'auto', logging_steps: int | Output = 10, eval_steps: int | Output = 0, save_steps: int | Output = 500, save_total_limit: int | Output = 2, seed: int | Output = 0) -> Step[TrainTensorflowOutputs]:
     """Trains a classifier of images with TensorFlow on all workers and their GPUs, each taking its part of
     every batch (MultiWorkerMirroredStrategy). The losses are the same for every number of workers. An
-    evicted job goes on from its last checkpoint. For example:
+    evicted job resumes from its last checkpoint. For example:
     train_tensorflow(data=prepare.outputs.images, preset="resnet50", precision="bfloat16").
 
     Inputs:
         data: uri_folder. The images, as prepare_images writes them: NumPy files of pixels (uint8, 0 to
             255, of shape count x channels x height x width) and labels (int64) for each set, and
             dataset.json. They are read at random, so they are downloaded.
-        resume_from_checkpoint: uri_folder, optional. The output checkpoints of another training, to go
-            on from. Its own checkpoints come first.
+        resume_from_checkpoint: uri_folder, optional. The output checkpoints of another training to
+            resume from, if this one has no checkpoints of its own.
         preset: string, one of resnet_micro, mobilenet_v2, resnet50, efficientnetv2_s, convnext_tiny.
             The architecture, with random weights. resnet_micro is for small images, such as digits.
         image_size: integer, 0 to 4096. Height and width in pixels to which the model resizes its
@@ -2253,8 +2251,8 @@ def train_tensorflow(*, data: Data, resume_from_checkpoint: Data | None = None, 
         model: mlflow_model. The trained model in MLflow's TensorFlow flavor, a Keras model. It takes
             pixels (uint8, 0 to 255, of shape count x channels x height x width) and gives a score for
             each class (float32, of shape count x classes).
-        checkpoints: uri_folder. The last checkpoints in TensorFlow's format, from which a training goes
-            on with any number of workers.
+        checkpoints: uri_folder. The last checkpoints in TensorFlow's format, from which a training can
+            resume with any number of workers.
         history: uri_file. JSON with the loss, the seconds and the images of the steps. compare_scaling
             reads it.
 
@@ -2275,8 +2273,8 @@ def train_tensorflow_horovod(*, data: Data, resume_from_checkpoint: Data | None 
         data: uri_folder. The images, as prepare_images writes them: NumPy files of pixels (uint8, 0 to
             255, of shape count x channels x height x width) and labels (int64) for each set, and
             dataset.json. They are read at random, so they are downloaded.
-        resume_from_checkpoint: uri_folder, optional. The output checkpoints of another training, to go
-            on from. Its own checkpoints come first.
+        resume_from_checkpoint: uri_folder, optional. The output checkpoints of another training to
+            resume from, if this one has no checkpoints of its own.
         preset: string, one of resnet_micro, mobilenet_v2, resnet50, efficientnetv2_s, convnext_tiny.
             The architecture, with random weights. resnet_micro is for small images, such as digits.
         image_size: integer, 0 to 4096. Height and width in pixels to which the model resizes its
@@ -2316,8 +2314,8 @@ def train_tensorflow_horovod(*, data: Data, resume_from_checkpoint: Data | None 
         model: mlflow_model. The trained model in MLflow's TensorFlow flavor, a Keras model. It takes
             pixels (uint8, 0 to 255, of shape count x channels x height x width) and gives a score for
             each class (float32, of shape count x classes).
-        checkpoints: uri_folder. The last checkpoints in TensorFlow's format, from which a training goes
-            on with any number of workers.
+        checkpoints: uri_folder. The last checkpoints in TensorFlow's format, from which a training can
+            resume with any number of workers.
         history: uri_file. JSON with the loss, the seconds and the images of the steps. compare_scaling
             reads it.
 
@@ -2339,8 +2337,8 @@ def train_tensorflow_parameter_server(*, data: Data, resume_from_checkpoint: Dat
         data: uri_folder. The images, as prepare_images writes them: NumPy files of pixels (uint8, 0 to
             255, of shape count x channels x height x width) and labels (int64) for each set, and
             dataset.json. They are read at random, so they are downloaded.
-        resume_from_checkpoint: uri_folder, optional. The output checkpoints of another training, to go
-            on from. Its own checkpoints come first.
+        resume_from_checkpoint: uri_folder, optional. The output checkpoints of another training to
+            resume from, if this one has no checkpoints of its own.
         preset: string, one of resnet_micro, mobilenet_v2, resnet50, efficientnetv2_s, convnext_tiny.
             The architecture, with random weights. resnet_micro is for small images, such as digits.
         image_size: integer, 0 to 4096. Height and width in pixels to which the model resizes its
@@ -2378,8 +2376,8 @@ def train_tensorflow_parameter_server(*, data: Data, resume_from_checkpoint: Dat
         model: mlflow_model. The trained model in MLflow's TensorFlow flavor, a Keras model. It takes
             pixels (uint8, 0 to 255, of shape count x channels x height x width) and gives a score for
             each class (float32, of shape count x classes).
-        checkpoints: uri_folder. The last checkpoints in TensorFlow's format, from which a training goes
-            on with any number of workers.
+        checkpoints: uri_folder. The last checkpoints in TensorFlow's format, from which a training can
+            resume with any number of workers.
         history: uri_file. JSON with the loss, the seconds and the images of the steps. compare_scaling
             reads it.
 
