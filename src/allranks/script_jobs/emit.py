@@ -14,7 +14,7 @@ from typing import Any
 import yaml
 
 from allranks.errors import InputError, Problem
-from allranks.project.create import write
+from allranks.project.create import create
 from allranks.runs.formatting import count
 from allranks.script_jobs.job import ScriptJob
 from allranks.script_jobs.plan import name_of, type_of
@@ -72,7 +72,7 @@ def emit(job: ScriptJob, file: Path) -> tuple[str, ...]:
             files = context_of(job.environment).files
             contents = {f"{copy}/{name}": path.read_bytes() for name, path in files.items()}
     contents[file.name] = (_python if file.suffix == ".py" else _yaml)(job, file.absolute()).encode()
-    return write(folder, contents).written
+    return create(folder, contents).written
 
 
 def _yaml(job: ScriptJob, file: Path) -> str:
