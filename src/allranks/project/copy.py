@@ -68,7 +68,7 @@ def _files(place: Path) -> dict[str, bytes]:
 
 def _with_own_code(name: str, spec: bytes, folder: Path) -> dict[str, bytes]:
     """Return a spec, and beside it what it includes from outside of the component's folder, by name."""
-    files = {}
+    files: dict[str, bytes] = {}
     for match in _INCLUDE.finditer(spec):
         include = Path(os.path.normpath((folder / name).parent / os.fsdecode(match[1])))
         if not include.is_relative_to(folder):

@@ -28,7 +28,8 @@ class ComponentFile:
 
     def inputs(self) -> dict[str, str | None]:
         """Return the names of the component's inputs, and of the layout's numbers, with their types."""
-        return dict.fromkeys(LAYOUT, "integer") | {name: str(port.type) for name, port in self.component.inputs.items()}
+        ports: dict[str, str | None] = {name: str(port.type) for name, port in self.component.inputs.items()}
+        return {**dict.fromkeys(LAYOUT, "integer"), **ports}
 
     def given(self, name: str) -> Setting | None:  # noqa: ARG002
         """Return None: every input has a type, so that none is derived from its value."""
