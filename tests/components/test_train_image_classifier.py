@@ -203,6 +203,17 @@ def test_mixed_images_have_mixed_labels(code: Importer) -> None:
         torch.testing.assert_close(mixed.mean(dim=(1, 2, 3)) / 100, targets[:, 2], atol=1e-5, rtol=0)
 
 
+def test_the_digest_of_the_code_covers_the_program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from allranks_steps.images.saving import code_digest
+
+    monkeypatch.setattr("sys.argv", [str(tmp_path / "train.py")])
+    digests = []
+    for text in ("a = 1", "a = 2", "a = 1"):
+        (tmp_path / "train.py").write_text(text)
+        digests.append(code_digest())
+    assert digests[0] == digests[2] != digests[1]
+
+
 def defaults() -> argparse.Namespace:
     """The inputs of a training that gives only those that it must."""
     spec = folder_of("train_image_classifier") / "component.yaml"

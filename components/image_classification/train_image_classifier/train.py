@@ -35,7 +35,7 @@ from allranks_steps.schedule import Schedule
 def train(ranks: runtime.Ranks) -> None:
     args = runtime.arguments()
     check_inputs(args)
-    if "deepspeed" in args:
+    if "deepspeed" in args:  # in train_image_classifier_deepspeed
         args = runtime.resolve_deepspeed_file(args, runtime.argument_defaults().get, ranks.world_size)
     data = read(args)
     if not data.count("train"):
