@@ -71,7 +71,7 @@ def started(*words: object, folder: Path) -> Ended:
     done = subprocess.run(
         [str(word) for word in words],
         cwd=folder,
-        env=environment(PATH=f"{os.environ['PATH']}:{Path(sys.executable).parent}"),  # mldesigner
+        env=environment(),
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
@@ -124,6 +124,30 @@ def test_a_submission_is_prepared(python: Path, folder: Path) -> None:
     assert done.code == 0, done.out + done.err
     jobs = done.json["properties"]["jobs"]
     assert [*jobs] == ["prepare", "train", "evaluate", "allranks_register_model"]
+
+
+def test_the_library_is_registered_and_exported_from_any_folder(python: Path, tmp_path: Path) -> None:
+    allranks = python.with_name("allranks")
+    done = started(allranks, "register", "--library", "--dry-run", "--offline", folder=tmp_path)
+    assert (done.code, "would be registered, 0 unchanged" in done.out) == (0, True), done.err
+    done = started(allranks, "export", "exported", "prepare_images", "--library", folder=tmp_path)
+    assert done.code == 0, done.err
+    exported = tmp_path / "exported/components/allranks_prepare_images"
+    assert (exported / "code/allranks_steps/images/prepared_images.py").is_file()
+
+
+def test_a_copied_component_runs_as_the_project_has_changed_it(python: Path, tmp_path: Path) -> None:
+    allranks = python.with_name("allranks")
+    done = started(allranks, "components", "copy", "check_metric", folder=tmp_path)
+    assert done.code == 0, done.err
+    code = tmp_path / "components/model_management/check_metric/check_metric.py"
+    code.write_text(code.read_text().replace("the target of", "our target of"))
+    write(tmp_path, "evaluation/metrics.json", '{"accuracy": 0.5}')
+    values = ("--set", "metrics=evaluation", "--set", "target=0.4")
+    done = started(allranks, "run", "check_metric", *values, folder=tmp_path)
+    assert done.code == 0, done.out + done.err
+    logs = started(allranks, "logs", "latest", folder=tmp_path)
+    assert "accuracy 0.5000 reaches our target of 0.4000" in logs.out
 
 
 @pytest.mark.parametrize("typed", [True, False], ids=["azure-ai-ml is typed", "azure-ai-ml is Any"])
