@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 from huggingface_hub import split_state_dict_into_shards_factory
 from safetensors.torch import save_file
 from weights import Weights
+
+from allranks_steps.json_files import write_json
 
 NAME = "model{suffix}.safetensors"
 INDEX = "model.safetensors.index.json"
@@ -31,7 +32,6 @@ def write(folder: Path, weights: Weights, max_shard_size: int) -> list[Path]:
         save_file({key: tensor.clone() for key, tensor in tensors.items()}, folder / name, metadata={"format": "pt"})
         files.append(folder / name)
     if split.is_sharded:
-        index = {"metadata": split.metadata, "weight_map": split.tensor_to_filename}
-        (folder / INDEX).write_text(json.dumps(index, indent=2) + "\n", encoding="utf-8")
+        write_json(folder / INDEX, {"metadata": split.metadata, "weight_map": split.tensor_to_filename})
         files.append(folder / INDEX)
     return files

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from sources import LABEL, InMemory, Source, from_folder, from_scikit_learn
+from sources import Source, open_source
 
 from allranks.errors import InputError, Problem
 from allranks.runtime import arguments
@@ -55,8 +55,8 @@ def prepare(args: Namespace) -> Description:
 
     Raise InputError, and write nothing, if the table cannot be used.
     """
-    source, task, names, output = *_open(args), args.table
-    columns = _columns(source, args, task)
+    source, output = open_source(args), args.table
+    columns = _columns(source, args)
     output.mkdir(parents=True, exist_ok=True)
     partial = Path(tempfile.mkdtemp(prefix=".partial-", dir=output))
     try:
@@ -67,12 +67,12 @@ def prepare(args: Namespace) -> Description:
             raise InputError(Problem("input source", f"no row is in the {empty[0]} split", "at least one", fix))
         description = Description(
             source=args.source,
-            task=task,
+            task=source.task,
             label=columns.label,
             weight=columns.weight,
             features=columns.features,
             categories={name: tuple(map(str, values.to_pylist())) for name, values in columns.categories.items()},
-            classes=names or tuple(map(str, columns.classes.to_pylist())),
+            classes=source.classes or tuple(map(str, columns.classes.to_pylist())),
             counts=counts,
         )
         write_description(partial, description)
@@ -85,16 +85,8 @@ def prepare(args: Namespace) -> Description:
     return description
 
 
-def _open(args: Namespace) -> tuple[Source, str, tuple[str, ...]]:
-    """Return the source, its task, and its classes' names, which are empty if the label has them."""
-    if args.source == "folder":
-        return from_folder(args.folder), args.task, ()
-    source: InMemory = from_scikit_learn(args.source, args.row_count, args.feature_count, args.seed)
-    return source, source.task, source.classes
-
-
-def _columns(source: Source, args: Namespace, task: str) -> Columns:
-    label, weight = args.label_column if args.source == "folder" else LABEL, args.weight_column or ""
+def _columns(source: Source, args: Namespace) -> Columns:
+    label, weight, task = source.label, args.weight_column or "", source.task
     categorical = column_names(args.categorical_columns)
     names = source.schema.names
     chosen = {"label_column": (label,), "weight_column": (weight,), "categorical_columns": categorical}

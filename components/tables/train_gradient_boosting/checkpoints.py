@@ -45,18 +45,15 @@ class Checkpoints:
         model: LightGBM's text
         """
         with full_output_refused("output checkpoints", self._folder):
-            self._save(model, progress)
-
-    def _save(self, model: str, progress: Progress) -> None:
-        self._folder.mkdir(parents=True, exist_ok=True)
-        file = self._folder / f"iteration_{progress.iteration:09d}.json"
-        partial = self._folder / f".{file.name}.partial"
-        with partial.open("w", encoding="utf-8") as writer:
+            self._folder.mkdir(parents=True, exist_ok=True)
+            file = self._folder / f"iteration_{progress.iteration:09d}.json"
+            partial = self._folder / f".{file.name}.partial"
             history = progress.history.state_dict()
-            json.dump({"progress": vars(progress) | {"history": history}, "model": model}, writer)
-            writer.flush()
-            os.fsync(writer.fileno())
-        partial.replace(file)
+            with partial.open("w", encoding="utf-8") as writer:
+                json.dump({"progress": vars(progress) | {"history": history}, "model": model}, writer)
+                writer.flush()
+                os.fsync(writer.fileno())
+            partial.replace(file)
         if self._keep:
             for old in _checkpoints(self._folder)[: -self._keep]:
                 old.unlink()
