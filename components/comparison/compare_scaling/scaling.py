@@ -81,7 +81,7 @@ def study(trainings: Sequence[Training], min_efficiency: float, price_per_hour: 
             speed_up=rate / rates[0],
             efficiency=(rate / rates[0]) / (training.instance_count / counts[0]),
             gain=gain,
-            cost=cost(training.instance_count, rate, price_per_hour),
+            cost=None if price_per_hour is None else 1e6 / rate / 3600 * training.instance_count * price_per_hour,
         )
         for training, pace, rate, gain in zip(trainings, paces, rates, gains, strict=True)
     )
@@ -95,11 +95,6 @@ def study(trainings: Sequence[Training], min_efficiency: float, price_per_hour: 
         stops_at=None if stops is None else counts[stops],
         rows=rows,
     )
-
-
-def cost(instance_count: int, throughput: float, price_per_hour: float | None) -> float | None:
-    """Return the cost of a million samples, None without a price. price_per_hour: of one instance."""
-    return None if price_per_hour is None else 1e6 / throughput / 3600 * instance_count * price_per_hour
 
 
 def kind(trainings: Sequence[Training]) -> str:

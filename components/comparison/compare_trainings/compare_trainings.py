@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
+from collections.abc import Sequence
 from dataclasses import asdict, replace
 
 import page
@@ -34,14 +34,15 @@ def main() -> None:
         print(f"{row.name}: loss {row.loss:.4f}, {row.step_seconds:.3f} s a step, {row.peak_memory:.0f} MiB")
 
 
-def unique_names(trainings: list[Training]) -> list[Training]:
+def unique_names(trainings: Sequence[Training]) -> list[Training]:
     """Return the trainings, with a number added to each name that several have."""
-    uses, counted = Counter(training.name for training in trainings), Counter[str]()
-    for index, training in enumerate(trainings):
-        counted[training.name] += 1
-        if uses[training.name] > 1:
-            trainings[index] = replace(training, name=f"{training.name} ({counted[training.name]})")
-    return trainings
+    names = [training.name for training in trainings]
+    return [
+        replace(each, name=f"{each.name} ({names[: index + 1].count(each.name)})")
+        if names.count(each.name) > 1
+        else each
+        for index, each in enumerate(trainings)
+    ]
 
 
 if __name__ == "__main__":

@@ -40,6 +40,11 @@ class Training:
     start: int = 0
 
     @property
+    def starts(self) -> list[int]:
+        """Number of steps before each point."""
+        return [self.start, *(point.step for point in self.points[:-1])]
+
+    @property
     def steps(self) -> int:
         """Number of steps that the points cover."""
         return self.points[-1].step - self.start
@@ -47,17 +52,13 @@ class Training:
     @property
     def samples_per_step(self) -> float:
         """Samples over all ranks, the mean over the steps."""
-        starts = [self.start, *(point.step for point in self.points)]
-        counts = (point.samples * (point.step - start) for start, point in zip(starts, self.points, strict=False))
+        counts = (point.samples * (point.step - start) for start, point in zip(self.starts, self.points, strict=True))
         return sum(counts) / self.steps if self.steps else self.points[-1].samples
 
     def without_warm_up(self, steps: int) -> Training | None:
         """Return the training without the points that cover one of the first steps; None if no point is left."""
-        starts = [self.start, *(point.step for point in self.points)]
-        first = next((index for index, start in enumerate(starts) if start >= steps), len(self.points))
-        if first >= len(self.points):
-            return None
-        return replace(self, points=self.points[first:], start=starts[first])
+        later = [index for index, start in enumerate(self.starts) if start >= steps]
+        return replace(self, points=self.points[later[0] :], start=self.starts[later[0]]) if later else None
 
 
 def hardware(machines: Sequence[Machine], device: str) -> str:

@@ -101,11 +101,15 @@ def svg(
 
 
 def path(style: str, points: Iterable[tuple[float, float]], title: str = "") -> str:
-    """Return a line through the points, which are pairs of pixels."""
+    """Return a line through the points, which are pairs of pixels. title: shown under the pointer, as plain text"""
     data = "L".join(f"{x} {y}" for x, y in points)
-    return f'<path class="{style}" d="M{data}"><title>{escape(title)}</title></path>'
+    return f'<path class="{style}" d="M{data}">{_title(title)}</path>'
 
 
 def dot(style: str, point: tuple[float, float], title: str = "") -> str:
     """Return a dot at a point, in pixels."""
-    return f'<circle class="{style}" cx="{point[0]}" cy="{point[1]}" r="4"><title>{escape(title)}</title></circle>'
+    return f'<circle class="{style}" cx="{point[0]}" cy="{point[1]}" r="4">{_title(title)}</circle>'
+
+
+def _title(text: str) -> str:
+    return f"<title>{escape(text)}</title>" if text else ""
