@@ -38,6 +38,7 @@ from allranks.errors import InputError
                 ("train.py",),
                 launcher="torch.distributed.launch",
                 program=("python", "-m", "torch.distributed.launch"),
+                options=("--use_env",),
                 dropped=("--node_rank 1",),
                 counts={"each": ("--nproc_per_node gpu", 0)},
             ),

@@ -139,7 +139,7 @@ def read(words: Sequence[str]) -> Pasted:
             name, _, variables[name] = value.partition("=")
         elif LAUNCHERS[launcher] == "mpi" or _BY_PLATFORM.match(key):
             dropped.append(option.replace("\0", " "))
-        elif key != "use_env":  # what torchrun always does
+        else:
             options += option.split("\0")
     return Pasted(script, variables, launcher, program, tuple(options), tuple(dropped), counts)
 
