@@ -10,16 +10,19 @@ import contextlib
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
+from functools import cache
 from itertools import islice
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from allranks.errors import InputError, Problem
 from allranks.runs import assets, names, usage_table
-from allranks.runs.codec import converter
 from allranks.runs.records import Point, RankRecord, RunRecord, Status, StepRecord
 from allranks.runs.run_filter import EVERY_RUN, RunFilter
 from allranks.runs.workspace import check_access, private_file
+
+if TYPE_CHECKING:
+    from cattrs.preconf.json import JsonConverter
 
 _Record = TypeVar("_Record")
 
@@ -338,17 +341,17 @@ def mark_interrupted(run: RunRecord) -> None:
 def _loaded(text: str, kind: type[_Record]) -> _Record:
     """Return the record that a text holds. Raise DatabaseError if the text is damaged."""
     try:
-        return converter().loads(text, kind)
+        return _converter().loads(text, kind)
     except Exception as error:  # the errors of JSON and of cattrs have no common class
         raise sqlite3.DatabaseError(f"a record cannot be read ({type(error).__name__}: {error})") from None
 
 
 def _dump_run(run: RunRecord) -> str:
-    return converter().dumps(replace(run, steps=[]))
+    return _converter().dumps(replace(run, steps=[]))
 
 
 def _dump_step(step: StepRecord) -> str:
-    return converter().dumps(replace(step, metrics={}, usage={}))
+    return _converter().dumps(replace(step, metrics={}, usage={}))
 
 
 def _storable(value: float) -> float | None:
@@ -362,3 +365,11 @@ def _is_full(error: sqlite3.Error) -> bool:
         if hasattr(sqlite3, "SQLITE_FULL")
         else "full" in str(error)
     )
+
+
+@cache
+def _converter() -> JsonConverter:
+    """Return the converter of records: ``dumps(value)`` and ``loads(text, type)``."""
+    from cattrs.preconf.json import make_converter
+
+    return make_converter()

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
 from allranks.components.check.subject import Finding, Subject
 from allranks.environments.files import name_in
 from allranks.environments.find import REGISTERED, environments_folder
-from allranks.errors import InputError
+from allranks.errors import InputError, did_you_mean
 from allranks.plan.check.rule import Level, Rule
 
 CURATED = "AzureML-"
@@ -89,8 +88,7 @@ def _reference(subject: Subject, reference: str) -> Iterator[Finding]:
     registered = registered_names(subject.path)
     if not registered or match["name"] in registered or match["name"].startswith(CURATED):
         return
-    near = get_close_matches(match["name"], registered, n=1)
-    fix = f"did you mean {near[0]}?" if near else ""
+    fix = did_you_mean(match["name"], registered)
     expected = f"one of environments/ ({', '.join(sorted(registered))}), a curated one, or one of a registry"
     yield subject.report(ENVIRONMENT_UNKNOWN, ("environment",), f"no environment {match['name']!r}", expected, fix)
 

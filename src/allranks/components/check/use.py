@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from difflib import get_close_matches
 
 from allranks.components.check.subject import Finding, Subject
+from allranks.errors import did_you_mean
 from allranks.plan.check.rule import Level, Rule
 
 _TEMPLATE = 'Microsoft Learn, "CLI (v2) command component YAML schema", Command expressions'
@@ -66,8 +66,7 @@ def unknown(subject: Subject) -> Iterator[Finding]:
     for use in dict.fromkeys(subject.uses):
         if (use.kind, use.name) not in existing:
             names = [name for kind, name in existing if kind == use.kind]
-            near = get_close_matches(use.name, names, n=1)
-            fix = f"did you mean {near[0]}?" if near else f"add it to {use.kind}, or remove the reference"
+            fix = did_you_mean(use.name, names, f"add it to {use.kind}, or remove the reference")
             expected = ", ".join(sorted(names)) or f"no {use.kind}"
             found = f"${{{{{use.kind}.{use.name}}}}} does not name a port"
             yield Finding(PORT_UNKNOWN, PORT_UNKNOWN.problem(use.where, found, expected, fix))

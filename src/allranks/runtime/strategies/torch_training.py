@@ -9,10 +9,37 @@ from torch import Tensor, nn, optim
 
 from allranks.runtime.saved_tensors import full
 from allranks.runtime.settings import TrainingSettings
-from allranks.runtime.strategies.accumulation import Accumulation
 from allranks.runtime.strategies.loss_scale import LossScale
 from allranks.runtime.strategies.schedules import create_schedule
 from allranks.runtime.strategies.training import Schedule
+
+
+class _Accumulation:
+    """Counter of the backward passes in the current optimizer step. passes: backward passes per step."""
+
+    def __init__(self, passes: int) -> None:
+        self.passes = passes
+        self._done = 0
+
+    @property
+    def is_last(self) -> bool:
+        """Whether the next backward pass completes a step."""
+        return self._done == self.passes - 1
+
+    def share(self, loss: Tensor) -> Tensor:
+        """Return the loss divided by the number of backward passes per step."""
+        # A division by 1 would be an operation in both passes.
+        return loss if self.passes == 1 else loss / self.passes
+
+    def count(self) -> bool:
+        """Count a backward pass. Return True if it completed a step."""
+        complete = self.is_last
+        self._done = 0 if complete else self._done + 1
+        return complete
+
+    def reset(self) -> None:
+        """Begin a step anew."""
+        self._done = 0
 
 
 class TorchTraining:
@@ -40,7 +67,7 @@ class TorchTraining:
         self.module = module
         self._max_grad_norm = settings.max_grad_norm
         self._loss_scale = LossScale(optimizer, device) if settings.precision == "float16" else None
-        self._accumulation = Accumulation(settings.gradient_accumulation_steps or 1)
+        self._accumulation = _Accumulation(settings.gradient_accumulation_steps or 1)
         self._set_gradient_sync(self._accumulation.is_last)
 
     @property
