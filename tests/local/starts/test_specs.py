@@ -14,8 +14,7 @@ from allranks.local.instances.programs import Program, PythonProgram
 from allranks.local.starts.import_variables import common
 from allranks.local.starts.modules import preloaded
 from allranks.local.starts.packages import NOT_PRELOADED, PRELOADED
-from allranks.local.starts.shadows import hides_installed
-from allranks.local.starts.specs import StarterSpecs
+from allranks.local.starts.specs import StarterSpecs, hides_installed
 
 PYTHON = Path(sys.executable)
 

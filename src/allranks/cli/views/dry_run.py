@@ -36,7 +36,7 @@ def print_dry_run(
 ) -> None:
     """Print a plan without starting anything. Raise InputError if it cannot run on any machine."""
     modes = modes_of(plan.graph, selection)
-    problems, lacking = requirements.separated(plan, mpi)
+    problems, lacking = requirements.of_plan_and_machine(plan, mpi)
     if problems:
         raise InputError(*problems)
     uploads = uploads_of()

@@ -15,6 +15,7 @@ from typing import Any
 from allranks.components.check.subject import Finding, Subject
 from allranks.errors import Problem
 from allranks.plan.check import CATALOGUE, advice, hardware, mistakes, warnings
+from allranks.plan.check.mistakes import count_binding
 from allranks.plan.check.scope import of_plan
 from allranks.plan.graph import Step
 from allranks.plan.reader import alone
@@ -41,3 +42,10 @@ def _problems(component: Any, subject: Subject) -> Iterator[Problem]:
         keys = problem.where.split(".")
         if keys[0] != "resources" or subject.resources:
             yield replace(problem, where=subject.place(*keys))
+
+
+def layout(subject: Subject) -> Iterator[Finding]:
+    """Report bindings, which azure-ai-ml takes on the steps of a pipeline only."""
+    sections = {"resources": subject.resources, "distribution": subject.distribution}
+    for keys, value in count_binding.in_sections(sections):
+        yield Finding(count_binding.COUNT_BINDING, count_binding.problem(subject.place(*keys), value))

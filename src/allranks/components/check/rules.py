@@ -12,7 +12,6 @@ from allranks.components.check import (
     determinism,
     environment,
     identity,
-    layout,
     mistakes,
     order,
     ports,
@@ -57,7 +56,7 @@ COMMAND_RULES: tuple[Callable[[Subject], Iterator[Finding]], ...] = (
     choices.tags,
     choices.packages_of_choices,
     choices.launch,
-    layout.layout,
+    mistakes.layout,
     determinism.determinism,
 )
 """Additional rules for a component with a command. A pipeline component has none."""

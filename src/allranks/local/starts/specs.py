@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+import sys
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
+from allranks.local import installed
 from allranks.local.imports import commands
 from allranks.local.imports.commands import Start
 from allranks.local.instances.programs import Program, PythonProgram, StarterSpec
 from allranks.local.starts import import_variables
 from allranks.local.starts.modules import preloaded
-from allranks.local.starts.shadows import hides_installed
 
 
 class StarterSpecs:
@@ -73,3 +74,31 @@ def _comes_with_torch(module: str) -> bool:
 def effective(program: Program) -> dict[str, str]:
     """Return the environment of a program, with the variables that its command assigns."""
     return {**program.environment, **(program.python.variables if program.python else {})}
+
+
+_OWN = frozenset({"allranks", "allranks_steps", "__main__", "__init__", "__pycache__"})
+"""Names that hide nothing: ranks always import the copies of these packages that are beside their script."""
+
+
+def hides_installed(folders: Iterable[str], interpreter: Path) -> bool:
+    """Return whether a module in one of these folders has the name of one that the interpreter has installed."""
+    names = {name for folder in folders for name in _modules(folder)} - _OWN
+    if not names:
+        return False
+    if not names.isdisjoint(sys.stdlib_module_names) or not names.isdisjoint(("sitecustomize", "usercustomize")):
+        return True
+    packages = [str(folder) for folder in installed.folders(interpreter)]
+    return any(
+        os.path.exists(f"{folder}/{name}{suffix}") for folder in packages for name in names for suffix in ("", ".py")
+    )
+
+
+def _modules(folder: str) -> Iterable[str]:
+    try:
+        with os.scandir(folder) as entries:
+            for entry in entries:
+                name, _, suffix = entry.name.partition(".")
+                if suffix.endswith(("py", "so")) or os.path.exists(os.path.join(entry.path, "__init__.py")):
+                    yield name
+    except OSError:
+        return

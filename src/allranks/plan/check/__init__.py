@@ -16,7 +16,6 @@ from allranks.plan.check import (
     control_flow,
     cycles,
     hardware,
-    ignored,
     layouts,
     mistakes,
     names,
@@ -45,7 +44,7 @@ _OF_STEPS = (names, bindings, values, commands, paths, layouts, requirements, co
 
 CATALOGUE: tuple[Rule, ...] = (
     SDK,
-    *rules_in((*_OF_STEPS, asset_ids, tolerated, ignored, hardware)),
+    *rules_in((*_OF_STEPS, asset_ids, tolerated, hardware)),
     *mistakes.RULES,
 )
 """Every rule about pipelines and jobs, for docs/checks.md."""
@@ -136,7 +135,7 @@ def _warnings(scope: Scope, today: date, comments: Ignored) -> Iterator[Problem]
     for node in scope.graph.nodes:
         inner = node.body if isinstance(node, (DoWhile, ParallelFor)) else node
         if isinstance(inner, Step):
-            yield from ignored.IGNORED.mark(ignored.of_step(scope, inner))
+            yield from tolerated.IGNORED.mark(tolerated.of_step(scope, inner))
             yield from mistakes.of_step(scope, inner, comments)
             yield from hardware.of_step(scope, inner, today)
         elif isinstance(inner, Pipeline):

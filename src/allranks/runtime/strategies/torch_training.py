@@ -9,7 +9,6 @@ from torch import Tensor, nn, optim
 
 from allranks.runtime.saved_tensors import full
 from allranks.runtime.settings import TrainingSettings
-from allranks.runtime.strategies.loss_scale import LossScale
 from allranks.runtime.strategies.schedules import create_schedule
 from allranks.runtime.strategies.training import Schedule
 
@@ -66,7 +65,7 @@ class TorchTraining:
         self.precision = settings.precision or "float32"
         self.module = module
         self._max_grad_norm = settings.max_grad_norm
-        self._loss_scale = LossScale(optimizer, device) if settings.precision == "float16" else None
+        self._loss_scale = _LossScale(optimizer, device) if settings.precision == "float16" else None
         self._accumulation = _Accumulation(settings.gradient_accumulation_steps or 1)
         self._set_gradient_sync(self._accumulation.is_last)
 
@@ -139,3 +138,53 @@ class TorchTraining:
         self._drop_gradients()
         self._accumulation.reset()
         self._set_gradient_sync(self._accumulation.is_last)
+
+
+class _LossScale:
+    """torch's GradScaler for one optimizer, which also tells whether a step was skipped.
+
+    All ranks scale by the same factor, and skip the same steps: averaged gradients are the same on every rank, and for
+    the shards of a gradient torch reduces over the ranks whether one is infinite or NaN.
+    """
+
+    def __init__(self, optimizer: optim.Optimizer, device: torch.device) -> None:
+        self._optimizer = optimizer
+        self._scaler = torch.amp.GradScaler(device.type)
+        self._stepped = False
+        optimizer.register_step_pre_hook(self._before_step)
+
+    def scale(self, loss: Tensor) -> Tensor:
+        """Return the loss multiplied by the scale."""
+        return self._scaler.scale(loss)
+
+    def unscale(self) -> None:
+        """Divide the optimizer's gradients by the scale."""
+        self._scaler.unscale_(self._optimizer)
+
+    def step(self) -> bool:
+        """Step the optimizer unless a gradient is infinite or NaN, and update the scale. Return whether it stepped.
+
+        Raise FloatingPointError if the scale falls below 1.
+        """
+        self._stepped = False
+        self._scaler.step(self._optimizer)
+        self._scaler.update()
+        if not self._stepped and self._scaler.get_scale() < 1:
+            raise FloatingPointError(
+                "gradients are infinite or NaN at every loss scale down to 1: the loss diverges, or the model needs the"
+                " range of bfloat16 or float32"
+            )
+        return self._stepped
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the scaler's state: numbers."""
+        return self._scaler.state_dict()
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Load the scaler's state."""
+        self._scaler.load_state_dict(state)
+
+    def _before_step(self, optimizer: optim.Optimizer, *_: Any) -> None:
+        # GradScaler skips the call of most optimizers. Fused ones are called, and read this tensor.
+        found_inf = getattr(optimizer, "found_inf", None)
+        self._stepped = found_inf is None or not found_inf.item()
