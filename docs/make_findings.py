@@ -22,9 +22,8 @@ from allranks.components.check import rules as component_rules
 from allranks.errors import Problem
 from allranks.plan import check as plan_check
 from allranks.plan.check import tolerated
-from allranks.plan.check.asset_ids import UNKNOWN_FORM
 from allranks.plan.check.rule import Level
-from allranks.plan.check.tolerated import DANGLING
+from allranks.plan.check.tolerated import DANGLING, UNKNOWN_FORM
 from allranks.sdk import internals, spec_files
 
 PAGE = Path(__file__).resolve().parent / "public-specs.md"

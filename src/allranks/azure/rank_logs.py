@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from allranks.azure import runs
-from allranks.runs.log_tail import tail
+from allranks.runs.log_reader import tail
 from allranks.runs.records import RankRecord, RunRecord, StepRecord, Verdict
 
 _LOG = re.compile(

@@ -10,6 +10,8 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
 
+from allranks.cli.option_groups import expanded
+
 
 def lazy_group(
     package: str, summaries: Mapping[str, str], help: str, *, add_completion: bool = False, default: str = ""
@@ -147,5 +149,5 @@ class _Commands(Mapping[str, Any]):
             return group
         alone = typer.Typer(add_completion=False, rich_markup_mode=None)
         function = getattr(module, python_name, None) or getattr(module, f"{name}_")
-        alone.command(name, cls=_Command, context_settings=getattr(module, "SETTINGS", None))(function)
+        alone.command(name, cls=_Command, context_settings=getattr(module, "SETTINGS", None))(expanded(function))
         return alone

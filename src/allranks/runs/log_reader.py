@@ -229,3 +229,18 @@ def _size(log: str) -> int:
         return os.path.getsize(log)
     except OSError:
         return 0
+
+
+_TAIL_LINES = 20
+_TAIL_BYTES = 1 << 16
+
+
+def tail(log: str, lines: int = _TAIL_LINES) -> tuple[str, ...]:
+    """Return the last lines of a log, which may be large, missing, or binary."""
+    try:
+        with open(log, "rb") as file:
+            file.seek(max(0, os.fstat(file.fileno()).st_size - _TAIL_BYTES))
+            text = file.read().decode("utf-8", "replace")
+    except OSError:
+        return ()
+    return tuple(text.rstrip().splitlines()[-lines:])

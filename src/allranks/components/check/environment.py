@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from allranks.components.check.subject import Finding, Subject
-from allranks.environments.files import name_in
-from allranks.environments.find import REGISTERED, environments_folder
+from allranks.environments.find import REGISTERED, environments_folder, name_in
 from allranks.errors import InputError, did_you_mean
 from allranks.plan.check.rule import Level, Rule
 

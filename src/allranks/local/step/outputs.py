@@ -12,7 +12,7 @@ from allranks.plan import digest
 from allranks.plan.digest import KnownDigests
 from allranks.plan.file_tree import Stop
 from allranks.plan.ports import FILE_TYPES, PRIMITIVES, Output
-from allranks.runs.log_tail import tail
+from allranks.runs.log_reader import tail
 from allranks.runs.records import OutputRecord, Status, StepRecord, Verdict
 from allranks.sdk.paths import is_remote
 

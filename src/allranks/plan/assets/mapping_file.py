@@ -117,13 +117,6 @@ def spellings(asset: AssetId) -> tuple[str, ...]:
     return tuple(dict.fromkeys((whole, own) if asset.registry else (whole, own, *plain)))
 
 
-def find(folder: Path) -> Path | None:
-    """Return the file in a folder or its nearest parent that has one, or None."""
-    folder = folder.absolute()
-    candidates = (parent / name for parent in (folder, *folder.parents) for name in NAMES)
-    return next((path for path in candidates if path.is_file()), None)
-
-
 def read(path: Path) -> MappingFile:
     """Return the content of the file. Raise InputError, with every mistake, if it is invalid."""
     text = yaml_text.parse(path, may_be_empty=True)

@@ -10,11 +10,9 @@ from datetime import date
 
 from allranks.errors import Problem
 from allranks.plan.check import (
-    asset_ids,
     bindings,
     commands,
     control_flow,
-    cycles,
     hardware,
     layouts,
     mistakes,
@@ -40,11 +38,11 @@ SDK = Rule(
     "correct the file",
 )
 
-_OF_STEPS = (names, bindings, values, commands, paths, layouts, requirements, control_flow, cycles)
+_OF_STEPS = (names, bindings, values, commands, paths, layouts, requirements, control_flow)
 
 CATALOGUE: tuple[Rule, ...] = (
     SDK,
-    *rules_in((*_OF_STEPS, asset_ids, tolerated, hardware)),
+    *rules_in((*_OF_STEPS, tolerated, hardware)),
     *mistakes.RULES,
 )
 """Every rule about pipelines and jobs, for docs/checks.md."""
@@ -90,7 +88,7 @@ def _of_graph(scope: Scope, here: bool) -> Iterator[Problem]:
     yield from names.NAMES.mark(names.of_graph(scope))
     for node in scope.graph.nodes:
         yield from _of_node(scope, node, here)
-    yield from cycles.CYCLE.mark(cycles.of_graph(scope))
+    yield from control_flow.CYCLE.mark(control_flow.of_cycles(scope))
     yield from bindings.BINDING.mark(bindings.of_outputs(scope))
     for output in scope.graph.outputs:
         yield from paths.DATA.mark(paths.of_graph_output(scope, output))

@@ -22,7 +22,7 @@ from allranks.runs import curves, formatting, results
 from allranks.runs.nested import count_steps, in_every_iteration
 from allranks.runs.page import chart, drawings, fold, html_page, timeline
 from allranks.runs.page.confusion import Confusion, confusions
-from allranks.runs.page.details import details
+from allranks.runs.page.fold import details
 from allranks.runs.page.item import Item, items_of
 from allranks.runs.page.links import Links
 from allranks.runs.page.log_excerpts import LogExcerpts

@@ -11,10 +11,10 @@ import torch
 from torch import nn, optim
 
 from allranks.runtime.settings import TrainingSettings, reject_unsupported
-from allranks.runtime.strategies import checkpoint_state, horovod_launch
+from allranks.runtime.strategies import horovod_launch
 from allranks.runtime.strategies.precision import settled, with_precision
 from allranks.runtime.strategies.preparation import transform
-from allranks.runtime.strategies.torch_training import TorchTraining
+from allranks.runtime.strategies.torch_training import ReplicatedTraining
 from allranks.runtime.strategies.training import Schedule
 
 _numbers = itertools.count()
@@ -69,9 +69,10 @@ class Horovod:
         return HorovodTraining(wrapped, model, distributed, settings, schedule, self.device)
 
 
-class HorovodTraining(TorchTraining):
+class HorovodTraining(ReplicatedTraining):
     """A training with Horovod's optimizer; see `Training`."""
 
+    _strategy = "horovod"
     optimizer: Any
 
     def _update(self) -> bool:
@@ -80,23 +81,3 @@ class HorovodTraining(TorchTraining):
         self.optimizer.synchronize()  # clip and check the averaged gradients, not this rank's
         with self.optimizer.skip_synchronize():
             return super()._update()
-
-    def weights(self) -> dict[str, Any]:
-        """See `Training`."""
-        return checkpoint_state.to_cpu(self.module.state_dict()) if torch.distributed.get_rank() == 0 else {}
-
-    def state_dict(self) -> dict[str, Any]:
-        """See `Training`."""
-        state = checkpoint_state.pack(
-            "horovod",
-            checkpoint_state.replicated_model(self.module),
-            checkpoint_state.replicated_optimizer(self.optimizer.state_dict()),
-        )
-        return state | self._progress()
-
-    def load_state_dict(self, state: dict[str, Any], /) -> None:
-        """See `Training`."""
-        model, optimizer = checkpoint_state.unpack("horovod", state)
-        self.module.load_state_dict(model)
-        self.optimizer.load_state_dict(optimizer)
-        self._load_progress(state)

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-from torch import Tensor, nn, optim
+from torch import Tensor, distributed, nn, optim
 
 from allranks.runtime.saved_tensors import full
 from allranks.runtime.settings import TrainingSettings
+from allranks.runtime.strategies import checkpoint_state
 from allranks.runtime.strategies.schedules import create_schedule
 from allranks.runtime.strategies.training import Schedule
 
@@ -42,7 +43,7 @@ class _Accumulation:
 
 
 class TorchTraining:
-    """Base class of DdpTraining, FsdpTraining and HorovodTraining; see `Training`.
+    """Base class of ReplicatedTraining and FsdpTraining; see `Training`.
 
     model:  the module to call in the forward pass
     module: the module whose parameters the optimizer has
@@ -138,6 +139,32 @@ class TorchTraining:
         self._drop_gradients()
         self._accumulation.reset()
         self._set_gradient_sync(self._accumulation.is_last)
+
+
+class ReplicatedTraining(TorchTraining):
+    """Base class of DdpTraining and HorovodTraining, whose ranks all have the whole model and optimizer."""
+
+    _strategy: str
+
+    def weights(self) -> dict[str, Any]:
+        """See `Training`."""
+        return checkpoint_state.to_cpu(self.module.state_dict()) if distributed.get_rank() == 0 else {}
+
+    def state_dict(self) -> dict[str, Any]:
+        """See `Training`."""
+        state = checkpoint_state.pack(
+            self._strategy,
+            checkpoint_state.replicated_model(self.module),
+            checkpoint_state.replicated_optimizer(self.optimizer.state_dict()),
+        )
+        return state | self._progress()
+
+    def load_state_dict(self, state: dict[str, Any], /) -> None:
+        """See `Training`."""
+        model, optimizer = checkpoint_state.unpack(self._strategy, state)
+        self.module.load_state_dict(model)
+        self.optimizer.load_state_dict(optimizer)
+        self._load_progress(state)
 
 
 class _LossScale:

@@ -10,7 +10,7 @@ from typing import Any
 from allranks.errors import InputError, Problem
 from allranks.plan.graph import Plan
 from allranks.plan.reader import pipeline
-from allranks.plan.reader.rest import components, literals, pipeline_job
+from allranks.plan.reader.rest import components, pipeline_job, ports
 from allranks.plan.reader.rest.assets import Assets
 from allranks.plan.reader.settings import guessed_type
 from allranks.sdk import complaints, internals, session
@@ -35,7 +35,7 @@ def _read_command(name: str, properties: Mapping[str, Any], assets: Assets) -> A
     internals.set_anonymous(job.component)
     for port_name, port in job.inputs.items():
         if isinstance(text := internals.data(port), str):
-            value = literals.guessed(text)
+            value = ports.guessed(text)
             internals.set_data(port, value)
             job.component.inputs[port_name].type = guessed_type(value)
     return job

@@ -10,7 +10,7 @@ from allranks.plan.ports import GraphInput, references
 from allranks.plan.reader import step_ports
 from allranks.plan.reader.bindings import value_of
 from allranks.plan.reader.context import plain
-from allranks.plan.reader.rest import literals, ports
+from allranks.plan.reader.rest import ports
 from allranks.plan.reader.rest.assets import Assets
 from allranks.plan.reader.rest.nodes import nodes
 from allranks.plan.reader.settings import guessed_type
@@ -52,7 +52,7 @@ def _set_types(job: Any, inputs: Mapping[str, Any], assets: Assets) -> None:
         value, meta = inputs.get(name), used.get(name)
         kind = plain(meta.type) if meta is not None and isinstance(meta.type, str) else None
         if isinstance(value, str):
-            value = literals.of_type(value, kind) if kind else literals.guessed(value)
+            value = ports.of_type(value, kind) if kind else ports.guessed(value)
             internals.set_data(values[name], value)
             kind = kind or guessed_type(value)
         elif value is not None:
