@@ -62,7 +62,7 @@ class RunOptions:
 def expanded(command: Callable[..., None]) -> Callable[..., None]:
     """Return a command with the options of its groups in place of the groups."""
     hints = get_type_hints(command, include_extras=True)
-    groups = {name: hint for name, hint in hints.items() if is_dataclass(hint)}
+    groups: dict[str, Any] = {name: hint for name, hint in hints.items() if is_dataclass(hint)}
     if not groups:
         return command
 

@@ -15,8 +15,8 @@ from allranks.cli.options import JsonOption
 from allranks.cli.params import ParamsOption, SetOption, settings_of
 
 if TYPE_CHECKING:
-    from allranks.components.check.rules import Findings
     from allranks.errors import Problem
+    from allranks.plan.check.rule import Findings
     from allranks.plan.graph import Plan
     from allranks.sdk.spec_files import SpecFiles
 

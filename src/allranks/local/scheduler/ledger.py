@@ -253,9 +253,11 @@ class Ledger:
         )
 
     def _firings(self, condition: str, *values: object) -> Iterator[Firing]:
-        rows = self._connection.execute(f"{_FIRING} {condition}", values).fetchall()
-        for run, schedule, at, *state, started, ended in rows:
-            yield Firing(run, schedule, _moment(at), *state, _moment_or_none(started), _moment_or_none(ended))
+        cursor = self._connection.execute(f"{_FIRING} {condition}", values)
+        names = [column for column, *_ in cursor.description]
+        for row in cursor.fetchall():
+            found = dict(zip(names, row, strict=True))
+            yield Firing(**found | {name: _moment_or_none(found[name]) for name in ("at", "started", "ended")})
 
 
 def _number(moment: datetime) -> int:

@@ -12,10 +12,7 @@ from datetime import timedelta
 
 import torch
 from torch import distributed
-from torch.distributed import (  # type: ignore[attr-defined]
-    PrefixStore,
-    Store,  # type: ignore[attr-defined]
-)
+from torch.distributed import PrefixStore, Store  # type: ignore[attr-defined]
 
 from allranks.contract import variables, world
 from allranks.contract.rank_env import RankEnv

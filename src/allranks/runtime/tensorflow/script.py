@@ -82,7 +82,7 @@ def _run_alone(script: Script, role: str) -> int:
 def _train_together(train: Script, cluster: Cluster, timeout_seconds: float) -> int:
     connections = roll_call(cluster, join_seconds(os.environ, timeout_seconds))
     if cluster.parameter_servers:
-        _receive(connections.values())
+        _receive_notices(connections.values())
     metrics = Metrics(is_main=cluster.is_chief)
 
     def end_process(error: ConnectionError) -> None:
@@ -195,7 +195,7 @@ def _send_on_sigterm(chief: socket.socket) -> None:
     signal.signal(signal.SIGTERM, notify)
 
 
-def _receive(servers: Iterable[socket.socket]) -> None:
+def _receive_notices(servers: Iterable[socket.socket]) -> None:
     """Treat the first notice of a server as a SIGTERM to this process, in a daemon thread."""
     threading.Thread(target=_receive, args=([*servers],), name="allranks-eviction", daemon=True).start()
 
