@@ -10,8 +10,6 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
 
-from allranks.cli.option_groups import expanded
-
 
 def lazy_group(
     package: str, summaries: Mapping[str, str], help: str, *, add_completion: bool = False, default: str = ""
@@ -142,6 +140,8 @@ class _Commands(Mapping[str, Any]):
         return len(self._summaries)
 
     def _application(self, name: str) -> typer.Typer:
+        from allranks.cli.option_groups import expanded  # the help of a group needs no options
+
         python_name = name.replace("-", "_")
         module = import_module(f"{self._package}.{python_name}")
         group: typer.Typer | None = getattr(module, "app", None)

@@ -14,9 +14,9 @@ from allranks.local.boot import SOURCE
 from allranks.local.step.next_folders import CODE, FOLDERS, INSTANCE, OUTPUTS, NextFolders
 from allranks.local.step.staging import Ports, remove, stage
 from allranks.plan import file_tree
-from allranks.plan.artifacts import ARTIFACTS
 from allranks.plan.file_tree import Stop
 from allranks.plan.graph import Step
+from allranks.plan.output_paths import ARTIFACTS
 from allranks.plan.ports import PRIMITIVES, Output
 from allranks.plan.values import Given
 
