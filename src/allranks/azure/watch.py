@@ -30,6 +30,9 @@ STOPPED = {
     "Paused": "it is paused",
 }
 """The states in which a run neither ends nor continues by itself, and after which the SDK's stream ends too."""
+_LOG = re.compile(
+    r"user_logs/(?:retry_(?P<retry>\d+)/)?std_log(?:_process_(?P<rank>\d+)|_node_(?P<node>\d+)_\w+)?\.txt"
+)
 
 
 def finder(folder: Path | None) -> Callable[[str], RunRecord]:
@@ -122,11 +125,6 @@ def _locked(workspace: Workspace, record: RunRecord) -> Iterator[None]:
     with path.open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield
-
-
-_LOG = re.compile(
-    r"user_logs/(?:retry_(?P<retry>\d+)/)?std_log(?:_process_(?P<rank>\d+)|_node_(?P<node>\d+)_\w+)?\.txt"
-)
 
 
 def _download_logs(client: Any, record: RunRecord) -> None:

@@ -13,6 +13,8 @@ from allranks.environments.engines import Engine, build_command, has_cache_mount
 from allranks.environments.find import EnvironmentFolder
 from allranks.errors import InputError, Problem
 
+PIP_CACHE = "--mount=type=cache,target=/root/.cache/pip"
+
 
 @dataclass(frozen=True)
 class Variant:
@@ -65,9 +67,6 @@ def build(
         file.write_text(rendered(environment.dockerfile, values, has_cache_mounts(engine)), encoding="utf-8")
         command = build_command(engine, environment.folder, file, tag, values, options)
         return subprocess.run(command, check=False).returncode
-
-
-PIP_CACHE = "--mount=type=cache,target=/root/.cache/pip"
 
 
 def rendered(dockerfile: Dockerfile, given: Mapping[str, str], cache: bool) -> str:

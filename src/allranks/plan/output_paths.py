@@ -11,6 +11,9 @@ from dataclasses import replace
 from allranks.plan.graph import Graph, Node, Step
 from allranks.plan.ports import NodeOutput, Output, references
 
+ARTIFACTS = "artifacts"
+"""The name of the output. A component may also declare it."""
+
 
 def passed_on(graph: Graph, outer: Mapping[str, str]) -> dict[NodeOutput, str]:
     """Return the paths for those outputs of nodes that are outputs of the graph.
@@ -38,10 +41,6 @@ def wanted_paths(node: Node, passed: Mapping[NodeOutput, str]) -> dict[str, str]
     """Return the paths that the user sets for a node's outputs, by name, without those in the run's folder."""
     paths = {port.name: wanted_path(node, port, passed) for port in node.outputs}
     return {name: path for name, path in paths.items() if path is not None}
-
-
-ARTIFACTS = "artifacts"
-"""The name of the output. A component may also declare it."""
 
 
 def with_bound_artifacts(nodes: Iterable[Node]) -> list[Node]:

@@ -35,6 +35,8 @@ _SHOWN_STEPS = 3
 
 Find = Callable[[str], RunRecord]
 """Return a run by its id, with its logs up to date. Raise InputError if there is none."""
+_TAIL_LINES = 20
+_TAIL_BYTES = 1 << 16
 
 
 def print_logs(find: Find, identity: str, step: str | None, rank: int | None, out: BinaryIO | None = None) -> None:
@@ -229,10 +231,6 @@ def _size(log: str) -> int:
         return os.path.getsize(log)
     except OSError:
         return 0
-
-
-_TAIL_LINES = 20
-_TAIL_BYTES = 1 << 16
 
 
 def tail(log: str, lines: int = _TAIL_LINES) -> tuple[str, ...]:

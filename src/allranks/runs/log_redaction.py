@@ -24,6 +24,12 @@ _MOST_HELD = 4 * LONGEST_LINE
 _KEY_BEGINS = re.compile(rb"-----BEGIN [A-Z0-9 ]*PRIVATE KEY")
 _KEY_ENDS = b"-----END "
 _BETWEEN_WORDS = (b" ", b"\t", b"\r", b'"', b"'", b"<", b">")
+_ONE_DIGIT = bytes.maketrans(b"123456789", b"000000000")
+_MOST = 4 * 1024 * 1024
+"""Bytes of memory for the lines that are remembered."""
+_OVERHEAD = 100
+"""Bytes of memory that a line in a set takes besides its own."""
+_LINE_END = re.compile(rb"([\r\n])(?:(?<=[!-9;<>-~][\r\n])|(?<=[!-9;<>-~][ \r][\r\n]))(?=[ \t\r]*[!-9;<>-~\x1b])")
 
 
 def redacted(
@@ -101,16 +107,8 @@ def _masked(data: bytes, known: tuple[str, ...], mask: Mask, lines: LogLines) ->
     return lines.redact(data if masked == text else masked.encode("utf-8", "surrogateescape"), mask)
 
 
-_ONE_DIGIT = bytes.maketrans(b"123456789", b"000000000")
-
-_MOST = 4 * 1024 * 1024
-"""Bytes of memory for the lines that are remembered."""
-_OVERHEAD = 100
-"""Bytes of memory that a line in a set takes besides its own."""
-
 # A secret may continue in the next line if its line ends with "=" or ":", as in "password:", or if the next line begins
 # with one. Characters beyond ASCII are left out, because some of them are whitespace.
-_LINE_END = re.compile(rb"([\r\n])(?:(?<=[!-9;<>-~][\r\n])|(?<=[!-9;<>-~][ \r][\r\n]))(?=[ \t\r]*[!-9;<>-~\x1b])")
 
 
 class LogLines:

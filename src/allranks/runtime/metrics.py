@@ -20,6 +20,11 @@ from allranks.runtime.tracking import Tracking
 if TYPE_CHECKING:
     from torch import nn
 
+_INTERVAL_SECONDS = 0.5
+"""How long metrics are collected before they are written."""
+_CLOSE_SECONDS = 10.0
+"""How long `close` waits for values that are still being computed, by a device or by the other ranks."""
+
 
 class Metrics:
     """Log metrics to MLflow and to the live view. Call it on every rank; only rank 0 logs.
@@ -86,13 +91,6 @@ class Metrics:
             self._writer.close()
         if self._tracking:
             self._tracking.close(status)
-
-
-_INTERVAL_SECONDS = 0.5
-"""How long metrics are collected before they are written."""
-
-_CLOSE_SECONDS = 10.0
-"""How long `close` waits for values that are still being computed, by a device or by the other ranks."""
 
 
 @dataclass(frozen=True)

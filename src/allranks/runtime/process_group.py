@@ -16,6 +16,17 @@ from allranks.contract.rank_env import RankEnv
 from allranks.hardware.network import LOOPBACK
 from allranks.runtime.notes import note
 
+_FOLDER = Path("outputs", "flight_recorder")
+"""Azure ML uploads ./outputs as the artifacts of the run."""
+_FILE_VARIABLES = ("TORCH_FR_DUMP_TEMP_FILE", "TORCH_NCCL_DEBUG_INFO_TEMP_FILE")
+"""The path of the files without the rank at its end: torch's names for it, the current one first."""
+_DEFAULTS = (
+    (("TORCH_FR_BUFFER_SIZE", "TORCH_NCCL_TRACE_BUFFER_SIZE"), "2000"),
+    (("TORCH_NCCL_DUMP_ON_TIMEOUT",), "1"),
+)
+"""torch's names for the number of collectives to keep, and for whether to write them when one times out; the values are
+torch 2.13's defaults, which older ones do not have (FlightRecorder.hpp, ProcessGroupNCCL.hpp)."""
+
 
 def open_group(env: RankEnv, store: Store, timeout_seconds: float) -> torch.device:
     """Initialise torch's default process group, and return the device of this rank.
@@ -63,20 +74,6 @@ def _share_cores(env: RankEnv) -> None:
     # Otherwise every rank would use every core, and the ranks of an instance would slow each other down.
     if env.local_world_size > 1 and "OMP_NUM_THREADS" not in os.environ:
         torch.set_num_threads(max(1, len(os.sched_getaffinity(0)) // env.local_world_size))
-
-
-_FOLDER = Path("outputs", "flight_recorder")
-"""Azure ML uploads ./outputs as the artifacts of the run."""
-
-_FILE_VARIABLES = ("TORCH_FR_DUMP_TEMP_FILE", "TORCH_NCCL_DEBUG_INFO_TEMP_FILE")
-"""The path of the files without the rank at its end: torch's names for it, the current one first."""
-
-_DEFAULTS = (
-    (("TORCH_FR_BUFFER_SIZE", "TORCH_NCCL_TRACE_BUFFER_SIZE"), "2000"),
-    (("TORCH_NCCL_DUMP_ON_TIMEOUT",), "1"),
-)
-"""torch's names for the number of collectives to keep, and for whether to write them when one times out; the values are
-torch 2.13's defaults, which older ones do not have (FlightRecorder.hpp, ProcessGroupNCCL.hpp)."""
 
 
 def enable(*, environ: MutableMapping[str, str] = os.environ, folder: Path = _FOLDER) -> None:

@@ -24,6 +24,13 @@ from allranks.plan.secrets import shown
 from allranks.runs.workspace import Workspace
 from allranks.sdk.uploads import Upload
 
+_WORDS = {
+    Mode.RUN: "run, or reuse a result",
+    Mode.FRESH: "run",
+    Mode.REUSE: "reuse an earlier result",
+    Mode.EXCLUDED: "do not run",
+}
+
 
 def print_dry_run(
     plan: Plan,
@@ -55,14 +62,6 @@ def print_dry_run(
             _print_selection(console(), plan, modes)
     print_warnings([*warnings(plan, date.today()), *capacity.warnings(plan)])
     print_machine(lacking)
-
-
-_WORDS = {
-    Mode.RUN: "run, or reuse a result",
-    Mode.FRESH: "run",
-    Mode.REUSE: "reuse an earlier result",
-    Mode.EXCLUDED: "do not run",
-}
 
 
 def _print_selection(console: Console, plan: Plan, modes: Modes) -> None:

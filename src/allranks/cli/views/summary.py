@@ -28,6 +28,9 @@ from allranks.runs.usage_text import cpu_of_ranks, gpu_memory_of_ranks, memory_o
 
 _TAIL = 20
 _VERDICTS = 5
+_STEPS = 6
+_SHORTEST = 1.0
+"""Seconds of the shortest step that is listed."""
 
 
 def summary(run: RunRecord) -> Text:
@@ -192,11 +195,6 @@ def _one_line(text: str) -> str:
 
 def _quoted(name: str) -> str:
     return shlex.quote(plain(name))
-
-
-_STEPS = 6
-_SHORTEST = 1.0
-"""Seconds of the shortest step that is listed."""
 
 
 def _usage_lines(steps: Sequence[StepRecord]) -> list[Text]:

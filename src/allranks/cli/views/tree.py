@@ -32,6 +32,9 @@ _USAGES = 8
 """Maximum number of ranks whose usage is shown one by one."""
 _ACTIVE = (Status.PREPARING, Status.RUNNING)
 _DETAILED = (*_ACTIVE, Status.FAILED, Status.CANCELED, Status.INTERRUPTED)
+_LEVELS = "▁▂▃▄▅▆▇"
+_MOST = 64
+"""Maximum number of ranks with one glyph each; more ranks are counted by state."""
 
 
 def tree(run: RunRecord, now: float, width: int, height: int | None = None, fold_over: int | None = None) -> Tree:
@@ -272,7 +275,6 @@ def _height(label: list[RenderableType]) -> int:
 
 
 # Not the full block: two curves below each other would touch.
-_LEVELS = "▁▂▃▄▅▆▇"
 
 
 def sparkline(points: Sequence[Point], width: int) -> str:
@@ -291,10 +293,6 @@ def sparkline(points: Sequence[Point], width: int) -> str:
 def _glyph(share: float) -> str:
     """Return the glyph for a level between 0 and 1."""
     return _LEVELS[min(int(share * len(_LEVELS)), len(_LEVELS) - 1)] if math.isfinite(share) else "×"
-
-
-_MOST = 64
-"""Maximum number of ranks with one glyph each; more ranks are counted by state."""
 
 
 def _ranks_line(step: StepRecord, width: int) -> Text:

@@ -14,6 +14,10 @@ from allranks.local.imports.commands import Start
 from allranks.local.instances.programs import Program, PythonProgram, StarterSpec
 from allranks.local.starts import import_variables, packages
 
+_OWN = frozenset({"allranks", "allranks_steps", "__main__", "__init__", "__pycache__"})
+"""Names that hide nothing: ranks always import the copies of these packages that are beside their script."""
+_IMPORTS_MLFLOW = re.compile(r"^\s*(?:import|from)\s+mlflow\b", re.MULTILINE)
+
 
 class StarterSpecs:
     """Decide which starter serves ranks. What a script imports is read once per run."""
@@ -76,10 +80,6 @@ def effective(program: Program) -> dict[str, str]:
     return {**program.environment, **(program.python.variables if program.python else {})}
 
 
-_OWN = frozenset({"allranks", "allranks_steps", "__main__", "__init__", "__pycache__"})
-"""Names that hide nothing: ranks always import the copies of these packages that are beside their script."""
-
-
 def hides_installed(folders: Iterable[str], interpreter: Path) -> bool:
     """Return whether a module in one of these folders has the name of one that the interpreter has installed."""
     names = {name for folder in folders for name in _modules(folder)} - _OWN
@@ -102,9 +102,6 @@ def _modules(folder: str) -> Iterable[str]:
                     yield name
     except OSError:
         return
-
-
-_IMPORTS_MLFLOW = re.compile(r"^\s*(?:import|from)\s+mlflow\b", re.MULTILINE)
 
 
 def preloaded(

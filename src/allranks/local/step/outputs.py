@@ -30,6 +30,8 @@ RESULT = "outputs/result.txt"
 
 MAX_RESULT = 1000
 """Maximum characters of a result."""
+_MOST_SEARCHED = 32 * 1024 * 1024
+"""Bytes of the logs of an attempt that are searched for texts with the shape of a secret."""
 
 
 def place_of(output: Output, wanted: str | None, folder: Path, name: str) -> Path:
@@ -110,10 +112,6 @@ def _text(output: Output, place: Path) -> str | None:
     with place.open(encoding="utf-8", errors="replace", newline="") as file:
         text = file.read()
     return text[: -2 if text.endswith("\r\n") else -1] if text.endswith("\n") else text
-
-
-_MOST_SEARCHED = 32 * 1024 * 1024
-"""Bytes of the logs of an attempt that are searched for texts with the shape of a secret."""
 
 
 async def mask_logs(recorder: RunRecorder, record: StepRecord, files: Iterable[str]) -> None:

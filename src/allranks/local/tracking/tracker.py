@@ -28,6 +28,20 @@ CHUNK = 100
 _parents: dict[str, str] = {}
 """The MLflow runs of pipelines that this process has created or continued: by their name, the id. The engine may stop
 waiting for the answer that contains it."""
+_DEFERRED = (
+    "mlflow.gateway",
+    "mlflow.genai",
+    "mlflow.models",
+    "mlflow.projects",
+    "mlflow.store._unity_catalog",
+    "mlflow.store.artifact.databricks_artifact_repo",
+    "mlflow.tracing.display",
+    "mlflow.tracing.fluent",
+    "pandas",
+    "pyarrow",
+)
+_STORES = ("mlflow.store.tracking.sqlalchemy_store", "mlflow.store.model_registry.sqlalchemy_store")
+"""What the client imports when it opens a database."""
 
 
 def main(engine: str, tracking_uri: str, artifacts: str) -> None:
@@ -176,23 +190,6 @@ HANDLERS: dict[str, Callable[..., dict[str, Any]]] = {
 
 if __name__ == "__main__":
     main(*sys.argv[1:])
-
-
-_DEFERRED = (
-    "mlflow.gateway",
-    "mlflow.genai",
-    "mlflow.models",
-    "mlflow.projects",
-    "mlflow.store._unity_catalog",
-    "mlflow.store.artifact.databricks_artifact_repo",
-    "mlflow.tracing.display",
-    "mlflow.tracing.fluent",
-    "pandas",
-    "pyarrow",
-)
-
-_STORES = ("mlflow.store.tracking.sqlalchemy_store", "mlflow.store.model_registry.sqlalchemy_store")
-"""What the client imports when it opens a database."""
 
 
 def _import_client() -> Callable[[str], Any]:

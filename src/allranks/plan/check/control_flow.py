@@ -24,6 +24,14 @@ CONTROL_FLOW = Rule(
 
 LIMIT = 1000
 """Maximum iterations of a do_while loop (azure-ai-ml's DO_WHILE_MAX_ITERATION)."""
+CYCLE = Rule(
+    "cycle",
+    Level.ERROR,
+    "Steps need each other's outputs.",
+    'Microsoft Learn, "Run pipelines in Azure Machine Learning", Create a pipeline: components run one after the '
+    "other or side by side. A step that needs its own result can never start",
+    "remove one of the edges",
+)
 
 
 def of_condition(scope: Scope, node: Condition) -> Iterator[Problem]:
@@ -121,16 +129,6 @@ def of_parallel_for(scope: Scope, loop: ParallelFor, here: bool) -> Iterator[Pro
                 yield from values.wrong(place, port, value.value, f"change {name}")
             elif isinstance(value, Path) and port.type not in PRIMITIVES:
                 yield from paths.wrong(place, port, value.path, here, "name another path")
-
-
-CYCLE = Rule(
-    "cycle",
-    Level.ERROR,
-    "Steps need each other's outputs.",
-    'Microsoft Learn, "Run pipelines in Azure Machine Learning", Create a pipeline: components run one after the '
-    "other or side by side. A step that needs its own result can never start",
-    "remove one of the edges",
-)
 
 
 def of_cycles(scope: Scope) -> Iterator[Problem]:

@@ -28,13 +28,6 @@ UNKNOWN_FORM = Rule(
     "`monai_training_job.yaml`, which has one",
     "write azureml://registries/REGISTRY/KIND/NAME/versions/VERSION",
 )
-
-
-def rule_for(text: str, is_data: bool) -> Rule:
-    """Return the rule about an id that cannot be read. is_data: whether it is the id of an input's data."""
-    return UNKNOWN_FORM if text.startswith("azureml://" if is_data else "azureml://registries/") else WRONG_REFERENCE
-
-
 UNKNOWN_PORT = Rule(
     "unknown-port",
     Level.WARNING,
@@ -114,3 +107,8 @@ def of_step(scope: Scope, step: Step) -> Iterator[Problem]:
             "load the component once more, and set the environment of that",
             code="ignored-environment",
         )
+
+
+def rule_for(text: str, is_data: bool) -> Rule:
+    """Return the rule about an id that cannot be read. is_data: whether it is the id of an input's data."""
+    return UNKNOWN_FORM if text.startswith("azureml://" if is_data else "azureml://registries/") else WRONG_REFERENCE

@@ -16,6 +16,8 @@ ITERATIONS = 20
 """Maximum iterations of a loop, or other groups, in a list before some are folded."""
 _SMALLEST_FOLD = 4
 """Minimum items of a fold."""
+_BUDGET = 6_000
+"""Maximum lines of a page for inputs, outputs and ranks."""
 
 
 @dataclass(frozen=True)
@@ -87,10 +89,6 @@ def chosen(roots: Sequence[Item], budget: float, cost: Callable[[Item], float] =
             break
         places.append(place)
     return frozenset(places)
-
-
-_BUDGET = 6_000
-"""Maximum lines of a page for inputs, outputs and ranks."""
 
 
 @dataclass(frozen=True)

@@ -53,6 +53,17 @@ _MOST_NOTES = 50
 _MOST_VERDICTS = 10
 _UNFOLDED_VERDICTS = 2
 _STARTING = Markup("<header><p class=kind>Pipeline run</p><h1>{}</h1><p class=lead>Run {} is starting.</p></header>")
+_LONGEST = 80
+_ORDER = (
+    Status.COMPLETED,
+    Status.FAILED,
+    Status.CANCELED,
+    Status.INTERRUPTED,
+    Status.RUNNING,
+    Status.PREPARING,
+    Status.NOT_STARTED,
+    Status.SKIPPED,
+)
 
 
 @dataclass(frozen=True)
@@ -255,9 +266,6 @@ def _notes_of(steps: list[StepRecord]) -> list[tuple[StepRecord, str]]:
     return [(step, note) for step in steps for note in step.notes]
 
 
-_LONGEST = 80
-
-
 def _step_anchor(path: str) -> str:
     """Return the id of a step on the page. It depends on the step's path only, so that it stays the same while the run
     goes on, and a link to it can be shared."""
@@ -270,18 +278,6 @@ def _step_anchor(path: str) -> str:
 def _rank_anchor(path: str, rank: int) -> str:
     """Return the id of a rank of a step. An id of a step contains no slash."""
     return f"{_step_anchor(path)}/{rank}"
-
-
-_ORDER = (
-    Status.COMPLETED,
-    Status.FAILED,
-    Status.CANCELED,
-    Status.INTERRUPTED,
-    Status.RUNNING,
-    Status.PREPARING,
-    Status.NOT_STARTED,
-    Status.SKIPPED,
-)
 
 
 @dataclass(frozen=True)

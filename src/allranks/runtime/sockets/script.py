@@ -24,6 +24,9 @@ TIMEOUT_SECONDS = 600.0
 """How long a rank waits for the others at the start, and in every collective."""
 
 _STATUS = {0: "FINISHED", EVICTED: "KILLED", failure.INTERRUPTED: "KILLED"}
+_INTERVAL_MILLISECONDS = 500
+"""How often the thread looks whether it is to stop."""
+_CLOSED = getattr(select, "POLLRDHUP", 0x2000) | select.POLLHUP | select.POLLERR
 
 
 def main(function: Callable[[Ranks], None], *, timeout_seconds: float = TIMEOUT_SECONDS) -> NoReturn:
@@ -78,11 +81,7 @@ def _end_process(error: ConnectionError, metrics: Metrics) -> NoReturn:
     os._exit(code)
 
 
-_INTERVAL_MILLISECONDS = 500
-"""How often the thread looks whether it is to stop."""
-
 # Linux: the other end has closed the connection. Not in the typed interface of other systems.
-_CLOSED = getattr(select, "POLLRDHUP", 0x2000) | select.POLLHUP | select.POLLERR
 
 
 class _Watch:

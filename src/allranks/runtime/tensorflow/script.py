@@ -34,6 +34,9 @@ CHIEF = "the chief"
 _STATUS = {0: "FINISHED", EVICTED: "KILLED", failure.INTERRUPTED: "KILLED"}
 
 Script: TypeAlias = Callable[[Training], None]
+_NOTICE = b"evicted\n"
+_INTERVAL_SECONDS = 0.5
+"""Pause between two attempts to pass on a notice, while the training has no handler of SIGTERM yet."""
 
 
 def main(train: Script, *, evaluate: Script | None = None, timeout_seconds: float = TIMEOUT_SECONDS) -> NoReturn:
@@ -177,12 +180,6 @@ def _require_tensorflow() -> None:
                 fix="in the project: make tensorflow. Elsewhere: pip install 'allranks[tensorflow]'",
             )
         )
-
-
-_NOTICE = b"evicted\n"
-
-_INTERVAL_SECONDS = 0.5
-"""Pause between two attempts to pass on a notice, while the training has no handler of SIGTERM yet."""
 
 
 def _send_on_sigterm(chief: socket.socket) -> None:

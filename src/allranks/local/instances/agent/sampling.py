@@ -27,6 +27,7 @@ RANKS = 48
 GPUS = "CUDA_VISIBLE_DEVICES"
 
 Write = Callable[..., None]
+_LOOPBACK = b"lo"
 
 
 class Sampling:
@@ -121,9 +122,6 @@ def cpu_seconds(usage: struct_rusage) -> float:
 def peak_memory(usage: struct_rusage) -> int:
     """Return the peak of resident memory of the largest process of those, in bytes. It includes pages of files."""
     return usage.ru_maxrss << 10
-
-
-_LOOPBACK = b"lo"
 
 
 def _traffic() -> tuple[int, int]:

@@ -33,6 +33,17 @@ DEEPSPEED = Rule(
     "use the distribution pytorch with a process for each GPU, and start the script with python; or give the launcher "
     "--no_ssh, --node_rank and a hostfile",
 )
+INSTANCES_APART = Rule(
+    "instances-apart",
+    Level.WARNING,
+    "A launcher (`torchrun`, `accelerate launch`) runs on several instances and is not told the rank of its own. Each "
+    "instance trains alone.",
+    "https://docs.pytorch.org/docs/stable/elastic/run.html: torchrun starts one node by default; Microsoft Learn, "
+    '"Distributed GPU training guide", per-node launch',
+    "give the launcher the rank of the instance, or set process_count_per_instance and start the script with python",
+)
+_JOINS = re.compile(r"--(?:node|machine)[_-]rank\b|--rdzv|--config_file\b|\bPET_")
+"""What tells a launcher how to join those of the other instances."""
 
 
 def launcher_of(command: str) -> str:
@@ -63,20 +74,6 @@ def _fix(step: Step) -> str:
     if processes_per_instance(step.distribution) > 1:
         return "start the script with python: mpirun has started every rank"
     return "start the script with python, and set process_count_per_instance to the ranks that mpirun shall start"
-
-
-INSTANCES_APART = Rule(
-    "instances-apart",
-    Level.WARNING,
-    "A launcher (`torchrun`, `accelerate launch`) runs on several instances and is not told the rank of its own. Each "
-    "instance trains alone.",
-    "https://docs.pytorch.org/docs/stable/elastic/run.html: torchrun starts one node by default; Microsoft Learn, "
-    '"Distributed GPU training guide", per-node launch',
-    "give the launcher the rank of the instance, or set process_count_per_instance and start the script with python",
-)
-
-_JOINS = re.compile(r"--(?:node|machine)[_-]rank\b|--rdzv|--config_file\b|\bPET_")
-"""What tells a launcher how to join those of the other instances."""
 
 
 def of_instances_apart(_scope: Scope, step: Step) -> Iterator[Problem]:

@@ -34,6 +34,17 @@ _AS_NODE_RANK = re.compile(
 )
 _SETS_ANY = frozenset({".", "eval", "source"})
 """Programs after which any variable may be set."""
+LOCAL_RANK = Rule(
+    "rank-expanded-once",
+    Level.WARNING,
+    "The command of a per-node launch has $RANK or $LOCAL_RANK. The shell expands it once per instance, so that all "
+    "ranks of the instance get the same value.",
+    "https://docs.pytorch.org/docs/stable/elastic/run.html: torchrun sets RANK and LOCAL_RANK in each worker; POSIX, "
+    "the shell expands a parameter before it starts the command",
+    "read the variable in the script",
+)
+_BY_LAUNCHER = frozenset({"RANK", "LOCAL_RANK"})
+"""The variables that a launcher sets for each rank that it starts."""
 
 
 def of_mpi(_scope: Scope, step: Step) -> Iterator[Problem]:
@@ -80,20 +91,6 @@ def _node_rank(step: Step) -> str:
     """Return the rank of the instance in the shell. Ranks fill one instance after another."""
     processes = processes_per_instance(step.distribution)
     return f"${OPEN_MPI.rank}" if processes == 1 else f"$(({OPEN_MPI.rank} / {processes}))"
-
-
-LOCAL_RANK = Rule(
-    "rank-expanded-once",
-    Level.WARNING,
-    "The command of a per-node launch has $RANK or $LOCAL_RANK. The shell expands it once per instance, so that all "
-    "ranks of the instance get the same value.",
-    "https://docs.pytorch.org/docs/stable/elastic/run.html: torchrun sets RANK and LOCAL_RANK in each worker; POSIX, "
-    "the shell expands a parameter before it starts the command",
-    "read the variable in the script",
-)
-
-_BY_LAUNCHER = frozenset({"RANK", "LOCAL_RANK"})
-"""The variables that a launcher sets for each rank that it starts."""
 
 
 def of_local_rank(_scope: Scope, step: Step) -> Iterator[Problem]:

@@ -31,6 +31,23 @@ _OPTION = re.compile(
     r"--(?:data_?loader[_-])?(?:num[_-]workers|workers|number[_-]of[_-]workers)(?:=|\s+)['\"]?"
     r"(?:(?P<count>\d+)\b|\$\{\{\s*inputs\.(?P<input>[^\s{}]+)\s*}})"
 )
+VARIABLE_BINDING = Rule(
+    "variable-binding",
+    Level.WARNING,
+    "An environment variable refers to a port of the step; Azure ML replaces ports in the command alone.",
+    "physical-ai-toolchain#855: checkpoints were lost in a folder of that name",
+    "set it in the command",
+)
+_LITERAL = re.compile(r"\$\{\{\s*(?:inputs|outputs)\.[\w.\-]+\s*}}")
+SPOT = Rule(
+    "spot-without-checkpoints",
+    Level.WARNING,
+    "A step runs on spot capacity, and nothing in it looks like checkpoints, or they are uploaded at its end only. "
+    "After an eviction it starts from its beginning.",
+    "Azure/MachineLearningNotebooks#1242 and #1575; MicrosoftDocs/azure-docs#87051",
+    "write checkpoints to an output with the mode rw_mount, and resume from it",
+)
+_CHECKPOINTS = re.compile(r"check_?-?point|ckpt|resum|snapshot|\bsave_dir\b", re.IGNORECASE)
 
 
 def of_loader_workers(scope: Scope, step: Step) -> Iterator[Problem]:
@@ -55,17 +72,6 @@ def _workers(scope: Scope, step: Step) -> int:
     return most
 
 
-VARIABLE_BINDING = Rule(
-    "variable-binding",
-    Level.WARNING,
-    "An environment variable refers to a port of the step; Azure ML replaces ports in the command alone.",
-    "physical-ai-toolchain#855: checkpoints were lost in a folder of that name",
-    "set it in the command",
-)
-
-_LITERAL = re.compile(r"\$\{\{\s*(?:inputs|outputs)\.[\w.\-]+\s*}}")
-
-
 def of_variables(_scope: Scope, step: Step) -> Iterator[Problem]:
     """Yield a warning for each variable that refers to a port."""
     for name, value in step.environment_variables.items():
@@ -77,18 +83,6 @@ def of_variables(_scope: Scope, step: Step) -> Iterator[Problem]:
                 "a literal; in a pipeline also ${{parent.inputs.NAME}}",
                 f"set it in the command: export {name}={match[0]}; ...",
             )
-
-
-SPOT = Rule(
-    "spot-without-checkpoints",
-    Level.WARNING,
-    "A step runs on spot capacity, and nothing in it looks like checkpoints, or they are uploaded at its end only. "
-    "After an eviction it starts from its beginning.",
-    "Azure/MachineLearningNotebooks#1242 and #1575; MicrosoftDocs/azure-docs#87051",
-    "write checkpoints to an output with the mode rw_mount, and resume from it",
-)
-
-_CHECKPOINTS = re.compile(r"check_?-?point|ckpt|resum|snapshot|\bsave_dir\b", re.IGNORECASE)
 
 
 def of_spot(_scope: Scope, step: Step) -> Iterator[Problem]:

@@ -17,6 +17,9 @@ from allranks.plan.reader.rest.assets import Assets
 from allranks.plan.reader.settings import guessed_type
 from allranks.sdk import internals
 
+_WITH_COMPONENT = ("command", "pipeline")
+"""The types of nodes that run a component. Control flow nodes have none; the reader of pipelines rejects all others."""
+
 
 def read(name: str, properties: Mapping[str, Any], assets: Assets) -> Any:
     """Return the SDK's PipelineJob. Raise InputError, or any exception of the SDK for a body that it cannot read."""
@@ -78,10 +81,6 @@ def _uses(job: Any) -> dict[str, Any]:
                     declared = internals.declaration(port) if value is reference else None
                     declarations.setdefault(reference.name, declared)
     return part | whole
-
-
-_WITH_COMPONENT = ("command", "pipeline")
-"""The types of nodes that run a component. Control flow nodes have none; the reader of pipelines rejects all others."""
 
 
 def _nodes(jobs: Mapping[str, Any], assets: Assets, known: dict[str, Any] | None = None, path: str = "") -> Any:

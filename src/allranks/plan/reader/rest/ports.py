@@ -11,6 +11,8 @@ from allranks.plan.reader.rest.assets import Assets
 from allranks.sdk import internals
 
 _BINDING = "${{"
+_Literal = str | int | float | bool
+_TRUTH = {"True": True, "False": False, "true": True, "false": False}
 
 
 def inputs(rest: Mapping[str, Any] | None) -> dict[str, Any]:
@@ -46,11 +48,6 @@ def settle_items(items: Any, assets: Assets) -> None:
         for value in item.values():
             if isinstance(value, Input) and value.path:
                 value.path = assets.data(str(value.path))
-
-
-_Literal = str | int | float | bool
-
-_TRUTH = {"True": True, "False": False, "true": True, "false": False}
 
 
 def of_type(text: str, kind: str) -> _Literal:
