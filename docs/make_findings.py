@@ -21,10 +21,9 @@ from allranks.api import jobs
 from allranks.components.check import rules as component_rules
 from allranks.errors import Problem
 from allranks.plan import check as plan_check
-from allranks.plan.check import only_here, tolerated
-from allranks.plan.check.asset_ids import UNKNOWN_FORM
+from allranks.plan.check import tolerated
 from allranks.plan.check.rule import Level
-from allranks.plan.check.tolerated import DANGLING
+from allranks.plan.check.tolerated import DANGLING, UNKNOWN_FORM
 from allranks.sdk import internals, spec_files
 
 PAGE = Path(__file__).resolve().parent / "public-specs.md"
@@ -112,8 +111,7 @@ def pipelines(paths: Iterable[Path], found: Found) -> None:
         for path in paths:
             found.files += 1
             checked = jobs.check(path, folder=workspace)
-            own, here = only_here.separated(checked.problems)
-            refused, ignored = tolerated.separated(own)
+            refused, ignored, here = tolerated.separated(checked.problems)
             found.add(path, Level.ERROR, refused)
             found.add(path, Level.WARNING, [*checked.warnings, *ignored])
             found.add(path, Level.ADVICE, checked.advice)

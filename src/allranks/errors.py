@@ -42,6 +42,14 @@ class Problem:
         return "\n".join(lines)
 
 
+def did_you_mean(name: str, known: Iterable[str], otherwise: str = "", *, cutoff: float = 0.6) -> str:
+    """Return the fix for an unknown name: ``did you mean lr?``. otherwise: the fix if no known name is similar"""
+    from difflib import get_close_matches  # of no use to correct input
+
+    near = get_close_matches(name, list(known), n=1, cutoff=cutoff)
+    return f"did you mean {near[0]}?" if near else otherwise
+
+
 class InputError(Exception):
     """The user's input cannot be used.
 

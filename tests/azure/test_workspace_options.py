@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from allranks.azure.workspace import WorkspaceName, WorkspaceOptions, resolve
-from allranks.cli.options import workspace_options
+from allranks.cli.option_groups import AzureOptions
 from allranks.errors import InputError
 
 VARIABLES = {
@@ -124,4 +124,4 @@ def test_a_folder_of_runs_is_no_workspace(here: Path) -> None:
 
 def test_a_workspace_and_a_registry() -> None:
     with pytest.raises(InputError, match="remove one of the options"):
-        workspace_options(workspace="ws", registry="reg")
+        AzureOptions(workspace="ws").of("reg")

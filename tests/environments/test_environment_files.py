@@ -8,11 +8,10 @@ from pathlib import Path
 import pytest
 import yaml
 
-from allranks.environments.build import variant_for
+from allranks.environments.build import PIP_CACHE, images, needed, rendered, variant_for
 from allranks.environments.dockerfile import read
 from allranks.environments.find import EnvironmentFolder, find_environments, read_environment
 from allranks.environments.labels import labels_of
-from allranks.environments.render import PIP_CACHE, images, needed, rendered
 from allranks.environments.sync import sync
 from allranks.errors import InputError
 

@@ -96,7 +96,7 @@ def write(folder: Path, case: Case) -> Path:
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
 def test_each(tmp_path: Path, case: Case) -> None:
-    found = check(write(tmp_path, case))
+    _, found = check(write(tmp_path, case))
     problems = (*found.errors, *found.warnings, *found.advice)
     assert [f"{problem.rule} {problem.where.removeprefix(f'{tmp_path}/')}" for problem in problems] == case.found
     levels = {rule.code: rule.level.name for rule in CATALOGUE}
@@ -122,8 +122,8 @@ def test_a_folder_at_any_depth_by_what_its_files_say(tmp_path: Path) -> None:
     for name, text in files.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text)
-    found = check(tmp_path)
-    assert [str(file.relative_to(tmp_path)) for file in found.files] == ["a/env.yml", "b/c/cpu.yaml"]
+    found_files, found = check(tmp_path)
+    assert [str(file.relative_to(tmp_path)) for file in found_files] == ["a/env.yml", "b/c/cpu.yaml"]
     assert (found.errors, found.warnings, found.advice) == ((), (), ())
 
 

@@ -116,7 +116,7 @@ def test_a_run_that_registers_a_model_is_not_resumed_without_mlflow(
 
 def test_a_plan_that_is_right_has_no_problems_of_its_own(tmp_path: Path) -> None:
     plan = Plan("p", Graph((step(tmp_path / "code", "import no_such_package\n"),)))
-    of_plan, of_machine = requirements.separated(plan)
+    of_plan, of_machine = requirements.of_plan_and_machine(plan)
     assert (of_plan, len(of_machine)) == ([], 1)
     assert requirements.problems(plan) == of_machine
 

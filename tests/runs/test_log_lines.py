@@ -10,7 +10,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from allranks import secrets
-from allranks.runs.log_lines import LogLines
+from allranks.runs.log_redaction import LogLines
 from allranks.secrets import redact, same_length, short
 
 LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
@@ -81,7 +81,7 @@ def test_lines_that_differ_in_their_numbers_are_searched_once(monkeypatch: pytes
         searched.append(line)
         return secrets.may_have_secret(line)
 
-    monkeypatch.setattr("allranks.runs.log_lines.may_have_secret", search)
+    monkeypatch.setattr("allranks.runs.log_redaction.may_have_secret", search)
     lines = LogLines()
     log = b"".join(b"step %04d loss 0.%03d\n" % (step, step % 999) for step in range(2000))
     for _ in range(3):
@@ -90,7 +90,7 @@ def test_lines_that_differ_in_their_numbers_are_searched_once(monkeypatch: pytes
 
 
 def test_what_is_remembered_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("allranks.runs.log_lines._MOST", 100_000)
+    monkeypatch.setattr("allranks.runs.log_redaction._MOST", 100_000)
     lines = LogLines()
     most = 0
     for number in range(2000):

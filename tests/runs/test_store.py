@@ -168,8 +168,13 @@ def test_what_ran_when_the_engine_died_is_marked(store: Store) -> None:
     assert [step.status for step in found.steps] == [Status.FAILED, Status.INTERRUPTED]
 
 
-def test_a_store_of_another_version_is_refused(tmp_path: Path) -> None:
-    with Store(tmp_path / "s.db") as store:
-        store.connection.execute("PRAGMA user_version = 99")
-    with pytest.raises(InputError, match="version 99"):
-        Store(tmp_path / "s.db")
+@pytest.mark.parametrize("version", [1, 99])
+def test_a_store_of_another_version_is_refused(tmp_path: Path, version: int) -> None:
+    path = tmp_path / "allranks.db"
+    with Store(path) as store:
+        store.connection.execute(f"PRAGMA user_version = {version}")
+    before = path.read_bytes()
+    with pytest.raises(InputError, match=f"a store of version {version}, this is version") as error:
+        Store(path)
+    assert "move allranks.db away" in str(error.value)
+    assert path.read_bytes()[100:] == before[100:]  # the header says how it was opened

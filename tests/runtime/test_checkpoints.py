@@ -16,15 +16,12 @@ import torch.distributed.checkpoint
 from allranks.contract import report
 from allranks.contract.pytorch import PyTorch
 from allranks.errors import InputError
-from allranks.runtime import random_states
 from allranks.runtime.checkpoints import Checkpoints
 from allranks.runtime.eviction import EVICTED, Evicted
 from allranks.runtime.ranks import Ranks
 
 # Each starts trainings or imports the SDK in processes of its own: seconds apiece.
 pytestmark = pytest.mark.slow
-
-CPU = torch.device("cpu")
 
 
 def steps(stdout: str) -> dict[int, str]:
@@ -268,7 +265,6 @@ def test_a_folder_that_cannot_be_written(alone: Ranks, tmp_path: Path) -> None:
 def test_what_a_killed_process_left_is_removed(
     alone: Ranks, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    (tmp_path / "step_000000007.tmp").write_bytes(b"half")
     (tmp_path / "step_000000008").mkdir()
     (tmp_path / "step_000000008" / "00000-of-00001-0a.safetensors").write_bytes(b"half")
     (tmp_path / "other").mkdir()
@@ -284,26 +280,6 @@ def test_another_attempt_at_a_step_replaces_the_first(alone: Ranks, tmp_path: Pa
     counter = Counter()
     assert Checkpoints(tmp_path, alone, {"counter": counter}).load() == 3
     assert counter.value == 2
-
-
-def test_a_single_file_of_an_earlier_version(alone: Ranks, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    model = torch.nn.Linear(2, 2)
-    training = alone.strategy.prepare(model, torch.optim.AdamW(model.parameters()))
-    training.backward(training.model(torch.ones(1, 2)).sum())
-    training.step()
-    full = {"strategy": "ddp", "model": model.state_dict(), "optimizer": training.optimizer.state_dict()}
-    content = {"step": 4, "world_size": 1, "parts": {"training": full}, "random_states": [random_states.capture(CPU)]}
-    torch.save(content, tmp_path / "step_000000004.pt")
-    (tmp_path / "step_000000005.pt").write_bytes(b"cut")
-    fresh = torch.nn.Linear(2, 2)
-    resumed = alone.strategy.prepare(fresh, torch.optim.AdamW(fresh.parameters()))
-    checkpoints = Checkpoints(tmp_path, alone, {"training": resumed}, keep=1)
-    assert checkpoints.load() == 4
-    assert "step_000000005.pt is incomplete or damaged: skipped" in capsys.readouterr().err
-    torch.testing.assert_close(resumed.weights(), training.weights())
-    torch.testing.assert_close(resumed.optimizer.state_dict(), training.optimizer.state_dict())
-    checkpoints.save(6)
-    assert names(tmp_path) == ["step_000000006"], "retention removes both formats"
 
 
 def test_begins_with_another_trainings_checkpoint(alone: Ranks, tmp_path: Path) -> None:

@@ -17,8 +17,7 @@ from torch.utils.data import Dataset, IterableDataset, TensorDataset
 from allranks.contract.pytorch import PyTorch
 from allranks.errors import InputError, Problem
 from allranks.hardware import shared_memory
-from allranks.runtime.data_loader import DataLoader
-from allranks.runtime.device_copies import on_device
+from allranks.runtime.data_loader import DataLoader, on_device
 from allranks.runtime.eviction import EVICTED
 from allranks.runtime.ranks import Ranks
 from allranks.runtime.sampler import ResumableSampler

@@ -13,7 +13,6 @@ import torch
 from allranks.contract import report
 from allranks.contract.pytorch import PyTorch
 from allranks.contract.report import Progress
-from allranks.runtime import metrics_writer
 from allranks.runtime.metrics import Metrics
 from allranks.runtime.ranks import Ranks
 
@@ -54,7 +53,7 @@ def test_written_without_a_close(
 ) -> None:
     written = threading.Event()
     append_all = report.append_all
-    monkeypatch.setattr(metrics_writer.report, "append_all", lambda events: (append_all(events), written.set()))
+    monkeypatch.setattr(report, "append_all", lambda events: (append_all(events), written.set()))
     metrics.log({"loss": 1}, step=1)
     assert written.wait(60)
     assert len(reported()) == 1

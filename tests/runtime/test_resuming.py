@@ -1,24 +1,15 @@
-"""Trainings that go on with another number of ranks, and then with another: 4, 2, 3.
-
-In between, the checkpoint of the four ranks is turned into the single file that earlier versions wrote.
-"""
+"""Trainings that go on with another number of ranks, and then with another: 4, 2, 3."""
 
 from __future__ import annotations
 
 import json
-import shutil
 from collections.abc import Callable
 from importlib.util import find_spec
-from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
 
 from allranks.contract.pytorch import PyTorch
-from allranks.runtime import saved_tensors
-from allranks.runtime.checkpoints import folder as folders
-from allranks.runtime.checkpoints import reading
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("resuming")]
 
@@ -38,26 +29,10 @@ def resumed(start_module: Callable, tmp_path_factory: pytest.TempPathFactory) ->
         results = json.loads(ended[0].stdout.splitlines()[-1])
         found["ordinary"] = results["ordinary"]
         for name in NAMES:
-            if count == 4:
-                make_single_file(folder / name)
             losses = results[name]["losses"]
             assert not found[name]["losses"].keys() & losses.keys(), "it began anew"
             found[name] = {"losses": found[name]["losses"] | losses, "average": results[name]["average"]}
     return found
-
-
-def make_single_file(folder: Path) -> None:
-    newest, *older = folders.complete(folder)
-    saved = reading.open_checkpoint(newest)
-    content = {
-        "step": saved.step,
-        "world_size": saved.world_size,
-        "parts": saved_tensors.full(saved.parts),
-        "random_states": [saved.random_states(rank) for rank in range(saved.world_size)],
-    }
-    torch.save(content, folder / f"step_{saved.step:09d}.pt")
-    for entry in (newest, *older):
-        shutil.rmtree(entry.path)
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from allranks.contract.pytorch import PyTorch
-from allranks.runtime import step_clock, step_times
+from allranks.runtime import step_times
 from allranks.runtime.machines import Machine, Seat, machines
 from allranks.runtime.ranks import Ranks
 from allranks.runtime.step_times import EVERY, StepTimes
@@ -28,7 +28,6 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Callable[[float], None]:
         time = staticmethod(lambda: 1000.0 + now[0])
 
     monkeypatch.setattr(step_times, "time", Time)
-    monkeypatch.setattr(step_clock, "time", Time)
 
     def wait(seconds: float) -> None:
         now[0] += seconds
@@ -111,7 +110,7 @@ def test_a_gpu_is_waited_for_only_when_its_times_are_read(
     done: list[int] = []
     monkeypatch.setattr(torch.cuda, "Event", Event)
     monkeypatch.setattr(torch.cuda, "current_stream", lambda device: None)
-    monkeypatch.setattr(step_times, "clock", lambda device: step_clock.CudaClock(torch.device("cuda", 0)))
+    monkeypatch.setattr(step_times, "_clock", lambda device: step_times.CudaClock(torch.device("cuda", 0)))
     times = StepTimes(alone)
     for _ in times.track(batches(3 * EVERY)):
         done.append(1)

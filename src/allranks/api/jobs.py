@@ -60,7 +60,7 @@ def check(job: Any, inputs: Mapping[str, Any] | None = None, *, folder: Path | s
         job = resolved(job)
         with tempfile.TemporaryDirectory(prefix="allranks-") as snapshots:
             plan = _read(job, texts_of(inputs), Path(snapshots), Workspace.at(folder))
-            problems, machine = requirements.separated(plan)
+            problems, machine = requirements.of_plan_and_machine(plan)
     except InputError as error:
         return Checked(None, error.problems)
     today = date.today()

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
-from allranks.azure import hardware_needs
+from allranks.azure import requirements
 from allranks.azure.compute_id import ComputeId
 from allranks.azure.errors import service_errors
 from allranks.azure.quota import of_quota
@@ -58,7 +58,7 @@ def of_workspace(client: Any, required: list[Requirements]) -> list[Problem]:
 
 def _of_size(step: Requirements, size: sizes.Size) -> Iterator[Problem]:
     yield from _too_many_processes(step, size)
-    yield from hardware_needs.problems(step.where, size, step.hardware)
+    yield from requirements.hardware_problems(step.where, size, step.hardware)
 
 
 def _too_many_processes(step: Requirements, size: sizes.Size) -> Iterator[Problem]:

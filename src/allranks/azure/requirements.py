@@ -3,15 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import date
 from typing import Any
 
-from allranks.azure.hardware_needs import NO_NEEDS, HardwareNeeds, hardware_needs
 from allranks.azure.job_steps import JobStep, job_steps
 from allranks.contract.distributions import processes_per_instance
+from allranks.errors import Problem
+from allranks.hardware import traps
+from allranks.hardware.sizes import Size
+from allranks.plan.cuda_version import cuda_version
 from allranks.plan.graph import DoWhile, Graph, ParallelFor, Pipeline, Step
 from allranks.plan.reader import alone
 from allranks.sdk import internals
+
+
+@dataclass(frozen=True)
+class HardwareNeeds:
+    """What a step needs.
+
+    cuda:       the CUDA version of its environment; "" if unknown or none
+    infiniband: whether its environment variables ask for InfiniBand
+    """
+
+    cuda: str = ""
+    infiniband: bool = False
 
 
 @dataclass(frozen=True)
@@ -37,7 +53,7 @@ class Requirements:
     processes: int | None = None
     environment: str = ""
     component: str = ""
-    hardware: HardwareNeeds = NO_NEEDS
+    hardware: HardwareNeeds = HardwareNeeds()
 
 
 def requirements(job: Any, graph: Graph) -> list[Requirements]:
@@ -77,7 +93,7 @@ def _of_step(step: JobStep, planned: Step | None) -> Requirements:
         processes=_processes(planned),
         environment=environment if isinstance(environment, str) else "",
         component=component if isinstance(component, str) else "",
-        hardware=hardware_needs(planned) if planned else NO_NEEDS,
+        hardware=_hardware_needs(planned) if planned else HardwareNeeds(),
     )
 
 
@@ -106,3 +122,16 @@ def without_compute(job: Any) -> tuple[str, ...]:
         return ()
     kinds = ("Command", "Parallel", "Spark", "Sweep")
     return tuple(step.path for step in job_steps(job) if step.kind in kinds and not vars(step.node).get("compute"))
+
+
+def _hardware_needs(step: Step) -> HardwareNeeds:
+    """Return what a step of a plan needs."""
+    variables = {name: str(value) for name, value in step.environment_variables.items()}
+    return HardwareNeeds(cuda_version(step.environment), traps.asks_for_infiniband(variables))
+
+
+def hardware_problems(where: str, size: Size, needs: HardwareNeeds) -> Iterator[Problem]:
+    """Yield why the step cannot run on the size. where: the step, as named in messages"""
+    found = (*traps.of_cuda(size, needs.cuda), *traps.of_infiniband(size, date.today(), wanted=needs.infiniband))
+    for problem in found:
+        yield replace(problem, where=f"{where}, key {problem.where}")

@@ -6,7 +6,6 @@ pipeline, in which the versions of code and components are derived from their co
 
 from __future__ import annotations
 
-import difflib
 import hashlib
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -24,7 +23,7 @@ from allranks.azure.requirements import requirements, without_compute
 from allranks.azure.size_variable import cluster_sizes, set_sizes
 from allranks.azure.uploads import quiet_uploads
 from allranks.azure.workspace import WorkspaceName
-from allranks.errors import InputError, Problem
+from allranks.errors import InputError, Problem, did_you_mean
 from allranks.plan.graph import Graph
 from allranks.plan.reader import OpenJob
 from allranks.schedules import triggers
@@ -211,9 +210,8 @@ def named(there: Mapping[str, Applied], name: str) -> Applied:
     """Return the workspace's schedule of that name. Raise InputError if it does not exist."""
     if name in there:
         return there[name]
-    similar = difflib.get_close_matches(name, there, n=1)
     expected = f"one of {', '.join(sorted(there))}" if there else "none: the workspace has no schedules"
-    fix = f"did you mean {similar[0]}?" if similar else "apply it first: allranks schedules apply"
+    fix = did_you_mean(name, there, "apply it first: allranks schedules apply")
     raise InputError(Problem(f"schedule {name}", "the workspace has no schedule of that name", expected, fix))
 
 

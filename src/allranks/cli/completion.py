@@ -143,7 +143,7 @@ def _workspace(ctx: typer.Context) -> Path:
 
 @contextlib.contextmanager
 def _store(ctx: typer.Context) -> Iterator[sqlite3.Connection]:
-    """Open the store of the workspace for reading, without creating or migrating it."""
+    """Open the store of the workspace for reading, without creating it."""
     import sqlite3
 
     path = (_workspace(ctx) / "allranks.db").absolute()

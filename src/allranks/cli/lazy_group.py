@@ -140,6 +140,8 @@ class _Commands(Mapping[str, Any]):
         return len(self._summaries)
 
     def _application(self, name: str) -> typer.Typer:
+        from allranks.cli.option_groups import expanded  # the help of a group needs no options
+
         python_name = name.replace("-", "_")
         module = import_module(f"{self._package}.{python_name}")
         group: typer.Typer | None = getattr(module, "app", None)
@@ -147,5 +149,5 @@ class _Commands(Mapping[str, Any]):
             return group
         alone = typer.Typer(add_completion=False, rich_markup_mode=None)
         function = getattr(module, python_name, None) or getattr(module, f"{name}_")
-        alone.command(name, cls=_Command, context_settings=getattr(module, "SETTINGS", None))(function)
+        alone.command(name, cls=_Command, context_settings=getattr(module, "SETTINGS", None))(expanded(function))
         return alone

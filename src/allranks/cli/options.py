@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TypeAlias
+from typing import Annotated, TypeAlias
 
 import typer
 
 from allranks.cli import completion
-
-if TYPE_CHECKING:
-    from allranks.azure.workspace import WorkspaceOptions
 
 FolderOption: TypeAlias = Annotated[
     Path | None,
@@ -296,23 +293,6 @@ def components_of(folder: Path | None, library: bool) -> Path | None:
     if library and folder:
         raise InputError(Problem("--library", f"the folder {folder} is given too", "one of them", "leave out one"))
     return shipped_folder() / "components" if library else folder
-
-
-def workspace_options(
-    subscription: str = "",
-    resource_group: str = "",
-    workspace: str = "",
-    registry: str = "",
-    config: Path | None = None,
-) -> WorkspaceOptions:
-    """Return the values of the options above. Raise InputError if both a workspace and a registry are given."""
-    from allranks.azure.workspace import WorkspaceOptions
-    from allranks.errors import InputError, Problem
-
-    if registry and workspace:
-        found = f"the workspace {workspace} is given too"
-        raise InputError(Problem(f"--registry {registry}", found, "one of them", "remove one of the options"))
-    return WorkspaceOptions(subscription, resource_group, workspace, registry, config)
 
 
 def require_dry_run(offline: bool, dry_run: bool) -> None:

@@ -1,4 +1,4 @@
-"""The sections of docs/troubleshooting.md, which explain problems by their code."""
+"""Explanations of problems by their code: the sections of docs/troubleshooting.md, and the rules of docs/checks.md."""
 
 from __future__ import annotations
 
@@ -6,8 +6,11 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
+from allranks.plan.check.rule import Level, Rule
+
 _NAME = "troubleshooting.md"
 _SECTION = re.compile(r"^### ([\w-]+)\n(.*?)(?=^##|\Z)", re.MULTILINE | re.DOTALL)
+_IGNORABLE = (Level.WARNING, Level.ADVICE)
 _LINK = re.compile(r"\[([^\]]+)\]\([^)]+\)")
 
 
@@ -34,3 +37,20 @@ def explanations() -> dict[str, Explanation]:
     """Return the sections by code, in the order of the page."""
     sections = _SECTION.findall(page().read_text(encoding="utf-8"))
     return {code: Explanation(code, _LINK.sub(r"\1", text).strip()) for code, text in sections}
+
+
+def rule_explanations() -> dict[str, Explanation]:
+    """Return the rules by code. Rules of components come first, then those of pipelines and environments."""
+    from allranks.components.check import rules as component_rules
+    from allranks.environments import any_project
+    from allranks.plan import check as plan_check
+
+    rules = (*component_rules.CATALOGUE, *plan_check.CATALOGUE, *any_project.CATALOGUE)
+    return {rule.code: Explanation(rule.code, _text(rule)) for rule in rules}
+
+
+def _text(rule: Rule) -> str:
+    lines = [rule.what, "", f"level   {rule.level.value}", f"fix     {rule.fix}", f"source  {rule.source}"]
+    if rule.level in _IGNORABLE:
+        lines.append(f"ignore  a comment in the line, or above all content: # allranks: ignore {rule.code}")
+    return "\n".join(lines)

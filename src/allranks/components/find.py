@@ -11,7 +11,7 @@ from typing import Any
 
 from allranks.components.ports import Port, input_ports, output_ports
 from allranks.components.shipped import shipped_specs
-from allranks.environments.files import environment_file, name_in
+from allranks.environments.find import environment_file, name_in
 from allranks.errors import InputError, Problem
 from allranks.sdk.quick_nodes import quiet
 from allranks.sdk.session import session

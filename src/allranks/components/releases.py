@@ -19,8 +19,7 @@ import yaml
 from allranks.components import stamps
 from allranks.components.find import components_folder, find_specs
 from allranks.components.release_specs import component_spec, environment_spec
-from allranks.environments.files import environment_file
-from allranks.environments.find import REGISTERED, environments_folder
+from allranks.environments.find import REGISTERED, environment_file, environments_folder
 from allranks.errors import InputError, Problem
 from allranks.sdk.files import FileList, LeftOut
 from allranks.sdk.session import session

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from allranks.contract import variables
+from allranks.errors import InputError, Problem
 
 
 @dataclass(frozen=True)
@@ -30,6 +31,19 @@ class RankEnv:
     master_port: int | None = None
     launcher: str = "none"
     role: str = "worker"
+
+    def master(self) -> tuple[str, int]:
+        """Return the master's address and port. Raise InputError if they are unknown."""
+        if self.master_addr is None or self.master_port is None:
+            raise InputError(
+                Problem(
+                    where=f"rank {self.rank} of {self.world_size} (launcher {self.launcher})",
+                    found="no master address",
+                    expected="MASTER_ADDR: the address of the instance that rank 0 runs on",
+                    fix="set MASTER_ADDR, and MASTER_PORT if the port is not 6105",
+                )
+            )
+        return self.master_addr, self.master_port
 
 
 def checked(

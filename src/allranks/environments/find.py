@@ -6,8 +6,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import yaml
+
 from allranks.environments.dockerfile import Dockerfile, read
 from allranks.errors import InputError, Problem
+from allranks.sdk import bounded_yaml, internals
+from allranks.sdk.paths import nearest
 from allranks.sdk.yaml_lines import at, read_mapping
 
 FOLDER = "environments"
@@ -63,9 +67,8 @@ def find_environments(root: Path | None = None, names: tuple[str, ...] = ()) -> 
 
 def environments_folder(start: Path) -> Path:
     """Return the nearest `environments` folder in start or above it. Raise InputError if there is none."""
-    for folder in (start.absolute(), *start.absolute().parents):
-        if (folder / FOLDER).is_dir():
-            return folder / FOLDER
+    if folder := nearest(start, FOLDER, exists=Path.is_dir):
+        return folder
     found = f"no folder {FOLDER!r} here or in any folder above"
     fix = "go to the project, or name the folder: --folder DIR"
     raise InputError(Problem(str(start), found, "a project with its environments in it", fix))
@@ -91,3 +94,25 @@ def _read_expected(path: Path) -> dict[str, Any]:
             Problem(at(path, name), f"section {name!r} is {expected[name]!r}", sections, "correct it") for name in wrong
         )
     return expected
+
+
+def environment_file(component: Any) -> Path | None:
+    """Return the file of a component's environment; None if that is inline or registered in Azure ML."""
+    environment = getattr(component, "environment", None)
+    if environment is None or isinstance(environment, str):
+        return None
+    source = Path(internals.source_path(environment)) if internals.source_path(environment) else None
+    # The SDK gives an inline environment the component's own file.
+    if source and source.name not in ("component.yaml", Path(internals.source_path(component)).name):
+        return source
+    beside = Path(environment.path) / REGISTERED if environment.path else None
+    return beside if beside and beside.is_file() else None
+
+
+def name_in(file: Path) -> str:
+    """Return the name in an environment's file; "" if it has none or cannot be read."""
+    try:
+        content = bounded_yaml.load_file(file)
+    except (OSError, ValueError, yaml.YAMLError):
+        return ""  # `allranks environments check` reports it
+    return str(content.get("name") or "") if isinstance(content, dict) else ""

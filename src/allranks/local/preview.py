@@ -23,9 +23,9 @@ from allranks.local.launchers.launching import LAUNCHER_FOLDER
 from allranks.local.options import AUTO
 from allranks.local.scope import Scope
 from allranks.local.step import rank_environment
-from allranks.local.step.launch import launch_of
 from allranks.local.step.outputs import place_of
 from allranks.local.step.plain_paths import Links
+from allranks.local.step.rank_environment import launch_of
 from allranks.local.step.staging import seen_at, seen_output
 from allranks.local.step.temporary_folders import TMP
 from allranks.local.tracking.needed import may_track

@@ -19,11 +19,11 @@ def problems(plan: Plan, *, track: bool = True, mpi: str = "rsh") -> list[Proble
 
     mpi: how mpirun reaches the instances, a key of the launchers of mpi
     """
-    of_plan, of_machine = separated(plan, mpi)
+    of_plan, of_machine = of_plan_and_machine(plan, mpi)
     return [*of_plan, *of_machine, *([] if track else machine.untracked(plan))]
 
 
-def separated(plan: Plan, mpi: str = "rsh") -> tuple[list[Problem], list[Problem]]:
+def of_plan_and_machine(plan: Plan, mpi: str = "rsh") -> tuple[list[Problem], list[Problem]]:
     """Return the problems of the plan itself, and what this machine lacks to run it: launchers, packages, and memory
     and processes for all ranks."""
     of_plan = check(plan)

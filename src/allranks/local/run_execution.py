@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from allranks.errors import InputError, Problem
-from allranks.local import gpus, requirements, stop_signals, tracked_pipeline
+from allranks.local import gpus, requirements, stop_signals
 from allranks.local.executor import Executor
 from allranks.local.instances.kinds import INSTANCE_KINDS
 from allranks.local.instances.supervisor import Supervisor, UnfitError
@@ -23,15 +23,16 @@ from allranks.local.scope import Scope, text_of
 from allranks.local.selection import EVERYTHING, Modes
 from allranks.local.slots import Slots
 from allranks.local.step.runner import CommandRunner, Settings
-from allranks.local.tracking.client import Tracking
+from allranks.local.step.tracked_run import status_of
+from allranks.local.tracking.client import ParentRun, Tracking, TrackingError
 from allranks.local.tracking.process import EarlyTracker
 from allranks.local.warm.early import EarlyStarters
 from allranks.plan import values
-from allranks.plan.graph import Plan, steps
+from allranks.plan.graph import Plan, command_job, steps
 from allranks.plan.output_paths import passed_on
 from allranks.runs import secret_values
 from allranks.runs.observer import Observer, Observers
-from allranks.runs.recorder import RunRecorder
+from allranks.runs.recorder import RunRecorder, results_of
 from allranks.runs.records import RunRecord, Status
 from allranks.runs.store import Store
 from allranks.runs.workspace import Workspace
@@ -102,7 +103,7 @@ class RunExecution:
 
     async def _run_with_supervisor(self, decisions: Mapping[tuple[str, str], str], save: Callable[[], None]) -> Scope:
         self._starting = asyncio.current_task()
-        parent = tracked_pipeline.parent_of(self._plan, self._record)
+        parent = _parent_of(self._plan, self._record)
         self._tracking = tracking = Tracking(
             self._workspace, enabled=self._options.track, parent=parent, early=self._tracker
         )
@@ -122,7 +123,7 @@ class RunExecution:
                 if missing:
                     self._recorder.note(None, f"instances are on {supervisor.kind}; this machine has no {missing}")
                 scope = await self._run_graph(supervisor, tracking, decisions)
-                await tracked_pipeline.end(tracking, self._recorder, self._record)
+                await _end_parent(tracking, self._recorder, self._record)
                 return scope
             finally:
                 await supervisor.close()
@@ -252,3 +253,38 @@ async def _start_supervisor(kind: str, warm: str) -> tuple[Supervisor, str]:
 def inputs_of(plan: Plan) -> dict[str, str | None]:
     """Return the pipeline's inputs as text."""
     return {port.name: values.resolve(port.value, lambda _: None) for port in plan.graph.inputs}
+
+
+def _parent_of(plan: Plan, run: RunRecord) -> ParentRun | None:
+    """Return the parent of the steps' MLflow runs; None for a command job, whose only run has no parent on Azure ML
+    either. A resumed run has the parent that it had before."""
+    if command_job(plan) is not None:
+        return None
+    tags = {"allranks.run": run.id, "mlflow.source.name": plan.source}
+    return ParentRun(
+        run.display_name or run.name, {name: tag for name, tag in tags.items() if tag}, run.inputs, run.mlflow_run_id
+    )
+
+
+async def _end_parent(tracking: Tracking, recorder: RunRecorder, run: RunRecord) -> None:
+    """Add the models that the run's steps registered to their records, and end the pipeline's MLflow run.
+
+    If MLflow fails, add a note.
+    """
+    if not tracking.enabled:
+        return
+    steps = {step.mlflow_run_id: step for step in run.steps if step.mlflow_run_id and not step.reused_from}
+    if not steps:
+        return
+    try:
+        for run_id, models in (await tracking.registered(list(steps))).items():
+            steps[run_id].models = models
+            recorder.keep(steps[run_id])
+    except TrackingError as error:
+        recorder.note(None, f"MLflow gave no list of registered models: {error}")
+    if tracking.parent_id is None:
+        return
+    try:
+        await tracking.finish(status_of(run.status), results_of(run))
+    except TrackingError as error:
+        recorder.note(None, f"MLflow did not end the pipeline's run: {error}")

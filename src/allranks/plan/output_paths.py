@@ -1,11 +1,18 @@
-"""Paths that the user sets for outputs. A graph passes the path of its output on to the node that writes it."""
+"""Outputs of nodes: the paths that the user sets for them, and the undeclared output of every step, its artifacts.
+
+A graph passes the path of its output on to the node that writes it. Artifacts contain ./outputs.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
-from allranks.plan.graph import Graph, Node
-from allranks.plan.ports import NodeOutput, Output
+from allranks.plan.graph import Graph, Node, Step
+from allranks.plan.ports import NodeOutput, Output, references
+
+ARTIFACTS = "artifacts"
+"""The name of the output. A component may also declare it."""
 
 
 def passed_on(graph: Graph, outer: Mapping[str, str]) -> dict[NodeOutput, str]:
@@ -34,3 +41,22 @@ def wanted_paths(node: Node, passed: Mapping[NodeOutput, str]) -> dict[str, str]
     """Return the paths that the user sets for a node's outputs, by name, without those in the run's folder."""
     paths = {port.name: wanted_path(node, port, passed) for port in node.outputs}
     return {name: path for name, path in paths.items() if path is not None}
+
+
+def with_bound_artifacts(nodes: Iterable[Node]) -> list[Node]:
+    """Return the nodes of a graph. Steps whose artifacts another node reads also have the artifacts output."""
+    listed = list(nodes)
+    read = {
+        reference.node
+        for node in listed
+        for value in node.values()
+        for reference in references(value)
+        if isinstance(reference, NodeOutput) and reference.name == ARTIFACTS
+    }
+    return [_with_artifacts(node) if isinstance(node, Step) and node.name in read else node for node in listed]
+
+
+def _with_artifacts(step: Step) -> Step:
+    if any(port.name == ARTIFACTS for port in step.outputs):
+        return step
+    return replace(step, outputs=(*step.outputs, Output(ARTIFACTS, "uri_folder", "rw_mount")))

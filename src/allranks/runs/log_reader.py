@@ -35,6 +35,8 @@ _SHOWN_STEPS = 3
 
 Find = Callable[[str], RunRecord]
 """Return a run by its id, with its logs up to date. Raise InputError if there is none."""
+_TAIL_LINES = 20
+_TAIL_BYTES = 1 << 16
 
 
 def print_logs(find: Find, identity: str, step: str | None, rank: int | None, out: BinaryIO | None = None) -> None:
@@ -229,3 +231,14 @@ def _size(log: str) -> int:
         return os.path.getsize(log)
     except OSError:
         return 0
+
+
+def tail(log: str, lines: int = _TAIL_LINES) -> tuple[str, ...]:
+    """Return the last lines of a log, which may be large, missing, or binary."""
+    try:
+        with open(log, "rb") as file:
+            file.seek(max(0, os.fstat(file.fileno()).st_size - _TAIL_BYTES))
+            text = file.read().decode("utf-8", "replace")
+    except OSError:
+        return ()
+    return tuple(text.rstrip().splitlines()[-lines:])

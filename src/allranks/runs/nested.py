@@ -8,9 +8,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 
-from allranks.errors import InputError, Problem
+from allranks.errors import InputError, Problem, did_you_mean
 from allranks.runs.records import RunRecord, Status, StepRecord
 
 _INDEX = re.compile(r"(?<=\S)\[([^\[\]\s]+)\](?=$|[.\[])")
@@ -167,5 +166,4 @@ def _expected(path: str, paths: list[str]) -> tuple[str, str]:
     expected = "one of: " + ", ".join(paths[:_MOST_NAMES])
     if (more := len(paths) - _MOST_NAMES) > 0:
         expected += f", and {more:,} more"
-    close = get_close_matches(path, paths, n=1)
-    return expected, f"did you mean {close[0]}?" if close else ""
+    return expected, did_you_mean(path, paths)

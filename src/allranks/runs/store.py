@@ -10,28 +10,51 @@ import contextlib
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
+from functools import cache
 from itertools import islice
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from allranks.errors import InputError, Problem
-from allranks.runs import names
-from allranks.runs.codec import converter
-from allranks.runs.migrations import VERSION, migrate
+from allranks.runs import assets, names, usage_table
 from allranks.runs.records import Point, RankRecord, RunRecord, Status, StepRecord
 from allranks.runs.run_filter import EVERY_RUN, RunFilter
 from allranks.runs.workspace import check_access, private_file
 
+if TYPE_CHECKING:
+    from cattrs.preconf.json import JsonConverter
+
 _Record = TypeVar("_Record")
+
+_VERSION = 3
+"""Version of the tables. A store of another version is rejected."""
+
+_TABLES = """
+CREATE TABLE run (id TEXT PRIMARY KEY, created REAL NOT NULL, record TEXT NOT NULL, plan TEXT NOT NULL) STRICT;
+CREATE TABLE node (
+    run TEXT NOT NULL REFERENCES run, position INTEGER NOT NULL, path TEXT NOT NULL, record TEXT NOT NULL,
+    PRIMARY KEY (run, path)) STRICT;
+CREATE TABLE decision (
+    run TEXT NOT NULL REFERENCES run, path TEXT NOT NULL, key TEXT NOT NULL, value TEXT NOT NULL,
+    PRIMARY KEY (run, path, key)) STRICT;
+CREATE TABLE point (
+    run TEXT NOT NULL, node TEXT NOT NULL, metric TEXT NOT NULL, x INTEGER NOT NULL, value REAL, time REAL NOT NULL)
+    STRICT;
+CREATE INDEX point_of_node ON point (run, node);
+CREATE TABLE result (key TEXT PRIMARY KEY, run TEXT NOT NULL, node TEXT NOT NULL) STRICT;
+CREATE TABLE cancellation (run TEXT NOT NULL, path TEXT NOT NULL, PRIMARY KEY (run, path)) STRICT;
+"""
+"""decision: what a control node decided, written before it takes effect. cancellation: nodes that a user cancels during
+the run"""
 
 
 class Store:
     """An open store. Use it as a context manager, on one thread."""
 
     def __init__(self, path: Path) -> None:
-        """Open the file. Create it if it does not exist; migrate one of an earlier version.
+        """Open the file. Create it if it does not exist.
 
-        Raise InputError if it is not a store, or is of a later version.
+        Raise InputError if it is not a store of this version.
         """
         self.path = path
         check_access(path)
@@ -42,18 +65,14 @@ class Store:
             self.connection.execute("PRAGMA journal_mode = WAL")
             self.connection.execute("PRAGMA synchronous = NORMAL")
             (version,) = self.connection.execute("PRAGMA user_version").fetchone()
-            if version < VERSION:
-                migrate(self.connection, version)
-                version = VERSION
+            if version == 0:
+                version = self._create()
         except sqlite3.DatabaseError as error:
             if _is_full(error):
                 raise
             raise InputError(self._unusable(str(error))) from None
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
-            found = f"a store of version {version} with a plan that cannot be read ({type(error).__name__}: {error})"
-            raise InputError(self._unusable(found)) from None
-        if version != VERSION:
-            raise InputError(self._unusable(f"a store of version {version}, this is version {VERSION}"))
+        if version != _VERSION:
+            raise InputError(self._unusable(f"a store of version {version}, this is version {_VERSION}"))
 
     def __enter__(self) -> Store:
         return self
@@ -280,6 +299,19 @@ class Store:
             for step in run.steps:
                 self.save_step(run, step)
 
+    def _create(self) -> int:
+        """Create the tables in an empty file, and return the version."""
+        with self.connection:
+            self.connection.execute("BEGIN IMMEDIATE")
+            (version,) = self.connection.execute("PRAGMA user_version").fetchone()
+            if version:  # another process has created them
+                return int(version)
+            # executescript would commit the transaction.
+            for statement in filter(str.strip, (_TABLES + assets.TABLE + usage_table.TABLE).split(";")):
+                self.connection.execute(statement)
+            self.connection.execute(f"PRAGMA user_version = {_VERSION}")
+        return _VERSION
+
     def _add_steps(self, run: RunRecord) -> None:
         self.connection.executemany(
             "INSERT INTO node VALUES (?, ?, ?, ?)",
@@ -309,17 +341,17 @@ def mark_interrupted(run: RunRecord) -> None:
 def _loaded(text: str, kind: type[_Record]) -> _Record:
     """Return the record that a text holds. Raise DatabaseError if the text is damaged."""
     try:
-        return converter().loads(text, kind)
+        return _converter().loads(text, kind)
     except Exception as error:  # the errors of JSON and of cattrs have no common class
         raise sqlite3.DatabaseError(f"a record cannot be read ({type(error).__name__}: {error})") from None
 
 
 def _dump_run(run: RunRecord) -> str:
-    return converter().dumps(replace(run, steps=[]))
+    return _converter().dumps(replace(run, steps=[]))
 
 
 def _dump_step(step: StepRecord) -> str:
-    return converter().dumps(replace(step, metrics={}, usage={}))
+    return _converter().dumps(replace(step, metrics={}, usage={}))
 
 
 def _storable(value: float) -> float | None:
@@ -333,3 +365,11 @@ def _is_full(error: sqlite3.Error) -> bool:
         if hasattr(sqlite3, "SQLITE_FULL")
         else "full" in str(error)
     )
+
+
+@cache
+def _converter() -> JsonConverter:
+    """Return the converter of records: ``dumps(value)`` and ``loads(text, type)``."""
+    from cattrs.preconf.json import make_converter
+
+    return make_converter()

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+from collections.abc import MutableMapping
 from datetime import timedelta
+from pathlib import Path
 
 import torch
 from torch import distributed
@@ -12,8 +14,18 @@ from torch.distributed import PrefixStore, Store  # type: ignore[attr-defined]
 from allranks.contract.own_variables import gpus_shared
 from allranks.contract.rank_env import RankEnv
 from allranks.hardware.network import LOOPBACK
-from allranks.runtime import flight_recorder
 from allranks.runtime.notes import note
+
+_FOLDER = Path("outputs", "flight_recorder")
+"""Azure ML uploads ./outputs as the artifacts of the run."""
+_FILE_VARIABLES = ("TORCH_FR_DUMP_TEMP_FILE", "TORCH_NCCL_DEBUG_INFO_TEMP_FILE")
+"""The path of the files without the rank at its end: torch's names for it, the current one first."""
+_DEFAULTS = (
+    (("TORCH_FR_BUFFER_SIZE", "TORCH_NCCL_TRACE_BUFFER_SIZE"), "2000"),
+    (("TORCH_NCCL_DUMP_ON_TIMEOUT",), "1"),
+)
+"""torch's names for the number of collectives to keep, and for whether to write them when one times out; the values are
+torch 2.13's defaults, which older ones do not have (FlightRecorder.hpp, ProcessGroupNCCL.hpp)."""
 
 
 def open_group(env: RankEnv, store: Store, timeout_seconds: float) -> torch.device:
@@ -34,7 +46,7 @@ def open_group(env: RankEnv, store: Store, timeout_seconds: float) -> torch.devi
     with_nccl = device.type == "cuda" and not gpus_shared(os.environ)
     backend = "cpu:gloo,cuda:nccl" if with_nccl else "gloo"
     if with_nccl and env.world_size > 1:
-        flight_recorder.enable()
+        enable()
     if env.world_size == 1:
         os.environ.setdefault("GLOO_SOCKET_IFNAME", LOOPBACK)
     distributed.init_process_group(
@@ -62,3 +74,21 @@ def _share_cores(env: RankEnv) -> None:
     # Otherwise every rank would use every core, and the ranks of an instance would slow each other down.
     if env.local_world_size > 1 and "OMP_NUM_THREADS" not in os.environ:
         torch.set_num_threads(max(1, len(os.sched_getaffinity(0)) // env.local_world_size))
+
+
+def enable(*, environ: MutableMapping[str, str] = os.environ, folder: Path = _FOLDER) -> None:
+    """Let NCCL's process groups write the last collectives of a rank to `folder/rank_N` when one times out.
+
+    Call it before the process group starts. Each variable that the user has set stays as it is. Read the files with
+    `torchfrtrace FOLDER --prefix rank_`.
+    """
+    if not any(name in environ for name in _FILE_VARIABLES):
+        try:
+            folder.mkdir(parents=True, exist_ok=True)  # torch does not create it
+        except OSError as error:
+            note(f"no Flight Recorder: {error}")
+            return
+        environ[_FILE_VARIABLES[0]] = str(folder.absolute() / "rank_")
+    for names, value in _DEFAULTS:
+        if not any(name in environ for name in names):
+            environ[names[0]] = value

@@ -40,25 +40,17 @@ def connect_ranks(env: RankEnv, timeout_seconds: float) -> Store:
     Raise InputError if there is no master address, its name does not resolve, or it does not answer. Raise
     ConnectionError, which names the missing ranks, if some ranks do not connect in time.
     """
-    if env.master_addr is None or env.master_port is None:
-        raise InputError(
-            Problem(
-                where=f"rank {env.rank} of {env.world_size} (launcher {env.launcher})",
-                found="no master address",
-                expected="MASTER_ADDR: the address of the instance that rank 0 runs on",
-                fix="set MASTER_ADDR, and MASTER_PORT if the port is not 6105",
-            )
-        )
+    address, port = env.master()
     # Under torchrun, its agent hosts the store before its ranks start and during their restarts.
     agent_hosts = os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True"
     is_host = env.rank == 0 and not agent_hosts
     deadline = time.monotonic() + timeout_seconds
     if not is_host:
-        _wait_for_master(env, env.master_addr, env.master_port, deadline)
+        _wait_for_master(env, address, port, deadline)
     try:
         store = TCPStore(
-            env.master_addr,
-            env.master_port,
+            address,
+            port,
             env.world_size,
             is_master=is_host,
             timeout=timedelta(seconds=timeout_seconds),

@@ -77,8 +77,8 @@ class ShardSampler(GlobalBatches):
         super().load_state_dict(state)
         flat = state["intervals"]
         intervals = tuple(zip(flat[::2], flat[1::2], strict=True))
-        drop_last = state.get("drop_last", self._drop_last)  # earlier versions did not save it
-        self._division = Division(intervals, state["batch_size"], state["world_size"], state["workers"], drop_last)
+        shape = state["batch_size"], state["world_size"], state["workers"], state["drop_last"]
+        self._division = Division(intervals, *shape)
         self._divided_at, self._divided_epoch = state["divided_at"], self._epoch
 
     def _remaining(self) -> Iterator[list[int]]:

@@ -8,14 +8,13 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import torch
 from torch import distributed
 
 from allranks.runtime.machines import measured_on
 from allranks.runtime.ranks import Ranks
-from allranks.runtime.step_clock import clock
 
 EVERY = 10
 """Steps per measured point."""
@@ -68,7 +67,7 @@ class StepTimes:
     def __init__(self, ranks: Ranks, *, sample: str = "sample") -> None:
         self._ranks, self._sample = ranks, sample
         self._started = time.time()
-        self._clock = clock(ranks.device)
+        self._clock = _clock(ranks.device)
         self._points: list[Pace] = []
         self._pending: deque[_Point] = deque()
         self._step = 0
@@ -141,3 +140,49 @@ def _samples(batch: Any) -> int:
     elif isinstance(batch, (list, tuple)) and batch and isinstance(batch[0], torch.Tensor):
         batch = batch[0]
     return len(batch)
+
+
+class _Clock(Protocol):
+    """A clock whose marks are read later."""
+
+    def mark(self) -> Any:
+        """Mark this point of the training."""
+
+    def seconds(self, start: Any, end: Any) -> float:
+        """Return the seconds between two marks. Wait until the device has reached the second one."""
+
+
+class _CpuClock:
+    """The clock of this process."""
+
+    def mark(self) -> float:
+        """See `_Clock`."""
+        return time.perf_counter()
+
+    def seconds(self, start: float, end: float) -> float:
+        """See `_Clock`."""
+        return end - start
+
+
+class CudaClock:
+    """The clock of a CUDA device, in the order of its current stream. This process may be some steps ahead of it."""
+
+    def __init__(self, device: torch.device) -> None:
+        self._device = device
+
+    def mark(self) -> Any:
+        """See `_Clock`."""
+        event: Any = torch.cuda.Event(enable_timing=True)  # type: ignore[no-untyped-call]
+        event.record(torch.cuda.current_stream(self._device))
+        return event
+
+    def seconds(self, start: Any, end: Any) -> float:
+        """See `_Clock`."""
+        end.synchronize()
+        milliseconds: float = start.elapsed_time(end)
+        return milliseconds / 1000
+
+
+def _clock(device: torch.device) -> _Clock:
+    """Return the clock of a device."""
+    return CudaClock(device) if device.type == "cuda" else _CpuClock()

@@ -23,7 +23,7 @@ from allranks.schedules.reading import read_trigger
 from allranks.schedules.triggers import Trigger
 from allranks.sdk import bounded_yaml, complaints, internals, known_keys, python_file, yaml_text
 from allranks.sdk.messages import refused, unknown_key
-from allranks.sdk.paths import is_remote
+from allranks.sdk.paths import is_remote, nearest
 from allranks.sdk.python_file import PythonFile
 from allranks.sdk.session import as_released
 from allranks.sdk.yaml_text import YamlText
@@ -97,9 +97,8 @@ def find_schedules(target: Path | None = None, *, of_any_job: bool = False) -> t
 
 
 def _default(start: Path) -> Path:
-    for folder in (start.absolute(), *start.absolute().parents):
-        if (folder / FOLDER).is_dir():
-            return Path(os.path.relpath(folder / FOLDER, start))
+    if folder := nearest(start, FOLDER, exists=Path.is_dir):
+        return Path(os.path.relpath(folder, start))
     found = f"no folder {FOLDER!r} here or in any folder above"
     raise InputError(Problem(str(start), found, "a project with its pipelines in it", "name a file or a folder"))
 

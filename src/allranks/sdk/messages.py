@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterator
 
 from allranks.contract.distributions import DISTRIBUTIONS
 from allranks.contract.single import Single
-from allranks.errors import Problem
+from allranks.errors import Problem, did_you_mean
 from allranks.sdk.complaints import MISSING_FILE
 from allranks.secrets import quoted
 
@@ -37,8 +36,7 @@ def unknown_distribution(kind: str, where: str) -> Iterator[Problem]:
     types = distribution_types()
     if kind.lower() not in types:
         expected = f"{', '.join(types[:-1])} or {types[-1]}"
-        similar = difflib.get_close_matches(kind.lower(), types, n=1)
-        yield Problem(where, repr(kind), expected, f"did you mean {similar[0]}?" if similar else "")
+        yield Problem(where, repr(kind), expected, did_you_mean(kind.lower(), types))
 
 
 def described(value: object) -> str:

@@ -7,19 +7,21 @@ file catches it in order to create what is missing.
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import importlib
+import importlib.util
 import json
+import linecache
 import sys
 from collections.abc import Callable, Iterator, MutableMapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import ModuleType
-from typing import Any
+from types import FrameType, ModuleType
+from typing import Any, NamedTuple
 
-from allranks.sdk import internals, offline_credentials, user_code
+from allranks.sdk import internals, user_code
 from allranks.sdk.offline_values import Asset, Component, Unknown
-from allranks.sdk.try_blocks import creates_when_it_fails
 
 Find = Callable[[str], Path | None]
 """Returns the local spec of a registered component by its id; None if there is none."""
@@ -71,7 +73,7 @@ def offline(workspace: Workspace) -> Iterator[None]:
     import azure.ai.ml as sdk
 
     client = _client_class(workspace)
-    identity = offline_credentials.identity()
+    identity = _identity()
     module = sys.modules.get(_CLIENT_MODULE) or ModuleType(_CLIENT_MODULE)
     with contextlib.ExitStack() as stack:
         # What is not there yet is loaded later, by the SDK itself.
@@ -181,7 +183,7 @@ class _Operations:
             from azure.ai.ml import load_component
 
             return load_component(spec)
-        if creates_when_it_fails(sys._getframe(1), user_code.is_users):
+        if _creates_when_it_fails(sys._getframe(1), user_code.is_users):
             from azure.core.exceptions import ResourceNotFoundError
 
             raise ResourceNotFoundError(f"{self.collection} {name} is not on this machine")
@@ -280,3 +282,79 @@ def _configuration(path: Any, file_name: str) -> dict[str, str]:
             if isinstance(names, dict):
                 return {str(key): str(value) for key, value in names.items()}
     return {}
+
+
+def _creates_when_it_fails(frame: FrameType | None, is_users: Callable[[str], bool]) -> bool:
+    """Return whether the call is in a ``try`` whose handler creates something, as in "get it, or else create it".
+
+    frame: the frame that makes the call; the innermost frame of the user's code is used
+    """
+    while frame is not None and not is_users(frame.f_code.co_filename):
+        frame = frame.f_back
+    if frame is None:
+        return False
+    try:
+        tree = ast.parse("".join(linecache.getlines(frame.f_code.co_filename)))
+    except (SyntaxError, ValueError):
+        return False
+    return any(
+        block.body[0].lineno <= frame.f_lineno <= (block.body[-1].end_lineno or 0) and _creates(block.handlers)
+        for block in _tries(tree)
+    )
+
+
+def _tries(tree: ast.AST) -> Iterator[ast.Try]:
+    yield from (node for node in ast.walk(tree) if isinstance(node, ast.Try))
+
+
+def _creates(handlers: list[ast.ExceptHandler]) -> bool:
+    calls = (node.func for handler in handlers for node in ast.walk(handler) if isinstance(node, ast.Call))
+    names = (call.attr if isinstance(call, ast.Attribute) else getattr(call, "id", "") for call in calls)
+    return any("create" in name for name in names)
+
+
+class _Token(NamedTuple):
+    """Equivalent to `azure.core.credentials.AccessToken`."""
+
+    token: str
+    expires_on: int
+
+
+class _Credential:
+    """A replacement for each of azure-identity's credentials."""
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        pass
+
+    def get_token(self, *scopes: str, **options: Any) -> _Token:
+        return _Token("offline", 1 << 32)
+
+    get_token_info = get_token
+
+    def close(self) -> None:
+        pass
+
+    def __enter__(self) -> _Credential:
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        pass
+
+
+def _identity() -> Any:
+    """Return a replacement for the module azure.identity, which takes half a second to import."""
+    module = ModuleType("azure.identity")
+    real = importlib.util.find_spec("azure.identity")
+    module.__path__ = list(real.submodule_search_locations or ()) if real else []
+
+    def attribute(name: str) -> Any:
+        if name.endswith("Credential"):
+            return _Credential
+        if name.endswith("Error"):
+            return Exception
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return Unknown(f"azure.identity.{name}")
+
+    vars(module)["__getattr__"] = attribute
+    return module

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
@@ -74,3 +74,10 @@ def _similar(path: Path) -> str:
         return ""
     similar = difflib.get_close_matches(path.name, [other.name for other in path.parent.iterdir()], n=1)
     return f"did you mean {shown(path.parent / similar[0])}?" if similar else ""
+
+
+def nearest(start: Path, *names: str, exists: Callable[[Path], bool] = Path.is_file) -> Path | None:
+    """Return the path of one of these names in `start` or its nearest parent that has one; None if there is none."""
+    start = start.absolute()
+    candidates = (folder / name for folder in (start, *start.parents) for name in names)
+    return next((path for path in candidates if exists(path)), None)

@@ -7,9 +7,8 @@ from typing import Any
 import pytest
 
 from allranks.cli.views.live import LiveTree
-from allranks.cli.views.sparkline import sparkline
 from allranks.cli.views.summary import summary
-from allranks.cli.views.tree import tree
+from allranks.cli.views.tree import sparkline, tree
 from allranks.runs.records import Point, RankRecord, RunRecord, Status, StepRecord
 
 NOW = 1783166584.0 + 12

@@ -21,8 +21,8 @@ def test_it_has_no_command_and_no_environment(tmp_path: Path) -> None:
         jobs: {}
         """
     path = write(tmp_path, "tune.yml", component)
-    found = {finding.problem.found for finding in of_subject(read(path))}
+    found = {finding.found for finding in of_subject(read(path))}
     path.write_text(path.read_text().replace("type: pipeline", "type: command").replace("jobs: {}\n", ""))
-    more = {finding.problem.found for finding in of_subject(read(path))}
+    more = {finding.found for finding in of_subject(read(path))}
     assert "no environment" in more - found
     assert not any(word in text for text in found for word in ("environment", "deterministic", "command", "read"))

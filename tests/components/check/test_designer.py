@@ -10,9 +10,10 @@ from pathlib import Path
 import pytest
 
 from allranks.components.check import yaml_subject
-from allranks.components.check.rules import Findings, check, of_subject
+from allranks.components.check.rules import check, of_subject
 from allranks.components.find import find_specs
 from allranks.errors import Problem
+from allranks.plan.check.rule import Findings
 from component_projects import CODE, PYTHON, YAML, add_function, make
 
 PROJECT = Path(__file__).parents[3] / "components"
@@ -303,7 +304,7 @@ def test_what_azure_ai_ml_takes_is_no_error(folder: Path, old: str, new: str) ->
 def test_an_environment_is_needed_where_azure_ml_chooses_none(folder: Path, kind: str, expected: bool) -> None:
     text = YAML.replace("type: command", f"type: {kind}")
     (folder / "component.yaml").write_text(re.sub("environment: .*\n", "", text))
-    found = [finding.problem.found for finding in of_subject(yaml_subject.read(folder / "component.yaml"))]
+    found = [finding.found for finding in of_subject(yaml_subject.read(folder / "component.yaml"))]
     assert ("no environment" in found) is expected
 
 

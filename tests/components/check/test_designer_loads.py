@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from allranks.components.check.rules import Findings, check
+from allranks.components.check.rules import check
 from allranks.components.find import find_specs
+from allranks.plan.check.rule import Findings
 from allranks.sdk.session import session
 
 PROJECT = Path(__file__).parents[3] / "components"

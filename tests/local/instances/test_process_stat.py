@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from allranks.local.instances.agent.network import parse_traffic
 from allranks.local.instances.agent.process_stat import Stat, parse_memory, parse_proportional_memory, parse_stat
+from allranks.local.instances.agent.sampling import parse_traffic
 
 STAT = (
     "%d (%s) S 15439 15448 1901 34816 15448 4194304 1532 902 0 0 37 11 502 6 20 0 3 0 226881 16961536 3383"

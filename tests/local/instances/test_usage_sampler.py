@@ -18,12 +18,10 @@ from types import SimpleNamespace
 import psutil
 import pytest
 
-from allranks.local.instances.agent import allowance as allowance_module
 from allranks.local.instances.agent import sampler as sampler_module
 from allranks.local.instances.agent import sampling as sampling_module
-from allranks.local.instances.agent.allowance import Allowance
 from allranks.local.instances.agent.nvml import GpuState, Nvml
-from allranks.local.instances.agent.sampler import Figures, Sampler
+from allranks.local.instances.agent.sampler import Allowance, Figures, Sampler
 from allranks.local.instances.agent.sampling import RANKS, SAMPLES, Sampling
 
 Start = Callable[..., int]
@@ -172,7 +170,7 @@ def test_a_rank_of_mpirun_is_known_after_it_has_executed_its_program(start: Star
 
 
 def test_an_allowance_is_used_up_and_comes_back_with_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(allowance_module, "time", SimpleNamespace(thread_time=lambda: 3.0))
+    monkeypatch.setattr(sampler_module, "time", SimpleNamespace(thread_time=lambda: 3.0))
     allowance = Allowance(share=0.1, credit=1.0)
     assert allowance.is_left(now=100.0)
     allowance.use(since=1.0)  # two seconds, of which one is debt

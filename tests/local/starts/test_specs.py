@@ -12,10 +12,8 @@ import pytest
 from allranks.local.imports.commands import start_of
 from allranks.local.instances.programs import Program, PythonProgram
 from allranks.local.starts.import_variables import common
-from allranks.local.starts.modules import preloaded
 from allranks.local.starts.packages import NOT_PRELOADED, PRELOADED
-from allranks.local.starts.shadows import hides_installed
-from allranks.local.starts.specs import StarterSpecs
+from allranks.local.starts.specs import StarterSpecs, hides_installed, preloaded
 
 PYTHON = Path(sys.executable)
 

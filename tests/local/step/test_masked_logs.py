@@ -9,19 +9,19 @@ from typing import Any
 
 import pytest
 
-from allranks.local.step import masked_logs
+from allranks.local.step import outputs
 
 LINE = b"HF_TOKEN=hunter2-typed\nknown-to-the-plan\n"
 
 
 def test_logs_beyond_what_is_searched_are_noted_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(masked_logs, "MOST_SEARCHED", 2 * len(LINE))
+    monkeypatch.setattr(outputs, "_MOST_SEARCHED", 2 * len(LINE))
     logs = [tmp_path / f"{number}.txt" for number in range(5)]
     for log in logs:
         log.write_bytes(LINE)
     notes: list[str] = []
     recorder: Any = SimpleNamespace(known={"known-to-the-plan"}, note=lambda record, text: notes.append(text))
-    asyncio.run(masked_logs.mask_logs(recorder, SimpleNamespace(), map(str, logs)))  # type: ignore[arg-type]
+    asyncio.run(outputs.mask_logs(recorder, SimpleNamespace(), map(str, logs)))  # type: ignore[arg-type]
     assert [b"hunter2" in log.read_bytes() for log in logs] == [False, False, True, True, True]
     assert not any(b"known" in log.read_bytes() for log in logs)
     (note,) = notes

@@ -8,6 +8,7 @@ import pytest
 
 from allranks.errors import InputError
 from allranks.plan.assets import mapping_file
+from allranks.sdk.paths import nearest
 
 GOOD = """\
 components:
@@ -48,11 +49,11 @@ def test_what_a_file_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
 def test_the_nearest_file_holds(tmp_path: Path) -> None:
     folder = tmp_path / "a" / "b"
     folder.mkdir(parents=True)
-    assert mapping_file.find(folder) is None
+    assert nearest(folder, *mapping_file.NAMES) is None
     (tmp_path / "allranks.yml").touch()
-    assert mapping_file.find(folder) == tmp_path / "allranks.yml"
+    assert nearest(folder, *mapping_file.NAMES) == tmp_path / "allranks.yml"
     (tmp_path / "a" / "allranks.yaml").touch()
-    assert mapping_file.find(folder) == tmp_path / "a" / "allranks.yaml"
+    assert nearest(folder, *mapping_file.NAMES) == tmp_path / "a" / "allranks.yaml"
 
 
 @pytest.mark.parametrize("text", ["", "components:\n", "# components:\n#   train:3: train.yaml\n"])

@@ -16,7 +16,7 @@ from allranks.errors import Problem
 from allranks.local.doctor import launches
 from allranks.plan.check import advice, mistakes, warnings
 from allranks.plan.check.ignore import Ignored
-from allranks.plan.check.mistakes import mpi_variables
+from allranks.plan.check.mistakes import rank_variables
 from allranks.plan.check.scope import of_plan
 from allranks.plan.environment import Environment, registered
 from allranks.plan.graph import Graph, Plan, Step
@@ -129,7 +129,7 @@ def test_variables_that_an_mpi_job_does_not_have(command: str, processes: int, f
     assert [problem.rule for problem in problems] == ["mpi-variable"] * len(fixes)
     assert all(fix in problem.fix for fix, problem in zip(fixes, problems, strict=True))
     assert of(PyTorch(processes)) == []
-    own = dict.fromkeys(mpi_variables.PYTORCH_ONLY, "1")
+    own = dict.fromkeys(rank_variables.PYTORCH_ONLY, "1")
     assert len(of(Mpi(processes), environment_variables=own)) == sum(fix.startswith("write") for fix in fixes)
 
 
@@ -140,7 +140,7 @@ def test_those_are_the_variables_of_a_pytorch_job_that_an_mpi_job_lacks() -> Non
         (process, *_) = module.processes(distribution, 2)
         return set(module.environment(distribution, launch, process))
 
-    assert set(mpi_variables.PYTORCH_ONLY) == names(PyTorch(4)) - names(Mpi(4))
+    assert set(rank_variables.PYTORCH_ONLY) == names(PyTorch(4)) - names(Mpi(4))
 
 
 @pytest.mark.parametrize(

@@ -10,14 +10,14 @@ from torch.distributed import HashStore, PrefixStore  # type: ignore[attr-define
 
 from allranks.contract.rank_env import RankEnv
 from allranks.errors import InputError
-from allranks.runtime.preflight import clocks, facts
+from allranks.runtime.preflight import checking, facts
 from allranks.runtime.preflight.checking import Preflight
 from allranks.runtime.preflight.facts import gather
 
 
 def test_rank_0_ends_when_all_have_heard_why(monkeypatch: pytest.MonkeyPatch) -> None:
     """The store is its own, and ends with it: who reads there later would see a lost connection in place of a cause."""
-    monkeypatch.setattr(clocks, "offsets", lambda *_: [0.0, 0.0, 0.0])
+    monkeypatch.setattr(checking, "clock_offsets", lambda *_: [0.0, 0.0, 0.0])
     monkeypatch.setattr(facts, "_unresolved", lambda _: ("node-9",))
     ranks = [RankEnv(rank=rank, world_size=3, instance_rank=rank, instance_count=3) for rank in range(3)]
     store = HashStore()

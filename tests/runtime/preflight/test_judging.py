@@ -13,7 +13,7 @@ from allranks.runtime.preflight.checking import wanted
 from allranks.runtime.preflight.facts import Facts
 from allranks.runtime.preflight.finding import FAILED, OK, WARNING, Finding
 from allranks.runtime.preflight.links import Link, Sum
-from allranks.runtime.preflight.table import table
+from allranks.runtime.preflight.report import table
 
 FAST = 1e9
 

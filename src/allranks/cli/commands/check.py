@@ -15,8 +15,8 @@ from allranks.cli.options import JsonOption
 from allranks.cli.params import ParamsOption, SetOption, settings_of
 
 if TYPE_CHECKING:
-    from allranks.components.check.rules import Findings
     from allranks.errors import Problem
+    from allranks.plan.check.rule import Findings
     from allranks.plan.graph import Plan
     from allranks.sdk.spec_files import SpecFiles
 
@@ -122,7 +122,7 @@ def _result(file: str, values: dict[str, str]) -> _Result:
     from allranks.components import variants
     from allranks.components.check.rules import check as check_specs
     from allranks.errors import InputError
-    from allranks.plan.check import only_here, tolerated
+    from allranks.plan.check import tolerated
     from allranks.plan.graph import steps
     from allranks.runs.formatting import count
 
@@ -148,10 +148,9 @@ def _result(file: str, values: dict[str, str]) -> _Result:
             warnings += [*found.errors, *found.warnings]
             advice += found.advice
             machine += found.machine
-    problems, lacking = only_here.separated(problems)
-    machine += lacking
-    problems, of_no_effect = tolerated.separated(problems)
+    problems, of_no_effect, lacking = tolerated.separated(problems)
     warnings += of_no_effect
+    machine += lacking
     if specs is None:
         content = [part for plan in plans for part in (plan.name, count(sum(1 for _ in steps(plan.graph)), "step"))]
     else:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class _Finding:
+class _StackState:
     """What was found of one stack.
 
     version: None if it is not installed
@@ -82,13 +82,13 @@ def _machine() -> dict[str, Any]:
     return {"instances": kind, "description": descriptions[kind], "gpus": len(gpus.found(os.environ))}
 
 
-def _finding(launch: Launch, start: bool, folder: Path) -> _Finding:
+def _finding(launch: Launch, start: bool, folder: Path) -> _StackState:
     stack = launch.stacks[0]
     version = stack.version(folder)
     if version is None or not start:
-        return _Finding(stack.name, version, None, "", stack.install)
+        return _StackState(stack.name, version, None, "", stack.install)
     wrong = _try_out(launch, folder)
-    return _Finding(stack.name, version, not wrong, wrong, stack.install)
+    return _StackState(stack.name, version, not wrong, wrong, stack.install)
 
 
 def _try_out(launch: Launch, folder: Path) -> str:
@@ -104,7 +104,7 @@ def _try_out(launch: Launch, folder: Path) -> str:
         return try_out(launch, layout, "auto", Workspace(Path(workspace)), folder)
 
 
-def _print(findings: Sequence[_Finding]) -> None:
+def _print(findings: Sequence[_StackState]) -> None:
     from rich import box
     from rich.table import Table
     from rich.text import Text

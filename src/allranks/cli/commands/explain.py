@@ -22,12 +22,10 @@ def explain(
 
     Without a code: list all codes. docs/checks.md lists the rules of `allranks check`.
     """
-    import difflib
-
     from allranks.cli.console import console
-    from allranks.cli.troubleshooting import explanations
+    from allranks.cli.troubleshooting import explanations, rule_explanations
     from allranks.cli.views.json import to_json
-    from allranks.errors import InputError, Problem
+    from allranks.errors import InputError, Problem, did_you_mean
 
     known = explanations()
     if code is None:
@@ -39,12 +37,9 @@ def explain(
             console().print(f"{each.code:<{width}}  {each.summary}", soft_wrap=True)
         return
     if code not in known:
-        from allranks.cli.rule_explanations import rule_explanations
-
         known |= rule_explanations()
     if code not in known:
-        similar = difflib.get_close_matches(code, known, n=1)
-        fix = f"did you mean {similar[0]}?" if similar else "list all codes: allranks explain"
+        fix = did_you_mean(code, known, "list all codes: allranks explain")
         raise InputError(Problem(f"code {code}", "it is unknown", "a code from a message", fix))
     if json:
         print(to_json(known[code]))

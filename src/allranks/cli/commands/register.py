@@ -8,19 +8,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from allranks.cli.option_groups import AzureOptions
 from allranks.cli.options import (
     AssetNamesArgument,
-    AzureWorkspaceOption,
     ComponentsOption,
-    ConfigOption,
     JsonOption,
     LibraryOption,
     OfflineOption,
     RegistryOption,
-    ResourceGroupOption,
-    SubscriptionOption,
     components_of,
-    workspace_options,
 )
 
 if TYPE_CHECKING:
@@ -35,11 +31,9 @@ def register(
     library: LibraryOption = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print what would change; change nothing.")] = False,
     offline: OfflineOption = False,
-    subscription: SubscriptionOption = "",
-    resource_group: ResourceGroupOption = "",
-    workspace: AzureWorkspaceOption = "",
+    *,
+    azure: AzureOptions,
     registry: RegistryOption = "",
-    config: ConfigOption = None,
     json: JsonOption = False,
 ) -> None:
     """Register components for Azure ML's designer.
@@ -58,7 +52,7 @@ def register(
     from allranks.components.releases import release
 
     require_dry_run(offline, dry_run)
-    options = workspace_options(subscription, resource_group, workspace, registry, config)
+    options = azure.of(registry)
     if registry:
         where = f"registry {registry}"
     elif offline:

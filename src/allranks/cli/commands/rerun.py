@@ -7,23 +7,14 @@ from typing import Annotated
 import typer
 
 from allranks.cli.execute import execute
+from allranks.cli.option_groups import RunOptions
 from allranks.cli.options import (
-    ColdOption,
     FolderOption,
     FromOption,
-    GpusOption,
-    InstancesChoice,
-    InstancesOption,
     JsonOption,
     LatestCodeOption,
-    MpiChoice,
-    MpiOption,
     OnlyOption,
-    RetriesOption,
     RunArgument,
-    SlotsOption,
-    StartTimeoutOption,
-    TrackOption,
     UntilOption,
 )
 from allranks.cli.params import ParamsOption, SetOption, settings_of
@@ -37,17 +28,11 @@ def rerun(
     start: FromOption = None,
     only: OnlyOption = None,
     until: UntilOption = None,
-    instances: InstancesOption = InstancesChoice.AUTO,
     force_rerun: Annotated[
         bool, typer.Option("--force-rerun", help="Run every step, even if an earlier result could be reused.")
     ] = False,
-    retries: RetriesOption = 0,
-    slots: SlotsOption = None,
-    gpus: GpusOption = "auto",
-    track: TrackOption = True,
-    cold: ColdOption = False,
-    mpi: MpiOption = MpiChoice.RSH,
-    start_timeout: StartTimeoutOption = 20.0,
+    *,
+    execution: RunOptions,
     workspace: FolderOption = None,
     json: JsonOption = False,
 ) -> None:
@@ -59,24 +44,11 @@ def rerun(
     For example: allranks rerun latest --set epochs=20 --from train
     """
     from allranks.api import retry
-    from allranks.local.options import Options
     from allranks.local.selection import Selection
     from allranks.runs.workspace import Workspace
 
     place = Workspace.at(workspace)
-    selection = Selection.of(start, only, until)
-    options = Options(
-        instances.value,
-        force_rerun,
-        retries,
-        slots,
-        gpus,
-        track,
-        selection=selection,
-        cold=cold,
-        start_timeout=start_timeout,
-        mpi=mpi.value,
-    )
+    options = execution.of(force_rerun=force_rerun, selection=Selection.of(start, only, until))
     values = settings_of(settings, params)
     execute(
         lambda observer: retry.rerun(identity, place, options, observer, latest_code=latest_code, inputs=values), json

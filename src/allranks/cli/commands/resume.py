@@ -3,22 +3,8 @@
 from __future__ import annotations
 
 from allranks.cli.execute import execute
-from allranks.cli.options import (
-    ColdOption,
-    FolderOption,
-    GpusOption,
-    InstancesChoice,
-    InstancesOption,
-    JsonOption,
-    LatestCodeOption,
-    MpiChoice,
-    MpiOption,
-    RetriesOption,
-    RunArgument,
-    SlotsOption,
-    StartTimeoutOption,
-    TrackOption,
-)
+from allranks.cli.option_groups import RunOptions
+from allranks.cli.options import FolderOption, JsonOption, LatestCodeOption, RunArgument
 from allranks.cli.params import ParamsOption, SetOption, settings_of
 
 
@@ -27,14 +13,8 @@ def resume(
     latest_code: LatestCodeOption = False,
     settings: SetOption = None,
     params: ParamsOption = None,
-    instances: InstancesOption = InstancesChoice.AUTO,
-    retries: RetriesOption = 0,
-    slots: SlotsOption = None,
-    gpus: GpusOption = "auto",
-    track: TrackOption = True,
-    cold: ColdOption = False,
-    mpi: MpiOption = MpiChoice.RSH,
-    start_timeout: StartTimeoutOption = 20.0,
+    *,
+    execution: RunOptions,
     workspace: FolderOption = None,
     json: JsonOption = False,
 ) -> None:
@@ -45,13 +25,10 @@ def resume(
     completed steps whose code and inputs have not changed keep their results.
     """
     from allranks.api import retry
-    from allranks.local.options import Options
     from allranks.runs.workspace import Workspace
 
     place = Workspace.at(workspace)
-    options = Options(
-        instances.value, False, retries, slots, gpus, track, cold=cold, mpi=mpi.value, start_timeout=start_timeout
-    )
+    options = execution.of()
     values = settings_of(settings, params)
     execute(
         lambda observer: retry.resume(identity, place, options, observer, latest_code=latest_code, inputs=values), json

@@ -8,16 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from allranks.cli.options import (
-    AzureWorkspaceOption,
-    ConfigOption,
-    FileArgument,
-    FolderOption,
-    JsonOption,
-    ResourceGroupOption,
-    SubscriptionOption,
-    workspace_options,
-)
+from allranks.cli.option_groups import AzureOptions
+from allranks.cli.options import FileArgument, FolderOption, JsonOption
 from allranks.cli.params import ParamsOption, SetOption, settings_of
 
 if TYPE_CHECKING:
@@ -64,10 +56,8 @@ def submit(
             "--dry-run", help="Print the request body and the files that would be uploaded, without contacting Azure."
         ),
     ] = False,
-    subscription: SubscriptionOption = "",
-    resource_group: ResourceGroupOption = "",
-    workspace: AzureWorkspaceOption = "",
-    config: ConfigOption = None,
+    *,
+    azure: AzureOptions,
     folder: FolderOption = None,
     json: JsonOption = False,
 ) -> None:
@@ -79,7 +69,7 @@ def submit(
     """
     values = settings_of(settings, params)
     changes = changes_of(compute, size or [], experiment, display_name, tag or [])
-    options = workspace_options(subscription, resource_group, workspace, config=config)
+    options = azure.of()
     if dry_run:
         _print_body(file, values, changes, options)
         return

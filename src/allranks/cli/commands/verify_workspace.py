@@ -11,17 +11,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from allranks.cli.options import (
-    AzureWorkspaceOption,
-    ConfigOption,
-    FolderOption,
-    InstancesChoice,
-    InstancesOption,
-    JsonOption,
-    ResourceGroupOption,
-    SubscriptionOption,
-    workspace_options,
-)
+from allranks.cli.option_groups import AzureOptions
+from allranks.cli.options import FolderOption, InstancesChoice, InstancesOption, JsonOption
 from allranks.cli.params import SetOption, settings_of
 
 if TYPE_CHECKING:
@@ -70,10 +61,8 @@ def verify_workspace(
         ),
     ] = None,
     instances: InstancesOption = InstancesChoice.AUTO,
-    subscription: SubscriptionOption = "",
-    resource_group: ResourceGroupOption = "",
-    workspace: AzureWorkspaceOption = "",
-    config: ConfigOption = None,
+    *,
+    azure: AzureOptions,
     folder: FolderOption = None,
     json: JsonOption = False,
 ) -> None:
@@ -91,7 +80,7 @@ def verify_workspace(
     place = Workspace.at(folder)
     file = str(pipeline or _find(Path.cwd()))
     values = settings_of(settings, None)
-    options = workspace_options(subscription, resource_group, workspace, config=config)
+    options = azure.of()
     verification = _Verification(file, values, place, instances.value, json)
     if dry_run:
         verification.print_submission(size, compute)
@@ -244,10 +233,10 @@ class _Verification:
 
 def _find(start: Path) -> Path:
     from allranks.errors import InputError, Problem
+    from allranks.sdk.paths import nearest
 
-    for parent in (start, *start.parents):
-        if (parent / PIPELINE).is_file():
-            return parent / PIPELINE
+    if file := nearest(start, PIPELINE):
+        return file
     raise InputError(
         Problem(str(start), f"no {PIPELINE} in this folder or its parents", "", "change to a clone of allranks")
     )

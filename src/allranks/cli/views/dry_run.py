@@ -9,20 +9,29 @@ from json import dumps as to_json
 from json import loads as from_json
 from pathlib import Path
 
+from rich.console import Console
+from rich.text import Text
+
 from allranks.cli.console import console
-from allranks.cli.errors import print_machine, print_warnings
+from allranks.cli.errors import plain, print_machine, print_warnings
 from allranks.cli.views.plan import plan_json, print_plan
-from allranks.cli.views.selection import print_selection
 from allranks.cli.views.uploads import print_uploads
 from allranks.errors import InputError
 from allranks.local import capacity, preview, requirements
-from allranks.local.selection import ALL, Selection, modes_of
+from allranks.local.selection import ALL, Mode, Modes, Selection, modes_of
 from allranks.plan import codec
 from allranks.plan.check import warnings
-from allranks.plan.graph import Plan
+from allranks.plan.graph import Plan, steps
 from allranks.plan.secrets import shown
 from allranks.runs.workspace import Workspace
 from allranks.sdk.uploads import Upload
+
+_WORDS = {
+    Mode.RUN: "run, or reuse a result",
+    Mode.FRESH: "run",
+    Mode.REUSE: "reuse an earlier result",
+    Mode.EXCLUDED: "do not run",
+}
 
 
 def print_dry_run(
@@ -40,7 +49,7 @@ def print_dry_run(
     with tempfile.TemporaryDirectory(prefix="allranks-") as snapshots:
         plan, uploads = read(Path(snapshots))
         modes = modes_of(plan.graph, selection)
-        problems, lacking = requirements.separated(plan, mpi)
+        problems, lacking = requirements.of_plan_and_machine(plan, mpi)
     if problems:
         raise InputError(*problems)
     # Remove secrets, so that the output contains none.
@@ -55,6 +64,15 @@ def print_dry_run(
         print_plan(console(), plan, previews)
         print_uploads(console(), uploads)
         if selection:
-            print_selection(console(), plan, modes)
+            _print_selection(console(), plan, modes)
     print_warnings([*warnings(plan, date.today()), *capacity.warnings(plan)])
     print_machine(lacking)
+
+
+def _print_selection(console: Console, plan: Plan, modes: Modes) -> None:
+    """Print the steps by what the run does with them."""
+    width = max(map(len, _WORDS.values()))
+    for mode, words in _WORDS.items():
+        names = [plain(path) for path, _ in steps(plan.graph) if modes.of(path) is mode]
+        if names:
+            console.print(Text.assemble((f"  {words:<{width}}  ", "bright_black"), ", ".join(names)), soft_wrap=True)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Sequence
+from itertools import groupby
 from typing import NamedTuple
 
 from rich.console import Group, RenderableType
@@ -13,13 +15,11 @@ from rich.text import Text
 from rich.tree import Tree
 
 from allranks.cli.views.folding import Line, More, lines_of, more_text
-from allranks.cli.views.ranks import ranks_line
-from allranks.cli.views.sparkline import sparkline
 from allranks.cli.views.states import STYLES, symbol, word
-from allranks.runs.curves import best_metric, remaining
+from allranks.runs.curves import best_metric, buckets, remaining
 from allranks.runs.formatting import count, duration, elapsed, node_layout, number, plain
 from allranks.runs.nested import Node, count_steps, nested, steps_of, walk
-from allranks.runs.records import RunRecord, Status, StepRecord
+from allranks.runs.records import Point, RankRecord, RunRecord, Status, StepRecord
 from allranks.runs.usage_text import current_usage, current_usage_by_rank
 
 _GUIDES = 4
@@ -32,6 +32,9 @@ _USAGES = 8
 """Maximum number of ranks whose usage is shown one by one."""
 _ACTIVE = (Status.PREPARING, Status.RUNNING)
 _DETAILED = (*_ACTIVE, Status.FAILED, Status.CANCELED, Status.INTERRUPTED)
+_LEVELS = "▁▂▃▄▅▆▇"
+_MOST = 64
+"""Maximum number of ranks with one glyph each; more ranks are counted by state."""
 
 
 def tree(run: RunRecord, now: float, width: int, height: int | None = None, fold_over: int | None = None) -> Tree:
@@ -215,7 +218,7 @@ def _more(line: More) -> Text:
 
 
 def _ranks_and_progress(step: StepRecord, width: int) -> list[RenderableType]:
-    ranks = ranks_line(step, width) if len(step.ranks) > 1 else Text()
+    ranks = _ranks_line(step, width) if len(step.ranks) > 1 else Text()
     progress = _progress(step) if step.status in _ACTIVE else []
     if not progress:
         return [_indented(ranks)] if ranks else []
@@ -269,3 +272,45 @@ def _note(text: str) -> Text:
 
 def _height(label: list[RenderableType]) -> int:
     return sum(part.row_count if isinstance(part, Table) else 1 for part in label)
+
+
+# Not the full block: two curves below each other would touch.
+
+
+def sparkline(points: Sequence[Point], width: int) -> str:
+    """Return the curve in at most `width` characters, with ``×`` for values that are not finite. Fewer than two points
+    give an empty text."""
+    if len(points) < 2 or width < 1:
+        return ""
+    values = buckets(points, width)
+    finite = [value for value in values if math.isfinite(value)]
+    low, high = min(finite, default=0.0), max(finite, default=0.0)
+    # Halved, because the difference of two finite numbers may be infinite.
+    span = high / 2 - low / 2
+    return "".join(_glyph((value / 2 - low / 2) / span if span else value - low) for value in values)
+
+
+def _glyph(share: float) -> str:
+    """Return the glyph for a level between 0 and 1."""
+    return _LEVELS[min(int(share * len(_LEVELS)), len(_LEVELS) - 1)] if math.isfinite(share) else "×"
+
+
+def _ranks_line(step: StepRecord, width: int) -> Text:
+    """Return one glyph per rank, with a space between instances if the width allows; counts if there are too many
+    ranks."""
+    ranks = sorted(step.ranks, key=lambda rank: rank.rank)
+    instances = [list(group) for _, group in groupby(ranks, key=lambda rank: rank.instance_rank)]
+    if len(ranks) > min(_MOST, width):
+        return _counts(ranks)
+    apart = " " if len(ranks) + len(instances) - 1 <= width else ""
+    return Text(apart).join(Text().join(symbol(rank.status) for rank in group) for group in instances)
+
+
+def _counts(ranks: list[RankRecord]) -> Text:
+    tally = Counter(rank.status for rank in ranks)
+    parts = (
+        Text.assemble(symbol(status), (f" {tally[status]:,} {status}", STYLES[status]))
+        for status in Status
+        if tally[status]
+    )
+    return Text("  ").join(parts)

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from allranks.components.check.subject import Finding, Subject
+from allranks.components.check.subject import Subject
 from allranks.contract.distributions import DISTRIBUTIONS
 from allranks.contract.requirements import LAUNCH, REQUIRES, launch_problem, requirements
 from allranks.contract.single import Single
-from allranks.errors import InputError
+from allranks.errors import InputError, Problem
 from allranks.plan.check.rule import Level, Rule
 from allranks.plan.requirement_files import packages
 from allranks.sdk.yaml_lines import read_mapping
@@ -41,7 +41,7 @@ REQUIREMENT_LAUNCH = Rule(
 )
 
 
-def tags(subject: Subject) -> Iterator[Finding]:
+def tags(subject: Subject) -> Iterator[Problem]:
     """Check that the tags with requirements name choices of the component."""
     choices = {port.name: [str(value) for value in port.enum or ()] for port in subject.inputs}
     for tag in subject.tags:
@@ -53,7 +53,7 @@ def tags(subject: Subject) -> Iterator[Finding]:
             yield subject.report(REQUIREMENT_TAG, ("tags", str(tag)), f"tag {tag}", expected)
 
 
-def packages_of_choices(subject: Subject) -> Iterator[Finding]:
+def packages_of_choices(subject: Subject) -> Iterator[Problem]:
     """Check that the environment has the packages of every choice."""
     available = packages(environment_folder(subject.environment))
     if available is None:
@@ -72,7 +72,7 @@ def packages_of_choices(subject: Subject) -> Iterator[Finding]:
             yield subject.report(REQUIREMENT_PACKAGE, ("inputs", each.input, "enum"), found, "choices that work", fix)
 
 
-def launch(subject: Subject) -> Iterator[Finding]:
+def launch(subject: Subject) -> Iterator[Problem]:
     """Check that the distribution is one that the component's launch can read."""
     settings = subject.distribution
     kind = DISTRIBUTIONS.get(str(settings.get("type", "")).lower())

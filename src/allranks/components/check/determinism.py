@@ -17,7 +17,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from allranks.components.check.subject import Finding, Subject
+from allranks.components.check.subject import Subject
+from allranks.errors import Problem
 from allranks.plan.check.rule import Level, Rule
 from allranks.sdk.runtime_copy import STEPS, steps_parent
 
@@ -86,7 +87,7 @@ SIDE_EFFECT = Rule(
 )
 
 
-def determinism(subject: Subject) -> Iterator[Finding]:
+def determinism(subject: Subject) -> Iterator[Problem]:
     if subject.deterministic is None:
         expected = "is_deterministic: true or false; Azure ML takes true where it is not said, and reuses results"
         found = "nothing says whether it is deterministic"

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
-from allranks.components.check.subject import Finding, Subject
-from allranks.environments.files import name_in
-from allranks.environments.find import REGISTERED, environments_folder
-from allranks.errors import InputError
+from allranks.components.check.subject import Subject
+from allranks.environments.find import REGISTERED, environments_folder, name_in
+from allranks.errors import InputError, Problem, did_you_mean
 from allranks.plan.check.rule import Level, Rule
 
 CURATED = "AzureML-"
@@ -63,7 +61,7 @@ DOCKERFILE_MISSING = Rule(
 )
 
 
-def environment(subject: Subject) -> Iterator[Finding]:
+def environment(subject: Subject) -> Iterator[Problem]:
     if not subject.needs_environment:
         return
     value = subject.environment
@@ -79,7 +77,7 @@ def environment(subject: Subject) -> Iterator[Finding]:
         yield from _inline(subject, value)
 
 
-def _reference(subject: Subject, reference: str) -> Iterator[Finding]:
+def _reference(subject: Subject, reference: str) -> Iterator[Problem]:
     if _REGISTRY.fullmatch(reference) or re.match(r"(azureml:)?/subscriptions/", reference):
         return
     match = _NAMED.fullmatch(reference)
@@ -89,13 +87,12 @@ def _reference(subject: Subject, reference: str) -> Iterator[Finding]:
     registered = registered_names(subject.path)
     if not registered or match["name"] in registered or match["name"].startswith(CURATED):
         return
-    near = get_close_matches(match["name"], registered, n=1)
-    fix = f"did you mean {near[0]}?" if near else ""
+    fix = did_you_mean(match["name"], registered)
     expected = f"one of environments/ ({', '.join(sorted(registered))}), a curated one, or one of a registry"
     yield subject.report(ENVIRONMENT_UNKNOWN, ("environment",), f"no environment {match['name']!r}", expected, fix)
 
 
-def _inline(subject: Subject, settings: Any) -> Iterator[Finding]:
+def _inline(subject: Subject, settings: Any) -> Iterator[Problem]:
     """Check an inline environment. settings: the mapping of a YAML file, or the SDK's environment of a function"""
     build = _get(settings, "build")
     if build is None and not _get(settings, "image"):

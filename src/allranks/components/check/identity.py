@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from allranks.components.check.subject import Finding, Subject
+from allranks.components.check.subject import Subject
+from allranks.errors import Problem
 from allranks.plan.check.rule import Level, Rule
 
 GROUPS = ("task", "category")
@@ -84,14 +85,14 @@ def group_of(tags: dict[str, str]) -> str:
     return next((str(tags[key]) for key in GROUPS if tags.get(key)), "")
 
 
-def name(subject: Subject) -> Iterator[Finding]:
+def name(subject: Subject) -> Iterator[Problem]:
     """Check the name as azure-ai-ml does (PythonFuncNameStr in its _schema/core/fields.py)."""
     if not _NAME.fullmatch(subject.name):
         expected = "lower-case letters, digits and underscores, a letter first"
         yield subject.report(NAME, ("name",), f"name {subject.name!r}", expected)
 
 
-def version(subject: Subject) -> Iterator[Finding]:
+def version(subject: Subject) -> Iterator[Problem]:
     value = subject.version
     if value is None:
         yield subject.report(VERSION_MISSING, ("version",), "no version", "such as 1.0.0")
@@ -103,7 +104,7 @@ def version(subject: Subject) -> Iterator[Finding]:
         yield subject.report(VERSION, ("version",), f"version {value!r}", expected)
 
 
-def display_name(subject: Subject) -> Iterator[Finding]:
+def display_name(subject: Subject) -> Iterator[Problem]:
     text = subject.display_name
     if not text:
         fix = f"add: display_name: {subject.name.replace('_', ' ').capitalize()}"
@@ -120,7 +121,7 @@ def display_name(subject: Subject) -> Iterator[Finding]:
         )
 
 
-def description(subject: Subject) -> Iterator[Finding]:
+def description(subject: Subject) -> Iterator[Problem]:
     text = subject.description
     if not text:
         yield subject.report(DESCRIPTION, ("description",), "no description", "what the component does")
@@ -128,7 +129,7 @@ def description(subject: Subject) -> Iterator[Finding]:
         yield subject.report(DESCRIPTION, ("description",), f"description {text!r}", "a sentence")
 
 
-def tags(subject: Subject) -> Iterator[Finding]:
+def tags(subject: Subject) -> Iterator[Problem]:
     if not any(subject.tags.get(key) for key in GROUPS):
         found = f"tags {', '.join(map(str, subject.tags))}" if subject.tags else "no tags"
         expected = f"a tag {' or '.join(GROUPS)}, by which the palette groups components"
@@ -139,7 +140,7 @@ def tags(subject: Subject) -> Iterator[Finding]:
             yield subject.report(TAG_TEXT, ("tags", str(key)), f"tag {key}: {value!r}", "a text", fix)
 
 
-def unique_names(subjects: list[Subject]) -> Iterator[Finding]:
+def unique_names(subjects: list[Subject]) -> Iterator[Problem]:
     """Check that no two components have the same name and version, or the same display name."""
     names: dict[tuple[str, str], Subject] = {}
     cards: dict[str, Subject] = {}

@@ -12,22 +12,17 @@ from datetime import date
 from itertools import chain
 from typing import Any
 
-from allranks.components.check.subject import Finding, Subject
+from allranks.components.check.subject import Subject
 from allranks.errors import Problem
-from allranks.plan.check import CATALOGUE, advice, hardware, mistakes, warnings
+from allranks.plan.check import advice, hardware, mistakes, warnings
+from allranks.plan.check.mistakes import count_binding
 from allranks.plan.check.scope import of_plan
 from allranks.plan.graph import Step
 from allranks.plan.reader import alone
 
-_RULES = {rule.code: rule for rule in CATALOGUE}
 
-
-def of_component(component: Any, subject: Subject) -> Iterator[Finding]:
+def of_component(component: Any, subject: Subject) -> Iterator[Problem]:
     """Yield the mistakes of a component. component: as the SDK has loaded it"""
-    return (Finding(_RULES[problem.rule], problem) for problem in _problems(component, subject))
-
-
-def _problems(component: Any, subject: Subject) -> Iterator[Problem]:
     plan = alone.read_component(component, subject.path)
     today = date.today()
     if plan is None:
@@ -41,3 +36,10 @@ def _problems(component: Any, subject: Subject) -> Iterator[Problem]:
         keys = problem.where.split(".")
         if keys[0] != "resources" or subject.resources:
             yield replace(problem, where=subject.place(*keys))
+
+
+def layout(subject: Subject) -> Iterator[Problem]:
+    """Report bindings, which azure-ai-ml takes on the steps of a pipeline only."""
+    sections = {"resources": subject.resources, "distribution": subject.distribution}
+    for keys, value in count_binding.in_sections(sections):
+        yield count_binding.problem(subject.place(*keys), value)

@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import pairwise
 
-from allranks.components.check.subject import DATA, Finding, PortSpec, Subject
+from allranks.components.check.subject import DATA, PortSpec, Subject
+from allranks.errors import Problem
 from allranks.plan.check.rule import Level, Rule
 
 _KINDS = ("data that must be connected", "optional data", "parameters without a default", "other parameters")
@@ -20,7 +21,7 @@ PORT_ORDER = Rule(
 )
 
 
-def order(subject: Subject) -> Iterator[Finding]:
+def order(subject: Subject) -> Iterator[Problem]:
     for before, port in pairwise(subject.inputs):
         if rank(port) < rank(before):
             found = f"{port.name} ({_KINDS[rank(port)]}) is below {before.name} ({_KINDS[rank(before)]})"

@@ -6,7 +6,8 @@ import keyword
 import re
 from collections.abc import Iterator
 
-from allranks.components.check.subject import DATA, FALSE, PARAMETERS, TRUE, Finding, Subject
+from allranks.components.check.subject import DATA, FALSE, PARAMETERS, TRUE, Subject
+from allranks.errors import Problem
 from allranks.plan.check.rule import Level, Rule
 
 LEGACY = frozenset({"path"})
@@ -65,7 +66,7 @@ OPTIONAL_DEFAULT = Rule(
 )
 
 
-def names(subject: Subject) -> Iterator[Finding]:
+def names(subject: Subject) -> Iterator[Problem]:
     """Check the names as azure-ai-ml does (Component._validate_io_names)."""
     seen: dict[str, str] = {}
     for kind, port in subject.ports():
@@ -82,7 +83,7 @@ def names(subject: Subject) -> Iterator[Finding]:
             yield subject.report(PORT_NAME_CASE, keys, found, "names that differ in more than case")
 
 
-def types(subject: Subject) -> Iterator[Finding]:
+def types(subject: Subject) -> Iterator[Problem]:
     known = DATA | PARAMETERS | LEGACY
     for kind, port in subject.ports():
         if port.type not in known:
@@ -91,7 +92,7 @@ def types(subject: Subject) -> Iterator[Finding]:
             yield subject.report(PORT_TYPE, (kind, port.name, "type"), found, expected, "use one of those")
 
 
-def descriptions(subject: Subject) -> Iterator[Finding]:
+def descriptions(subject: Subject) -> Iterator[Problem]:
     for kind, port in subject.ports():
         text = " ".join(port.description.split())
         if not text or text.rstrip(".").lower() in (port.name.lower(), port.name.lower().replace("_", " ")):
@@ -99,7 +100,7 @@ def descriptions(subject: Subject) -> Iterator[Finding]:
             yield subject.report(PORT_DESCRIPTION, (kind, port.name, "description"), found, "what it means")
 
 
-def optional_marks(subject: Subject) -> Iterator[Finding]:
+def optional_marks(subject: Subject) -> Iterator[Problem]:
     for port in subject.inputs:
         keys = ("inputs", port.name, "optional")
         if str(port.optional).lower() not in TRUE | FALSE:

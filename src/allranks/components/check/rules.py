@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,6 @@ from allranks.components.check import (
     determinism,
     environment,
     identity,
-    layout,
     mistakes,
     order,
     ports,
@@ -21,16 +20,16 @@ from allranks.components.check import (
     values,
     yaml_subject,
 )
-from allranks.components.check.subject import Finding, Subject
+from allranks.components.check.subject import Subject
 from allranks.errors import InputError, Problem
-from allranks.plan.check import SDK
+from allranks.plan import check as plan_check
 from allranks.plan.check.ignore import Ignored
-from allranks.plan.check.rule import Level, Rule, rules_in
+from allranks.plan.check.rule import Findings, Level, Rule, rules_in
 from allranks.sdk.quick_nodes import quiet
 from allranks.sdk.session import session
 from allranks.sdk.specs import load
 
-RULES: tuple[Callable[[Subject], Iterator[Finding]], ...] = (
+RULES: tuple[Callable[[Subject], Iterator[Problem]], ...] = (
     identity.name,
     identity.version,
     identity.display_name,
@@ -47,7 +46,7 @@ RULES: tuple[Callable[[Subject], Iterator[Finding]], ...] = (
 )
 """The rules for every component."""
 
-COMMAND_RULES: tuple[Callable[[Subject], Iterator[Finding]], ...] = (
+COMMAND_RULES: tuple[Callable[[Subject], Iterator[Problem]], ...] = (
     use.command,
     use.unread,
     use.unknown,
@@ -57,7 +56,7 @@ COMMAND_RULES: tuple[Callable[[Subject], Iterator[Finding]], ...] = (
     choices.tags,
     choices.packages_of_choices,
     choices.launch,
-    layout.layout,
+    mistakes.layout,
     determinism.determinism,
 )
 """Additional rules for a component with a command. A pipeline component has none."""
@@ -78,22 +77,8 @@ CATALOGUE: tuple[Rule, ...] = (
 """Every rule about components, for docs/checks.md."""
 
 
-@dataclass(frozen=True)
-class Findings:
-    """What checking components has found, by its level."""
-
-    errors: tuple[Problem, ...] = ()
-    warnings: tuple[Problem, ...] = ()
-    advice: tuple[Problem, ...] = ()
-    machine: tuple[Problem, ...] = ()
-
-    @classmethod
-    def of(cls, findings: Iterable[Finding]) -> Findings:
-        """Return findings by their level, each in its order."""
-        problems: dict[Level, list[Problem]] = {level: [] for level in Level}
-        for finding in findings:
-            problems[finding.level].append(finding.problem)
-        return cls(*(tuple(problems[level]) for level in Level))
+_RULES_OF_FINDINGS = (*CATALOGUE, *plan_check.CATALOGUE)
+"""The rules that have a finding in a component."""
 
 
 def check(specs: Sequence[Path], *, by_themselves: bool = True) -> Findings:
@@ -105,7 +90,7 @@ def check(specs: Sequence[Path], *, by_themselves: bool = True) -> Findings:
     contacted.
     """
     subjects: list[Subject] = []
-    findings: list[Finding] = []
+    findings: list[Problem] = []
     if not specs:
         return Findings()
     with session(client=False):
@@ -113,21 +98,16 @@ def check(specs: Sequence[Path], *, by_themselves: bool = True) -> Findings:
             of_spec, found = _of_spec(spec, by_themselves=by_themselves)
             subjects += of_spec
             findings += found
-    ignored = Ignored()
-    return Findings.of(
-        finding
-        for finding in (*findings, *identity.unique_names(subjects))
-        if finding.level is Level.ERROR or any(ignored.remaining([finding.problem]))
-    )
+    return Findings.of((*findings, *identity.unique_names(subjects)), _RULES_OF_FINDINGS, Ignored().remaining)
 
 
-def of_subject(subject: Subject) -> list[Finding]:
+def of_subject(subject: Subject) -> list[Problem]:
     """Return what the rules find in one component."""
     rules = RULES if subject.is_pipeline else RULES + COMMAND_RULES
     return [finding for rule in rules for finding in rule(subject)]
 
 
-def _of_spec(spec: Path, *, by_themselves: bool) -> tuple[list[Subject], list[Finding]]:
+def _of_spec(spec: Path, *, by_themselves: bool) -> tuple[list[Subject], list[Problem]]:
     subjects: list[Subject] = []
     components: list[Any] = []
     sdk_problems: tuple[Problem, ...] = ()
@@ -144,16 +124,17 @@ def _of_spec(spec: Path, *, by_themselves: bool) -> tuple[list[Subject], list[Fi
     if by_themselves and not sdk_problems:
         for component, subject in zip(components, subjects, strict=True):
             findings += mistakes.of_component(component, subject)
-    errors = Findings.of(findings).errors
+    errors = Findings.of(findings, _RULES_OF_FINDINGS, list).errors
     return subjects, [
         *findings,
         *(_of_sdk(problem) for problem in _not_reported_yet(sdk_problems, errors, spec)),
     ]
 
 
-def _of_sdk(problem: Problem) -> Finding:
-    rule = MODULE if problem.found.startswith("ModuleNotFoundError") else SDK
-    return Finding(rule, replace(problem, fix=MODULE.fix if rule is MODULE else problem.fix, rule=rule.code))
+def _of_sdk(problem: Problem) -> Problem:
+    if problem.found.startswith("ModuleNotFoundError"):
+        return replace(problem, fix=MODULE.fix, rule=MODULE.code)
+    return replace(problem, rule=plan_check.SDK.code)
 
 
 def _not_reported_yet(sdk_problems: Sequence[Problem], problems: Sequence[Problem], spec: Path) -> Iterator[Problem]:

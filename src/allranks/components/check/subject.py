@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from allranks.errors import Problem
-from allranks.plan.check.rule import Level, Rule
+from allranks.plan.check.rule import Rule
 
 DATA = frozenset({"uri_folder", "uri_file", "mltable", "mlflow_model", "custom_model", "triton_model"})
 """Types of ports that the designer draws on the card's edge."""
@@ -21,19 +21,6 @@ PARAMETERS = NUMBERS | {"string", "boolean"}
 TRUE = frozenset({"true", "yes", "on", "t", "y", "1"})
 FALSE = frozenset({"false", "no", "off", "f", "n", "0"})
 """Texts that marshmallow, with which azure-ai-ml reads specs, takes for booleans, in lower case."""
-
-
-@dataclass(frozen=True)
-class Finding:
-    """What a rule has found."""
-
-    rule: Rule
-    problem: Problem
-
-    @property
-    def level(self) -> Level:
-        """How serious it is."""
-        return self.rule.level
 
 
 @dataclass(frozen=True)
@@ -109,9 +96,9 @@ class Subject:
     needs_command: bool = False
     needs_environment: bool = True
 
-    def report(self, rule: Rule, keys: tuple[str, ...], found: str, expected: str, fix: str = "") -> Finding:
+    def report(self, rule: Rule, keys: tuple[str, ...], found: str, expected: str, fix: str = "") -> Problem:
         """Return a finding in one key. fix: by default the rule's"""
-        return Finding(rule, rule.problem(self.place(*keys), found, expected, fix))
+        return rule.problem(self.place(*keys), found, expected, fix)
 
     def ports(self) -> tuple[tuple[str, PortSpec], ...]:
         """Return every port with its section, inputs or outputs."""

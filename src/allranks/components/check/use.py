@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from difflib import get_close_matches
 
-from allranks.components.check.subject import Finding, Subject
+from allranks.components.check.subject import Subject
+from allranks.errors import Problem, did_you_mean
 from allranks.plan.check.rule import Level, Rule
 
 _TEMPLATE = 'Microsoft Learn, "CLI (v2) command component YAML schema", Command expressions'
@@ -44,12 +44,12 @@ OPTIONAL_UNGUARDED = Rule(
 )
 
 
-def command(subject: Subject) -> Iterator[Finding]:
+def command(subject: Subject) -> Iterator[Problem]:
     if subject.needs_command and not subject.command.strip():
         yield subject.report(COMMAND_MISSING, ("command",), "it has no command", "a command line")
 
 
-def unread(subject: Subject) -> Iterator[Finding]:
+def unread(subject: Subject) -> Iterator[Problem]:
     if subject.needs_command and not subject.command.strip():
         return
     used = {(use.kind, use.name) for use in subject.uses} | set(_variables(subject))
@@ -61,19 +61,18 @@ def unread(subject: Subject) -> Iterator[Finding]:
             yield subject.report(PORT_UNUSED, (kind, port.name), found, f"a use: {by}")
 
 
-def unknown(subject: Subject) -> Iterator[Finding]:
+def unknown(subject: Subject) -> Iterator[Problem]:
     existing = {(kind, port.name) for kind, port in subject.ports()}
     for use in dict.fromkeys(subject.uses):
         if (use.kind, use.name) not in existing:
             names = [name for kind, name in existing if kind == use.kind]
-            near = get_close_matches(use.name, names, n=1)
-            fix = f"did you mean {near[0]}?" if near else f"add it to {use.kind}, or remove the reference"
+            fix = did_you_mean(use.name, names, f"add it to {use.kind}, or remove the reference")
             expected = ", ".join(sorted(names)) or f"no {use.kind}"
             found = f"${{{{{use.kind}.{use.name}}}}} does not name a port"
-            yield Finding(PORT_UNKNOWN, PORT_UNKNOWN.problem(use.where, found, expected, fix))
+            yield PORT_UNKNOWN.problem(use.where, found, expected, fix)
 
 
-def variables(subject: Subject) -> Iterator[Finding]:
+def variables(subject: Subject) -> Iterator[Problem]:
     """Check the component's own variables, which azure-ai-ml 1.35.2 does not send."""
     for name in subject.variables:
         fix = f"set it in the command, {name}=VALUE python ..., or on the steps that use the component"
@@ -83,14 +82,14 @@ def variables(subject: Subject) -> Iterator[Finding]:
         )
 
 
-def optional_uses(subject: Subject) -> Iterator[Finding]:
+def optional_uses(subject: Subject) -> Iterator[Problem]:
     optional = {port.name for port in subject.inputs if port.is_optional}
     for use in dict.fromkeys(subject.uses):
         if use.kind == "inputs" and use.name in optional and not use.optional:
             found = f"the optional input {use.name} is outside of $[[ ]]"
             fix = f"write $[[--{use.name} ${{{{inputs.{use.name}}}}}]]"
             expected = "an optional part of the command: $[[ ... ]]"
-            yield Finding(OPTIONAL_UNGUARDED, OPTIONAL_UNGUARDED.problem(use.where, found, expected, fix))
+            yield OPTIONAL_UNGUARDED.problem(use.where, found, expected, fix)
 
 
 def _variables(subject: Subject) -> Iterator[tuple[str, str]]:

@@ -6,7 +6,8 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
-from allranks.components.check.subject import DATA, NUMBERS, Finding, PortSpec, Subject
+from allranks.components.check.subject import DATA, NUMBERS, PortSpec, Subject
+from allranks.errors import Problem
 from allranks.plan.check.rule import Level, Rule
 from allranks.plan.check.suggestions import number_with_point
 
@@ -91,7 +92,7 @@ DEFAULT_RANGE = Rule(
 )
 
 
-def ranges(subject: Subject) -> Iterator[Finding]:
+def ranges(subject: Subject) -> Iterator[Problem]:
     """Check the ranges. The SDK reads a bound as it reads a default, and refuses values that are outside."""
     for port in subject.inputs:
         low, high = port.minimum, port.maximum
@@ -113,7 +114,7 @@ def ranges(subject: Subject) -> Iterator[Finding]:
             yield subject.report(RANGE_ORDER, ("inputs", port.name, "min"), found, "min at most max")
 
 
-def enums(subject: Subject) -> Iterator[Finding]:
+def enums(subject: Subject) -> Iterator[Problem]:
     for port in subject.inputs:
         if port.enum is None:
             continue
@@ -138,7 +139,7 @@ def enums(subject: Subject) -> Iterator[Finding]:
                 )
 
 
-def defaults(subject: Subject) -> Iterator[Finding]:
+def defaults(subject: Subject) -> Iterator[Problem]:
     for port in subject.inputs:
         if port.default is None:
             continue

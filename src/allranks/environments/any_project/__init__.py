@@ -7,32 +7,21 @@ Nothing is expected of them but what Azure ML needs. The rules for this project'
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 from allranks.environments.any_project import build_context, conda, registration
 from allranks.environments.any_project.finding import environment_files
 from allranks.errors import InputError, Problem
 from allranks.plan.check.ignore import Ignored
-from allranks.plan.check.rule import Level, Rule, rules_in
+from allranks.plan.check.rule import Findings, Rule, rules_in
 from allranks.sdk.yaml_lines import read_mapping
 
 CATALOGUE: tuple[Rule, ...] = rules_in((registration, conda, build_context))
 """Every rule about environments, for docs/checks.md."""
 
 
-@dataclass(frozen=True)
-class Findings:
-    """What checking environments has found, by its level. files: the files that describe them"""
-
-    files: tuple[Path, ...]
-    errors: tuple[Problem, ...]
-    warnings: tuple[Problem, ...]
-    advice: tuple[Problem, ...]
-
-
-def check(path: Path) -> Findings:
-    """Return what is wrong with an environment's file, or with all environments below a folder.
+def check(path: Path) -> tuple[tuple[Path, ...], Findings]:
+    """Return the files that describe environments at a path, or below it, and what is wrong with them.
 
     Warnings and advice that a comment ignores are left out. Raise InputError if there is no environment.
     """
@@ -40,15 +29,8 @@ def check(path: Path) -> Findings:
     if not files:
         expected = "an environment's YAML with image or build, or a folder with some"
         raise InputError(Problem(str(path), "it contains no environment", expected, "name another path"))
-    found = list(dict.fromkeys(problem for file in files for problem in _of_file(file)))
-    levels = {rule.code: rule.level for rule in CATALOGUE}
-    ignored = Ignored()
-
-    def remaining(level: Level) -> tuple[Problem, ...]:
-        return tuple(ignored.remaining(problem for problem in found if levels[problem.rule] is level))
-
-    errors = tuple(problem for problem in found if levels[problem.rule] is Level.ERROR)
-    return Findings(files, errors, remaining(Level.WARNING), remaining(Level.ADVICE))
+    found = dict.fromkeys(problem for file in files for problem in _of_file(file))
+    return files, Findings.of(found, CATALOGUE, Ignored().remaining)
 
 
 def _of_file(file: Path) -> Iterator[Problem]:

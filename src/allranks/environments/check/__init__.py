@@ -7,28 +7,26 @@ from pathlib import Path
 
 from allranks.environments.check import (
     base,
-    downloads,
     expectations,
     hadolint,
-    labels,
+    instructions,
     pins,
     registration,
     resolving,
     secrets,
-    ssh,
 )
 from allranks.environments.find import EnvironmentFolder
 from allranks.errors import Problem
 
 CHECKS: tuple[Callable[[EnvironmentFolder, Path], Iterator[Problem]], ...] = (
     base.problems,
-    labels.problems,
+    registration.of_labels,
     pins.problems,
-    downloads.problems,
+    instructions.of_downloads,
     expectations.problems,
     secrets.problems,
-    ssh.problems,
-    registration.problems,
+    instructions.of_ssh,
+    registration.of_name,
     hadolint.problems,
 )
 

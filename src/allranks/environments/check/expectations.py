@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from allranks.contract.requirements import normal
-from allranks.environments.check.locking import lock_command
+from allranks.environments.check.pins import lock_command
 from allranks.environments.find import EXPECTED, EnvironmentFolder
 from allranks.environments.inside.__main__ import EVERY, PROBES
 from allranks.environments.labels import VERSION, key_of

@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from allranks.environments.check.locking import lock_command
 from allranks.environments.find import EnvironmentFolder
 from allranks.environments.labels import key_of
 from allranks.errors import Problem
@@ -87,3 +86,10 @@ def _images(environment: EnvironmentFolder) -> Iterator[Problem]:
             where = f"{environment.dockerfile.path}:{row.line}"
             fix = "name the tag that was tried, for example ubuntu:24.04"
             yield Problem(where, f"{row.name}={row.value}", "an image with a fixed tag or digest", fix)
+
+
+def lock_command(folder: Path) -> str:
+    """Return the command that pins the packages of an environment's requirements.in."""
+    if (folder.parent / "lock.sh").exists():
+        return f"environments/lock.sh {folder.name}"
+    return f"uv pip compile --generate-hashes {folder / 'requirements.in'} --output-file {folder / 'requirements.txt'}"

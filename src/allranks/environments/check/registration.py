@@ -1,4 +1,4 @@
-"""Check that azure-ai-ml loads environment.yaml, and that its name and build context are the folder's."""
+"""Check environment.yaml."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from allranks.environments.find import DOCKERFILE, REGISTERED, EnvironmentFolder
+from allranks.environments.labels import VERSION, labels_of
 from allranks.errors import Problem
 from allranks.sdk import known_keys
 from allranks.sdk.messages import unknown_key
@@ -14,7 +15,8 @@ from allranks.sdk.quick_nodes import quiet
 from allranks.sdk.yaml_lines import at
 
 
-def problems(environment: EnvironmentFolder, _root: Path) -> Iterator[Problem]:
+def of_name(environment: EnvironmentFolder, _root: Path) -> Iterator[Problem]:
+    """Check that azure-ai-ml loads environment.yaml, and that its name and build context are the folder\'s."""
     path = environment.file(REGISTERED)
     name = environment.registered.get("name")
     # A prefix keeps the environments of several projects apart in a workspace.
@@ -44,3 +46,22 @@ def _load_problems(path: Path) -> Iterator[Problem]:
         key = re.search(r'"(\w+)": \[', message)
         where = at(path, key[1]) if key else at(path)
         yield Problem(where, f"azure-ai-ml does not load it: {message}", "what its schema takes", "correct the file")
+
+
+def of_labels(environment: EnvironmentFolder, _root: Path) -> Iterator[Problem]:
+    """Check that environment.yaml has the labels that follow from the Dockerfile\'s table."""
+    path, registered = environment.file(REGISTERED), environment.registered
+    labels = labels_of(environment.dockerfile)
+    fix = f"run: allranks environments sync {environment.name}"
+    if not labels.version:
+        where = f"{environment.dockerfile.path}:1"
+        yield Problem(where, f"no ARG {VERSION} in the table", f"ARG {VERSION}=1.0.0", "add the line under the first")
+    for key, value in (("version", labels.version), ("description", labels.description)):
+        if str(registered.get(key, "")) != value:
+            yield Problem(at(path, key), f"{key} {registered.get(key)!r}", repr(value), fix)
+    tags = registered.get("tags") or {}
+    for name in {**labels.tags, **tags}:
+        if (tag := tags.get(name)) != (expected := labels.tags.get(name)):
+            where = at(path, "tags", name)
+            description = f"tag {name}: {tag}" if name in tags else f"no tag {name}"
+            yield Problem(where, description, f"{name}: {expected}" if expected else "no such tag", fix)

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from allranks.contract.requirements import normal
-from allranks.environments.check.locking import lock_command
+from allranks.environments.check.pins import lock_command
 from allranks.environments.find import EnvironmentFolder
 from allranks.errors import Problem
 from allranks.plan.requirement_files import files, pins

@@ -6,13 +6,21 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
-from allranks.local.nodes import command, condition, graph, loops
-from allranks.local.nodes.execution import NodeRunner
+from allranks.local.nodes import condition, graph, loops
+from allranks.local.nodes.execution import Execution, NodeRunner
+from allranks.local.scope import Scope
 from allranks.plan.graph import Condition, DoWhile, ParallelFor, Pipeline, Step
+from allranks.runs.records import StepRecord
+
+
+async def _run(execution: Execution, scope: Scope, node: Step, record: StepRecord) -> None:
+    """Run the command on its ranks, or reuse an earlier result."""
+    await execution.run_step(scope, node, record)
+
 
 RUNNERS: Mapping[type[Any], NodeRunner] = MappingProxyType(
     {
-        Step: command.run,
+        Step: _run,
         Pipeline: graph.run,
         Condition: condition.run,
         DoWhile: loops.run_do_while,

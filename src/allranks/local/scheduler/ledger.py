@@ -253,36 +253,19 @@ class Ledger:
         )
 
     def _firings(self, condition: str, *values: object) -> Iterator[Firing]:
-        for (
-            run,
-            schedule,
-            at,
-            state,
-            workspace,
-            status,
-            reason,
-            attempts,
-            pid,
-            started,
-            ended,
-        ) in self._connection.execute(f"{_FIRING} {condition}", values).fetchall():
-            yield Firing(
-                run,
-                schedule,
-                _moment(at),
-                state,
-                workspace,
-                status,
-                reason,
-                attempts,
-                pid,
-                None if started is None else _moment(started),
-                None if ended is None else _moment(ended),
-            )
+        cursor = self._connection.execute(f"{_FIRING} {condition}", values)
+        names = [column for column, *_ in cursor.description]
+        for row in cursor.fetchall():
+            found = dict(zip(names, row, strict=True))
+            yield Firing(**found | {name: _moment_or_none(found[name]) for name in ("at", "started", "ended")})
 
 
 def _number(moment: datetime) -> int:
     return (moment - _EPOCH) // timedelta(microseconds=1)
+
+
+def _moment_or_none(number: int | None) -> datetime | None:
+    return None if number is None else _moment(number)
 
 
 def _moment(number: int) -> datetime:

@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any, NoReturn
 
 from allranks.local.instances.agent import spawn
-from allranks.local.starter import finish, python_state, rank_server, shell_variables, streams, workers
+from allranks.local.starter import finish, python_state, rank_server, streams, workers
 from allranks.local.starter.preloaded import Preloaded
 from allranks.local.starter.process_title import set_title
 from allranks.local.starter.python_command import PythonCommand, resolve
@@ -93,7 +93,7 @@ def _become(program: Mapping[str, Any], preloaded: Preloaded) -> tuple[PythonCom
         for number in spawn.ENDING:
             signal.signal(number, signal.SIG_DFL)
         return None, environment
-    environment = shell_variables.added(program, command.executable)
+    environment = _added(program, command.executable)
     set_title(command.original_arguments, environment)
     os.environ.clear()
     os.environ.update(environment)
@@ -128,3 +128,20 @@ def _fail(program: Mapping[str, Any], error: BaseException) -> NoReturn:
             file.write(message)
     finally:
         os._exit(127)
+
+
+def _added(program: Mapping[str, Any], executable: str) -> dict[str, str]:
+    """Return the environment of a program in the working directory, as the shell of its arguments passes it on.
+
+    executable: the path at which the shell finds the command
+    """
+    environment: dict[str, str] = dict(program["environment"])
+    shell, *options = program["arguments"]
+    if options[:1] == ["-c"]:
+        inherited = environment.get("PWD", "")
+        if not (os.path.isabs(inherited) and os.path.isdir(inherited) and os.path.samefile(inherited, ".")):
+            environment["PWD"] = os.getcwd()
+        if os.path.basename(shell) == "bash":
+            environment.setdefault("SHLVL", "0")
+            environment["_"] = executable
+    return {**environment, **program["python"]["variables"]}

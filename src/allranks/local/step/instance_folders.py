@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from allranks.local import interpreters
+from allranks.local.boot import SOURCE
 from allranks.local.step.next_folders import CODE, FOLDERS, INSTANCE, OUTPUTS, NextFolders
 from allranks.local.step.staging import Ports, remove, stage
 from allranks.plan import file_tree
-from allranks.plan.artifacts import ARTIFACTS
 from allranks.plan.file_tree import Stop
 from allranks.plan.graph import Step
-from allranks.plan.ports import Output
+from allranks.plan.output_paths import ARTIFACTS
+from allranks.plan.ports import PRIMITIVES, Output
 from allranks.plan.values import Given
 
 
@@ -106,3 +109,23 @@ def _working_copy(code: Path | None, folder: Path, artifacts: Path, stop: Stop) 
     if not os.path.lexists(outputs):
         outputs.symlink_to(artifacts)
     return copy
+
+
+class InstancePaths:
+    """The paths for the steps of one run. workspace: the workspace's folder"""
+
+    def __init__(self, workspace: str) -> None:
+        self._workspace = workspace
+        # Cached for the run, because it reads several folders.
+        self._of_interpreter = functools.cache(self._read_interpreter)
+
+    def of(self, interpreter: Path, resolved: Sequence[Given], ports: Ports) -> tuple[str, ...]:
+        """Return the existing paths that an instance of a step needs: the workspace, the interpreter, the engine's
+        source, the step's data, and the parents of its outputs."""
+        data = [port.value for port in resolved if port.value is not None and port.type not in PRIMITIVES]
+        parents = [os.path.dirname(path) for path in ports.outputs.values()]
+        return (*self._of_interpreter(interpreter), *(path for path in (*data, *parents) if os.path.exists(path)))
+
+    def _read_interpreter(self, interpreter: Path) -> tuple[str, ...]:
+        paths = (self._workspace, *interpreters.prefixes(interpreter), SOURCE)
+        return tuple(path for path in paths if os.path.exists(path))

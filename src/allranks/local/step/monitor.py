@@ -14,7 +14,7 @@ from allranks.local.launchers import events as launcher_events
 from allranks.local.launchers.launching import Launching
 from allranks.local.step import usage_watch, verdict
 from allranks.local.step.usage_watch import UsageWatch
-from allranks.runs.log_tail import tail
+from allranks.runs.log_reader import tail
 from allranks.runs.recorder import RunRecorder
 from allranks.runs.records import Point, Progress, RankRecord, Status, StepRecord, Verdict
 

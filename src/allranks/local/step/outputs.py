@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
+import json
 import os
+from collections.abc import Iterable
 from pathlib import Path
 
 from allranks.contract.templating import output_path
@@ -12,7 +15,10 @@ from allranks.plan import digest
 from allranks.plan.digest import KnownDigests
 from allranks.plan.file_tree import Stop
 from allranks.plan.ports import FILE_TYPES, PRIMITIVES, Output
-from allranks.runs.log_tail import tail
+from allranks.runs.formatting import count
+from allranks.runs.log_reader import tail
+from allranks.runs.log_redaction import mask_in_file
+from allranks.runs.recorder import RunRecorder
 from allranks.runs.records import OutputRecord, Status, StepRecord, Verdict
 from allranks.sdk.paths import is_remote
 
@@ -24,6 +30,8 @@ RESULT = "outputs/result.txt"
 
 MAX_RESULT = 1000
 """Maximum characters of a result."""
+_MOST_SEARCHED = 32 * 1024 * 1024
+"""Bytes of the logs of an attempt that are searched for texts with the shape of a secret."""
 
 
 def place_of(output: Output, wanted: str | None, folder: Path, name: str) -> Path:
@@ -104,3 +112,27 @@ def _text(output: Output, place: Path) -> str | None:
     with place.open(encoding="utf-8", errors="replace", newline="") as file:
         text = file.read()
     return text[: -2 if text.endswith("\r\n") else -1] if text.endswith("\n") else text
+
+
+async def mask_logs(recorder: RunRecorder, record: StepRecord, files: Iterable[str]) -> None:
+    """Overwrite the secrets in logs and in reports, which are JSON.
+
+    These are the plan's secrets, which are not known any more when the files are read later, and texts that look like a
+    secret. Files that cannot be changed, or that are too large to be searched, are noted in the step's record.
+    """
+    known = recorder.known | {json.dumps(value)[1:-1] for value in recorder.known}
+    left, too_large = _MOST_SEARCHED, []
+    for file in files:
+        try:
+            searched = await asyncio.to_thread(mask_in_file, file, known, left)
+        except OSError as error:
+            recorder.note(record, f"{file}: secrets in it could not be masked: {error.strerror}")
+            continue
+        if searched is None:
+            too_large.append(file)
+        else:
+            left -= searched
+    if too_large:
+        others = f" and {count(len(too_large) - 1, 'other log')}" if len(too_large) > 1 else ""
+        found = "too large to be searched for secrets that the plan does not name; they are masked when printed"
+        recorder.note(record, f"{too_large[0]}{others}: {found}")

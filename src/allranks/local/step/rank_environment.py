@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from allranks.contract import job as jobs
+from allranks.contract.distributions import DISTRIBUTIONS
 from allranks.contract.job import Job
 from allranks.contract.launch import Launch, Process
-from allranks.local.instances.kinds import InstanceKind
+from allranks.local.instances.kinds import Instance, InstanceKind
 from allranks.local.scope import Scope
 from allranks.plan import values
 from allranks.plan.graph import Step
@@ -26,3 +27,15 @@ def given(
 def variables_of(step: Step, scope: Scope) -> dict[str, str]:
     """Return the step's environment variables with their bindings resolved."""
     return {name: values.resolve(value, scope.lookup) or "" for name, value in step.environment_variables.items()}
+
+
+def launch_of(step: Step, instances: Sequence[Instance], kind: InstanceKind) -> Launch:
+    """Return the launch of a step on these instances of that kind."""
+    processes = DISTRIBUTIONS[step.distribution.type].module.processes(step.distribution, len(instances))
+    return Launch(
+        step.distribution,
+        tuple(instance.address for instance in instances),
+        tuple(instance.hostname for instance in instances),
+        kind.master_port(instances[0]),
+        kind.ports(len(processes)),
+    )

@@ -33,11 +33,11 @@ from allranks.local.step.digests import Digests
 from allranks.local.step.earlier_results import EarlierResult, EarlierResults
 from allranks.local.step.file_digests import FileDigests
 from allranks.local.step.file_work import judged, run_io
-from allranks.local.step.instance_paths import InstancePaths
-from allranks.local.step.launch import launch_of
-from allranks.local.step.masked_logs import mask_logs
+from allranks.local.step.instance_folders import InstancePaths
 from allranks.local.step.monitor import START_TIMEOUT, AttemptHandles, AttemptMonitor
 from allranks.local.step.next_folders import NextFolders
+from allranks.local.step.outputs import mask_logs
+from allranks.local.step.rank_environment import launch_of
 from allranks.local.step.rank_programs import JobSettings, rank_programs
 from allranks.local.step.running_steps import RunningSteps
 from allranks.local.step.staging import Ports

@@ -17,7 +17,7 @@ from allranks.local.scope import Scope
 from allranks.local.starts.python_programs import python_program
 from allranks.local.starts.specs import StarterSpecs
 from allranks.local.step import rank_environment
-from allranks.local.step.launch import launch_of
+from allranks.local.step.rank_environment import launch_of
 from allranks.plan.graph import Graph, Step
 
 _PLACEHOLDER = re.compile(r"\$\{\{[^}]*\}\}")

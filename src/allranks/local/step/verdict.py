@@ -8,7 +8,7 @@ from pathlib import Path
 
 from allranks.contract import full_disk, report
 from allranks.local import stacks
-from allranks.runs.log_tail import tail
+from allranks.runs.log_reader import tail
 from allranks.runs.records import RankRecord, Status, Verdict
 
 GLOO_ABORT = "terminate called without an active exception"

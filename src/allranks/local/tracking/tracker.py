@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import importlib
 import json
 import logging
 import os
@@ -13,8 +14,9 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from allranks.deferred_imports import DeferredImports, forget
 from allranks.local.instances.kernel import die_with_parent
-from allranks.local.tracking import light_mlflow, new_database
+from allranks.local.tracking import new_database
 
 PARENT_TAG = "mlflow.parentRunId"
 RESULT_TAG = "allranks.result"
@@ -26,6 +28,20 @@ CHUNK = 100
 _parents: dict[str, str] = {}
 """The MLflow runs of pipelines that this process has created or continued: by their name, the id. The engine may stop
 waiting for the answer that contains it."""
+_DEFERRED = (
+    "mlflow.gateway",
+    "mlflow.genai",
+    "mlflow.models",
+    "mlflow.projects",
+    "mlflow.store._unity_catalog",
+    "mlflow.store.artifact.databricks_artifact_repo",
+    "mlflow.tracing.display",
+    "mlflow.tracing.fluent",
+    "pandas",
+    "pyarrow",
+)
+_STORES = ("mlflow.store.tracking.sqlalchemy_store", "mlflow.store.model_registry.sqlalchemy_store")
+"""What the client imports when it opens a database."""
 
 
 def main(engine: str, tracking_uri: str, artifacts: str) -> None:
@@ -42,7 +58,7 @@ def main(engine: str, tracking_uri: str, artifacts: str) -> None:
     os.dup2(2, 1)  # output of libraries must not mix with answers
     logging.disable(logging.WARNING)
     gc.disable()  # a collection while modules are imported frees nothing, and takes a sixth of the time
-    mlflow_client = light_mlflow.import_client()
+    mlflow_client = _import_client()
     gc.freeze()
     gc.enable()
     client = None
@@ -174,3 +190,22 @@ HANDLERS: dict[str, Callable[..., dict[str, Any]]] = {
 
 if __name__ == "__main__":
     main(*sys.argv[1:])
+
+
+def _import_client() -> Callable[[str], Any]:
+    """Return `mlflow.tracking.MlflowClient`. Import it as usual if this version of MLflow has another structure."""
+    before = set(sys.modules)
+    try:
+        with DeferredImports(_DEFERRED):
+            _import()
+    except Exception:
+        for name in set(sys.modules) - before:
+            if name == "mlflow" or name.startswith("mlflow."):
+                forget(name)
+        _import()
+    return importlib.import_module("mlflow.tracking").MlflowClient  # type: ignore[no-any-return]
+
+
+def _import() -> None:
+    for name in ("mlflow.tracking", *_STORES):
+        importlib.import_module(name)

@@ -19,9 +19,9 @@ from allranks.errors import InputError, Problem
 from allranks.plan.assets import asset_id, mapping_file, registered, spec_folder
 from allranks.plan.assets.asset_id import AssetId
 from allranks.plan.assets.mapping_file import Entry, MappingFile
-from allranks.plan.check import asset_ids
+from allranks.plan.check import tolerated
 from allranks.runs.workspace import Workspace
-from allranks.sdk.paths import shown
+from allranks.sdk.paths import nearest, shown
 
 _SECTIONS = {kind: section for section, kind in mapping_file.SECTIONS.items()}
 _SECTIONS[asset_id.STORAGE] = "data"
@@ -95,7 +95,7 @@ class AssetLookup:
     @classmethod
     def of(cls, folder: Path, workspace: Workspace | None) -> AssetLookup:
         """Return the lookup for a pipeline in a folder. Raise InputError if its ``allranks.yaml`` is invalid."""
-        path = mapping_file.find(folder)
+        path = nearest(folder, *mapping_file.NAMES)
         return cls(folder.absolute(), mapping_file.read(path) if path else None, workspace)
 
     def find(self, text: str, kind: str, where: str, *, required: bool = True, advice: str = "") -> Path | None:
@@ -182,7 +182,7 @@ def line_for(asset: AssetId) -> Line:
 
 def _parsed(text: str, kind: str, where: str) -> AssetId:
     is_data = kind in (asset_id.DATA, asset_id.MODEL)
-    rule = asset_ids.rule_for(text, is_data)
+    rule = tolerated.rule_for(text, is_data)
     try:
         asset = asset_id.parse(text, kind)
     except ValueError as error:

@@ -20,7 +20,6 @@ file. The key under `inputs` is the name of a pipeline's input, or STEP.INPUT.
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -28,7 +27,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
-from allranks.errors import InputError, Problem
+from allranks.errors import InputError, Problem, did_you_mean
 from allranks.plan.assets import asset_id
 from allranks.plan.assets.asset_id import AssetId
 from allranks.sdk import yaml_text
@@ -118,13 +117,6 @@ def spellings(asset: AssetId) -> tuple[str, ...]:
     return tuple(dict.fromkeys((whole, own) if asset.registry else (whole, own, *plain)))
 
 
-def find(folder: Path) -> Path | None:
-    """Return the file in a folder or its nearest parent that has one, or None."""
-    folder = folder.absolute()
-    candidates = (parent / name for parent in (folder, *folder.parents) for name in NAMES)
-    return next((path for path in candidates if path.is_file()), None)
-
-
 def read(path: Path) -> MappingFile:
     """Return the content of the file. Raise InputError, with every mistake, if it is invalid."""
     text = yaml_text.parse(path, may_be_empty=True)
@@ -146,8 +138,7 @@ def read(path: Path) -> MappingFile:
 
 def _unknown(text: YamlText, section: str) -> Problem:
     known = (*SECTIONS, INPUTS)
-    similar = difflib.get_close_matches(section, known, n=1)
-    fix = f"did you mean {similar[0]}?" if similar else "remove it"
+    fix = did_you_mean(section, known, "remove it")
     return Problem(
         f"key {section} ({text.place(section)})", "there is no such section", f"one of {', '.join(known)}", fix
     )

@@ -10,13 +10,10 @@ from datetime import date
 
 from allranks.errors import Problem
 from allranks.plan.check import (
-    asset_ids,
     bindings,
     commands,
     control_flow,
-    cycles,
     hardware,
-    ignored,
     layouts,
     mistakes,
     names,
@@ -41,11 +38,11 @@ SDK = Rule(
     "correct the file",
 )
 
-_OF_STEPS = (names, bindings, values, commands, paths, layouts, requirements, control_flow, cycles)
+_OF_STEPS = (names, bindings, values, commands, paths, layouts, requirements, control_flow)
 
 CATALOGUE: tuple[Rule, ...] = (
     SDK,
-    *rules_in((*_OF_STEPS, asset_ids, tolerated, ignored, hardware)),
+    *rules_in((*_OF_STEPS, tolerated, hardware)),
     *mistakes.RULES,
 )
 """Every rule about pipelines and jobs, for docs/checks.md."""
@@ -91,7 +88,7 @@ def _of_graph(scope: Scope, here: bool) -> Iterator[Problem]:
     yield from names.NAMES.mark(names.of_graph(scope))
     for node in scope.graph.nodes:
         yield from _of_node(scope, node, here)
-    yield from cycles.CYCLE.mark(cycles.of_graph(scope))
+    yield from control_flow.CYCLE.mark(control_flow.of_cycles(scope))
     yield from bindings.BINDING.mark(bindings.of_outputs(scope))
     for output in scope.graph.outputs:
         yield from paths.DATA.mark(paths.of_graph_output(scope, output))
@@ -136,7 +133,7 @@ def _warnings(scope: Scope, today: date, comments: Ignored) -> Iterator[Problem]
     for node in scope.graph.nodes:
         inner = node.body if isinstance(node, (DoWhile, ParallelFor)) else node
         if isinstance(inner, Step):
-            yield from ignored.IGNORED.mark(ignored.of_step(scope, inner))
+            yield from tolerated.IGNORED.mark(tolerated.of_step(scope, inner))
             yield from mistakes.of_step(scope, inner, comments)
             yield from hardware.of_step(scope, inner, today)
         elif isinstance(inner, Pipeline):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from enum import Enum
 from types import ModuleType
@@ -49,6 +49,32 @@ class Rule:
     def mark(self, problems: Iterable[Problem]) -> Iterator[Problem]:
         """Yield the problems as findings of this rule, except those of another one."""
         return (problem if problem.rule else replace(problem, rule=self.code) for problem in problems)
+
+
+@dataclass(frozen=True)
+class Findings:
+    """What a check has found, by its level."""
+
+    errors: tuple[Problem, ...] = ()
+    warnings: tuple[Problem, ...] = ()
+    advice: tuple[Problem, ...] = ()
+    machine: tuple[Problem, ...] = ()
+
+    @classmethod
+    def of(
+        cls, problems: Iterable[Problem], rules: Iterable[Rule], remaining: Callable[[list[Problem]], Iterable[Problem]]
+    ) -> Findings:
+        """Return problems by the level of their rule, each in its order.
+
+        rules:     the rules of all problems
+        remaining: returns the problems that no comment ignores; errors cannot be ignored
+        """
+        levels = {rule.code: rule.level for rule in rules}
+        of_level: dict[Level, list[Problem]] = {level: [] for level in Level}
+        for problem in problems:
+            of_level[levels[problem.rule]].append(problem)
+        errors = of_level.pop(Level.ERROR)
+        return cls(tuple(errors), *(tuple(remaining(found)) for found in of_level.values()))
 
 
 def rules_in(modules: Iterable[ModuleType]) -> tuple[Rule, ...]:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Iterable
+
+from allranks.errors import did_you_mean
 
 _CLOSE = 0.75
 """The share of common letters: ``tset`` is ``test``, but ``dataset_repo_id`` is not ``dataset``."""
@@ -20,8 +21,7 @@ def one_of(names: Iterable[str], none: str) -> str:
 
 def meant(name: str, names: Iterable[str]) -> str:
     """Return ``did you mean lr?``, or "" if no name differs by a few letters only."""
-    similar = difflib.get_close_matches(name, list(names), n=1, cutoff=_CLOSE)
-    return f"did you mean {similar[0]}?" if similar else ""
+    return did_you_mean(name, names, cutoff=_CLOSE)
 
 
 def number_with_point(value: object) -> str:

@@ -1,14 +1,33 @@
-"""Mistakes for which the local engine refuses a job, and which azure-ai-ml ignores: `allranks check` warns of them."""
+"""Mistakes that azure-ai-ml ignores. For most of them the local engine refuses a job, and `allranks check` warns."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from allranks.errors import Problem
-from allranks.plan.check.asset_ids import UNKNOWN_FORM
 from allranks.plan.check.rule import Level, Rule
+from allranks.plan.check.scope import Scope
+from allranks.plan.graph import Step
 from allranks.sdk.yaml_text import REPEATED
 
+WRONG_REFERENCE = Rule(
+    "asset-reference",
+    Level.ERROR,
+    "A reference to a component, data asset, environment or model of a workspace has no name or no version, or names "
+    "another kind of asset.",
+    "azure-ai-ml, `operations/_operation_orchestrator.py`, OperationOrchestrator.get_asset_arm_id",
+    "correct the reference",
+)
+UNKNOWN_FORM = Rule(
+    "asset-id",
+    Level.WARNING,
+    "A URI azureml://... has none of the forms that Azure ML documents, or names another kind of asset. azure-ai-ml "
+    "sends it as it is.",
+    "azure-ai-ml, `operations/_job_operations.py`, JobOperations._resolve_job_input, which passes on each URI, and "
+    "`_utils/_arm_id_utils.py`, is_registry_id_for_resource; NVIDIA/NVIDIA_AI_Enterprise_AzureML, "
+    "`monai_training_job.yaml`, which has one",
+    "write azureml://registries/REGISTRY/KIND/NAME/versions/VERSION",
+)
 UNKNOWN_PORT = Rule(
     "unknown-port",
     Level.WARNING,
@@ -51,13 +70,45 @@ DANGLING = Rule(
     "bind something that exists, or declare what is missing",
 )
 
-CODES = frozenset(rule.code for rule in (UNKNOWN_PORT, IGNORED_KEY, REPEATED_KEY, OUTSIDE_ENUM, DANGLING, UNKNOWN_FORM))
+IGNORED = Rule(
+    "ignored-environment",
+    Level.WARNING,
+    "A step sets another environment than its component's; azure-ai-ml does not send it.",
+    "azure-ai-ml 1.35, `entities/_builders/command.py`, Command._to_rest_object",
+    "set the environment of the component",
+)
+
+_TOLERATED = frozenset(
+    rule.code for rule in (UNKNOWN_PORT, IGNORED_KEY, REPEATED_KEY, OUTSIDE_ENUM, DANGLING, UNKNOWN_FORM)
+)
+_LOCAL = frozenset({"unresolved-name", "not-run-here"})
+"""Assets of a workspace, a registry or the web that this machine does not have, and kinds of nodes that the local
+engine does not run."""
 
 
-def separated(problems: Iterable[Problem]) -> tuple[list[Problem], list[Problem]]:
-    """Return the problems that Azure ML has too, and those that azure-ai-ml ignores."""
+def separated(problems: Iterable[Problem]) -> tuple[list[Problem], list[Problem], list[Problem]]:
+    """Return the problems that Azure ML has too, those that azure-ai-ml ignores, and those of this machine only, such
+    as a name that Azure ML can resolve."""
     refused: list[Problem] = []
     ignored: list[Problem] = []
+    here: list[Problem] = []
     for problem in problems:
-        (ignored if problem.rule in CODES else refused).append(problem)
-    return refused, ignored
+        (here if problem.code in _LOCAL else ignored if problem.rule in _TOLERATED else refused).append(problem)
+    return refused, ignored, here
+
+
+def of_step(scope: Scope, step: Step) -> Iterator[Problem]:
+    """Yield a warning if a step's environment is not its component's (azure-ai-ml 1.35, `Command._to_rest_object`)."""
+    if step.ignored_environment:
+        yield Problem(
+            scope.key(step, "environment"),
+            f"{step.ignored_environment} is set on the step, which azure-ai-ml does not send",
+            f"the environment of its component, in which it runs: {step.environment or 'none'}",
+            "load the component once more, and set the environment of that",
+            code="ignored-environment",
+        )
+
+
+def rule_for(text: str, is_data: bool) -> Rule:
+    """Return the rule about an id that cannot be read. is_data: whether it is the id of an input's data."""
+    return UNKNOWN_FORM if text.startswith("azureml://" if is_data else "azureml://registries/") else WRONG_REFERENCE

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import re
 from collections.abc import Mapping
 from functools import cache
@@ -15,13 +16,16 @@ from allranks.contract.launch import Distribution
 from allranks.contract.single import Single
 from allranks.errors import InputError, Problem
 from allranks.plan.environment import NO_ENVIRONMENT
-from allranks.plan.graph import Step
+from allranks.plan.graph import Code, Step
 from allranks.plan.ports import GraphInput, Literal, NodeOutput, Path, Text
-from allranks.plan.reader import codes, environments, registered_component, step_ports
+from allranks.plan.reader import environments, registered_component, snapshot, step_ports
 from allranks.plan.reader.bindings import value_of
 from allranks.plan.reader.context import Context, Place, plain, settled, whole
 from allranks.sdk import internals, yaml_text
 from allranks.sdk.messages import unknown_distribution
+from allranks.sdk.paths import is_remote, shown
+from allranks.sdk.runtime_copy import command_uses_runtime
+from allranks.sdk.uploads import code_of, command_of
 
 _SHARED_MEMORY = 2 << 30
 _SIZE = re.compile(r"(\d+)\s*([bkmg]?)", re.IGNORECASE)
@@ -47,7 +51,7 @@ def read(name: str, node: Any, context: Context) -> Step | None:
         version=version,
         display_name=str(node.display_name or component.display_name or ""),
         description=str(node.description or component.description or ""),
-        code=codes.snapshot_of(component, place, context),
+        code=_snapshot_of(component, place, context),
         environment=environment,
         ignored_environment=NO_ENVIRONMENT if own_environment == environment else own_environment,
         environment_variables=_variables(component.environment_variables) | _variables(node.environment_variables),
@@ -148,3 +152,38 @@ def _identity_in_file(path: str) -> tuple[str, str]:
     except InputError:
         return "", ""
     return str(tree.get("name", "")), str(tree.get("version", ""))
+
+
+def _snapshot_of(component: Any, place: Place, context: Context) -> Code | None:
+    """Return the component's snapshot, or None if it has no code. Code that several steps use is copied once."""
+    code = internals.code_text(component)
+    includes = internals.includes_configs(component)
+    includes_key = json.dumps([includes, command_uses_runtime(command_of(component))], default=str)
+    key = (str(component.base_path), code, includes_key)
+    if key not in context.codes:
+        # Set first, so that a problem is also reported only once.
+        context.codes[key] = None
+        try:
+            context.codes[key] = _copied(component, code, bool(includes), place, context)
+        except InputError as error:
+            context.problems += error.problems
+    return context.codes[key]
+
+
+def _copied(component: Any, code: str | None, includes: bool, place: Place, context: Context) -> Code | None:
+    where = place.key("code")
+    if code is None and not includes:
+        return None
+    if code is not None:
+        if is_remote(code) or code.startswith("git+"):
+            fix = "get a copy, and give its path as the component's code"
+            raise InputError(Problem(where, f"{code} is not on this machine", "a local folder", fix))
+        path = FilePath(component.base_path, code)
+        if not path.exists():
+            raise InputError(Problem(where, f"{shown(path)} does not exist", "a folder or a file"))
+    if context.snapshots is None:
+        return None
+    # Earlier snapshots are not code, even if the folder of snapshots is inside of the code.
+    excluded = (context.snapshots, context.snapshots.parent)
+    with code_of(component, where, place.key("additional_includes"), excluded) as files:
+        return snapshot.copy_files(files.files, context.snapshots, where) if files else None

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from allranks.errors import Problem
-from allranks.plan.artifacts import with_bound_artifacts
 from allranks.plan.graph import Graph, Node, Pipeline
+from allranks.plan.output_paths import with_bound_artifacts
 from allranks.plan.ports import PRIMITIVES, GraphInput, GraphOutput, Input, Literal, NodeOutput
 from allranks.plan.reader import command_step, control_flow, local_data, registered_component, step_ports
 from allranks.plan.reader.bindings import value_of

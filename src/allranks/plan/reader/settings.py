@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import difflib
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from allranks.errors import InputError, Problem
+from allranks.errors import InputError, Problem, did_you_mean
 from allranks.plan.graph import Plan
 from allranks.plan.ports import PRIMITIVES, Literal, Value
 from allranks.plan.ports import Path as DataPath
@@ -98,8 +97,7 @@ def wrong(name: str, text: str, expected: str) -> Problem:
 
 def _unknown(name: str, known: list[str]) -> Problem:
     expected = "one of the pipeline's inputs: " + ", ".join(known) if known else "nothing: the pipeline has no inputs"
-    similar = difflib.get_close_matches(name, known, n=1)
-    fix = f"did you mean {similar[0]}?" if similar else "leave it out, or declare the input"
+    fix = did_you_mean(name, known, "leave it out, or declare the input")
     return Problem(f"input {name}", f"the pipeline has no input {name}", expected, fix, code="unknown-input")
 
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from allranks.errors import did_you_mean
 from allranks.plan.check.tolerated import UNKNOWN_PORT
 from allranks.plan.ports import PRIMITIVES, Input, Literal, Output, Path, Value
 from allranks.plan.reader import local_data
@@ -32,8 +32,7 @@ def refuse_unknown(node: Any, place: Place, context: Context) -> None:
     for kind, names, ports in sides:
         known = list(ports)
         for name in (name for name in names if name.partition(".")[0] not in known):
-            similar = difflib.get_close_matches(name, known, n=1)
-            fix = f"did you mean {similar[0]}?" if similar else f"remove it, or declare it in the component's {kind}"
+            fix = did_you_mean(name, known, f"remove it, or declare it in the component's {kind}")
             expected = f"one of {', '.join(known)}" if known else ""
             found = f"the component has no {kind.removesuffix('s')} {name}"
             context.problems.append(UNKNOWN_PORT.problem(place.key(f"{kind}.{name}"), found, expected, fix))

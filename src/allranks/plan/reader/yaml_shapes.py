@@ -9,7 +9,7 @@ from dataclasses import fields
 from typing import Any
 
 from allranks.contract.distributions import DISTRIBUTIONS
-from allranks.errors import Problem
+from allranks.errors import Problem, did_you_mean
 from allranks.plan.ports import PRIMITIVES
 from allranks.sdk.messages import described, unknown_key
 from allranks.secrets import quoted
@@ -113,8 +113,7 @@ def _choice(port: Mapping[str, Any], name: str, allowed: tuple[str, ...], key: s
     value = port.get(name)
     if value is None or value in allowed or _is_binding(value):
         return
-    similar = difflib.get_close_matches(str(value), allowed, n=1)
-    fix = f"did you mean {similar[0]}?" if similar else "use one of those"
+    fix = did_you_mean(str(value), allowed, "use one of those")
     yield Problem(where(f"{key}.{name}"), described(value), f"one of {', '.join(allowed)}", fix)
 
 

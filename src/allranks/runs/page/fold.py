@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from allranks.runs.page.item import Item
+from allranks.runs.formatting import count
+from allranks.runs.page.item import Item, walk_items
 
 STEPS = 200
 """Maximum steps in a list before some are folded."""
@@ -15,6 +16,8 @@ ITERATIONS = 20
 """Maximum iterations of a loop, or other groups, in a list before some are folded."""
 _SMALLEST_FOLD = 4
 """Minimum items of a fold."""
+_BUDGET = 6_000
+"""Maximum lines of a page for inputs, outputs and ranks."""
 
 
 @dataclass(frozen=True)
@@ -86,3 +89,31 @@ def chosen(roots: Sequence[Item], budget: float, cost: Callable[[Item], float] =
             break
         places.append(place)
     return frozenset(places)
+
+
+@dataclass(frozen=True)
+class _Details:
+    """full:     the places of the items that are described in full
+    nested:   whether the run has groups
+    left_out: a line about the others
+    """
+
+    full: frozenset[int]
+    nested: bool
+    left_out: str = ""
+
+
+def details(items: Sequence[Item], run_id: str) -> _Details:
+    """Return the items whose lines all fit on the page. Items that failed or are running come first."""
+    all_items = list(walk_items(items))
+    full = chosen(items, _BUDGET, _lines)
+    nested = any(item.children for item in all_items)
+    if len(full) == len(all_items):
+        return _Details(full, nested)
+    left_out = count(len(all_items) - len(full), "step")
+    return _Details(full, nested, f"Inputs, outputs and ranks of {left_out}: allranks show {run_id} STEP")
+
+
+def _lines(item: Item) -> int:
+    record = item.record
+    return 1 + len(record.inputs) + len(record.outputs) + len(record.ranks)

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import hashlib
 import itertools
 import os
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, ClassVar
+from urllib.parse import quote
 
 from jinja2 import Environment
 from markupsafe import Markup
@@ -19,13 +21,11 @@ from allranks import __version__
 from allranks.runs import curves, formatting, results
 from allranks.runs.nested import count_steps, in_every_iteration
 from allranks.runs.page import chart, drawings, fold, html_page, timeline
-from allranks.runs.page.anchor import rank_anchor, step_anchor
 from allranks.runs.page.confusion import Confusion, confusions
-from allranks.runs.page.details import details
+from allranks.runs.page.fold import details
 from allranks.runs.page.item import Item, items_of
 from allranks.runs.page.links import Links
 from allranks.runs.page.log_excerpts import LogExcerpts
-from allranks.runs.page.progress import progress
 from allranks.runs.page.shared_charts import shared_charts
 from allranks.runs.page.usage import usage_of
 from allranks.runs.records import Point, RunRecord, Status, StepRecord
@@ -53,6 +53,17 @@ _MOST_NOTES = 50
 _MOST_VERDICTS = 10
 _UNFOLDED_VERDICTS = 2
 _STARTING = Markup("<header><p class=kind>Pipeline run</p><h1>{}</h1><p class=lead>Run {} is starting.</p></header>")
+_LONGEST = 80
+_ORDER = (
+    Status.COMPLETED,
+    Status.FAILED,
+    Status.CANCELED,
+    Status.INTERRUPTED,
+    Status.RUNNING,
+    Status.PREPARING,
+    Status.NOT_STARTED,
+    Status.SKIPPED,
+)
 
 
 @dataclass(frozen=True)
@@ -126,7 +137,7 @@ def main(run: RunRecord, now: float, logs: LogExcerpts, stopped: Callable[[], bo
             page_of=links.page_of,
             logs=logs.excerpts(steps),
             items=items,
-            progress=progress(steps),
+            progress=_progress(steps),
             headlines=_headlines(steps),
             layouts=list(dict.fromkeys(map(formatting.step_layout, steps)))[:_LAYOUTS],
             drawings=drawings.drawings(items),
@@ -188,7 +199,7 @@ def _environment() -> Environment:
         has_more_metrics=_has_more_metrics,
         last_values=_last_values,
         models_of=results.models,
-        rank_anchor=rank_anchor,
+        rank_anchor=_rank_anchor,
         notes_of=_notes_of,
         number=formatting.number,
         outputs_of=results.outputs,
@@ -196,7 +207,7 @@ def _environment() -> Environment:
         reported=results.reported,
         runs=fold.runs,
         shorten=_shorten,
-        step_anchor=step_anchor,
+        step_anchor=_step_anchor,
         stretches=fold.stretches,
         timeline_size=timeline,
         what=_what,
@@ -253,3 +264,35 @@ def _has_more_metrics(step: StepRecord) -> bool:
 
 def _notes_of(steps: list[StepRecord]) -> list[tuple[StepRecord, str]]:
     return [(step, note) for step in steps for note in step.notes]
+
+
+def _step_anchor(path: str) -> str:
+    """Return the id of a step on the page. It depends on the step's path only, so that it stays the same while the run
+    goes on, and a link to it can be shared."""
+    name = quote(path, safe="", errors="replace")
+    if len(name) > _LONGEST:
+        name = hashlib.sha256(path.encode(errors="replace")).hexdigest()[:16]
+    return f"step-{name}"
+
+
+def _rank_anchor(path: str, rank: int) -> str:
+    """Return the id of a rank of a step. An id of a step contains no slash."""
+    return f"{_step_anchor(path)}/{rank}"
+
+
+@dataclass(frozen=True)
+class _Share:
+    """The steps in one state. percent: of all steps"""
+
+    status: Status
+    amount: int
+    percent: float
+
+
+def _progress(steps: Iterable[StepRecord]) -> list[_Share]:
+    """Return the states that occur, those of ended steps first."""
+    amounts = Counter(step.status for step in steps)
+    total = amounts.total()
+    return [
+        _Share(status, amounts[status], round(100 * amounts[status] / total, 2)) for status in _ORDER if amounts[status]
+    ]

@@ -13,7 +13,7 @@ from allranks.runtime.checkpoints import manifest
 from allranks.runtime.checkpoints.manifest import MANIFEST, Manifest
 from allranks.runtime.notes import note
 
-_NAME = re.compile(r"step_(\d+)(\.pt|\.tmp)?")
+_NAME = re.compile(r"step_(\d+)")
 MODES = ("min", "max")
 
 
@@ -21,17 +21,12 @@ MODES = ("min", "max")
 class Entry:
     """A checkpoint whose content has not been checked.
 
-    manifest: None for the single file that earlier versions wrote, and for a folder that is incomplete or damaged
+    manifest: None if it is incomplete or damaged
     """
 
     step: int
     path: Path
     manifest: Manifest | None
-
-    @property
-    def is_single_file(self) -> bool:
-        """Whether it is a file that an earlier version wrote."""
-        return self.path.suffix == ".pt"
 
 
 def path_of(folder: Path, step: int) -> Path:
@@ -41,26 +36,19 @@ def path_of(folder: Path, step: int) -> Path:
 
 def entries(folder: Path) -> list[Entry]:
     """Return the checkpoints in a folder, the newest first."""
-    found = [
-        Entry(step, path, None if path.suffix else manifest.read(path))
-        for step, path in _paths(folder)
-        if path.suffix != ".tmp"
-    ]
-    # A step may have both formats. The single file is the older one.
-    return sorted(found, key=lambda entry: (entry.step, not entry.is_single_file), reverse=True)
+    found = [Entry(step, path, manifest.read(path)) for step, path in _paths(folder)]
+    return sorted(found, key=lambda entry: entry.step, reverse=True)
 
 
 def complete(folder: Path) -> list[Entry]:
     """Return the checkpoints in a folder without those that are incomplete, the newest first."""
-    return [entry for entry in entries(folder) if entry.manifest is not None or entry.is_single_file]
+    return [entry for entry in entries(folder) if entry.manifest is not None]
 
 
 def remove_incomplete(folder: Path) -> None:
     """Remove what killed processes left. No process may be saving."""
     for _, path in _paths(folder):
-        if path.suffix == ".tmp":
-            path.unlink(missing_ok=True)
-        elif path.is_dir() and not (path / MANIFEST).exists():
+        if not (path / MANIFEST).exists():
             note(f"{path} is incomplete, because a process was ended while saving it: removed")
             shutil.rmtree(path, ignore_errors=True)
 
@@ -98,15 +86,12 @@ def remove_strays(path: Path, description: Manifest) -> None:
 
 
 def _remove(path: Path) -> None:
-    if path.is_dir():
-        (path / MANIFEST).unlink(missing_ok=True)  # first, so that it is never half a checkpoint
-        shutil.rmtree(path, ignore_errors=True)
-    else:
-        path.unlink(missing_ok=True)
+    (path / MANIFEST).unlink(missing_ok=True)  # first, so that it is never half a checkpoint
+    shutil.rmtree(path, ignore_errors=True)
 
 
 def _paths(folder: Path) -> Iterator[tuple[int, Path]]:
     if folder.is_dir():
         for path in folder.iterdir():
-            if match := _NAME.fullmatch(path.name):
+            if path.is_dir() and (match := _NAME.fullmatch(path.name)):
                 yield int(match[1]), path

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import io
-import zipfile
-import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -39,15 +36,12 @@ class SavedState:
 
 def is_intact(entry: Entry, rank: int = 0, world_size: int = 1) -> bool:
     """Return whether the files of a checkpoint are complete and undamaged. Each rank checks a share of them."""
-    if entry.manifest is not None:
-        return manifest.is_intact(entry.path, entry.manifest, rank, world_size)
-    return entry.is_single_file and (rank != 0 or _is_intact_archive(entry.path))
+    return entry.manifest is not None and manifest.is_intact(entry.path, entry.manifest, rank, world_size)
 
 
 def open_checkpoint(entry: Entry) -> SavedState:
     """Open a checkpoint that is intact. No code in it is executed."""
-    if entry.manifest is None:
-        return _open_single_file(entry.path)
+    assert entry.manifest is not None
     found: dict[str, list[tensor_file.Piece]] = {}
     for name in sorted(entry.manifest.files):
         for key, piece in tensor_file.read(entry.path / name).items():
@@ -84,28 +78,3 @@ def encode(value: object) -> Tensor:
 def decode(data: Tensor) -> Any:
     """Return the value of `encode`. Executes no code."""
     return torch.load(io.BytesIO(data.numpy().tobytes()), map_location="cpu", weights_only=True)
-
-
-def _open_single_file(path: Path) -> SavedState:
-    # Memory-mapped, so that each rank reads only its shard of a sharded model.
-    content = torch.load(path, map_location="cpu", weights_only=True, mmap=True)
-    return SavedState(
-        content["step"],
-        content["world_size"],
-        _with_saved_tensors(content["parts"]),
-        lambda rank: content["random_states"][rank],
-    )
-
-
-def _with_saved_tensors(state: Any) -> Any:
-    structure, leaves = state_tree.part(state)
-    return state_tree.join(structure, lambda path, _: SavedTensor.whole(cast(Tensor, leaves[path])))
-
-
-def _is_intact_archive(path: Path) -> bool:
-    # torch writes a zip archive, whose directory is at the end. Each member has a checksum.
-    try:
-        with zipfile.ZipFile(path) as archive:
-            return archive.testzip() is None
-    except (OSError, zipfile.BadZipFile, zlib.error, EOFError):
-        return False

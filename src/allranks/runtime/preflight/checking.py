@@ -17,7 +17,7 @@ from torch.distributed import PrefixStore, Store  # type: ignore[attr-defined]
 from allranks.contract import variables, world
 from allranks.contract.rank_env import RankEnv
 from allranks.errors import InputError, Problem
-from allranks.runtime.preflight import all_checks, clocks, facts, links, report
+from allranks.runtime.preflight import all_checks, facts, links, report
 from allranks.runtime.preflight.facts import Facts
 from allranks.runtime.preflight.finding import FAILED, Finding
 
@@ -51,7 +51,7 @@ class Preflight:
         env = self._env
         self._started_at = time.perf_counter()
         texts = self._gather("facts", facts.gather(env).as_text())
-        offsets = clocks.offsets(env, self._store, _TIMEOUT)
+        offsets = clock_offsets(env, self._store, _TIMEOUT)
         ranks = [Facts.of_text(text) for text in texts]
         self._conclude("before", all_checks.before_the_group(ranks, offsets, env) if ranks else [])
 
@@ -118,3 +118,24 @@ def wanted(env: RankEnv, environ: Mapping[str, str] = os.environ) -> bool:
 def _problem(finding: Finding) -> Problem:
     where = f"preflight {finding.check}, {finding.who or 'all ranks'}"
     return Problem(where, finding.found, finding.expected, finding.fix, code="preflight")
+
+
+def clock_offsets(env: RankEnv, store: Store, timeout: timedelta) -> list[float]:
+    """Return, on rank 0, how many seconds each instance's clock is ahead of instance 0's; [] on other ranks. Every rank
+    must call it. The values are accurate to half a round trip.
+
+    Rank 0 requests the time from one rank of each instance, one instance after another.
+    """
+    if env.rank == 0:
+        ahead = [0.0]
+        for instance in range(1, env.instance_count):
+            before = time.time()
+            store.set(f"clock/ask/{instance}", "")
+            store.wait([f"clock/{instance}"], timeout)
+            after = time.time()
+            ahead.append(float(store.get(f"clock/{instance}")) - (before + after) / 2)
+        return ahead
+    if env.local_rank == 0:
+        store.wait([f"clock/ask/{env.instance_rank}"], timeout)
+        store.set(f"clock/{env.instance_rank}", repr(time.time()))
+    return []

@@ -43,35 +43,20 @@ def topology(instances: Sequence[Facts], size: Size | None) -> Iterable[Finding]
         if rank.gpu is None:
             continue
         if size is not None and rank.sizes and size.name not in rank.sizes:
-            yield Finding(
-                "topology",
-                WARNING,
-                f"{rank.host} has the hardware of {' or '.join(rank.sizes)}",
-                f"{size.name}, the size of the job",
-                "set ALLRANKS_SIZE to the size of the cluster, or leave it out",
-                rank.instance,
-                rank.rank,
-            )
+            found = f"{rank.host} has the hardware of {' or '.join(rank.sizes)}"
+            expected = f"{size.name}, the size of the job"
+            fix = "set ALLRANKS_SIZE to the size of the cluster, or leave it out"
         elif rank.topology_file and not rank.topology_exists:
-            yield Finding(
-                "topology",
-                WARNING,
-                f"NCCL_TOPO_FILE={rank.topology_file} does not exist on {rank.host}, and NCCL goes on without it",
-                "a file of the image",
-                "use an image that has it, or unset NCCL_TOPO_FILE",
-                rank.instance,
-                rank.rank,
-            )
+            found = f"NCCL_TOPO_FILE={rank.topology_file} does not exist on {rank.host}, and NCCL goes on without it"
+            expected = "a file of the image"
+            fix = "use an image that has it, or unset NCCL_TOPO_FILE"
         elif rank.family and not rank.topology_file:
-            yield Finding(
-                "topology",
-                WARNING,
-                f"NCCL knows no PCI topology on {rank.host}, and the virtual machine does not show it",
-                f"NCCL_TOPO_FILE with Azure's file for {rank.family}",
-                f"put {rank.family}-topo.xml of Azure/azhpc-images into /opt/microsoft, as allranks's images do",
-                rank.instance,
-                rank.rank,
-            )
+            found = f"NCCL knows no PCI topology on {rank.host}, and the virtual machine does not show it"
+            expected = f"NCCL_TOPO_FILE with Azure's file for {rank.family}"
+            fix = f"put {rank.family}-topo.xml of Azure/azhpc-images into /opt/microsoft, as allranks's images do"
+        else:
+            continue
+        yield Finding("topology", WARNING, found, expected, fix, rank.instance, rank.rank)
 
 
 def topology_text(instances: Sequence[Facts]) -> str:

@@ -11,7 +11,6 @@ from pathlib import Path
 
 from allranks.contract.rank_env import RankEnv
 from allranks.runtime.preflight.finding import OK, Finding
-from allranks.runtime.preflight.table import table
 
 VARIABLE = "ALLRANKS_PREFLIGHT_REPORT"
 """Path of a JSON file to which rank 0 writes the findings, also if a check failed."""
@@ -37,3 +36,15 @@ def tell(env: RankEnv, seconds: float, findings: Sequence[Finding]) -> None:
         print(f"allranks: {title}: {len(findings)} checks, all well", file=sys.stderr, flush=True)
     else:
         print(table(title, findings), file=sys.stderr, flush=True)
+
+
+def table(title: str, findings: Sequence[Finding]) -> str:
+    """Return a line for each finding. Unless it is "ok", two more lines have what was expected, and the fix."""
+    lines = [title]
+    for finding in findings:
+        who = f"{finding.who}: " if finding.who else ""
+        lines.append(f"  {finding.check:<11} {finding.state:<8} {who}{finding.found}")
+        if finding.state != OK:
+            lines.append(f"  {'':<20} expected: {finding.expected}")
+            lines.append(f"  {'':<20} fix: {finding.fix}")
+    return "\n".join(lines)

@@ -9,7 +9,6 @@ from collections.abc import Mapping, Sequence
 
 from allranks.contract import world
 from allranks.contract.rank_env import RankEnv
-from allranks.errors import InputError, Problem
 from allranks.runtime.sockets import messages
 
 RETRY_SECONDS = 0.1
@@ -39,15 +38,7 @@ def connect(env: RankEnv, timeout_seconds: float, join_seconds: float | None = N
     """
     if env.world_size == 1:
         return {}
-    if env.master_addr is None or env.master_port is None:
-        raise InputError(
-            Problem(
-                where=f"rank {env.rank} of {env.world_size} (launcher {env.launcher})",
-                found="no master address",
-                expected="MASTER_ADDR: the address of the instance that rank 0 runs on",
-                fix="set MASTER_ADDR, and MASTER_PORT if the port is not 6105",
-            )
-        )
+    env.master()
     deadline = time.monotonic() + (timeout_seconds if join_seconds is None else join_seconds)
     connections = _accept(env, deadline) if env.rank == 0 else {0: _register(env, deadline)}
     for connection in connections.values():

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import torch
-from torch import Tensor, distributed, nn, optim
+from torch import Tensor, nn, optim
 from torch.nn.parallel import DistributedDataParallel
 
 from allranks.runtime.settings import TrainingSettings, reject_unsupported
-from allranks.runtime.strategies import checkpoint_state
 from allranks.runtime.strategies.precision import settled, with_precision
 from allranks.runtime.strategies.preparation import transform
-from allranks.runtime.strategies.torch_training import TorchTraining
+from allranks.runtime.strategies.torch_training import ReplicatedTraining
 from allranks.runtime.strategies.training import Schedule
 
 
@@ -53,30 +51,11 @@ class Ddp:
         return DdpTraining(wrapped, model, optimizer, settings, schedule, self.device)
 
 
-class DdpTraining(TorchTraining):
+class DdpTraining(ReplicatedTraining):
     """A training under DistributedDataParallel; see `Training`."""
 
+    _strategy = "ddp"
     _recorded_passes = 0
-
-    def weights(self) -> dict[str, Any]:
-        """See `Training`."""
-        return checkpoint_state.to_cpu(self.module.state_dict()) if distributed.get_rank() == 0 else {}
-
-    def state_dict(self) -> dict[str, Any]:
-        """See `Training`."""
-        state = checkpoint_state.pack(
-            "ddp",
-            checkpoint_state.replicated_model(self.module),
-            checkpoint_state.replicated_optimizer(self.optimizer.state_dict()),
-        )
-        return state | self._progress()
-
-    def load_state_dict(self, state: dict[str, Any], /) -> None:
-        """See `Training`."""
-        model, optimizer = checkpoint_state.unpack("ddp", state)
-        self.module.load_state_dict(model)
-        self.optimizer.load_state_dict(optimizer)
-        self._load_progress(state)
 
     def backward(self, loss: Tensor) -> None:
         """See `Training`."""

@@ -11,8 +11,7 @@ from torch import optim
 from allranks.errors import InputError, Problem
 from allranks.runtime.settings import TrainingSettings
 from allranks.runtime.strategies import deepspeed_file, deepspeed_keys, deepspeed_optimizers, deepspeed_precision
-from allranks.runtime.strategies.deepspeed_batches import batches
-from allranks.runtime.strategies.deepspeed_file import DeepSpeedFile
+from allranks.runtime.strategies.deepspeed_file import DeepSpeedFile, batches
 
 
 @dataclass(frozen=True)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import torch
 from torch import nn
+from torch.utils.checkpoint import checkpoint
 
 from allranks.errors import InputError, Problem
 from allranks.runtime.settings import TrainingSettings
-from allranks.runtime.strategies import batch_norm, recomputation
 from allranks.runtime.strategies.precision import allow_tf32
 
 
@@ -17,11 +19,11 @@ def transform(model: nn.Module, settings: TrainingSettings, device: torch.device
     Return the model, which has the same parameters, and its blocks. Compiling a model without blocks is left to the
     strategy. Raise InputError if the model has no such blocks, or the device cannot do it.
     """
-    blocks = recomputation.modules(model, settings.blocks)
+    blocks = _blocks_of(model, settings.blocks)
     if settings.sync_batchnorm:
-        model = batch_norm.synchronize(model, device)
+        model = _synchronize(model, device)
     if settings.activation_checkpointing:
-        recomputation.recompute(model, settings.blocks)
+        _recompute(model, settings.blocks)
     if settings.compile:
         _check_compilable(blocks or [model])
         # One by one: blocks of a class are compiled once, which takes a fraction of the time of compiling a model of
@@ -46,3 +48,41 @@ def _check_compilable(modules: list[nn.Module]) -> None:
                     fix="set blocks to classes of your own, or leave compile out",
                 )
             )
+
+
+def _synchronize(model: nn.Module, device: torch.device) -> nn.Module:
+    """Return the model with its batch normalizations replaced by torch's SyncBatchNorm, which has the same parameters.
+
+    Raise InputError on the CPU, for which SyncBatchNorm has no implementation.
+    """
+    if device.type == "cpu":
+        raise InputError(
+            Problem(
+                where="sync_batchnorm",
+                found="the ranks train on CPUs",
+                expected="GPUs: torch.nn.SyncBatchNorm has no implementation for CPUs",
+                fix="leave sync_batchnorm out",
+            )
+        )
+    synchronized: nn.Module = nn.SyncBatchNorm.convert_sync_batchnorm(model)  # type: ignore[no-untyped-call]
+    return synchronized
+
+
+def _recompute(model: nn.Module, blocks: tuple[type[nn.Module], ...]) -> None:
+    """Enable activation checkpointing for the model's modules of these classes.
+
+    Parameter names do not change. Raise InputError if the model has no such module.
+    """
+    for block in _blocks_of(model, blocks):
+        block.forward = partial(checkpoint, block.forward, use_reentrant=False)
+
+
+def _blocks_of(model: nn.Module, blocks: tuple[type[nn.Module], ...]) -> list[nn.Module]:
+    """Return the model's modules of these classes. Raise InputError if `blocks` is not empty and there is none."""
+    found = [module for module in model.modules() if isinstance(module, blocks)]
+    if blocks and not found:
+        names = ", ".join(block.__qualname__ for block in blocks)
+        raise InputError(
+            Problem("blocks", f"{type(model).__qualname__} has no {names}", "classes of modules inside the model")
+        )
+    return found

@@ -5,18 +5,45 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-from torch import Tensor, nn, optim
+from torch import Tensor, distributed, nn, optim
 
 from allranks.runtime.saved_tensors import full
 from allranks.runtime.settings import TrainingSettings
-from allranks.runtime.strategies.accumulation import Accumulation
-from allranks.runtime.strategies.loss_scale import LossScale
+from allranks.runtime.strategies import checkpoint_state
 from allranks.runtime.strategies.schedules import create_schedule
 from allranks.runtime.strategies.training import Schedule
 
 
+class _Accumulation:
+    """Counter of the backward passes in the current optimizer step. passes: backward passes per step."""
+
+    def __init__(self, passes: int) -> None:
+        self.passes = passes
+        self._done = 0
+
+    @property
+    def is_last(self) -> bool:
+        """Whether the next backward pass completes a step."""
+        return self._done == self.passes - 1
+
+    def share(self, loss: Tensor) -> Tensor:
+        """Return the loss divided by the number of backward passes per step."""
+        # A division by 1 would be an operation in both passes.
+        return loss if self.passes == 1 else loss / self.passes
+
+    def count(self) -> bool:
+        """Count a backward pass. Return True if it completed a step."""
+        complete = self.is_last
+        self._done = 0 if complete else self._done + 1
+        return complete
+
+    def reset(self) -> None:
+        """Begin a step anew."""
+        self._done = 0
+
+
 class TorchTraining:
-    """Base class of DdpTraining, FsdpTraining and HorovodTraining; see `Training`.
+    """Base class of ReplicatedTraining and FsdpTraining; see `Training`.
 
     model:  the module to call in the forward pass
     module: the module whose parameters the optimizer has
@@ -39,8 +66,8 @@ class TorchTraining:
         self.precision = settings.precision or "float32"
         self.module = module
         self._max_grad_norm = settings.max_grad_norm
-        self._loss_scale = LossScale(optimizer, device) if settings.precision == "float16" else None
-        self._accumulation = Accumulation(settings.gradient_accumulation_steps or 1)
+        self._loss_scale = _LossScale(optimizer, device) if settings.precision == "float16" else None
+        self._accumulation = _Accumulation(settings.gradient_accumulation_steps or 1)
         self._set_gradient_sync(self._accumulation.is_last)
 
     @property
@@ -112,3 +139,79 @@ class TorchTraining:
         self._drop_gradients()
         self._accumulation.reset()
         self._set_gradient_sync(self._accumulation.is_last)
+
+
+class ReplicatedTraining(TorchTraining):
+    """Base class of DdpTraining and HorovodTraining, whose ranks all have the whole model and optimizer."""
+
+    _strategy: str
+
+    def weights(self) -> dict[str, Any]:
+        """See `Training`."""
+        return checkpoint_state.to_cpu(self.module.state_dict()) if distributed.get_rank() == 0 else {}
+
+    def state_dict(self) -> dict[str, Any]:
+        """See `Training`."""
+        state = checkpoint_state.pack(
+            self._strategy,
+            checkpoint_state.replicated_model(self.module),
+            checkpoint_state.replicated_optimizer(self.optimizer.state_dict()),
+        )
+        return state | self._progress()
+
+    def load_state_dict(self, state: dict[str, Any], /) -> None:
+        """See `Training`."""
+        model, optimizer = checkpoint_state.unpack(self._strategy, state)
+        self.module.load_state_dict(model)
+        self.optimizer.load_state_dict(optimizer)
+        self._load_progress(state)
+
+
+class _LossScale:
+    """torch's GradScaler for one optimizer, which also tells whether a step was skipped.
+
+    All ranks scale by the same factor, and skip the same steps: averaged gradients are the same on every rank, and for
+    the shards of a gradient torch reduces over the ranks whether one is infinite or NaN.
+    """
+
+    def __init__(self, optimizer: optim.Optimizer, device: torch.device) -> None:
+        self._optimizer = optimizer
+        self._scaler = torch.amp.GradScaler(device.type)
+        self._stepped = False
+        optimizer.register_step_pre_hook(self._before_step)
+
+    def scale(self, loss: Tensor) -> Tensor:
+        """Return the loss multiplied by the scale."""
+        return self._scaler.scale(loss)
+
+    def unscale(self) -> None:
+        """Divide the optimizer's gradients by the scale."""
+        self._scaler.unscale_(self._optimizer)
+
+    def step(self) -> bool:
+        """Step the optimizer unless a gradient is infinite or NaN, and update the scale. Return whether it stepped.
+
+        Raise FloatingPointError if the scale falls below 1.
+        """
+        self._stepped = False
+        self._scaler.step(self._optimizer)
+        self._scaler.update()
+        if not self._stepped and self._scaler.get_scale() < 1:
+            raise FloatingPointError(
+                "gradients are infinite or NaN at every loss scale down to 1: the loss diverges, or the model needs the"
+                " range of bfloat16 or float32"
+            )
+        return self._stepped
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the scaler's state: numbers."""
+        return self._scaler.state_dict()
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Load the scaler's state."""
+        self._scaler.load_state_dict(state)
+
+    def _before_step(self, optimizer: optim.Optimizer, *_: Any) -> None:
+        # GradScaler skips the call of most optimizers. Fused ones are called, and read this tensor.
+        found_inf = getattr(optimizer, "found_inf", None)
+        self._stepped = found_inf is None or not found_inf.item()

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import os
+import select
 import signal
+import socket
 import sys
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from importlib.util import find_spec
 from types import FrameType
@@ -17,7 +20,7 @@ from allranks.runtime import clean_exit, failure
 from allranks.runtime.eviction import EVICTED
 from allranks.runtime.metrics import Metrics
 from allranks.runtime.notes import note
-from allranks.runtime.tensorflow import eviction_notices, strategy
+from allranks.runtime.tensorflow import strategy
 from allranks.runtime.tensorflow.cluster import EVALUATOR, Cluster, read
 from allranks.runtime.tensorflow.roll_call import roll_call
 from allranks.runtime.tensorflow.training import Training
@@ -31,6 +34,9 @@ CHIEF = "the chief"
 _STATUS = {0: "FINISHED", EVICTED: "KILLED", failure.INTERRUPTED: "KILLED"}
 
 Script: TypeAlias = Callable[[Training], None]
+_NOTICE = b"evicted\n"
+_INTERVAL_SECONDS = 0.5
+"""Pause between two attempts to pass on a notice, while the training has no handler of SIGTERM yet."""
 
 
 def main(train: Script, *, evaluate: Script | None = None, timeout_seconds: float = TIMEOUT_SECONDS) -> NoReturn:
@@ -79,7 +85,7 @@ def _run_alone(script: Script, role: str) -> int:
 def _train_together(train: Script, cluster: Cluster, timeout_seconds: float) -> int:
     connections = roll_call(cluster, join_seconds(os.environ, timeout_seconds))
     if cluster.parameter_servers:
-        eviction_notices.receive(connections.values())
+        _receive_notices(connections.values())
     metrics = Metrics(is_main=cluster.is_chief)
 
     def end_process(error: ConnectionError) -> None:
@@ -124,7 +130,7 @@ def _create_training(cluster: Cluster, metrics: Metrics, timeout_seconds: float)
 def _serve(cluster: Cluster, timeout_seconds: float) -> int:
     signal.signal(signal.SIGTERM, _exit_successfully)
     (chief,) = roll_call(cluster, join_seconds(os.environ, timeout_seconds)).values()
-    eviction_notices.send_on_sigterm(chief)
+    _send_on_sigterm(chief)
     server = strategy.server(cluster)
     # Not the server's `join`, during which Python cannot run signal handlers.
     wait_until_gone(CHIEF, cluster.endpoint(cluster.chief), timeout_seconds, chief)
@@ -174,3 +180,38 @@ def _require_tensorflow() -> None:
                 fix="in the project: make tensorflow. Elsewhere: pip install 'allranks[tensorflow]'",
             )
         )
+
+
+def _send_on_sigterm(chief: socket.socket) -> None:
+    """Notify the chief when this process receives SIGTERM, and serve on: the chief saves the servers' variables."""
+
+    def notify(_number: int, _frame: FrameType | None) -> None:
+        with suppress(OSError):  # the chief has ended, for which this process waits
+            chief.sendall(_NOTICE)
+
+    signal.signal(signal.SIGTERM, notify)
+
+
+def _receive_notices(servers: Iterable[socket.socket]) -> None:
+    """Treat the first notice of a server as a SIGTERM to this process, in a daemon thread."""
+    threading.Thread(target=_receive, args=([*servers],), name="allranks-eviction", daemon=True).start()
+
+
+def _receive(servers: list[socket.socket]) -> None:
+    while servers:
+        for server in select.select(servers, [], [])[0]:
+            try:
+                received = server.recv(len(_NOTICE))
+            except OSError:
+                received = b""
+            if received:
+                _pass_on()
+                return
+            servers.remove(server)  # it has ended: the watch says so
+
+
+def _pass_on() -> None:
+    pause = threading.Event()
+    while not callable(signal.getsignal(signal.SIGTERM)):  # the signal would end this process
+        pause.wait(_INTERVAL_SECONDS)
+    os.kill(os.getpid(), signal.SIGTERM)

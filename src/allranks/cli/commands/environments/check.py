@@ -111,8 +111,8 @@ def _check_any(
 
     if not Path(path).exists():
         raise InputError(Problem(path, "there is no such file or folder", "an environment's YAML, or a folder"))
-    found = any_project.check(Path(path))
-    checked += map(str, found.files)
+    files, found = any_project.check(Path(path))
+    checked += map(str, files)
     problems += found.errors
     warnings += found.warnings
     advice += found.advice

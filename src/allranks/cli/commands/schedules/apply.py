@@ -6,16 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from allranks.cli.options import (
-    AzureWorkspaceOption,
-    ConfigOption,
-    JsonOption,
-    OfflineOption,
-    ResourceGroupOption,
-    SchedulesArgument,
-    SubscriptionOption,
-    workspace_options,
-)
+from allranks.cli.option_groups import AzureOptions
+from allranks.cli.options import JsonOption, OfflineOption, SchedulesArgument
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -39,10 +31,8 @@ def apply(
         bool,
         typer.Option("--prune", help="Delete schedules that were applied from these files and are no longer declared."),
     ] = False,
-    subscription: SubscriptionOption = "",
-    resource_group: ResourceGroupOption = "",
-    workspace: AzureWorkspaceOption = "",
-    config: ConfigOption = None,
+    *,
+    azure: AzureOptions,
     json: JsonOption = False,
 ) -> None:
     """Create and update the schedules of a workspace.
@@ -54,7 +44,7 @@ def apply(
     from allranks.cli.views.json import to_json
 
     require_dry_run(offline, dry_run)
-    options = workspace_options(subscription, resource_group, workspace, config=config)
+    options = azure.of()
     out = console()
     if dry_run:
         planned, comparison = _planned(options, target, prune, compute, offline)

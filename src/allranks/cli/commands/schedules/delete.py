@@ -2,25 +2,11 @@
 
 from __future__ import annotations
 
-from allranks.cli.options import (
-    AzureWorkspaceOption,
-    ConfigOption,
-    JsonOption,
-    ResourceGroupOption,
-    ScheduleArgument,
-    SubscriptionOption,
-    workspace_options,
-)
+from allranks.cli.option_groups import AzureOptions
+from allranks.cli.options import JsonOption, ScheduleArgument
 
 
-def delete(
-    name: ScheduleArgument,
-    subscription: SubscriptionOption = "",
-    resource_group: ResourceGroupOption = "",
-    workspace: AzureWorkspaceOption = "",
-    config: ConfigOption = None,
-    json: JsonOption = False,
-) -> None:
+def delete(name: ScheduleArgument, *, azure: AzureOptions, json: JsonOption = False) -> None:
     """Delete a schedule of an Azure ML workspace.
 
     The runs that it started are not deleted.
@@ -32,7 +18,7 @@ def delete(
     from allranks.cli.console import console
     from allranks.cli.views.json import to_json
 
-    options = workspace_options(subscription, resource_group, workspace, config=config)
+    options = azure.of()
     client, _ = sign_in(options)
     applied = schedules.applied(client)
     schedules.delete(client, schedules.named(applied, name))

@@ -3,24 +3,10 @@
 from __future__ import annotations
 
 from allranks.cli.commands.schedules.enable import switch
-from allranks.cli.options import (
-    AzureWorkspaceOption,
-    ConfigOption,
-    JsonOption,
-    ResourceGroupOption,
-    ScheduleArgument,
-    SubscriptionOption,
-    workspace_options,
-)
+from allranks.cli.option_groups import AzureOptions
+from allranks.cli.options import JsonOption, ScheduleArgument
 
 
-def disable(
-    name: ScheduleArgument,
-    subscription: SubscriptionOption = "",
-    resource_group: ResourceGroupOption = "",
-    workspace: AzureWorkspaceOption = "",
-    config: ConfigOption = None,
-    json: JsonOption = False,
-) -> None:
+def disable(name: ScheduleArgument, *, azure: AzureOptions, json: JsonOption = False) -> None:
     """Disable a schedule of an Azure ML workspace."""
-    switch(name, workspace_options(subscription, resource_group, workspace, config=config), json, on=False)
+    switch(name, azure.of(), json, on=False)

@@ -4,30 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from allranks.cli.options import (
-    AzureWorkspaceOption,
-    ConfigOption,
-    JsonOption,
-    ResourceGroupOption,
-    ScheduleArgument,
-    SubscriptionOption,
-    workspace_options,
-)
+from allranks.cli.option_groups import AzureOptions
+from allranks.cli.options import JsonOption, ScheduleArgument
 
 if TYPE_CHECKING:
     from allranks.azure.workspace import WorkspaceOptions
 
 
-def enable(
-    name: ScheduleArgument,
-    subscription: SubscriptionOption = "",
-    resource_group: ResourceGroupOption = "",
-    workspace: AzureWorkspaceOption = "",
-    config: ConfigOption = None,
-    json: JsonOption = False,
-) -> None:
+def enable(name: ScheduleArgument, *, azure: AzureOptions, json: JsonOption = False) -> None:
     """Enable a schedule of an Azure ML workspace."""
-    switch(name, workspace_options(subscription, resource_group, workspace, config=config), json, on=True)
+    switch(name, azure.of(), json, on=True)
 
 
 def switch(name: str, where: WorkspaceOptions, json: bool, *, on: bool) -> None:

@@ -6,15 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from allranks.cli.options import (
-    AzureWorkspaceOption,
-    ConfigOption,
-    JsonOption,
-    ResourceGroupOption,
-    SchedulesArgument,
-    SubscriptionOption,
-    workspace_options,
-)
+from allranks.cli.option_groups import AzureOptions
+from allranks.cli.options import JsonOption, SchedulesArgument
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -27,10 +20,8 @@ def list_(
     local: Annotated[
         bool, typer.Option("--local", help="List declared schedules only, without contacting Azure.")
     ] = False,
-    subscription: SubscriptionOption = "",
-    resource_group: ResourceGroupOption = "",
-    workspace: AzureWorkspaceOption = "",
-    config: ConfigOption = None,
+    *,
+    azure: AzureOptions,
     json: JsonOption = False,
 ) -> None:
     """List the declared schedules and those of a workspace."""
@@ -49,7 +40,7 @@ def list_(
     now = datetime.now(timezone.utc)
     applied: dict[str, schedules.Applied] = {}
     if not local:
-        options = workspace_options(subscription, resource_group, workspace, config=config)
+        options = azure.of()
         applied = schedules.seen(sign_in(options)[0], LastState.of(where_of(options)))
     with session(client=False):
         declared = {declaration.schedule.name: declaration.schedule for declaration in find_schedules(target)}

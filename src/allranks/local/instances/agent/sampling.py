@@ -7,8 +7,6 @@ import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from allranks.local.instances.agent.network import traffic
-
 if TYPE_CHECKING:
     from resource import struct_rusage
 
@@ -29,6 +27,7 @@ RANKS = 48
 GPUS = "CUDA_VISIBLE_DEVICES"
 
 Write = Callable[..., None]
+_LOOPBACK = b"lo"
 
 
 class Sampling:
@@ -56,7 +55,7 @@ class Sampling:
         self._next = time.monotonic() + FIRST
         if self._own_network:
             try:
-                self._traffic = traffic()
+                self._traffic = _traffic()
             except (OSError, ValueError, IndexError):
                 self._own_network = False
 
@@ -104,7 +103,7 @@ class Sampling:
             return {}, None
         if self._traffic is None:
             return figures, None
-        received, sent = traffic()
+        received, sent = _traffic()
         return figures, (received - self._traffic[0], sent - self._traffic[1])
 
     def _advance(self, now: float) -> None:
@@ -123,3 +122,22 @@ def cpu_seconds(usage: struct_rusage) -> float:
 def peak_memory(usage: struct_rusage) -> int:
     """Return the peak of resident memory of the largest process of those, in bytes. It includes pages of files."""
     return usage.ru_maxrss << 10
+
+
+def _traffic() -> tuple[int, int]:
+    """Return the bytes that the network interfaces of this process's network have received and sent, without the
+    loopback interface."""
+    with open("/proc/self/net/dev", "rb") as file:
+        return parse_traffic(file.read())
+
+
+def parse_traffic(text: bytes) -> tuple[int, int]:
+    """Return the bytes received and sent from a file like /proc/net/dev."""
+    received = sent = 0
+    for line in text.splitlines()[2:]:
+        name, _, counters = line.partition(b":")
+        if name.strip() != _LOOPBACK:
+            fields = counters.split()
+            received += int(fields[0])
+            sent += int(fields[8])
+    return received, sent

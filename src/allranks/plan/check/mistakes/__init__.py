@@ -8,35 +8,23 @@ from pathlib import Path
 
 from allranks.errors import Problem
 from allranks.plan.check.ignore import Ignored
-from allranks.plan.check.mistakes import (
-    count_binding,
-    instances_apart,
-    latest,
-    launchers,
-    loader_workers,
-    local_rank,
-    mpi_variables,
-    spot,
-    variables,
-)
+from allranks.plan.check.mistakes import count_binding, latest, launchers, rank_variables, settings
 from allranks.plan.check.rule import Rule, rules_in
 from allranks.plan.check.scope import Scope
 from allranks.plan.graph import Step
 from allranks.sdk.yaml_lines import line_of
 
-RULES: tuple[Rule, ...] = rules_in(
-    (launchers, instances_apart, local_rank, mpi_variables, loader_workers, variables, latest, spot, count_binding)
-)
+RULES: tuple[Rule, ...] = rules_in((launchers, rank_variables, settings, latest, count_binding))
 
 _CHECKS = (
-    launchers.of_step,
-    instances_apart.of_step,
-    local_rank.of_step,
-    mpi_variables.of_step,
-    loader_workers.of_step,
-    variables.of_step,
+    launchers.of_nested,
+    launchers.of_instances_apart,
+    rank_variables.of_local_rank,
+    rank_variables.of_mpi,
+    settings.of_loader_workers,
+    settings.of_variables,
     latest.of_step,
-    spot.of_step,
+    settings.of_spot,
 )
 
 

@@ -1,12 +1,14 @@
-"""Warn of a launcher inside a launch that has already started the ranks, and of DeepSpeed's launcher on instances."""
+"""Warn of launchers inside a launch that has started the ranks, or on instances that do not find each other."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from allranks.contract.distributions import processes_per_instance
 from allranks.contract.launchers import OF_ALL_INSTANCES, find
 from allranks.contract.mpi import Mpi
+from allranks.contract.pytorch import PyTorch
 from allranks.contract.shell_commands import simple_commands
 from allranks.errors import Problem
 from allranks.plan.check.rule import Level, Rule
@@ -31,6 +33,17 @@ DEEPSPEED = Rule(
     "use the distribution pytorch with a process for each GPU, and start the script with python; or give the launcher "
     "--no_ssh, --node_rank and a hostfile",
 )
+INSTANCES_APART = Rule(
+    "instances-apart",
+    Level.WARNING,
+    "A launcher (`torchrun`, `accelerate launch`) runs on several instances and is not told the rank of its own. Each "
+    "instance trains alone.",
+    "https://docs.pytorch.org/docs/stable/elastic/run.html: torchrun starts one node by default; Microsoft Learn, "
+    '"Distributed GPU training guide", per-node launch',
+    "give the launcher the rank of the instance, or set process_count_per_instance and start the script with python",
+)
+_JOINS = re.compile(r"--(?:node|machine)[_-]rank\b|--rdzv|--config_file\b|\bPET_")
+"""What tells a launcher how to join those of the other instances."""
 
 
 def launcher_of(command: str) -> str:
@@ -39,7 +52,7 @@ def launcher_of(command: str) -> str:
     return next((found[0] for found in simple if found), "")
 
 
-def of_step(_scope: Scope, step: Step) -> Iterator[Problem]:
+def of_nested(_scope: Scope, step: Step) -> Iterator[Problem]:
     """Yield a warning about the launcher of a step's command."""
     launcher = launcher_of(step.command)
     processes = processes_per_instance(step.distribution)
@@ -61,3 +74,23 @@ def _fix(step: Step) -> str:
     if processes_per_instance(step.distribution) > 1:
         return "start the script with python: mpirun has started every rank"
     return "start the script with python, and set process_count_per_instance to the ranks that mpirun shall start"
+
+
+def of_instances_apart(_scope: Scope, step: Step) -> Iterator[Problem]:
+    """Yield a warning if the launcher of a step's command starts a world on each instance."""
+    launcher = launcher_of(step.command)
+    by_node = isinstance(step.distribution, (Mpi, PyTorch)) and processes_per_instance(step.distribution) == 1
+    if not launcher or launcher in OF_ALL_INSTANCES or not by_node or step.instance_count == 1:
+        return
+    if not _JOINS.search(step.command):
+        rank, distribution = "$NODE_RANK", ""
+        if isinstance(step.distribution, Mpi):
+            rank, distribution = "$OMPI_COMM_WORLD_RANK", ", or use the distribution pytorch"
+        option = "--machine_rank" if launcher == "accelerate launch" else "--node-rank"
+        yield INSTANCES_APART.problem(
+            "command",
+            f"{launcher} on {step.instance_count} instances, without the rank of its own: each instance trains alone",
+            "one launch of all instances",
+            f"start the script with python, and set process_count_per_instance to the number of GPUs{distribution}; "
+            f"or give {launcher} {option} {rank}, the number of instances and the address of the first",
+        )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -9,13 +10,38 @@ from typing import Any
 from allranks.errors import InputError, Problem
 from allranks.plan.graph import Plan
 from allranks.plan.reader import pipeline
-from allranks.plan.reader.rest import command_job, pipeline_job
+from allranks.plan.reader.rest import components, pipeline_job, ports
 from allranks.plan.reader.rest.assets import Assets
-from allranks.sdk import complaints, session
+from allranks.plan.reader.settings import guessed_type
+from allranks.sdk import complaints, internals, session
 
 __all__ = ["Assets", "read_rest"]
 
-_KINDS = {"Pipeline": pipeline_job.read, "Command": command_job.read}
+
+def _read_command(name: str, properties: Mapping[str, Any], assets: Assets) -> Any:
+    """Return the SDK's Command. Raise InputError, or any exception of the SDK for a body that it cannot read."""
+    from azure.ai.ml.entities import Job
+
+    body = copy.deepcopy(dict(properties))
+    code, environment = body.pop("codeId", None), body.get("environmentId")
+    body["outputs"] = {key: value for key, value in (body.get("outputs") or {}).items() if key != "default"}
+    for value in (body.get("inputs") or {}).values():
+        if value.get("uri"):
+            value["uri"] = assets.data(value["uri"])
+    job = internals.from_rest(Job, "JobBase", {"name": name, "properties": body})
+    components.place(job.component, code, environment, assets)
+    job.environment = job.component.environment
+    # The component is anonymous. The SDK only gives it the job's name.
+    internals.set_anonymous(job.component)
+    for port_name, port in job.inputs.items():
+        if isinstance(text := internals.data(port), str):
+            value = ports.guessed(text)
+            internals.set_data(port, value)
+            job.component.inputs[port_name].type = guessed_type(value)
+    return job
+
+
+_KINDS = {"Pipeline": pipeline_job.read, "Command": _read_command}
 
 
 def read_rest(body: Mapping[str, Any], assets: Assets, snapshots: Path) -> Plan:

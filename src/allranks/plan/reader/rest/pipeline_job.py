@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from allranks.errors import InputError, Problem
@@ -10,11 +12,13 @@ from allranks.plan.ports import GraphInput, references
 from allranks.plan.reader import step_ports
 from allranks.plan.reader.bindings import value_of
 from allranks.plan.reader.context import plain
-from allranks.plan.reader.rest import literals, ports
+from allranks.plan.reader.rest import components, ports
 from allranks.plan.reader.rest.assets import Assets
-from allranks.plan.reader.rest.nodes import nodes
 from allranks.plan.reader.settings import guessed_type
 from allranks.sdk import internals
+
+_WITH_COMPONENT = ("command", "pipeline")
+"""The types of nodes that run a component. Control flow nodes have none; the reader of pipelines rejects all others."""
 
 
 def read(name: str, properties: Mapping[str, Any], assets: Assets) -> Any:
@@ -33,7 +37,7 @@ def read(name: str, properties: Mapping[str, Any], assets: Assets) -> Any:
         experiment_name=properties.get("experimentName"),
         inputs=inputs,
         outputs=ports.outputs(properties.get("outputs")),
-        jobs=nodes(jobs, assets),
+        jobs=_nodes(jobs, assets),
         settings=PipelineJobSettings(**settings),
     )
     _set_types(job, inputs, assets)
@@ -52,7 +56,7 @@ def _set_types(job: Any, inputs: Mapping[str, Any], assets: Assets) -> None:
         value, meta = inputs.get(name), used.get(name)
         kind = plain(meta.type) if meta is not None and isinstance(meta.type, str) else None
         if isinstance(value, str):
-            value = literals.of_type(value, kind) if kind else literals.guessed(value)
+            value = ports.of_type(value, kind) if kind else ports.guessed(value)
             internals.set_data(values[name], value)
             kind = kind or guessed_type(value)
         elif value is not None:
@@ -77,3 +81,67 @@ def _uses(job: Any) -> dict[str, Any]:
                     declared = internals.declaration(port) if value is reference else None
                     declarations.setdefault(reference.name, declared)
     return part | whole
+
+
+def _nodes(jobs: Mapping[str, Any], assets: Assets, known: dict[str, Any] | None = None, path: str = "") -> Any:
+    """Return the entities of a REST body's `jobs` by name, in the order of the body.
+
+    known: the components read so far, by id; new ones are added, because nodes may share a component
+    path:  the path of the node that contains these nodes, with a trailing dot; "" for the pipeline job itself
+
+    Raise InputError with the problems of the components of all nodes, or any exception of the SDK for a node that it
+    cannot read.
+    """
+    bodies = copy.deepcopy(dict(jobs))
+    known = {} if known is None else known
+    problems: list[Problem] = []
+    for name, node in bodies.items():
+        kind = node.get("type", "command")
+        if kind not in _WITH_COMPONENT or not node.get("componentId"):
+            continue
+        try:
+            component = _component(node["componentId"], assets, known, f"{path}{name}")
+            if component.type != kind:
+                found = f"its component is of type {component.type}"
+                raise InputError(Problem(f"step {path}{name}, key type", f"{kind}, but {found}", component.type))
+            node["componentId"] = component
+        except InputError as error:
+            problems += error.problems
+    if problems:
+        raise InputError.of(problems)
+    entities = internals.nodes_of(bodies)
+    for entity in entities.values():
+        _settle(entity, assets)
+    # The SDK moves loops after all other nodes.
+    return {name: entities[name] for name in bodies}
+
+
+def _component(identity: Any, assets: Assets, known: dict[str, Any], path: str) -> Any:
+    """Return the component of the node at that path, by its id or by a spec in place of the id."""
+    if isinstance(identity, str) and identity in known:
+        return known[identity]
+    try:
+        body, label = components.body(identity, assets)
+        spec = body["properties"]["componentSpec"]
+        jobs = spec.pop("jobs", None)
+        component = components.component(body, label, assets)
+        if component.type == "pipeline" and not jobs:
+            raise InputError(Problem(f"{label}, key jobs", "the pipeline has no jobs", "at least one job"))
+    except InputError as error:
+        at = f"step {path}, "
+        raise InputError.of(replace(problem, where=f"{at}{problem.where}") for problem in error.problems) from None
+    if component.type == "pipeline":
+        # The SDK would drop all nodes if it cannot read one of them.
+        internals.set_nodes(component, _nodes(jobs, assets, known, f"{path}."))
+    if isinstance(identity, str):
+        known[identity] = component
+    return component
+
+
+def _settle(entity: Any, assets: Assets) -> None:
+    """Convert the inputs or items of a node to the types of their ports, and their data to paths on this machine."""
+    kind = type(entity).__name__
+    if kind == "ParallelFor":
+        ports.settle_items(entity.items, assets)
+    elif hasattr(entity, "inputs"):
+        ports.settle(entity.inputs, assets)

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from allranks.plan.reader import step_ports
-from allranks.plan.reader.rest import literals
 from allranks.plan.reader.rest.assets import Assets
 from allranks.sdk import internals
 
 _BINDING = "${{"
+_Literal = str | int | float | bool
+_TRUTH = {"True": True, "False": False, "true": True, "false": False}
 
 
 def inputs(rest: Mapping[str, Any] | None) -> dict[str, Any]:
@@ -34,7 +36,7 @@ def settle(given: Any, assets: Assets) -> None:
         if isinstance(data, Input) and data.path:
             data.path = assets.data(str(data.path))
         elif isinstance(data, str) and _BINDING not in data and declared is not None:
-            internals.set_data(port, literals.of_type(data, str(declared.type)))
+            internals.set_data(port, of_type(data, str(declared.type)))
 
 
 def settle_items(items: Any, assets: Assets) -> None:
@@ -46,3 +48,32 @@ def settle_items(items: Any, assets: Assets) -> None:
         for value in item.values():
             if isinstance(value, Input) and value.path:
                 value.path = assets.data(str(value.path))
+
+
+def of_type(text: str, kind: str) -> _Literal:
+    """Return the value of a port of that type, or the text itself if the SDK would write the value differently."""
+    readers = {"integer": (int,), "number": (int, _finite), "boolean": (_TRUTH.__getitem__,)}.get(kind, ())
+    return _first(text, readers)
+
+
+def guessed(text: str) -> _Literal:
+    """Return the value of a text whose type is unknown."""
+    return _first(text, (int, _finite, {"True": True, "False": False}.__getitem__))
+
+
+def _first(text: str, readers: tuple[Callable[[str], _Literal], ...]) -> _Literal:
+    for read in readers:
+        try:
+            value = read(text)
+        except (ValueError, KeyError):
+            continue
+        if str(value) == text or isinstance(value, bool):
+            return value
+    return text
+
+
+def _finite(text: str) -> float:
+    value = float(text)
+    if not math.isfinite(value):
+        raise ValueError
+    return value

@@ -1,4 +1,4 @@
-"""Warn of variables in the command of an MPI job that have another value there, or none."""
+"""Warn of variables of a rank in a command that have another value there, or none."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from collections.abc import Iterator
 
 from allranks.contract.distributions import processes_per_instance
 from allranks.contract.mpi import OPEN_MPI, Mpi
+from allranks.contract.requirements import LAUNCH, PER_NODE
 from allranks.contract.shell_commands import expansions, simple_commands
 from allranks.errors import Problem
-from allranks.plan.check.mistakes import local_rank
 from allranks.plan.check.mistakes.launchers import launcher_of
 from allranks.plan.check.rule import Level, Rule
 from allranks.plan.check.scope import Scope
@@ -34,9 +34,20 @@ _AS_NODE_RANK = re.compile(
 )
 _SETS_ANY = frozenset({".", "eval", "source"})
 """Programs after which any variable may be set."""
+LOCAL_RANK = Rule(
+    "rank-expanded-once",
+    Level.WARNING,
+    "The command of a per-node launch has $RANK or $LOCAL_RANK. The shell expands it once per instance, so that all "
+    "ranks of the instance get the same value.",
+    "https://docs.pytorch.org/docs/stable/elastic/run.html: torchrun sets RANK and LOCAL_RANK in each worker; POSIX, "
+    "the shell expands a parameter before it starts the command",
+    "read the variable in the script",
+)
+_BY_LAUNCHER = frozenset({"RANK", "LOCAL_RANK"})
+"""The variables that a launcher sets for each rank that it starts."""
 
 
-def of_step(_scope: Scope, step: Step) -> Iterator[Problem]:
+def of_mpi(_scope: Scope, step: Step) -> Iterator[Problem]:
     """Yield a warning for each variable of a step's command that is not what it is meant to be under MPI."""
     if not isinstance(step.distribution, Mpi):
         return
@@ -52,7 +63,7 @@ def _not_set(step: Step) -> Iterator[Problem]:
     if any(simple.program in _SETS_ANY for simple in simple_commands(step.command)):
         return
     # A launcher sets these for its ranks: that they are expanded in front of it is another mistake.
-    by_launcher = local_rank.NAMES if launcher_of(step.command) else frozenset()
+    by_launcher = _BY_LAUNCHER if launcher_of(step.command) else frozenset()
     names = {expansion.name for expansion in expansions(step.command) if not expansion.has_default}
     for name in PYTORCH_ONLY:
         if name in names - by_launcher and name not in step.environment_variables and not _is_set(step.command, name):
@@ -80,3 +91,15 @@ def _node_rank(step: Step) -> str:
     """Return the rank of the instance in the shell. Ranks fill one instance after another."""
     processes = processes_per_instance(step.distribution)
     return f"${OPEN_MPI.rank}" if processes == 1 else f"$(({OPEN_MPI.rank} / {processes}))"
+
+
+def of_local_rank(_scope: Scope, step: Step) -> Iterator[Problem]:
+    """Yield a warning if the shell expands a rank's variable before a launcher starts the ranks."""
+    launcher = launcher_of(step.command)
+    if not launcher and step.tags.get(LAUNCH) != PER_NODE:
+        return
+    name = next((expansion.name for expansion in expansions(step.command) if expansion.name in _BY_LAUNCHER), "")
+    if name:
+        found = f"${name} in front of the ranks that {launcher or 'the command'} starts: it is expanded once"
+        fix = f'read it in the script: os.environ["{name}"]'
+        yield LOCAL_RANK.problem("command", found, f"no ${name} in the command", fix)
