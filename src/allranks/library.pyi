@@ -37,18 +37,18 @@ def autotune_deepspeed(*, source: Data, config: Data, data: Data | None = None, 
     Inputs:
         source: uri_folder. The folder with the script and what it imports.
         config: uri_file. A DeepSpeed configuration as JSON, without train_batch_size. Its key
-            autotuning may say more.
+            autotuning may add settings.
         data: uri_folder, optional. Data, whose folder the script finds in the environment variable
             AZURE_ML_INPUT_data.
         script: string. The script's path in that folder.
         arguments: string, optional. The script's arguments but --deepspeed_config, split as a shell
             does.
-        processes: integer, 1 to 1024. Processes of a run, as a rule the GPUs of the instance.
-        metric: string, one of throughput, latency, flops. What is best - examples a second, seconds a
-            step, or operations a second.
-        fast: boolean. Whether micro batches alone are tuned, which takes minutes instead of hours.
+        processes: integer, 1 to 1024. Processes per run, usually the number of GPUs of the instance.
+        metric: string, one of throughput, latency, flops. What to optimize - examples a second, seconds
+            a step, or operations a second.
+        fast: boolean. Whether only micro batches are tuned, which takes minutes instead of hours.
         max_micro_batch_size: integer, 1 to 65536. The largest micro batch that is tried.
-        minutes: number, 1 to 10080. After so long the tuning is given up.
+        minutes: number, 1 to 10080. Time limit of the tuning.
 
     Outputs:
         best: uri_file. The best configuration as JSON, which trainings on any number of ranks take as
@@ -69,7 +69,7 @@ def benchmark_collectives(*, collectives: str | Output = 'all_reduce,all_gather,
     benchmark_collectives(size="Standard_ND96asr_v4", fail_below=0.8).
 
     Inputs:
-        collectives: string. What is measured, with commas between.
+        collectives: string. The collectives to measure, separated by commas.
         min_bytes: integer, 1 to 1099511627776. The smallest size.
         max_bytes: integer, 1 to 1099511627776, optional. The largest size. By default 4 GiB on GPUs,
             which reach their full bandwidth then, and 64 MiB on CPUs.
@@ -81,9 +81,9 @@ def benchmark_collectives(*, collectives: str | Output = 'all_reduce,all_gather,
             expected all-reduce is compared with. By default the one that the variable ALLRANKS_SIZE
             names.
         expected_gb_s: number, 1e-06 to any, optional. The bus bandwidth that an all-reduce should
-            reach, in GB/s. It wins over the size's.
+            reach, in GB/s. It takes precedence over that of the size.
         fail_below: number, 0 to 1, optional. The part of the expected bandwidth below which the step
-            fails. Without it a slow network is only told.
+            fails. Without it, a slow network is reported and the step succeeds.
 
     Outputs:
         bandwidth: uri_folder. index.html, bandwidth.svg, and bandwidth.json with every figure.
@@ -139,12 +139,13 @@ def compare_scaling(*, history_1: Data, history_2: Data | None = None, history_3
         history_7: uri_file, optional. The same on another number of instances.
         history_8: uri_file, optional. The same on another number of instances.
         title: string. The page's title.
-        warm_up_steps: integer, 0 to 1000000. Steps at the beginning of each training that are left out.
-        min_efficiency: number, 0 to 1. The least part of the throughput that the added instances could
-            bring which they have to bring, for more instances to pay. With 0.7 a doubling has to make
-            the training 1.4 times as fast.
-        price_per_hour: number, 0 to any, optional. What an instance costs in an hour, in any currency.
-            With it the page says what samples cost.
+        warm_up_steps: integer, 0 to 1000000. Number of steps at the beginning of each training to leave
+            out.
+        min_efficiency: number, 0 to 1. Instances pay if they add at least this part of their ideal
+            throughput. With 0.7, twice as many instances must make the training at least 1.4 times as
+            fast.
+        price_per_hour: number, 0 to any, optional. Price of an instance per hour, in any currency. With
+            it, the page shows the cost of a million samples.
 
     Outputs:
         scaling: uri_folder. scaling.html, and scaling.json with its figures.
@@ -802,8 +803,7 @@ def record_launch(*, folder: Data, text: str | Output = 'two words, a "quote" an
     record_launch(folder=data.outputs.images).
 
     Inputs:
-        folder: uri_folder. Any folder. How it reaches a process is recorded, and nothing of its
-            content.
+        folder: uri_folder. Any folder. How it reaches a process is recorded, but none of its content.
         text: string. A text that a shell could change.
         number: number, 0 to 1. A number, whose text is recorded.
         flag: boolean. A boolean, whose text is recorded.
@@ -824,8 +824,7 @@ def record_launch_mpi(*, folder: Data, text: str | Output = 'two words, a "quote
     does, under the distribution mpi.
 
     Inputs:
-        folder: uri_folder. Any folder. How it reaches a process is recorded, and nothing of its
-            content.
+        folder: uri_folder. Any folder. How it reaches a process is recorded, but none of its content.
         text: string. A text that a shell could change.
         number: number, 0 to 1. A number, whose text is recorded.
         flag: boolean. A boolean, whose text is recorded.
@@ -846,8 +845,7 @@ def record_launch_ray(*, folder: Data, text: str | Output = 'two words, a "quote
     record_launch does. It does not connect to the Ray cluster.
 
     Inputs:
-        folder: uri_folder. Any folder. How it reaches a process is recorded, and nothing of its
-            content.
+        folder: uri_folder. Any folder. How it reaches a process is recorded, but none of its content.
         text: string. A text that a shell could change.
         number: number, 0 to 1. A number, whose text is recorded.
         flag: boolean. A boolean, whose text is recorded.
@@ -867,8 +865,7 @@ def record_launch_single(*, folder: Data, text: str | Output = 'two words, a "qu
     """Writes what the platform gave the process of a step without a distribution: what record_launch does.
 
     Inputs:
-        folder: uri_folder. Any folder. How it reaches a process is recorded, and nothing of its
-            content.
+        folder: uri_folder. Any folder. How it reaches a process is recorded, but none of its content.
         text: string. A text that a shell could change.
         number: number, 0 to 1. A number, whose text is recorded.
         flag: boolean. A boolean, whose text is recorded.
@@ -889,8 +886,7 @@ def record_launch_tensorflow(*, folder: Data, text: str | Output = 'two words, a
     under the distribution tensorflow. It does not import TensorFlow.
 
     Inputs:
-        folder: uri_folder. Any folder. How it reaches a process is recorded, and nothing of its
-            content.
+        folder: uri_folder. Any folder. How it reaches a process is recorded, but none of its content.
         text: string. A text that a shell could change.
         number: number, 0 to 1. A number, whose text is recorded.
         flag: boolean. A boolean, whose text is recorded.
@@ -969,7 +965,7 @@ def run_accelerate(*, source: Data | None = None, data: Data | None = None, data
             AZURE_ML_OUTPUT_results names.
         model: mlflow_model. An MLflow model, if the script writes one into AZURE_ML_OUTPUT_model.
             register_model takes it.
-        checkpoints: uri_folder. What the script needs to go on after an eviction, in
+        checkpoints: uri_folder. What the script needs to resume after an eviction, in
             AZURE_ML_OUTPUT_checkpoints.
         metrics: uri_folder. metrics.json, a JSON object with a number for each metric, if the script
             writes it into AZURE_ML_OUTPUT_metrics. register_model and check_metric take it.
@@ -1014,7 +1010,7 @@ def run_deepspeed(*, source: Data | None = None, data: Data | None = None, data_
             AZURE_ML_OUTPUT_results names.
         model: mlflow_model. An MLflow model, if the script writes one into AZURE_ML_OUTPUT_model.
             register_model takes it.
-        checkpoints: uri_folder. What the script needs to go on after an eviction, in
+        checkpoints: uri_folder. What the script needs to resume after an eviction, in
             AZURE_ML_OUTPUT_checkpoints.
         metrics: uri_folder. metrics.json, a JSON object with a number for each metric, if the script
             writes it into AZURE_ML_OUTPUT_metrics. register_model and check_metric take it.
@@ -1055,7 +1051,7 @@ def run_horovod(*, source: Data | None = None, data: Data | None = None, data_2:
             AZURE_ML_OUTPUT_results names.
         model: mlflow_model. An MLflow model, if the script writes one into AZURE_ML_OUTPUT_model.
             register_model takes it.
-        checkpoints: uri_folder. What the script needs to go on after an eviction, in
+        checkpoints: uri_folder. What the script needs to resume after an eviction, in
             AZURE_ML_OUTPUT_checkpoints.
         metrics: uri_folder. metrics.json, a JSON object with a number for each metric, if the script
             writes it into AZURE_ML_OUTPUT_metrics. register_model and check_metric take it.
@@ -1097,7 +1093,7 @@ def run_mpi(*, source: Data | None = None, data: Data | None = None, data_2: Dat
             AZURE_ML_OUTPUT_results names.
         model: mlflow_model. An MLflow model, if the script writes one into AZURE_ML_OUTPUT_model.
             register_model takes it.
-        checkpoints: uri_folder. What the script needs to go on after an eviction, in
+        checkpoints: uri_folder. What the script needs to resume after an eviction, in
             AZURE_ML_OUTPUT_checkpoints.
         metrics: uri_folder. metrics.json, a JSON object with a number for each metric, if the script
             writes it into AZURE_ML_OUTPUT_metrics. register_model and check_metric take it.
@@ -1139,7 +1135,7 @@ def run_pytorch(*, source: Data | None = None, data: Data | None = None, data_2:
             AZURE_ML_OUTPUT_results names.
         model: mlflow_model. An MLflow model, if the script writes one into AZURE_ML_OUTPUT_model.
             register_model takes it.
-        checkpoints: uri_folder. What the script needs to go on after an eviction, in
+        checkpoints: uri_folder. What the script needs to resume after an eviction, in
             AZURE_ML_OUTPUT_checkpoints.
         metrics: uri_folder. metrics.json, a JSON object with a number for each metric, if the script
             writes it into AZURE_ML_OUTPUT_metrics. register_model and check_metric take it.
@@ -1182,7 +1178,7 @@ def run_ray(*, source: Data | None = None, data: Data | None = None, data_2: Dat
             AZURE_ML_OUTPUT_results names.
         model: mlflow_model. An MLflow model, if the script writes one into AZURE_ML_OUTPUT_model.
             register_model takes it.
-        checkpoints: uri_folder. What the script needs to go on after an eviction, in
+        checkpoints: uri_folder. What the script needs to resume after an eviction, in
             AZURE_ML_OUTPUT_checkpoints.
         metrics: uri_folder. metrics.json, a JSON object with a number for each metric, if the script
             writes it into AZURE_ML_OUTPUT_metrics. register_model and check_metric take it.
@@ -1223,7 +1219,7 @@ def run_tensorflow(*, source: Data | None = None, data: Data | None = None, data
             AZURE_ML_OUTPUT_results names.
         model: mlflow_model. An MLflow model, if the script writes one into AZURE_ML_OUTPUT_model.
             register_model takes it.
-        checkpoints: uri_folder. What the script needs to go on after an eviction, in
+        checkpoints: uri_folder. What the script needs to resume after an eviction, in
             AZURE_ML_OUTPUT_checkpoints.
         metrics: uri_folder. metrics.json, a JSON object with a number for each metric, if the script
             writes it into AZURE_ML_OUTPUT_metrics. register_model and check_metric take it.
@@ -1265,7 +1261,7 @@ def run_tensorflow_parameter_server(*, source: Data | None = None, data: Data | 
             AZURE_ML_OUTPUT_results names.
         model: mlflow_model. An MLflow model, if the script writes one into AZURE_ML_OUTPUT_model.
             register_model takes it.
-        checkpoints: uri_folder. What the script needs to go on after an eviction, in
+        checkpoints: uri_folder. What the script needs to resume after an eviction, in
             AZURE_ML_OUTPUT_checkpoints.
         metrics: uri_folder. metrics.json, a JSON object with a number for each metric, if the script
             writes it into AZURE_ML_OUTPUT_metrics. register_model and check_metric take it.
@@ -1303,8 +1299,8 @@ def run_torchrun(*, source: Data | None = None, data: Data | None = None, data_2
             $AZURE_ML_OUTPUT_results; $$ is a dollar sign.
         processes: integer, 0 to 1024. Processes on each instance. 0 is one for each GPU, and one where
             there is none.
-        min_instances: integer, 0 to 4000. Instances with which the script starts if others are missing,
-            and goes on without them. 0 is all. Fewer than all need max_restarts.
+        min_instances: integer, 0 to 4000. Minimum number of instances: the script starts and continues
+            without the others. 0 is all. Fewer than all need max_restarts.
         max_restarts: integer, 0 to 1000. How often all processes are started again after one has
             failed.
 
@@ -1313,7 +1309,7 @@ def run_torchrun(*, source: Data | None = None, data: Data | None = None, data_2
             AZURE_ML_OUTPUT_results names.
         model: mlflow_model. An MLflow model, if the script writes one into AZURE_ML_OUTPUT_model.
             register_model takes it.
-        checkpoints: uri_folder. What the script needs to go on after an eviction, in
+        checkpoints: uri_folder. What the script needs to resume after an eviction, in
             AZURE_ML_OUTPUT_checkpoints.
         metrics: uri_folder. metrics.json, a JSON object with a number for each metric, if the script
             writes it into AZURE_ML_OUTPUT_metrics. register_model and check_metric take it.
