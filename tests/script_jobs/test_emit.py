@@ -158,6 +158,16 @@ def test_a_file_lies_where_it_likes(folder: Path, workspace: Workspace) -> None:
         assert step.code == plan_of(job, folder / "snapshots", workspace).graph.nodes[0].code  # type: ignore[union-attr]
 
 
+@pytest.mark.parametrize("name", ["class", "3d", "my script's", "SCRIPT", "job", "тест"])
+def test_any_name_of_a_script(name: str, folder: Path, workspace: Workspace) -> None:
+    script = folder / f"{name}.py"
+    script.write_text("")
+    job = script_job([str(script)], inputs={"job": "data"}, outputs=["pipeline"])
+    for file in ("job.yml", "pipeline.py"):
+        emit(job, folder / file)
+        assert plain(read_plan(file, {}, folder / "s", workspace)) == plain(plan_of(job, folder / "s", workspace))
+
+
 def test_an_environment_of_a_file(folder: Path, workspace: Workspace) -> None:
     (folder / "own.yml").write_text("name: own\nimage: python:3.12\n")
     job = job_of("pytorch", environment="own.yml")

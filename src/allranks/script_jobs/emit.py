@@ -37,14 +37,14 @@ from azure.ai.ml import {names}
 {imports}
 HERE = Path(__file__).parent
 
-run_script = command(
+SCRIPT = command(
 {arguments}
 )
 
 
-@dsl.pipeline(name={step!r}, display_name={display_name})
+@dsl.pipeline(name="{step}", display_name={display_name})
 def pipeline({parameters}):
-    {variable} = run_script({bound})
+    {variable} = SCRIPT({bound})
     return {outputs}
 
 
@@ -100,7 +100,7 @@ def _yaml(job: ScriptJob, file: Path) -> str:
 
 def _python(job: ScriptJob, file: Path) -> str:
     step = name_of(job)
-    variable = f"{step}_" if keyword.iskeyword(step) else step
+    variable = step if step.isidentifier() and not keyword.iskeyword(step) else f"_{step}"
     if isinstance(job.environment, str):
         environment = _quoted(job.environment)
     else:
