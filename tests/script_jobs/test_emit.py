@@ -44,6 +44,15 @@ distributed.all_reduce(total)
 Path(args.sums, str(distributed.get_rank())).write_text(str(int(total)))
 distributed.destroy_process_group()
 """
+ACCELERATE = """
+import torch
+from accelerate import Accelerator
+
+accelerator = Accelerator()
+total = accelerator.reduce(torch.tensor(number), reduction="sum")
+Path(args.sums, str(accelerator.process_index)).write_text(str(int(total)))
+accelerator.end_training()
+"""
 MPI = """
 from mpi4py import MPI
 
@@ -75,7 +84,7 @@ ray.init()
 task = ray.remote(num_cpus=0.1)(lambda: number)
 Path(args.sums, "0").write_text(str(sum(ray.get([task.remote() for _ in ray.nodes()]))))
 """
-SCRIPTS = {"mpi": MPI, "tensorflow": TENSORFLOW, "ray": RAY}
+SCRIPTS = {"accelerate": ACCELERATE, "mpi": MPI, "tensorflow": TENSORFLOW, "ray": RAY}
 ONE_EACH = ("tensorflow", "ray")
 LIBRARIES = {"accelerate": "accelerate", "deepspeed": "deepspeed", "mpi": "mpi4py", "ray": "ray"}
 
