@@ -80,15 +80,17 @@ def _yaml(job: ScriptJob, file: Path) -> str:
     if isinstance(job.environment, Path):
         environment = {"build": {"path": environment}} if job.environment.is_dir() else f"file:{environment}"
     inputs = {name: {"type": type_of(path), "path": _path(path, file)} for name, path in job.inputs.items()}
-    tree = {
+    tree: dict[str, Any] = {
         "code": _path(str(job.code), file),
         "environment": environment,
         "environment_variables": dict(job.variables),
         "inputs": inputs,
         "outputs": {name: {"type": "uri_folder"} for name in job.outputs},
         "distribution": {"type": job.distribution.type, **_settings(job)},
-        "resources": {"instance_count": job.instance_count, **({"instance_type": job.size} if job.size else {})},
+        "resources": {"instance_count": job.instance_count},
     }
+    if job.size:
+        tree["resources"] |= {"instance_type": job.size, "shm_size": f"{job.shm_gib}g"}
     filled = {name: value for name, value in tree.items() if value}
     return (
         f"# {_title(job)}: az ml job create --file {file.name}, or allranks submit {file.name}\n"
@@ -122,6 +124,7 @@ def _python(job: ScriptJob, file: Path) -> str:
         "distribution": f"{_CLASSES[job.distribution.type]}({settings})",
         "instance_count": str(job.instance_count),
         "instance_type": _quoted(job.size) if job.size else "",
+        "shm_size": f'"{job.shm_gib}g"' if job.size else "",
         "is_deterministic": "False",
     }
     return _PYTHON.format(
