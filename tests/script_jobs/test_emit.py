@@ -44,6 +44,15 @@ distributed.all_reduce(total)
 Path(args.sums, str(distributed.get_rank())).write_text(str(int(total)))
 distributed.destroy_process_group()
 """
+ACCELERATE = """
+import torch
+from accelerate import Accelerator
+
+accelerator = Accelerator()
+total = accelerator.reduce(torch.tensor(number), reduction="sum")
+Path(args.sums, str(accelerator.process_index)).write_text(str(int(total)))
+accelerator.end_training()
+"""
 MPI = """
 from mpi4py import MPI
 
@@ -75,7 +84,7 @@ ray.init()
 task = ray.remote(num_cpus=0.1)(lambda: number)
 Path(args.sums, "0").write_text(str(sum(ray.get([task.remote() for _ in ray.nodes()]))))
 """
-SCRIPTS = {"mpi": MPI, "tensorflow": TENSORFLOW, "ray": RAY}
+SCRIPTS = {"accelerate": ACCELERATE, "mpi": MPI, "tensorflow": TENSORFLOW, "ray": RAY}
 ONE_EACH = ("tensorflow", "ray")
 LIBRARIES = {"accelerate": "accelerate", "deepspeed": "deepspeed", "mpi": "mpi4py", "ray": "ray"}
 
@@ -156,6 +165,16 @@ def test_a_file_lies_where_it_likes(folder: Path, workspace: Workspace) -> None:
         (step,) = read_plan(str(moved / name), {}, folder / "snapshots", workspace).graph.nodes
         assert Path(step.environment.folder) == moved / "environments/cpu"  # type: ignore[union-attr]
         assert step.code == plan_of(job, folder / "snapshots", workspace).graph.nodes[0].code  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("name", ["class", "3d", "my script's", "SCRIPT", "job", "тест"])
+def test_any_name_of_a_script(name: str, folder: Path, workspace: Workspace) -> None:
+    script = folder / f"{name}.py"
+    script.write_text("")
+    job = script_job([str(script)], inputs={"job": "data"}, outputs=["pipeline"])
+    for file in ("job.yml", "pipeline.py"):
+        emit(job, folder / file)
+        assert plain(read_plan(file, {}, folder / "s", workspace)) == plain(plan_of(job, folder / "s", workspace))
 
 
 def test_an_environment_of_a_file(folder: Path, workspace: Workspace) -> None:

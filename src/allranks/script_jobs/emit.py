@@ -37,14 +37,14 @@ from azure.ai.ml import {names}
 {imports}
 HERE = Path(__file__).parent
 
-run_script = command(
+SCRIPT = command(
 {arguments}
 )
 
 
-@dsl.pipeline(name={step!r}, display_name={display_name})
+@dsl.pipeline(name="{step}", display_name={display_name})
 def pipeline({parameters}):
-    {variable} = run_script({bound})
+    {variable} = SCRIPT({bound})
     return {outputs}
 
 
@@ -80,15 +80,17 @@ def _yaml(job: ScriptJob, file: Path) -> str:
     if isinstance(job.environment, Path):
         environment = {"build": {"path": environment}} if job.environment.is_dir() else f"file:{environment}"
     inputs = {name: {"type": type_of(path), "path": _path(path, file)} for name, path in job.inputs.items()}
-    tree = {
+    tree: dict[str, Any] = {
         "code": _path(str(job.code), file),
         "environment": environment,
         "environment_variables": dict(job.variables),
         "inputs": inputs,
         "outputs": {name: {"type": "uri_folder"} for name in job.outputs},
         "distribution": {"type": job.distribution.type, **_settings(job)},
-        "resources": {"instance_count": job.instance_count, **({"instance_type": job.size} if job.size else {})},
+        "resources": {"instance_count": job.instance_count},
     }
+    if job.size:
+        tree["resources"] |= {"instance_type": job.size, "shm_size": f"{job.shm_gib}g"}
     filled = {name: value for name, value in tree.items() if value}
     return (
         f"# {_title(job)}: az ml job create --file {file.name}, or allranks submit {file.name}\n"
@@ -100,7 +102,7 @@ def _yaml(job: ScriptJob, file: Path) -> str:
 
 def _python(job: ScriptJob, file: Path) -> str:
     step = name_of(job)
-    variable = f"{step}_" if keyword.iskeyword(step) else step
+    variable = step if step.isidentifier() and not keyword.iskeyword(step) else f"_{step}"
     if isinstance(job.environment, str):
         environment = _quoted(job.environment)
     else:
@@ -122,6 +124,7 @@ def _python(job: ScriptJob, file: Path) -> str:
         "distribution": f"{_CLASSES[job.distribution.type]}({settings})",
         "instance_count": str(job.instance_count),
         "instance_type": _quoted(job.size) if job.size else "",
+        "shm_size": f'"{job.shm_gib}g"' if job.size else "",
         "is_deterministic": "False",
     }
     return _PYTHON.format(

@@ -68,6 +68,12 @@ class ScriptJob:
     environment: str | Path
     dropped: tuple[str, ...]
 
+    @property
+    def shm_gib(self) -> int:
+        """GiB of /dev/shm: half of the size's memory, as `allranks.layout` sets it, or Azure ML's default."""
+        size = sizes.known(self.size) if self.size else None
+        return ((size and size.host_memory_gib) or 4) // 2
+
 
 def script_job(
     words: Sequence[str],

@@ -57,6 +57,7 @@ def plan_of(job: ScriptJob, snapshots: Path, workspace: Workspace) -> Plan:
         distribution=job.distribution,
         instance_count=job.instance_count,
         instance_type=job.size,
+        shm_size=job.shm_gib << 30,
         deterministic=False,
     )
     if context.problems:

@@ -52,7 +52,7 @@ def _option(*names: str, metavar: str, help: str) -> Any:
 def launch(
     command: Annotated[
         list[str] | None,
-        typer.Argument(metavar="SCRIPT [ARGUMENT]...", help=" ".join(_COMMAND.split()), show_default=False),
+        typer.Argument(metavar="SCRIPT [ARGUMENT]", help=" ".join(_COMMAND.split()), show_default=False),
     ] = None,
     layout: Annotated[str, _option("--layout", "-j", metavar="NxM", help=_LAYOUT)] = "",
     distribution: Annotated[
