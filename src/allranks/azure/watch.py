@@ -1,4 +1,4 @@
-"""Keep the record of a submitted run up to date: once, or until the run has ended."""
+"""Keep the record and the logs of a submitted run up to date: once, or until the run has ended."""
 
 from __future__ import annotations
 

@@ -70,7 +70,11 @@ def build(
 
 
 def rendered(dockerfile: Dockerfile, given: Mapping[str, str], cache: bool) -> str:
-    """Return the text of the Dockerfile for a variant.
+    """Return the text of the Dockerfile for a variant: its table filled in, without the stages that it does not use.
+
+    Engines differ in which stages they build (buildah before 1.29 does not see that `FROM ofed-${OFED}` needs one;
+    Docker without BuildKit builds all) and in whether they support cache mounts, which Azure ML's own build does not
+    promise. So registered Dockerfiles rely on neither.
 
     given: values that replace those of the table
     cache: whether pip caches its downloads in a cache mount

@@ -112,7 +112,8 @@ def _masked(data: bytes, known: tuple[str, ...], mask: Mask, lines: LogLines) ->
 
 
 class LogLines:
-    """Mask the secrets in the lines of one log. Lines without a secret are remembered, with 0 for every digit."""
+    """Mask the secrets in the lines of one log. Lines without a secret are remembered, with 0 for every digit, because
+    most lines of a training's log differ in their numbers alone: metrics, progress bars, JSON."""
 
     def __init__(self) -> None:
         self._without_secret: set[bytes] = set()

@@ -1,4 +1,4 @@
-"""Check an environment: one module for each kind of mistake, all of them called from here."""
+"""Check an environment: the table of its rules, which the modules here have by what they look at."""
 
 from __future__ import annotations
 

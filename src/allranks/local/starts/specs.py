@@ -81,7 +81,8 @@ def effective(program: Program) -> dict[str, str]:
 
 
 def hides_installed(folders: Iterable[str], interpreter: Path) -> bool:
-    """Return whether a module in one of these folders has the name of one that the interpreter has installed."""
+    """Return whether a module in one of these folders has the name of one that the interpreter has installed,
+    which a starter would have imported instead."""
     names = {name for folder in folders for name in _modules(folder)} - _OWN
     if not names:
         return False

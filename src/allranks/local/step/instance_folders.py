@@ -1,4 +1,4 @@
-"""Prepare the folders of a step and of its instances before its ranks start."""
+"""Prepare the folders of a step and of its instances before its ranks start, and find the paths that they need."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The variables of a rank: Azure ML's, those of its kind of instances, and the step's own."""
+"""The launch of a step on emulated instances, and the variables of its ranks."""
 
 from __future__ import annotations
 

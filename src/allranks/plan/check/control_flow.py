@@ -1,4 +1,4 @@
-"""Check conditions and loops: their conditions, limits, items, and the feedback between iterations."""
+"""Check conditions and loops: their conditions, limits, items, and feedback; and nodes that wait for each other."""
 
 from __future__ import annotations
 

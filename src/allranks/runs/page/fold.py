@@ -1,4 +1,4 @@
-"""Fold long lists of nodes on a page: which nodes fit, and which are folded behind "... 993 more"."""
+"""Which nodes of a run a page shows, which are folded behind "... 993 more", and which are described in full."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Common mistakes with launches, sizes and storage, which azure-ai-ml and Azure ML accept. One module for each."""
+"""Common mistakes with launches, sizes and storage, which azure-ai-ml and Azure ML accept."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Convert inputs and outputs of REST bodies to the SDK's."""
+"""Convert inputs and outputs of REST bodies, whose literals are text, to the SDK's."""
 
 from __future__ import annotations
 
