@@ -188,9 +188,6 @@ HANDLERS: dict[str, Callable[..., dict[str, Any]]] = {
     "registered": registered,
 }
 
-if __name__ == "__main__":
-    main(*sys.argv[1:])
-
 
 def _import_client() -> Callable[[str], Any]:
     """Return `mlflow.tracking.MlflowClient`, imported without what it only needs to train, evaluate, trace and serve
@@ -212,3 +209,7 @@ def _import_client() -> Callable[[str], Any]:
 def _import() -> None:
     for name in ("mlflow.tracking", *_STORES):
         importlib.import_module(name)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
