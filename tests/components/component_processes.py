@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import os
-import shutil
 import signal
 import socket
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -61,13 +60,9 @@ def run_script(
     script: Path,
     folder: Path,
     ranks: int = 1,
-    included: Sequence[str] = ("prepare_images", "get_champion"),
 ) -> Ended:
-    """Run a component's script, in a folder of its own, on so many ranks; one is a plain process with no launcher.
-
-    included: the components of whose folders it has files in its snapshot
-    """
-    with running_script(component, *arguments, script=script, folder=folder, ranks=ranks, included=included) as job:
+    """Run a component's script, in a folder of its own, on so many ranks; one is a plain process with no launcher."""
+    with running_script(component, *arguments, script=script, folder=folder, ranks=ranks) as job:
         codes = [process.wait(BOUND_SECONDS) for process in job.processes]
         return Ended(codes, "".join(map(job.output, range(ranks))), job.errors())
 
@@ -79,11 +74,9 @@ def running_script(
     script: Path,
     folder: Path,
     ranks: int = 1,
-    included: Sequence[str] = ("prepare_images", "get_champion"),
 ) -> Iterator[Running]:
     """The same, while it runs. What is left of it is killed at the end of the block."""
-    code = [str(folder_of(name)) for name in (component, *included)]
-    environment = clean() | {"PYTHONPATH": os.pathsep.join(code), "OMP_NUM_THREADS": "1"} | temporary(folder)
+    environment = clean() | {"PYTHONPATH": str(folder_of(component)), "OMP_NUM_THREADS": "1"} | temporary(folder)
     environments = [environment]
     if ranks > 1:
         with socket.socket() as free:
@@ -104,28 +97,13 @@ def running_script(
                 process.wait()
 
 
-def run_small_script(
-    component: str, *arguments: str, folder: Path, included: Sequence[str] = (), **variables: str
-) -> Ended:
+def run_small_script(component: str, *arguments: str, folder: Path, **variables: str) -> Ended:
     """Run the script of a component that imports nothing large, as a process of its own.
 
-    included:  the components of whose folders it has files in its snapshot
     variables: further ones of its environment
     """
-    path = os.pathsep.join(str(folder_of(name)) for name in included)
     script = str(folder_of(component) / f"{component}.py")
-    return run([[sys.executable, script, *arguments]], [clean() | {"PYTHONPATH": path} | variables], folder)
-
-
-def execute(
-    component: str, inputs: dict[str, object], outputs: dict[str, Path], folder: Path, **variables: str
-) -> Ended:
-    """Run a component that mldesigner wrote, by the command that mldesigner gives it."""
-    command = [shutil.which("mldesigner", path=str(Path(sys.executable).parent)) or "mldesigner", "execute"]
-    command += ["--source", str(folder_of(component) / "component.py"), "--name", f"allranks_{component}"]
-    command += ["--inputs", *(f"{name}={value}" for name, value in inputs.items())]
-    command += ["--outputs", *(f"{name}={path}" for name, path in outputs.items())]
-    return run([command], [clean() | variables], folder)
+    return run([[sys.executable, script, *arguments]], [clean() | variables], folder)
 
 
 def run(commands: list[list[str]], environments: list[dict[str, str]], folder: Path) -> Ended:

@@ -20,9 +20,6 @@ Importer = Callable[[str, str], ModuleType]
 def code(monkeypatch: pytest.MonkeyPatch) -> Iterator[Importer]:
     """Imports a module of a component's folder: code("prepare_images", "splits"). Forgotten after the test."""
     monkeypatch.setattr(sys, "dont_write_bytecode", True)
-    # The others include files of these.
-    for included in ("get_champion", "prepare_images", "check_metric", "register_model", "train_image_classifier"):
-        monkeypatch.syspath_prepend(str(folder_of(included)))
 
     def import_module(component: str, name: str) -> ModuleType:
         monkeypatch.syspath_prepend(str(folder_of(component)))

@@ -119,11 +119,10 @@ def test_the_smallest_tuning(best: Path) -> None:
 def test_what_the_tuning_finds_is_what_trainings_take(best: Path, text: Path, digits: Path, tmp_path: Path) -> None:
     gpt = ["--max_seq_length", "16", "--num_hidden_layers", "1", "--num_attention_heads", "2", "--hidden_size", "16"]
     spec = ["--spec", "train_image_classifier_deepspeed/component.yaml"]
-    for component, included, settings, samples in (
-        ("train_language_model", ("prepare_text",), ["--data", str(text), *gpt], 2 * 16),
+    for component, settings, samples in (
+        ("train_language_model", ["--data", str(text), *gpt], 2 * 16),
         (
             "train_image_classifier",
-            (),
             [*spec, "--data", str(digits), "--preset", "convnextv2_micro"],
             2,
         ),
@@ -133,6 +132,6 @@ def test_what_the_tuning_finds_is_what_trainings_take(best: Path, text: Path, di
         tuned = ["--strategy", "deepspeed", "--deepspeed", str(best), "--max_steps", "2"]
         script = folder_of(component) / "train.py"
         words = [*settings, *places, *tuned]
-        ended = run_script(component, *words, script=script, folder=folder, ranks=2, included=included)
+        ended = run_script(component, *words, script=script, folder=folder, ranks=2)
         assert ended.codes == [0, 0], ended.errors
         assert json.loads((folder / "history").read_text())["samples_per_step"] == samples

@@ -128,7 +128,7 @@ def benchmark(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., tuple[E
         given = ["--min_bytes", "64", "--max_bytes", "8192", "--factor", "8", "--iterations", "2", "--warm_up", "1"]
         given += [*arguments, "--bandwidth", str(folder / "bandwidth")]
         script = COMPONENTS / "diagnosis/benchmark_collectives" / "benchmark.py"
-        ended = run_script("benchmark_collectives", *given, script=script, folder=folder, ranks=ranks, included=())
+        ended = run_script("benchmark_collectives", *given, script=script, folder=folder, ranks=ranks)
         return ended, folder
 
     return run

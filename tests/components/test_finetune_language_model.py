@@ -362,7 +362,7 @@ def test_too_few_examples_for_the_ranks_are_one_message_before_the_first_step(
 ) -> None:
     script = folder_of(RECIPE) / "train.py"
     words = arguments(base, preferences, tmp_path, "--objective", "dpo", "--per_device_train_batch_size", "41")
-    ended = run_script(RECIPE, *words, script=script, folder=tmp_path, included=())
+    ended = run_script(RECIPE, *words, script=script, folder=tmp_path)
     assert ended.codes == [2]
     assert "input data: 40 examples" in ended.errors[0]
     assert "Traceback" not in ended.errors[0]

@@ -102,7 +102,7 @@ TINY = ["--max_seq_length", "16", "--num_hidden_layers", "2", "--num_attention_h
 
 def run_ranks(component: str, *arguments: object, script: Path, folder: Path, ranks: int = 1) -> Ended:
     """Run a script with a component's code, in a folder of its own, on so many ranks."""
-    return run_script(component, *map(str, arguments), script=script, folder=folder, ranks=ranks, included=())
+    return run_script(component, *map(str, arguments), script=script, folder=folder, ranks=ranks)
 
 
 def train(data: Path, folder: Path, *arguments: object, ranks: int = 1) -> Ended:

@@ -20,7 +20,6 @@ from allranks.components.shipped import shipped_specs
 from allranks.errors import InputError, Problem
 
 _MODULE = "allranks.library"
-_PREFIX = "allranks_"
 _TYPES: Mapping[str, tuple[type, ...]] = {"integer": (int,), "number": (int, float), "boolean": (bool,)}
 _NAMES = {"integer": "int", "number": "float", "boolean": "bool", "string": "str"}
 _DATA = "Data"
@@ -69,7 +68,7 @@ def component_function(name: str, spec: Path) -> Callable[..., Any]:
     from allranks.sdk.quick_nodes import quick_nodes, quiet
 
     with quiet(), quick_nodes():
-        component = _load(name, spec)
+        component = _load(spec)
         create = internals.component_function(component)
     ports = {port.name: port for port in input_ports(component)}
 
@@ -92,18 +91,16 @@ def component_function(name: str, spec: Path) -> Callable[..., Any]:
     return function
 
 
-def _load(name: str, spec: Path) -> Any:
-    if spec.suffix == ".yaml":
-        from azure.ai.ml import load_component
-
-        try:
-            return load_component(spec)
-        except Exception:  # `load` has the message
-            pass
-    from allranks.sdk.specs import load
+def _load(spec: Path) -> Any:
+    from azure.ai.ml import load_component
 
     try:
-        return next(component for component in load(spec) if component.name == _PREFIX + name)
+        return load_component(spec)
+    except Exception:  # `load` has the message
+        from allranks.sdk.specs import load
+
+    try:
+        return load(spec)[0]
     except InputError as error:
         problems = (replace(problem, fix="install allranks again") for problem in error.problems)
         raise InputError.of(problems) from None

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from allranks.errors import InputError, Problem
 
-_SPECS = ("component.yaml", "component.py")
+_SPEC = "component.yaml"
 _PACKAGE = Path(__file__).resolve().parents[1]
 
 
@@ -36,6 +36,6 @@ def shipped_specs() -> Mapping[str, Path]:
     specs = {}
     for folder, folders, files in os.walk(shipped_folder() / "components"):
         folders[:] = [name for name in folders if not name.startswith((".", "_"))]
-        if spec := next((name for name in _SPECS if name in files), None):
-            specs[os.path.basename(folder)] = Path(folder, spec)
+        if _SPEC in files:
+            specs[os.path.basename(folder)] = Path(folder, _SPEC)
     return dict(sorted(specs.items()))
