@@ -15,8 +15,8 @@ from allranks.local.tracking import new_database
 CREATE = """
 import os, sys
 os.chdir(sys.argv[2])
-from allranks.local.tracking import light_mlflow, new_database
-client = light_mlflow.import_client()
+from allranks.local.tracking import new_database, tracker
+client = tracker.import_client()
 if sys.argv[3] == "quickly":
     new_database.create(client, sys.argv[1])
     assert os.path.exists(sys.argv[1].removeprefix("sqlite:///"))

@@ -44,6 +44,28 @@ _STORES = ("mlflow.store.tracking.sqlalchemy_store", "mlflow.store.model_registr
 """What the client imports when it opens a database."""
 
 
+def import_client() -> Callable[[str], Any]:
+    """Return `mlflow.tracking.MlflowClient`, imported without what it only needs to train, evaluate, trace and serve
+    models, which is more than half of the time. A deferred module is loaded when one of its names is used.
+
+    Import it as usual if this version of MLflow has another structure."""
+    before = set(sys.modules)
+    try:
+        with DeferredImports(_DEFERRED):
+            _import()
+    except Exception:
+        for name in set(sys.modules) - before:
+            if name == "mlflow" or name.startswith("mlflow."):
+                forget(name)
+        _import()
+    return importlib.import_module("mlflow.tracking").MlflowClient  # type: ignore[no-any-return]
+
+
+def _import() -> None:
+    for name in ("mlflow.tracking", *_STORES):
+        importlib.import_module(name)
+
+
 def main(engine: str, tracking_uri: str, artifacts: str) -> None:
     """Answer requests until stdin ends.
 
@@ -58,7 +80,7 @@ def main(engine: str, tracking_uri: str, artifacts: str) -> None:
     os.dup2(2, 1)  # output of libraries must not mix with answers
     logging.disable(logging.WARNING)
     gc.disable()  # a collection while modules are imported frees nothing, and takes a sixth of the time
-    mlflow_client = _import_client()
+    mlflow_client = import_client()
     gc.freeze()
     gc.enable()
     client = None
@@ -187,29 +209,6 @@ HANDLERS: dict[str, Callable[..., dict[str, Any]]] = {
     "finish": finish,
     "registered": registered,
 }
-
-
-def _import_client() -> Callable[[str], Any]:
-    """Return `mlflow.tracking.MlflowClient`, imported without what it only needs to train, evaluate, trace and serve
-    models, which is more than half of the time. A deferred module is loaded when one of its names is used.
-
-    Import it as usual if this version of MLflow has another structure."""
-    before = set(sys.modules)
-    try:
-        with DeferredImports(_DEFERRED):
-            _import()
-    except Exception:
-        for name in set(sys.modules) - before:
-            if name == "mlflow" or name.startswith("mlflow."):
-                forget(name)
-        _import()
-    return importlib.import_module("mlflow.tracking").MlflowClient  # type: ignore[no-any-return]
-
-
-def _import() -> None:
-    for name in ("mlflow.tracking", *_STORES):
-        importlib.import_module(name)
-
 
 if __name__ == "__main__":
     main(*sys.argv[1:])

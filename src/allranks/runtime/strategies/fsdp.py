@@ -232,7 +232,7 @@ def _without_tensors(model: nn.Module, optimizer: optim.Optimizer) -> dict[str, 
 def _scatter(model: nn.Module, optimizer: optim.Optimizer, weights: dict[str, Any], state: dict[str, Any]) -> None:
     """Load this rank's shards of the states of a model and its optimizer. A collective.
 
-    weights, state: what `gather` returned, with a SavedTensor in place of each tensor
+    weights, state: what `_gather` returned, with a SavedTensor in place of each tensor
 
     Raise ValueError if the model's parameters have other shapes.
     """

@@ -87,7 +87,10 @@ class HorovodTraining(ReplicatedTraining):
 
 
 def _initialise() -> None:
-    """Initialise Horovod if it is not initialised. torch's process group must be initialised. A collective."""
+    """Initialise Horovod if it is not initialised: with MPI under mpirun, else with gloo and a server on rank 0.
+
+    torch's process group must be initialised. A collective.
+    """
     import horovod.torch as hvd
 
     if hvd.is_initialized():
