@@ -110,7 +110,7 @@ print(allranks.__file__, len(library.__all__))
     assert done.code == 0, done.err
     file, count = done.out.split()
     assert Path(file).is_relative_to(python.parents[1])
-    assert int(count) == len(list((ROOT / "components").glob("**/component.*")))
+    assert int(count) == len(list((ROOT / "components").glob("**/component.yaml")))
 
 
 def test_a_pipeline_runs_to_a_registered_model(python: Path, folder: Path) -> None:

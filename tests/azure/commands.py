@@ -157,13 +157,6 @@ def call_command(
     return done
 
 
-def forget_components() -> None:
-    """Submitting a component puts the ids of what was uploaded in place of its code and environment: one that Python
-    has imported before is no file of this machine any more."""
-    for name in [name for name in sys.modules if name.partition(".")[0] == "components"]:
-        del sys.modules[name]
-
-
 def small_runtime(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Upload next to code that uses the runtime one file in its place, for what does not execute the code."""
     runtime = write(folder, "small/allranks/runtime/__init__.py", "").parent

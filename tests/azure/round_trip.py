@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import Any
 
 import pytest
-from commands import forget_components, small_runtime
+from commands import small_runtime
 from fake.fixtures import fresh
 from fake.library import Library
 from fake.server import Server
@@ -106,7 +106,6 @@ def there_and_back(azure: Shared, path: Path, folder: Path, values: Mapping[str,
     """The plan of the job in a file, and that of the body that the real client sends for it."""
     from allranks.plan import reader
 
-    forget_components()
     with session.session(), python_file.importable(path):
         file = reader._open(path, None, None)
         job = file.build(reader._converted(file, values))

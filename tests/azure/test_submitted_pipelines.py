@@ -9,7 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from commands import Command, command, forget_components, only_run, project, quick
+from commands import Command, command, only_run, project, quick
 from fake.service import FakeAzure
 
 from allranks.azure import polling
@@ -29,7 +29,6 @@ def test_a_pipeline_completes_and_its_results_come_back(
     """One with a step that needs MLflow's registry."""
     monkeypatch.setattr(polling, "POLL", 1.0)  # seconds; the machine has other things to do
     azure.tracks = True
-    forget_components()
     settings = [f"--set={key}={value}" for key, value in SETTINGS.items()]
     done = command("submit", str(PIPELINES / "image_classification.py"), "--compute", "cpu-cluster", *settings)
     assert done.code == 0, done.out + done.err

@@ -10,7 +10,7 @@ from socket import gethostname
 from typing import Any
 
 import pytest
-from commands import Command, command, forget_components, only_run, project, quick
+from commands import Command, command, only_run, project, quick
 from fake.blobs import Blob
 from fake.names import SUBSCRIPTION
 from fake.service import FakeAzure
@@ -154,7 +154,6 @@ def test_the_report_names_what_differs_and_nothing_else(
 ) -> None:
     monkeypatch.setattr(polling, "POLL", 0.5)  # seconds; the machine has other things to do
     monkeypatch.setenv("COLUMNS", "300")
-    forget_components()
     (project / "expect.yaml").write_text(EXPECTATIONS)
     options = ("verify-workspace", "--pipeline", str(PIPELINE), "--instances", "loopback", "--json")
     where = ("--yes", "--compute", "cpu-cluster", "--set", "expectations=expect.yaml")
@@ -166,13 +165,11 @@ def test_the_report_names_what_differs_and_nothing_else(
     assert not azure.jobs
 
     # Interrupted, and taken up again.
-    forget_components()
     interrupt_once(monkeypatch)
     stopped = command(*options, *where)
     run = only_run(azure)
     assert stopped.code == 130
     assert f"compare it later  allranks verify-workspace --job {run.name}" in stopped.err
-    forget_components()
     done = command(*options, "--job", run.name)
     assert done.code == 0, done.out + done.err
     assert differences(done.json["compared"]) == set()
@@ -194,7 +191,6 @@ def test_the_report_names_what_differs_and_nothing_else(
     for launch, rank in (("per_node", 1), ("single", 0)):
         container, path = records(azure, run.name, launch)[rank]
         del container[path]
-    forget_components()
     again = command(*options, "--job", run.name, "--set", "launches=pytorch per_node mpi tensorflow single")
     assert again.code == 1
     assert again.json["missing"] == ["single"]

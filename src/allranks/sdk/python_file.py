@@ -91,10 +91,11 @@ def importable(path: Path) -> Iterator[None]:
     """Let the file import modules next to it, as ``python FILE`` does, and undo that afterwards.
 
     The search path is restored, and modules from folders that were added to it are removed from sys.modules: they keep
-    working, but the next file's modules may have the same names. So is the library: submitting a pipeline replaces the
-    code and the environment of its components by their ids in a workspace.
+    working, but the next file's modules may have the same names. The file gets a library of its own: submitting a
+    pipeline replaces the code and the environment of its components by their ids in a workspace.
     """
     search, modules = list(sys.path), set(sys.modules)
+    library = sys.modules.pop(_LIBRARY, None)
     sys.path.insert(0, str(path.parent))
     importlib.invalidate_caches()
     try:
@@ -103,10 +104,12 @@ def importable(path: Path) -> Iterator[None]:
         added = [str(Path(folder).absolute()) for folder in sys.path if folder not in search]
         sys.path[:] = search
         # A namespace package cannot compute its path after its parent is removed, so collect all of them first.
-        new = set(sys.modules) - modules
-        own = [name for name in new if name == _LIBRARY or _is_from(sys.modules[name], added)]
+        own = [name for name in set(sys.modules) - modules if _is_from(sys.modules[name], added)]
         for name in own:
             del sys.modules[name]
+        sys.modules.pop(_LIBRARY, None)
+        if library is not None:
+            sys.modules[_LIBRARY] = library
         sys.modules.pop(f"_allranks_pipeline_{path.stem}", None)
 
 
