@@ -56,7 +56,7 @@ def verify_workspace(
         typer.Option(
             "--pipeline",
             metavar="FILE",
-            help=f"The pipeline. Default: {PIPELINE} in this folder or a parent.",
+            help=f"The pipeline. Default: {PIPELINE} in this folder or a parent, or that of the library.",
             show_default=False,
         ),
     ] = None,
@@ -232,14 +232,10 @@ class _Verification:
 
 
 def _find(start: Path) -> Path:
-    from allranks.errors import InputError, Problem
+    from allranks.components.shipped import shipped_folder
     from allranks.sdk.paths import nearest
 
-    if file := nearest(start, PIPELINE):
-        return file
-    raise InputError(
-        Problem(str(start), f"no {PIPELINE} in this folder or its parents", "", "change to a clone of allranks")
-    )
+    return nearest(start, PIPELINE) or shipped_folder() / PIPELINE
 
 
 def _require_place(size: str, compute: str) -> None:
