@@ -20,7 +20,7 @@ from allranks.contract.pytorch import PyTorch
 from allranks.local.engine import run
 from allranks.local.options import Options
 from allranks.plan.graph import Graph, Plan, Step
-from allranks.project.create import create
+from allranks.project.create import create, template
 from allranks.runs.workspace import Workspace
 from allranks_command import PATIENCE, forked, started
 from documents import FENCE, Shown, commands_of
@@ -139,7 +139,7 @@ def test_a_command_of_the_documents_works(
 ) -> None:
     if folder:
         project /= folder
-        create(project)
+        create(project, template())
     if arguments[0] in ON_RUNS:
         fail(project)
     variables = in_azure(arguments[0])

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from allranks.project.create import create
+from allranks.project.create import create, template
 from allranks_command import PATIENCE, environment, kept_warm
 from documents import FENCE
 
@@ -18,7 +18,7 @@ PAGE = Path(__file__).resolve().parents[2] / "docs" / "python-api.md"
 
 
 def test_the_examples(tmp_path: Path) -> None:
-    create(tmp_path)
+    create(tmp_path, template())
     blocks = [code for language, code in FENCE.findall(PAGE.read_text(encoding="utf-8")) if language == "python"]
     assert len(blocks) == 9
     with kept_warm(tmp_path):
