@@ -169,10 +169,10 @@ ROWS = {
     "a sweep": _of("type: sweep\n", "key type", "type sweep", "pipeline or command"),
     "a type that nobody has": _of("type: train\n", "key type", "type train", "pipeline or command"),
     "jobs without a type": _of("jobs: {a: {command: echo}}\n", "it has jobs, but no type", "type: pipeline"),
-    "a component to run": _of(
+    "a component without a command": _of(
         "$schema: https://azuremlschemas.azureedge.net/latest/commandComponent.schema.json\nname: a\n",
-        "it describes a component",
-        "a job",
+        "key command",
+        "required",
     ),
     "no jobs": _of(pipeline(), "jobs"),
     "jobs that are a list": _of("type: pipeline\njobs: [a]\n", "key jobs", "at least one job"),
