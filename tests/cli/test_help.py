@@ -25,9 +25,9 @@ def test_help_lists_every_command(tmp_path: Path) -> None:
         assert f"\n  {command} " in done.out
 
 
-@pytest.mark.parametrize("command", ["run", "resume", "runs", "show", "logs", "check", "components", "sizes"])
+@pytest.mark.parametrize("command", ["run", "resume", "runs", "show", "logs", "check", "components list", "sizes"])
 def test_each_command_has_help_with_its_options(tmp_path: Path, command: str) -> None:
-    done = allranks(command, "--help", folder=tmp_path)
+    done = allranks(*command.split(), "--help", folder=tmp_path)
     assert (done.code, done.err) == (0, "")
     assert "--json" in done.out
     assert not list(tmp_path.iterdir())

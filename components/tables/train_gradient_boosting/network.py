@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+import signal
 import socket
 from typing import Any
 
@@ -19,6 +20,8 @@ def parameters(ranks: Ranks) -> dict[str, Any]:
     """
     if ranks.world_size == 1:
         return {}
+    # LightGBM ends with "Interrupted system call" if the signal of an eviction arrives while it receives.
+    signal.siginterrupt(signal.SIGTERM, False)
     # Bound, so that the ranks of an instance get different ports, but not listening: LightGBM tries again where a
     # connection is refused, and fails where one is accepted and then closed.
     with socket.socket() as probe:

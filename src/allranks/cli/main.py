@@ -17,7 +17,7 @@ app = lazy_group(
     "allranks.cli.commands",
     {
         "init": "Create a small project that runs at once.",
-        "run": "Run a pipeline on this machine.",
+        "run": "Run a pipeline, or one component alone, on this machine.",
         "launch": "Run a script on this machine as Azure ML would.",
         "resume": "Resume a run that did not finish.",
         "rerun": "Run the pipeline of a run again, as a new run.",
@@ -31,7 +31,7 @@ app = lazy_group(
         "logs": "Print the logs of the ranks of a run.",
         "check": "Check a pipeline, job or component without running it.",
         "map": "List the names in a pipeline that this machine cannot resolve.",
-        "components": "List the components of a project or of the library, and copy them.",
+        "components": "List the components of a project or of the library, and copy those of the library.",
         "register": "Register components for Azure ML's designer.",
         "export": "Write components as YAML and code for the Azure CLI.",
         "doctor": "Check which stacks work on this machine.",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -12,7 +11,7 @@ from typing import Any
 from allranks.components.ports import Port, input_ports, output_ports
 from allranks.components.shipped import shipped_specs
 from allranks.environments.find import environment_file, name_in
-from allranks.errors import InputError, Problem
+from allranks.errors import InputError, Problem, did_you_mean
 from allranks.sdk.quick_nodes import quiet
 from allranks.sdk.session import session
 from allranks.sdk.specs import SPECS, load
@@ -130,8 +129,7 @@ def run_target(job: str) -> str:
     project = _nearest(Path.cwd())
     specs = {**shipped_specs(), **{spec.parent.name: spec for spec in (find_specs(project) if project else ())}}
     if job not in specs:
-        similar = difflib.get_close_matches(job, specs, n=1)
-        fix = f"did you mean {similar[0]}?" if similar else "list them: allranks components --library"
+        fix = did_you_mean(job, specs, "list them: allranks components --library")
         expected = "a file with a pipeline or a job, or the name of a component"
         raise InputError(Problem(job, "neither a file nor a component has this name", expected, fix))
     return str(specs[job])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import inspect
 import math
 import sys
@@ -17,7 +16,7 @@ from typing import Any
 
 from allranks.components.ports import Port, input_ports, output_ports
 from allranks.components.shipped import shipped_specs
-from allranks.errors import InputError, Problem
+from allranks.errors import InputError, Problem, did_you_mean
 
 _MODULE = "allranks.library"
 _TYPES: Mapping[str, tuple[type, ...]] = {"integer": (int,), "number": (int, float), "boolean": (bool,)}
@@ -45,8 +44,7 @@ class _Annotation(str):
 
 def unknown(name: str, frame: FrameType) -> InputError:
     """Return the error for a name that the library does not have. frame: of the code that uses the name"""
-    similar = difflib.get_close_matches(name, shipped_specs(), n=1)
-    fix = f"did you mean {similar[0]}?" if similar else "list them: print(allranks.library.__all__)"
+    fix = did_you_mean(name, shipped_specs(), "list them: print(allranks.library.__all__)")
     problem = Problem(_line(frame), f"allranks.library has no component {name}", "", fix)
     # Python replaces an AttributeError in `from ... import NAME` by a message of its own, without the similar name.
     is_import = frame.f_code.co_code[frame.f_lasti] == opmap["IMPORT_FROM"]
@@ -110,8 +108,7 @@ def _problems(name: str, ports: Mapping[str, Port], inputs: dict[str, Any], fram
     """Yield the problems of the inputs of a call. What is bound to another step or to the pipeline is checked later."""
     for key, value in inputs.items():
         if key not in ports:
-            similar = difflib.get_close_matches(key, ports, n=1)
-            fix = f"did you mean {similar[0]}?" if similar else f"see help({name})"
+            fix = did_you_mean(key, ports, f"see help({name})")
             yield Problem(f"{_line(frame)}, {name}", f"it has no input {key}", "", fix)
             continue
         if isinstance(value, Enum):

@@ -5,12 +5,11 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Iterator
-from difflib import get_close_matches
 from pathlib import Path
 
 from allranks.components.find import VARIANTS, find_specs
 from allranks.components.shipped import shipped_folder, shipped_specs
-from allranks.errors import InputError, Problem
+from allranks.errors import InputError, Problem, did_you_mean
 from allranks.project.create import create, files_below
 
 _INCLUDE = re.compile(rb"^  - (\S+)\n", re.MULTILINE)
@@ -38,8 +37,7 @@ def _source(name: str, project: Path) -> Path:
     """Return the folder to copy for a component."""
     specs = shipped_specs()
     if name not in specs:
-        similar = get_close_matches(name, specs, n=1)
-        fix = f"did you mean {similar[0]}?" if similar else "list them: allranks components --library"
+        fix = did_you_mean(name, specs, "list them: allranks components --library")
         raise InputError(Problem(name, "the library has no such component", "the name of one", fix))
     folder = specs[name].parent
     folder = folder.parent if (folder.parent / VARIANTS).is_file() else folder

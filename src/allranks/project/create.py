@@ -6,11 +6,10 @@ import contextlib
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from difflib import get_close_matches
 from pathlib import Path
 
 from allranks.components.shipped import shipped_folder
-from allranks.errors import InputError, Problem
+from allranks.errors import InputError, Problem, did_you_mean
 
 TEMPLATE = Path(__file__).with_name("template")
 PIPELINES = "pipelines"
@@ -62,8 +61,7 @@ def pipeline(name: str) -> dict[str, bytes]:
     folder = shipped_folder() / PIPELINES
     names = sorted(path.stem for path in folder.glob("*.py"))
     if name not in names:
-        similar = get_close_matches(name, names, n=1)
-        fix = f"did you mean {similar[0]}?" if similar else ""
+        fix = did_you_mean(name, names)
         raise InputError(Problem(f"--from {name}", "the library has no such pipeline", ", ".join(names), fix))
     file = f"{PIPELINES}/{name}.py"
     scripts = files_below(folder / f"{name}s")  # own_script.py runs a file of own_scripts

@@ -16,7 +16,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from allranks.errors import InputError, Problem
+from allranks.errors import InputError, Problem, did_you_mean
 from allranks.runtime import clean_exit, failure
 
 SPEC = "component.yaml"
@@ -141,10 +141,7 @@ def argument_defaults(spec: Path | None = None) -> Mapping[str, Any]:
 
 
 def _unknown(word: str, spec: Path, options: Mapping[str, _Option]) -> Problem:
-    from difflib import get_close_matches  # of no use to a program with correct arguments
-
-    near = get_close_matches(word, options, n=1)
-    fix = f"did you mean {near[0]}?" if near else f"remove it, or add it to the command of {spec.name}"
+    fix = did_you_mean(word, options, f"remove it, or add it to the command of {spec.name}")
     return Problem("the program's arguments", f"{word!r} is unknown", f"an option of the command in {spec}", fix)
 
 

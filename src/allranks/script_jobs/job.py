@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import keyword
 import os
 import re
@@ -22,7 +21,7 @@ from allranks.contract.own_variables import SIZE
 from allranks.contract.pytorch import PyTorch
 from allranks.contract.ray import Ray
 from allranks.contract.tensorflow import TensorFlow
-from allranks.errors import InputError, Problem
+from allranks.errors import InputError, Problem, did_you_mean
 from allranks.hardware import sizes
 from allranks.sdk.paths import is_remote, require_file, shown
 
@@ -238,6 +237,5 @@ def _shipped() -> Path:
 
 
 def _unknown(option: str, value: str, known: Iterable[str]) -> Problem:
-    similar = difflib.get_close_matches(value, known, n=1)
-    fix = f"did you mean {similar[0]}?" if similar else ""
-    return Problem(f"{option} {value}", "it is unknown", ", ".join(known), fix)
+    known = list(known)
+    return Problem(f"{option} {value}", "it is unknown", ", ".join(known), did_you_mean(value, known))

@@ -8,20 +8,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from allranks.cli.execute import execute_job
+from allranks.cli.option_groups import RunOptions
 from allranks.cli.options import (
-    ColdOption,
     DryRunOption,
     FolderOption,
-    GpusOption,
-    InstancesChoice,
-    InstancesOption,
     JsonOption,
-    MpiChoice,
-    MpiOption,
-    RetriesOption,
-    SlotsOption,
-    StartTimeoutOption,
-    TrackOption,
 )
 from allranks.cli.params import settings_of
 
@@ -71,14 +62,8 @@ def launch(
     environment: Annotated[str, _option("--environment", metavar="azureml:...|FILE|NAME", help=_ENVIRONMENT)] = "",
     emit: Annotated[Path | None, _option("--emit", metavar="FILE", help=_EMIT)] = None,
     dry_run: DryRunOption = False,
-    instances: InstancesOption = InstancesChoice.AUTO,
-    retries: RetriesOption = 0,
-    slots: SlotsOption = None,
-    gpus: GpusOption = "auto",
-    track: TrackOption = True,
-    cold: ColdOption = False,
-    mpi: MpiOption = MpiChoice.RSH,
-    start_timeout: StartTimeoutOption = 20.0,
+    *,
+    execution: RunOptions,
     workspace: FolderOption = None,
     json: JsonOption = False,
 ) -> None:
@@ -88,7 +73,6 @@ def launch(
 
     A command with a launcher can be pasted: allranks launch -- torchrun --nnodes 2 --nproc-per-node 4 train.py
     """
-    from allranks.local.options import Options
     from allranks.runs.workspace import Workspace
 
     def job() -> ScriptJob:
@@ -121,16 +105,13 @@ def launch(
         print_dry_run(
             lambda snapshots: (plan_of(made, snapshots, place), uploads_of(made)),
             place,
-            instances.value,
-            mpi.value,
+            execution.instances.value,
+            execution.mpi.value,
             json=json,
         )
     else:
-        options = Options(
-            instances.value, False, retries, slots, gpus, track, cold=cold, mpi=mpi.value, start_timeout=start_timeout
-        )
         script = next((word for word in command or () if word.endswith(".py")), "")
-        execute_job(job, script, place, options, json)
+        execute_job(job, script, place, execution.of(), json)
 
 
 def _emit(job: ScriptJob, file: Path, json: bool) -> None:

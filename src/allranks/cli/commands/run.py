@@ -7,24 +7,15 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from allranks.cli.execute import execute_job
+from allranks.cli.option_groups import RunOptions
 from allranks.cli.options import (
-    ColdOption,
     DryRunOption,
     FileArgument,
     FolderOption,
     FromOption,
-    GpusOption,
-    InstancesChoice,
-    InstancesOption,
     JsonOption,
     LayoutOption,
-    MpiChoice,
-    MpiOption,
     OnlyOption,
-    RetriesOption,
-    SlotsOption,
-    StartTimeoutOption,
-    TrackOption,
     UntilOption,
 )
 from allranks.cli.params import ParamsOption, SetOption, layout_settings, settings_of
@@ -45,17 +36,11 @@ def run(
     only: OnlyOption = None,
     until: UntilOption = None,
     dry_run: DryRunOption = False,
-    instances: InstancesOption = InstancesChoice.AUTO,
     force_rerun: Annotated[
         bool, typer.Option("--force-rerun", help="Run every step, even if an earlier result could be reused.")
     ] = False,
-    retries: RetriesOption = 0,
-    slots: SlotsOption = None,
-    gpus: GpusOption = "auto",
-    track: TrackOption = True,
-    cold: ColdOption = False,
-    mpi: MpiOption = MpiChoice.RSH,
-    start_timeout: StartTimeoutOption = 20.0,
+    *,
+    execution: RunOptions,
     workspace: FolderOption = None,
     json: JsonOption = False,
 ) -> None:
@@ -67,7 +52,6 @@ def run(
     """
     import os
 
-    from allranks.local.options import Options
     from allranks.local.selection import Selection
     from allranks.runs.workspace import Workspace
 
@@ -87,20 +71,7 @@ def run(
             with opened(file, values, lookup_of(file, values, place)) as job:
                 return job.plan(snapshots), uploads_of(job.job)
 
-        print_dry_run(read, place, instances.value, mpi.value, selection, json)
+        print_dry_run(read, place, execution.instances.value, execution.mpi.value, selection, json)
         return
-    options = Options(
-        instances.value,
-        force_rerun,
-        retries,
-        slots,
-        gpus,
-        track,
-        selection=selection,
-        target=os.path.abspath(file),
-        settings=values,
-        cold=cold,
-        mpi=mpi.value,
-        start_timeout=start_timeout,
-    )
+    options = execution.of(force_rerun=force_rerun, selection=selection, target=os.path.abspath(file), settings=values)
     execute_job(lambda: file, file, place, options, json)

@@ -7,9 +7,9 @@ from allranks.cli.lazy_group import lazy_group
 app = lazy_group(
     __name__,
     {
-        "list": "List components with their ports. This is what `allranks components` does by itself.",
+        "list": "List the components of a project or of the library with their ports.",
         "copy": "Copy components of the library into a project, to change them.",
     },
-    help="List the components of a project or of the library with their ports, and copy those of the library.",
+    help="List the components of a project or of the library, and copy those of the library.",
     default="list",
 )

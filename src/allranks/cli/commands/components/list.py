@@ -36,7 +36,9 @@ def list_(
     ] = False,
     json: JsonOption = False,
 ) -> None:
-    """List the components of a project or of the library with their ports. `allranks components` does the same.
+    """List the components of a project or of the library with their ports.
+
+    `allranks components` does the same.
 
     --page and --open show the components as Azure ML's designer does. --write-variants updates the specs that are
     generated from another component and the variants.yaml beside it.
