@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from component_processes import COMPONENTS, folder_of, run, run_script
+from component_processes import COMPONENTS, folder_of, run, run_script, run_small_script
 from launches import environment
 
 from allranks.contract.rank_env import RankEnv
@@ -69,17 +69,16 @@ def test_several_instances_are_refused(start: Any) -> None:
 
 
 @pytest.fixture
-def text(code: Importer, tmp_path: Path) -> Path:
+def text(tmp_path: Path) -> Path:
     """A little text as prepare_text prepares it."""
-    preparation = code("prepare_text", "preparation")
     (tmp_path / "texts").mkdir()
     for number in range(4):
         lines = [f"{count} green bottles hanging on the wall,\n" for count in range(number, number + 20)]
         (tmp_path / "texts" / f"{number}.txt").write_text("".join(lines))
-    request = preparation.Request(
-        folder=tmp_path / "texts", vocabulary_size=280, validation_fraction=0.1, shard_tokens=5000
-    )
-    preparation.prepare(request, tmp_path / "text")
+    settings = ("--vocabulary_size", "280", "--validation_fraction", "0.1", "--shard_tokens", "5000")
+    places = ("--folder", str(tmp_path / "texts"), "--text", str(tmp_path / "text"))
+    ended = run_small_script("prepare_text", *places, *settings, folder=tmp_path)
+    assert ended.codes == [0], ended.errors
     return tmp_path / "text"
 
 

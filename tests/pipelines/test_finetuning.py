@@ -37,7 +37,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def finetuned(folder: Path) -> Any:
-    return run("finetune_language_model", folder, per_device_train_batch_size=4)
+    return run("finetuning", folder, per_device_train_batch_size=4)
 
 
 def outputs(run: Any) -> dict[str, Path]:
