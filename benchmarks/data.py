@@ -25,9 +25,9 @@ from pathlib import Path
 
 from bench.figures import Figure, finish
 
+from allranks.local.attempt.file_digests import UNSETTLED
 from allranks.local.engine import run
 from allranks.local.options import Options
-from allranks.local.step.file_digests import UNSETTLED
 from allranks.plan.graph import Graph, Plan, Step
 from allranks.plan.ports import Input, Output
 from allranks.plan.ports import Path as PathValue

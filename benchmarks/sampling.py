@@ -26,10 +26,10 @@ from pathlib import Path
 import psutil
 from bench.figures import Figure, finish
 
+from allranks.local.attempt.usage_watch import UsageWatch
 from allranks.local.instances.kinds import INSTANCE_KINDS
 from allranks.local.instances.programs import Program
 from allranks.local.instances.supervisor import Event, InstanceSpec, Supervisor, UnfitError
-from allranks.local.step.usage_watch import UsageWatch
 from allranks.runs.observer import Observer
 from allranks.runs.recorder import RunRecorder
 from allranks.runs.records import RankRecord, RunRecord, Status, StepRecord

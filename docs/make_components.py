@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from allranks.components.check.subject import DATA
+from allranks.checks.component.subject import DATA
 from allranks.components.find import ComponentInfo, find_components
 from allranks.components.page.palette import groups, layout
 from allranks.components.ports import Port

@@ -18,12 +18,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from allranks.api import jobs
-from allranks.components.check import rules as component_rules
+from allranks.checks import plan as plan_check
+from allranks.checks.component import rules as component_rules
+from allranks.checks.plan import tolerated
+from allranks.checks.plan.rule import Level
+from allranks.checks.plan.tolerated import DANGLING, UNKNOWN_FORM
 from allranks.errors import Problem
-from allranks.plan import check as plan_check
-from allranks.plan.check import tolerated
-from allranks.plan.check.rule import Level
-from allranks.plan.check.tolerated import DANGLING, UNKNOWN_FORM
 from allranks.sdk import internals, spec_files
 
 PAGE = Path(__file__).resolve().parent / "public-specs.md"

@@ -17,10 +17,10 @@ from pathlib import Path
 
 from rich.console import Console
 
+from allranks.checks.plan import warnings
 from allranks.cli.views.tables import print_run, print_runs
 from allranks.local import engine, requirements
 from allranks.local.options import Options
-from allranks.plan.check import warnings
 from allranks.plan.graph import Graph, Node, Pipeline, Plan, Step
 from allranks.plan.node_records import graph_records
 from allranks.plan.ports import Input, NodeOutput, Output

@@ -11,7 +11,7 @@ from commands import quick
 from fake.service import FakeAzure
 
 from allranks.api import jobs
-from allranks.plan.check import tolerated
+from allranks.checks.plan import tolerated
 from allranks.sdk import session
 
 __all__ = ["quick"]

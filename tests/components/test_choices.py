@@ -13,7 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from allranks.components.check.choices import environment_folder
+from allranks.checks.component.choices import environment_folder
+from allranks.checks.plan import check
 from allranks.components.find import find_specs
 from allranks.contract import requirements
 from allranks.contract.distributions import DISTRIBUTIONS
@@ -22,10 +23,9 @@ from allranks.contract.mpi import Mpi
 from allranks.contract.pytorch import PyTorch
 from allranks.contract.requirements import LAUNCHES, LIBRARIES, Requirement, launch_problem, normal
 from allranks.contract.single import Single
-from allranks.local.imports import code
-from allranks.local.imports.commands import starts
-from allranks.local.imports.packages import PACKAGES
-from allranks.plan.check import check
+from allranks.local.forkserver.imports import code
+from allranks.local.forkserver.imports.commands import starts
+from allranks.local.forkserver.imports.packages import PACKAGES
 from allranks.plan.environment import Environment
 from allranks.plan.graph import Graph, Plan, Step
 from allranks.plan.ports import GraphInput, Input, Literal

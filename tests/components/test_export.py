@@ -12,14 +12,14 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
+from allranks.checks.component.rules import check
+from allranks.checks.plan.rule import Findings
 from allranks.cli.main import app
 from allranks.components import export as exporting
-from allranks.components.check.rules import check
 from allranks.components.export import MANIFEST, SCRIPT, Exported
 from allranks.components.find import find_specs
 from allranks.components.releases import release
 from allranks.errors import InputError
-from allranks.plan.check.rule import Findings
 from allranks.sdk import spec_files
 from allranks.sdk.session import session
 from allranks_command import content

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from allranks.components.check.subject import DATA
+from allranks.checks.component.subject import DATA
 from allranks.components.find import ComponentInfo, components_folder, find_components, find_specs
 from allranks.errors import InputError, Problem
 from allranks.sdk.session import session

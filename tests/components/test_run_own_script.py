@@ -18,13 +18,13 @@ import yaml
 from component_processes import COMPONENTS, Ended, clean, folder_of, run
 from launches import BIN, MPIRUN, by_mpirun, by_platform, environment, free_port
 
+from allranks.checks.plan import check as check_plan
 from allranks.contract import own_variables
 from allranks.contract.launch import Distribution
 from allranks.contract.pytorch import PyTorch
 from allranks.contract.rank_env import RankEnv
 from allranks.contract.tensorflow import TensorFlow
 from allranks.errors import InputError
-from allranks.plan.check import check as check_plan
 from allranks.plan.graph import Graph, Plan, Step
 from allranks.plan.ports import Input, Literal
 from allranks.sdk.session import session

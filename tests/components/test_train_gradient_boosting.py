@@ -218,7 +218,7 @@ def test_what_cannot_be_trained_is_refused_by_name(
 ) -> None:
     """In this process, without ranks: the checks come before the first iteration."""
     from allranks.contract.rank_env import RankEnv
-    from allranks.runtime.metrics import Metrics
+    from allranks.runtime.metrics.metrics import Metrics
     from allranks.runtime.sockets import Ranks
 
     training = code("train_gradient_boosting", "train")
@@ -236,7 +236,7 @@ def test_what_cannot_be_trained_is_refused_by_name(
 
 def test_a_class_that_only_the_validation_rows_have_is_refused(code: Importer, monkeypatch: pytest.MonkeyPatch) -> None:
     from allranks.contract.rank_env import RankEnv
-    from allranks.runtime.metrics import Metrics
+    from allranks.runtime.metrics.metrics import Metrics
     from allranks.runtime.sockets import Ranks
 
     rows = code("train_gradient_boosting", "table")

@@ -273,7 +273,7 @@ import tensorflow as tf
 
 from allranks.errors import InputError
 from allranks.runtime import arguments, tensorflow
-from allranks.runtime.metrics import Metrics
+from allranks.runtime.metrics.metrics import Metrics
 from allranks.runtime.tensorflow import strategy
 
 tried, *options = sys.argv[1:]

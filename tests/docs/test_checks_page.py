@@ -5,10 +5,10 @@ from __future__ import annotations
 import runpy
 from pathlib import Path
 
-from allranks.components.check import rules as component_rules
-from allranks.environments import any_project
-from allranks.plan import check as plan_check
-from allranks.plan.check.rule import Level
+from allranks.checks import any_environment as any_project
+from allranks.checks import plan as plan_check
+from allranks.checks.component import rules as component_rules
+from allranks.checks.plan.rule import Level
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from allranks.components.check import rules as component_rules
+from allranks.checks import plan as plan_check
+from allranks.checks.component import rules as component_rules
+from allranks.checks.plan import tolerated
+from allranks.checks.plan.rule import Level
 from allranks.errors import Problem
-from allranks.plan import check as plan_check
-from allranks.plan.check import tolerated
-from allranks.plan.check.rule import Level
 from component_projects import YAML, make
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 import yaml
 
+from allranks.checks.environment import check
 from allranks.environments import cuda_variants
-from allranks.environments.check import check
 from allranks.environments.find import find_environments
 from allranks.environments.sync import sync
 from allranks.errors import InputError

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from allranks.environments.check import check, hadolint, resolving
-from allranks.environments.check.pins import lock_command
+from allranks.checks.environment import check, hadolint, resolving
+from allranks.checks.environment.pins import lock_command
 from allranks.environments.find import find_environments, read_environment
 from allranks.errors import InputError, Problem
 

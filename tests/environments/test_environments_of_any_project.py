@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from allranks.checks.any_environment import CATALOGUE, check
 from allranks.cli.main import app
-from allranks.environments.any_project import CATALOGUE, check
 from allranks.errors import InputError
 
 SCHEMA = "$schema: https://azuremlschemas.azureedge.net/latest/environment.schema.json\n"

@@ -10,7 +10,7 @@ import pytest
 
 from allranks.errors import InputError
 from allranks.local import engine, machine, requirements
-from allranks.local.imports import interpreter, packages
+from allranks.local.forkserver.imports import interpreter, packages
 from allranks.local.options import Options
 from allranks.plan.environment import Environment
 from allranks.plan.graph import Code, Graph, Plan, Step

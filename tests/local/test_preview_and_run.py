@@ -12,6 +12,7 @@ import pytest
 from hypothesis import Phase, assume, given, settings
 from hypothesis import strategies as st
 
+from allranks.checks.plan import check
 from allranks.contract.launch import Distribution
 from allranks.contract.mpi import Mpi
 from allranks.contract.pytorch import PyTorch
@@ -21,7 +22,6 @@ from allranks.local import preview
 from allranks.local.engine import run
 from allranks.local.instances.kinds import INSTANCE_KINDS
 from allranks.local.options import Options
-from allranks.plan.check import check
 from allranks.plan.graph import DoWhile, Graph, Item, Node, ParallelFor, Pipeline, Plan, Step
 from allranks.plan.ports import GraphInput, GraphOutput, Input, Literal, NodeOutput, Output, Text
 from allranks.plan.ports import Path as DataPath

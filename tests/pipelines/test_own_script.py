@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from allranks.plan.check import check
+from allranks.checks.plan import check
 from allranks.plan.graph import steps
 from allranks.plan.reader import read_plan
 from allranks_command import allranks

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from allranks.checks.plan import check
 from allranks.local.engine import resume, run
 from allranks.local.options import Options
 from allranks.plan import macros
-from allranks.plan.check import check
 from allranks.plan.codec import loads
 from allranks.plan.graph import Graph, Plan, Step
 from allranks.plan.ports import GraphInput, Input, Literal, Output

@@ -7,10 +7,10 @@ import pathlib
 
 import pytest
 
+from allranks.checks.plan import values
 from allranks.contract.mpi import Mpi
 from allranks.errors import InputError
 from allranks.plan import codec
-from allranks.plan.check import values
 from allranks.plan.graph import Graph, Plan, Step
 from allranks.plan.ports import GraphInput, Input, Literal, NodeOutput, Path, Text
 from allranks.plan.reader import read_plan, settings

@@ -11,8 +11,8 @@ from datetime import timedelta
 import pytest
 from torch.distributed import HashStore, PrefixStore, TCPStore
 
-from allranks.runtime.agreement import Agreement, Decision
-from allranks.runtime.closing import close_all
+from allranks.runtime.exit.closing import close_all
+from allranks.runtime.ranks.agreement import Agreement, Decision
 
 STEPS = 2000
 

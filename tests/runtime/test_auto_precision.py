@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 import torch
 
-from allranks.runtime.settings import TrainingSettings
 from allranks.runtime.strategies import deepspeed_precision, precision
 from allranks.runtime.strategies.deepspeed_file import DeepSpeedFile, read
 from allranks.runtime.strategies.precision import settled
+from allranks.runtime.strategies.settings import TrainingSettings
 
 
 @pytest.mark.parametrize(

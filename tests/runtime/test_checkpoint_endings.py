@@ -14,8 +14,8 @@ import torch
 from allranks.contract.pytorch import PyTorch
 from allranks.errors import InputError
 from allranks.runtime.checkpoints import Checkpoints, background_save
-from allranks.runtime.eviction import Evicted
-from allranks.runtime.ranks import Ranks
+from allranks.runtime.exit.eviction import Evicted
+from allranks.runtime.ranks.ranks import Ranks
 
 pytestmark = pytest.mark.slow
 

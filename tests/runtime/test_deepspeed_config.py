@@ -10,9 +10,9 @@ import pytest
 import torch
 
 from allranks.errors import InputError
-from allranks.runtime.settings import TrainingSettings
 from allranks.runtime.strategies import deepspeed_optimizers
 from allranks.runtime.strategies.deepspeed_config import Configuration, configuration
+from allranks.runtime.strategies.settings import TrainingSettings
 
 CPU, GPU = torch.device("cpu"), torch.device("cuda", 0)
 

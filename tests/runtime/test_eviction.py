@@ -12,7 +12,7 @@ import pytest
 
 from allranks.contract import report
 from allranks.contract.pytorch import PyTorch
-from allranks.runtime.eviction import EVICTED
+from allranks.runtime.exit.eviction import EVICTED
 
 pytestmark = pytest.mark.slow
 
@@ -63,7 +63,7 @@ def test_a_forked_process_ends_at_its_first_sigterm() -> None:
     """As a DataLoader ends its workers."""
     program = """
 import os, signal, time
-from allranks.runtime.eviction import Eviction
+from allranks.runtime.exit.eviction import Eviction
 eviction = Eviction()
 reader, writer = os.pipe()
 child = os.fork()

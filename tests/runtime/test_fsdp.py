@@ -11,7 +11,7 @@ import torch
 from torch import nn
 
 from allranks.contract.pytorch import PyTorch
-from allranks.runtime.ranks import Ranks
+from allranks.runtime.ranks.ranks import Ranks
 from allranks.runtime.strategies import deferred, fsdp
 
 KINDS = [f"{size} {create}" for size in (None, 1) for create in (False, True)]

@@ -13,8 +13,8 @@ import torch
 from allranks.contract import report
 from allranks.contract.pytorch import PyTorch
 from allranks.contract.report import Progress
-from allranks.runtime.metrics import Metrics
-from allranks.runtime.ranks import Ranks
+from allranks.runtime.metrics.metrics import Metrics
+from allranks.runtime.ranks.ranks import Ranks
 
 
 @pytest.fixture

@@ -12,8 +12,9 @@ import fake_instance
 from allranks.contract import report
 from allranks.contract.pytorch import PyTorch
 from allranks.contract.rank_env import RankEnv
-from allranks.runtime import libraries, network_settings
-from allranks.runtime.network_settings import HardwarePaths
+from allranks.runtime import libraries
+from allranks.runtime.communication import network_settings
+from allranks.runtime.communication.network_settings import HardwarePaths
 
 RANK = RankEnv(9, 1, 16, 8, 1, 2, "10.0.0.4", 6105, "pytorch")
 FIRST = RankEnv(8, 0, 16, 8, 1, 2, "10.0.0.4", 6105, "pytorch")
@@ -73,7 +74,8 @@ def test_the_modules_of_the_table_are_left_out_where_nothing_is_found() -> None:
     code = "import sys; from allranks.runtime.libraries import set_variables; "
     code += "from allranks.contract.rank_env import RankEnv; "
     code += "set_variables(RankEnv(0, 0, 2, 2, 0, 1, '127.0.0.1', 6105, 'pytorch'), environ={}); "
-    code += "assert 'allranks.runtime.network_settings' in sys.modules; print('allranks.hardware.sizes' in sys.modules)"
+    code += "assert 'allranks.runtime.communication.network_settings' in sys.modules; "
+    code += "print('allranks.hardware.sizes' in sys.modules)"
     ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=True)
     shown = Path(HardwarePaths().sysfs).is_dir()
     assert ended.stdout == f"{shown}\n"

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from torch.utils.data import DataLoader, TensorDataset
 
 from allranks.errors import InputError
-from allranks.runtime.ranks import Ranks
-from allranks.runtime.sampler import ResumableSampler
+from allranks.runtime.data.sampler import ResumableSampler
+from allranks.runtime.ranks.ranks import Ranks
 
 Place: TypeAlias = Callable[[int, int], Ranks]
 

@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from allranks.errors import InputError
-from allranks.runtime.data_loader import DataLoader
-from allranks.runtime.ranks import Ranks
-from allranks.runtime.shard_sampler import ShardSampler
-from allranks.runtime.sharded_dataset import ShardedDataset
+from allranks.runtime.data.data_loader import DataLoader
+from allranks.runtime.data.shard_sampler import ShardSampler
+from allranks.runtime.data.sharded_dataset import ShardedDataset
+from allranks.runtime.ranks.ranks import Ranks
 
 Place: TypeAlias = Callable[[int, int], Ranks]
 

@@ -10,7 +10,7 @@ import pytest
 
 from allranks.contract.pytorch import PyTorch
 from allranks.errors import InputError
-from allranks.runtime.staging import stage
+from allranks.runtime.data.staging import stage
 
 
 @pytest.fixture(autouse=True)

@@ -18,7 +18,7 @@ from torch.nn.parallel import DistributedDataParallel
 
 from allranks import runtime
 from allranks.runtime import strategies
-from allranks.runtime.ranks import Ranks
+from allranks.runtime.ranks.ranks import Ranks
 
 STEPS = 50
 MORE = 25

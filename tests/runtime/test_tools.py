@@ -12,9 +12,9 @@ import pytest
 
 from allranks.contract.pytorch import PyTorch
 from allranks.errors import InputError
-from allranks.runtime.early_stopping import EarlyStopping
-from allranks.runtime.profiler import Profiler
-from allranks.runtime.ranks import Ranks
+from allranks.runtime.ranks.ranks import Ranks
+from allranks.runtime.training.early_stopping import EarlyStopping
+from allranks.runtime.training.profiler import Profiler
 
 slow = pytest.mark.slow
 pytestmark = pytest.mark.xdist_group("tools")  # they look at the same job

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from allranks import runtime
 from allranks.errors import InputError
 from allranks.runtime import strategies
-from allranks.runtime.ranks import Ranks
+from allranks.runtime.ranks.ranks import Ranks
 
 STRATEGIES = ["ddp", "fsdp"]
 

@@ -9,7 +9,7 @@ from collectives import COLLECTIVES
 from measuring import Row, Skipped
 from verdict import Verdict
 
-from allranks.runtime.machines import Machine
+from allranks.runtime.ranks.machines import Machine
 from allranks_steps.charts import sheet
 from allranks_steps.charts.axis import Axis, Frame, LogAxis, dot, path, svg
 from allranks_steps.trainings import hardware

@@ -8,13 +8,14 @@ from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from checks import PRECISIONS, check_device, steps
 from place import STARTED, Place, find
 
 from allranks.errors import InputError, Problem
-from allranks.runtime import arguments, clean_exit, detect, failure, prepare_libraries, stage
+from allranks.runtime import arguments, detect, prepare_libraries, stage
+from allranks.runtime.exit import clean_exit, failure
 from allranks_steps.images.prepared_images import read_checked
 from allranks_steps.messages import first_line
+from checks import PRECISIONS, check_device, steps
 
 if TYPE_CHECKING:
     import lightning

@@ -18,8 +18,8 @@ from presets import build
 from replicas import Replicas
 from saving import check_room, save
 
-from allranks.runtime.eviction import Evicted, Eviction
-from allranks.runtime.machines import Seat, machine_name, machines_of
+from allranks.runtime.exit.eviction import Evicted, Eviction
+from allranks.runtime.ranks.machines import Seat, machine_name, machines_of
 from allranks_steps.history import History, peak_memory
 from allranks_steps.images.prepared_images import Description, Images, read_checked
 

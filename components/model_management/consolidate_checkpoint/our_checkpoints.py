@@ -11,7 +11,7 @@ from allranks.errors import InputError, Problem
 from allranks.runtime.checkpoints import folder as folders
 from allranks.runtime.checkpoints import manifest, reading
 from allranks.runtime.checkpoints.folder import Entry
-from allranks.runtime.saved_tensors import SavedTensor
+from allranks.runtime.tensors.saved_tensors import SavedTensor
 
 _MODES = {"lowest": "min", "highest": "max"}
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from allranks.errors import InputError, Problem
-from allranks.runtime.machines import Machine
+from allranks.runtime.ranks.machines import Machine
 from allranks_steps.history import Point
 
 

@@ -53,8 +53,8 @@ def check(job: Any, inputs: Mapping[str, Any] | None = None, *, folder: Path | s
     """
     from datetime import date
 
+    from allranks.checks.plan import advice, warnings
     from allranks.local import capacity, gpus, requirements
-    from allranks.plan.check import advice, warnings
 
     try:
         job = resolved(job)

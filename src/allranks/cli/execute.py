@@ -21,8 +21,8 @@ def execute_job(job: Callable[[], Any], file: str, workspace: Workspace, options
     """
     from importlib.util import find_spec
 
+    from allranks.local.forkserver.warm.early import EarlyStarters
     from allranks.local.tracking.process import EarlyTracker
-    from allranks.local.warm.early import EarlyStarters
 
     # MLflow takes as long to import as everything below.
     with (

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from allranks.plan.check.rule import Level, Rule
+from allranks.checks.plan.rule import Level, Rule
 
 _NAME = "troubleshooting.md"
 _SECTION = re.compile(r"^### ([\w-]+)\n(.*?)(?=^##|\Z)", re.MULTILINE | re.DOTALL)
@@ -41,9 +41,9 @@ def explanations() -> dict[str, Explanation]:
 
 def rule_explanations() -> dict[str, Explanation]:
     """Return the rules by code. Rules of components come first, then those of pipelines and environments."""
-    from allranks.components.check import rules as component_rules
-    from allranks.environments import any_project
-    from allranks.plan import check as plan_check
+    from allranks.checks import any_environment as any_project
+    from allranks.checks import plan as plan_check
+    from allranks.checks.component import rules as component_rules
 
     rules = (*component_rules.CATALOGUE, *plan_check.CATALOGUE, *any_project.CATALOGUE)
     return {rule.code: Explanation(rule.code, _text(rule)) for rule in rules}

@@ -127,7 +127,7 @@ def _fits(port: Port, value: Any) -> bool:
 
 
 def _wrong(port: Port, value: Any, where: str, fix: str) -> Iterator[Problem]:
-    from allranks.plan.check.values import wrong
+    from allranks.checks.plan.values import wrong
     from allranks.plan.ports import PRIMITIVES, Input
 
     if port.type not in PRIMITIVES:

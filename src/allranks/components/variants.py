@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from allranks.components.check import order, yaml_subject
-from allranks.components.check.subject import PortSpec
+from allranks.checks.component import order, yaml_subject
+from allranks.checks.component.subject import PortSpec
 from allranks.components.find import VARIANTS
 from allranks.components.merge_patch import merged, mismatches
 from allranks.components.spec_text import spec_text

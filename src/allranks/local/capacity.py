@@ -9,7 +9,7 @@ from pathlib import Path
 
 from allranks.contract.distributions import processes_per_instance
 from allranks.errors import Problem
-from allranks.local.step.memory_limits import machine_memory
+from allranks.local.attempt.memory_limits import machine_memory
 from allranks.plan.graph import Plan, Step, steps
 
 SMALLEST_RANK = 4 << 20

@@ -15,11 +15,11 @@ from pathlib import Path
 from allranks.errors import InputError, Problem
 from allranks.local import machine, requirements, stop_signals
 from allranks.local.continuation import renewed
+from allranks.local.forkserver.warm.early import EarlyStarters
 from allranks.local.options import AUTO, Options
 from allranks.local.run_execution import RunExecution, inputs_of
 from allranks.local.selection import modes_of
 from allranks.local.tracking.process import EarlyTracker
-from allranks.local.warm.early import EarlyStarters
 from allranks.plan import codec, macros
 from allranks.plan import secrets as plan_secrets
 from allranks.plan.graph import Plan

@@ -14,9 +14,9 @@ from typing import TypeAlias
 
 from allranks.errors import Problem
 from allranks.local import interpreters, machine_variables
-from allranks.local.imports import code, interpreter, packages
-from allranks.local.imports.code import Import, Program
-from allranks.local.imports.commands import Start, starts
+from allranks.local.forkserver.imports import code, interpreter, packages
+from allranks.local.forkserver.imports.code import Import, Program
+from allranks.local.forkserver.imports.commands import Start, starts
 from allranks.local.launchers.by_distribution import launcher
 from allranks.plan.graph import Plan, Step, steps
 

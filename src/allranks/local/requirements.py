@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from allranks.checks.plan import check
 from allranks.contract.mpi import Mpi
 from allranks.errors import Problem
 from allranks.local import capacity, machine
 from allranks.local.instances.kinds import InstanceKind
 from allranks.local.launchers import mpi_ssh
-from allranks.plan.check import check
 from allranks.plan.graph import Plan, steps
 
 

@@ -14,7 +14,10 @@ from typing import Any
 
 from allranks.errors import InputError, Problem
 from allranks.local import gpus, requirements, stop_signals
+from allranks.local.attempt.runner import CommandRunner, Settings
+from allranks.local.attempt.tracked_run import status_of
 from allranks.local.executor import Executor
+from allranks.local.forkserver.warm.early import EarlyStarters
 from allranks.local.instances.kinds import INSTANCE_KINDS
 from allranks.local.instances.supervisor import Supervisor, UnfitError
 from allranks.local.nodes.runners import RUNNERS
@@ -22,11 +25,8 @@ from allranks.local.options import AUTO, Options
 from allranks.local.scope import Scope, text_of
 from allranks.local.selection import EVERYTHING, Modes
 from allranks.local.slots import Slots
-from allranks.local.step.runner import CommandRunner, Settings
-from allranks.local.step.tracked_run import status_of
 from allranks.local.tracking.client import ParentRun, Tracking, TrackingError
 from allranks.local.tracking.process import EarlyTracker
-from allranks.local.warm.early import EarlyStarters
 from allranks.plan import values
 from allranks.plan.graph import Plan, command_job, steps
 from allranks.plan.output_paths import passed_on

@@ -19,30 +19,30 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from allranks.contract.detect import detect
     from allranks.contract.rank_env import RankEnv
-    from allranks.runtime.batch_size import find_batch_size
     from allranks.runtime.checkpoints import Checkpoints, Stateful
-    from allranks.runtime.data_loader import DataLoader
-    from allranks.runtime.early_stopping import EarlyStopping
-    from allranks.runtime.eviction import EVICTED, Evicted
-    from allranks.runtime.exponential_moving_average import ExponentialMovingAverage
-    from allranks.runtime.global_batches import GlobalBatches
+    from allranks.runtime.data.data_loader import DataLoader
+    from allranks.runtime.data.global_batches import GlobalBatches
+    from allranks.runtime.data.sampler import ResumableSampler
+    from allranks.runtime.data.shard_sampler import ShardSampler
+    from allranks.runtime.data.sharded_dataset import ShardedDataset
+    from allranks.runtime.data.staging import stage
+    from allranks.runtime.exit.eviction import EVICTED, Evicted
     from allranks.runtime.libraries import prepare_libraries
-    from allranks.runtime.machines import measured_on
-    from allranks.runtime.metrics import Metrics
+    from allranks.runtime.metrics.metrics import Metrics
     from allranks.runtime.notes import note
-    from allranks.runtime.profiler import Profiler
-    from allranks.runtime.rank_mean import RankMean
-    from allranks.runtime.ranks import Ranks, started
-    from allranks.runtime.sampler import ResumableSampler
+    from allranks.runtime.ranks.machines import measured_on
+    from allranks.runtime.ranks.rank_mean import RankMean
+    from allranks.runtime.ranks.ranks import Ranks, started
     from allranks.runtime.script import main
-    from allranks.runtime.settings import TrainingSettings
-    from allranks.runtime.shard_sampler import ShardSampler
-    from allranks.runtime.sharded_dataset import ShardedDataset
     from allranks.runtime.spec_arguments import argument_defaults, arguments
-    from allranks.runtime.staging import stage
-    from allranks.runtime.step_times import StepTimes
     from allranks.runtime.strategies import Strategy, Training
     from allranks.runtime.strategies.deepspeed_inputs import resolve_deepspeed_file
+    from allranks.runtime.strategies.settings import TrainingSettings
+    from allranks.runtime.training.batch_size import find_batch_size
+    from allranks.runtime.training.early_stopping import EarlyStopping
+    from allranks.runtime.training.exponential_moving_average import ExponentialMovingAverage
+    from allranks.runtime.training.profiler import Profiler
+    from allranks.runtime.training.step_times import StepTimes
 
 __all__ = [
     "EVICTED",
@@ -79,37 +79,37 @@ __all__ = [
 ]
 
 _MODULES = {
-    "EVICTED": "allranks.runtime.eviction",
+    "EVICTED": "allranks.runtime.exit.eviction",
     "Checkpoints": "allranks.runtime.checkpoints",
-    "DataLoader": "allranks.runtime.data_loader",
-    "EarlyStopping": "allranks.runtime.early_stopping",
-    "Evicted": "allranks.runtime.eviction",
-    "ExponentialMovingAverage": "allranks.runtime.exponential_moving_average",
-    "GlobalBatches": "allranks.runtime.global_batches",
-    "Metrics": "allranks.runtime.metrics",
-    "Profiler": "allranks.runtime.profiler",
+    "DataLoader": "allranks.runtime.data.data_loader",
+    "EarlyStopping": "allranks.runtime.training.early_stopping",
+    "Evicted": "allranks.runtime.exit.eviction",
+    "ExponentialMovingAverage": "allranks.runtime.training.exponential_moving_average",
+    "GlobalBatches": "allranks.runtime.data.global_batches",
+    "Metrics": "allranks.runtime.metrics.metrics",
+    "Profiler": "allranks.runtime.training.profiler",
     "RankEnv": "allranks.contract.rank_env",
-    "RankMean": "allranks.runtime.rank_mean",
-    "Ranks": "allranks.runtime.ranks",
-    "ResumableSampler": "allranks.runtime.sampler",
-    "TrainingSettings": "allranks.runtime.settings",
-    "ShardSampler": "allranks.runtime.shard_sampler",
-    "ShardedDataset": "allranks.runtime.sharded_dataset",
+    "RankMean": "allranks.runtime.ranks.rank_mean",
+    "Ranks": "allranks.runtime.ranks.ranks",
+    "ResumableSampler": "allranks.runtime.data.sampler",
+    "TrainingSettings": "allranks.runtime.strategies.settings",
+    "ShardSampler": "allranks.runtime.data.shard_sampler",
+    "ShardedDataset": "allranks.runtime.data.sharded_dataset",
     "Stateful": "allranks.runtime.checkpoints",
-    "StepTimes": "allranks.runtime.step_times",
+    "StepTimes": "allranks.runtime.training.step_times",
     "Strategy": "allranks.runtime.strategies",
     "Training": "allranks.runtime.strategies",
     "argument_defaults": "allranks.runtime.spec_arguments",
     "arguments": "allranks.runtime.spec_arguments",
     "detect": "allranks.contract.detect",
-    "find_batch_size": "allranks.runtime.batch_size",
+    "find_batch_size": "allranks.runtime.training.batch_size",
     "main": "allranks.runtime.script",
-    "measured_on": "allranks.runtime.machines",
+    "measured_on": "allranks.runtime.ranks.machines",
     "note": "allranks.runtime.notes",
     "prepare_libraries": "allranks.runtime.libraries",
     "resolve_deepspeed_file": "allranks.runtime.strategies.deepspeed_inputs",
-    "stage": "allranks.runtime.staging",
-    "started": "allranks.runtime.ranks",
+    "stage": "allranks.runtime.data.staging",
+    "started": "allranks.runtime.ranks.ranks",
 }
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from allranks.errors import InputError, Problem
-from allranks.runtime import clean_exit, failure
+from allranks.runtime.exit import clean_exit, failure
 from allranks.runtime.libraries import prepare_libraries
 
 _USAGE = "python -m allranks.runtime SCRIPT [ARGUMENT ...]"

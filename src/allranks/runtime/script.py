@@ -7,9 +7,9 @@ from typing import NoReturn
 
 from torch import distributed
 
-from allranks.runtime import clean_exit, closing, failure
-from allranks.runtime.eviction import EVICTED
-from allranks.runtime.ranks import TIMEOUT_SECONDS, Ranks, start
+from allranks.runtime.exit import clean_exit, closing, failure
+from allranks.runtime.exit.eviction import EVICTED
+from allranks.runtime.ranks.ranks import TIMEOUT_SECONDS, Ranks, start
 
 _STATUS = {0: "FINISHED", EVICTED: "KILLED", failure.INTERRUPTED: "KILLED"}
 

@@ -17,7 +17,7 @@ from types import MappingProxyType
 from typing import Any
 
 from allranks.errors import InputError, Problem, did_you_mean
-from allranks.runtime import clean_exit, failure
+from allranks.runtime.exit import clean_exit, failure
 
 SPEC = "component.yaml"
 SPEC_OPTION = "--spec"

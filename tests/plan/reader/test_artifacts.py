@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from allranks.plan.check import check
+from allranks.checks.plan import check
 from allranks.plan.graph import Step
 from allranks.plan.ports import NodeOutput, Output
 from pipeline_files import read, write

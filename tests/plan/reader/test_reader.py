@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 
+from allranks.checks.plan import check
 from allranks.contract.mpi import Mpi
 from allranks.contract.pytorch import PyTorch
 from allranks.contract.ray import Ray
 from allranks.contract.single import Single
 from allranks.contract.tensorflow import TensorFlow
-from allranks.plan.check import check
 from allranks.plan.environment import registered
 from allranks.plan.graph import Graph, Location, Plan, Step, with_steps
 from allranks.plan.ports import GraphInput, GraphOutput, Input, Literal, NodeOutput, Output, Text

@@ -6,7 +6,7 @@ import shutil
 import sys
 from pathlib import Path
 
-from allranks.runtime.staging import stage
+from allranks.runtime.data.staging import stage
 
 copy = shutil.copy2
 

@@ -31,7 +31,7 @@ from allranks.contract.produce import environment, processes
 from allranks.contract.pytorch import PyTorch
 from allranks.runtime.checkpoints import folder as folders
 from allranks.runtime.checkpoints import reading
-from allranks.runtime.tensor_shards import replicated
+from allranks.runtime.tensors.tensor_shards import replicated
 
 RANKS = 2
 VALUES = 1 << 18

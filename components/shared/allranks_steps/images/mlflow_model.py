@@ -8,7 +8,7 @@ from typing import Any
 from torch import nn
 
 from allranks.errors import InputError, Problem
-from allranks.runtime.mlflow_pytorch import mlflow_pytorch
+from allranks.runtime.metrics.mlflow_pytorch import mlflow_pytorch
 from allranks_steps.messages import first_line
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from allranks.runtime.mlflow_pytorch import installed_requirements, mlflow_pytorch
+from allranks.runtime.metrics.mlflow_pytorch import installed_requirements, mlflow_pytorch
 from allranks.runtime.output_room import full_output_refused
 from allranks_steps.images.classifier import Architecture, ImageClassifier
 

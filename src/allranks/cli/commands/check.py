@@ -15,8 +15,8 @@ from allranks.cli.options import JsonOption
 from allranks.cli.params import ParamsOption, SetOption, settings_of
 
 if TYPE_CHECKING:
+    from allranks.checks.plan.rule import Findings
     from allranks.errors import Problem
-    from allranks.plan.check.rule import Findings
     from allranks.plan.graph import Plan
     from allranks.sdk.spec_files import SpecFiles
 
@@ -119,10 +119,10 @@ def _strict(result: _Result) -> _Result:
 def _result(file: str, values: dict[str, str]) -> _Result:
     """Return what is in a file or folder and what is wrong with it."""
     from allranks.api import jobs
+    from allranks.checks.component.rules import check as check_specs
+    from allranks.checks.plan import tolerated
     from allranks.components import variants
-    from allranks.components.check.rules import check as check_specs
     from allranks.errors import InputError
-    from allranks.plan.check import tolerated
     from allranks.plan.graph import steps
     from allranks.runs.formatting import count
 
@@ -186,7 +186,7 @@ def _specs(path: Path, values: dict[str, str]) -> SpecFiles | None:
 
 def _of_their_components(plan: Plan, checked: Sequence[Path]) -> Findings:
     """Return what is wrong with the local components that the plan uses and that are not in `checked`."""
-    from allranks.components.check.rules import check as check_specs
+    from allranks.checks.component.rules import check as check_specs
     from allranks.plan.graph import steps
     from allranks.sdk.spec_files import is_component
 

@@ -204,10 +204,10 @@ def _checked(job: OpenJob) -> tuple[Plan, list[Requirements]]:
 
     from allranks.azure.checks import of_compute, of_sizes
     from allranks.azure.requirements import requirements, without_compute
+    from allranks.checks.plan import check, warnings
     from allranks.cli.console import errors
     from allranks.cli.errors import print_warnings
     from allranks.errors import InputError
-    from allranks.plan.check import check, warnings
     from allranks.plan.graph import Graph, Plan
 
     if unread := job.unread():

@@ -12,6 +12,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.text import Text
 
+from allranks.checks.plan import warnings
 from allranks.cli.console import console
 from allranks.cli.errors import plain, print_machine, print_warnings
 from allranks.cli.views.plan import plan_json, print_plan
@@ -20,7 +21,6 @@ from allranks.errors import InputError
 from allranks.local import capacity, preview, requirements
 from allranks.local.selection import ALL, Mode, Modes, Selection, modes_of
 from allranks.plan import codec
-from allranks.plan.check import warnings
 from allranks.plan.graph import Plan, steps
 from allranks.plan.secrets import shown
 from allranks.runs.workspace import Workspace

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from jinja2 import Environment
 
-from allranks.components.check.identity import GROUPS, group_of
-from allranks.components.check.subject import DATA
+from allranks.checks.component.identity import GROUPS, group_of
+from allranks.checks.component.subject import DATA
 from allranks.components.find import ComponentInfo
 from allranks.components.ports import Port
 from allranks.runs.page import html_page

@@ -15,11 +15,11 @@ from typing import Any
 
 import yaml
 
+from allranks.checks.plan import tolerated
 from allranks.errors import InputError, Problem
 from allranks.plan.assets import asset_id, mapping_file, registered, spec_folder
 from allranks.plan.assets.asset_id import AssetId
 from allranks.plan.assets.mapping_file import Entry, MappingFile
-from allranks.plan.check import tolerated
 from allranks.runs.workspace import Workspace
 from allranks.sdk.paths import nearest, shown
 

@@ -93,7 +93,7 @@ def read_plan(target: str, values: Mapping[str, str], snapshots: Path, workspace
     workspace: contains registered assets; default: the workspace of the current folder
 
     Azure is not contacted. Raise InputError, with all problems, if the file or a value cannot be used. Mistakes that
-    the SDK accepts are found by `allranks.plan.check.check`.
+    the SDK accepts are found by `allranks.checks.plan.check`.
     """
     with opened(target, values, lookup_of(target, values, workspace or Workspace.at())) as job:
         return job.plan(snapshots)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from allranks.checks.plan.tolerated import UNKNOWN_PORT
 from allranks.errors import did_you_mean
-from allranks.plan.check.tolerated import UNKNOWN_PORT
 from allranks.plan.ports import PRIMITIVES, Input, Literal, Output, Path, Value
 from allranks.plan.reader import local_data
 from allranks.plan.reader.bindings import pipeline_output, value_of

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from allranks.checks.plan.mistakes import count_binding
+from allranks.checks.plan.tolerated import IGNORED_KEY
 from allranks.errors import InputError, Problem
-from allranks.plan.check.mistakes import count_binding
-from allranks.plan.check.tolerated import IGNORED_KEY
 from allranks.plan.graph import Location
 from allranks.plan.ports import PRIMITIVES
 from allranks.plan.reader import component_file, yaml_shapes

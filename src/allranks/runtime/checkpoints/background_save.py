@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import Any
 
 from allranks.errors import InputError, Problem
-from allranks.runtime import closing
 from allranks.runtime.checkpoints import folder, manifest
 from allranks.runtime.checkpoints.manifest import BLOCK_BYTES, FileRecord, Manifest
+from allranks.runtime.exit import closing
 
 WRITE_SECONDS = 1800.0
 """How long rank 0 waits for the files of the other ranks, and they for rank 0."""

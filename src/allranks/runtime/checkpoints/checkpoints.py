@@ -15,17 +15,18 @@ from torch import Tensor, distributed
 from torch.distributed import PrefixStore  # type: ignore[attr-defined]
 
 from allranks.errors import InputError, Problem
-from allranks.runtime import random_states, saved_tensors
-from allranks.runtime.agreement import Agreement
 from allranks.runtime.checkpoints import folder as folders
 from allranks.runtime.checkpoints import manifest, reading, state_tree, tensor_file
 from allranks.runtime.checkpoints.background_save import BackgroundSave, Channel, Target, not_written
 from allranks.runtime.checkpoints.folder import Entry
 from allranks.runtime.checkpoints.staging import StagingMemory
-from allranks.runtime.eviction import Evicted, Eviction
+from allranks.runtime.exit.eviction import Evicted, Eviction
 from allranks.runtime.notes import note
-from allranks.runtime.ranks import Ranks
-from allranks.runtime.tensor_shards import TensorShard
+from allranks.runtime.ranks.agreement import Agreement
+from allranks.runtime.ranks.ranks import Ranks
+from allranks.runtime.tensors import saved_tensors
+from allranks.runtime.tensors.tensor_shards import TensorShard
+from allranks.runtime.training import random_states
 
 _LONG_SECONDS = 1.0
 """How long a step may wait for the previous checkpoint without a note."""

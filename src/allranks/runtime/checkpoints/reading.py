@@ -12,7 +12,7 @@ from torch import Tensor
 
 from allranks.runtime.checkpoints import manifest, state_tree, tensor_file
 from allranks.runtime.checkpoints.folder import Entry
-from allranks.runtime.saved_tensors import SavedTensor
+from allranks.runtime.tensors.saved_tensors import SavedTensor
 
 STRUCTURE = "structure"
 """Name of the tensor that has the bytes of everything that is not a tensor, as `torch.save` writes it."""

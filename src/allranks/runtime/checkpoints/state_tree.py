@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from allranks.runtime.checkpoints.tensor_file import DTYPES
-from allranks.runtime.tensor_shards import TensorShard, is_dtensor, of_dtensor
+from allranks.runtime.tensors.tensor_shards import TensorShard, is_dtensor, of_dtensor
 
 Leaves = dict[str, Tensor | TensorShard]
 

@@ -11,8 +11,8 @@ from typing import Any
 from numpy.typing import NDArray
 
 from allranks.contract.rank_env import RankEnv
-from allranks.runtime.machines import Seat, machine_name, machines_of
-from allranks.runtime.metrics import Metrics
+from allranks.runtime.metrics.metrics import Metrics
+from allranks.runtime.ranks.machines import Seat, machine_name, machines_of
 from allranks.runtime.sockets import messages
 
 

@@ -14,9 +14,9 @@ from typing import NoReturn
 from allranks.contract import world
 from allranks.contract.detect import detect
 from allranks.contract.own_variables import join_seconds
-from allranks.runtime import clean_exit, failure
-from allranks.runtime.eviction import EVICTED
-from allranks.runtime.metrics import Metrics
+from allranks.runtime.exit import clean_exit, failure
+from allranks.runtime.exit.eviction import EVICTED
+from allranks.runtime.metrics.metrics import Metrics
 from allranks.runtime.sockets.ranks import Ranks
 from allranks.runtime.sockets.rendezvous import connect
 

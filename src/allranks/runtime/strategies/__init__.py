@@ -12,7 +12,7 @@ import torch
 from torch import nn, optim
 
 from allranks.errors import InputError, Problem
-from allranks.runtime.settings import TrainingSettings
+from allranks.runtime.strategies.settings import TrainingSettings
 from allranks.runtime.strategies.training import Schedule, Training
 
 __all__ = ["STRATEGIES", "Schedule", "Strategy", "Training", "check", "strategy"]

@@ -7,7 +7,7 @@ from typing import Any
 from torch import Tensor, nn
 
 from allranks.errors import InputError, Problem
-from allranks.runtime.tensor_shards import replicated
+from allranks.runtime.tensors.tensor_shards import replicated
 
 
 def pack(strategy: str, model: dict[str, Any], optimizer: dict[str, Any]) -> dict[str, Any]:

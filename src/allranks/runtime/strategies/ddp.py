@@ -9,9 +9,9 @@ import torch
 from torch import Tensor, nn, optim
 from torch.nn.parallel import DistributedDataParallel
 
-from allranks.runtime.settings import TrainingSettings, reject_unsupported
 from allranks.runtime.strategies.precision import settled, with_precision
 from allranks.runtime.strategies.preparation import transform
+from allranks.runtime.strategies.settings import TrainingSettings, reject_unsupported
 from allranks.runtime.strategies.torch_training import ReplicatedTraining
 from allranks.runtime.strategies.training import Schedule
 

@@ -15,14 +15,14 @@ from torch import Tensor, distributed, nn, optim
 from torch.optim.lr_scheduler import LRScheduler
 
 from allranks.errors import InputError, Problem
-from allranks.runtime.saved_tensors import full
-from allranks.runtime.settings import TrainingSettings, reject_unsupported
 from allranks.runtime.strategies import checkpoint_state, deepspeed_optimizers, deferred, zero_states
 from allranks.runtime.strategies.deepspeed_config import Configuration, configuration
 from allranks.runtime.strategies.precision import with_precision
 from allranks.runtime.strategies.preparation import transform
 from allranks.runtime.strategies.schedules import create_schedule
+from allranks.runtime.strategies.settings import TrainingSettings, reject_unsupported
 from allranks.runtime.strategies.training import Schedule
+from allranks.runtime.tensors.saved_tensors import full
 
 
 @dataclass(frozen=True)

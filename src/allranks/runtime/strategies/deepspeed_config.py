@@ -9,9 +9,9 @@ import torch
 from torch import optim
 
 from allranks.errors import InputError, Problem
-from allranks.runtime.settings import TrainingSettings
 from allranks.runtime.strategies import deepspeed_file, deepspeed_keys, deepspeed_optimizers, deepspeed_precision
 from allranks.runtime.strategies.deepspeed_file import DeepSpeedFile, batches
+from allranks.runtime.strategies.settings import TrainingSettings
 
 
 @dataclass(frozen=True)

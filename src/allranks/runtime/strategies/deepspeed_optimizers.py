@@ -9,8 +9,8 @@ from typing import Any
 import torch
 from torch import optim
 
-from allranks.runtime.settings import TrainingSettings
 from allranks.runtime.strategies.deepspeed_file import DeepSpeedFile
+from allranks.runtime.strategies.settings import TrainingSettings
 
 _ADAM = ("adam", "adamw")
 _FOR_GPUS = ("lamb", "lion", "muon")

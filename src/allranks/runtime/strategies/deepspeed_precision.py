@@ -7,9 +7,9 @@ from typing import Any
 import torch
 
 from allranks.errors import InputError, Problem
-from allranks.runtime.settings import AUTO
 from allranks.runtime.strategies import precision as precisions
 from allranks.runtime.strategies.deepspeed_file import DeepSpeedFile
+from allranks.runtime.strategies.settings import AUTO
 
 _SECTIONS = {"bf16": "bfloat16", "fp16": "float16"}
 """DeepSpeed's own mixed precisions: 16-bit weights, with float32 copies in the optimizer."""

@@ -29,15 +29,15 @@ from torch.distributed.utils import _sync_module_states
 from torch.nn.modules.batchnorm import _BatchNorm
 
 from allranks.errors import InputError, Problem
-from allranks.runtime import collectives
-from allranks.runtime.saved_tensors import SavedTensor, full
-from allranks.runtime.settings import TrainingSettings, reject_unsupported
+from allranks.runtime.communication import collectives
 from allranks.runtime.strategies import checkpoint_state, deferred
 from allranks.runtime.strategies.deferred import Recording
 from allranks.runtime.strategies.precision import DTYPES, settled, with_precision
 from allranks.runtime.strategies.preparation import transform
+from allranks.runtime.strategies.settings import TrainingSettings, reject_unsupported
 from allranks.runtime.strategies.torch_training import TorchTraining
 from allranks.runtime.strategies.training import Schedule
+from allranks.runtime.tensors.saved_tensors import SavedTensor, full
 
 _FULL_STATE = StateDictOptions(full_state_dict=True, cpu_offload=True)
 _BROADCAST_BYTES = 250 << 20

@@ -14,9 +14,9 @@ from torch import distributed, nn, optim
 from allranks.contract.detect import detect
 from allranks.contract.rank_env import RankEnv
 from allranks.errors import InputError, Problem
-from allranks.runtime.settings import TrainingSettings, reject_unsupported
 from allranks.runtime.strategies.precision import settled, with_precision
 from allranks.runtime.strategies.preparation import transform
+from allranks.runtime.strategies.settings import TrainingSettings, reject_unsupported
 from allranks.runtime.strategies.torch_training import ReplicatedTraining
 from allranks.runtime.strategies.training import Schedule
 

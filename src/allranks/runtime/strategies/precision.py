@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils._pytree import tree_map
 
-from allranks.runtime.settings import AUTO, TrainingSettings
+from allranks.runtime.strategies.settings import AUTO, TrainingSettings
 
 DTYPES = {"bfloat16": torch.bfloat16, "float16": torch.float16}
 """The 16-bit types by the names that the settings have for them."""

@@ -9,8 +9,8 @@ from torch import nn
 from torch.utils.checkpoint import checkpoint
 
 from allranks.errors import InputError, Problem
-from allranks.runtime.settings import TrainingSettings
 from allranks.runtime.strategies.precision import allow_tf32
+from allranks.runtime.strategies.settings import TrainingSettings
 
 
 def transform(model: nn.Module, settings: TrainingSettings, device: torch.device) -> tuple[nn.Module, list[nn.Module]]:

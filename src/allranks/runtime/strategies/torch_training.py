@@ -7,11 +7,11 @@ from typing import Any
 import torch
 from torch import Tensor, distributed, nn, optim
 
-from allranks.runtime.saved_tensors import full
-from allranks.runtime.settings import TrainingSettings
 from allranks.runtime.strategies import checkpoint_state
 from allranks.runtime.strategies.schedules import create_schedule
+from allranks.runtime.strategies.settings import TrainingSettings
 from allranks.runtime.strategies.training import Schedule
+from allranks.runtime.tensors.saved_tensors import full
 
 
 class _Accumulation:

@@ -16,9 +16,9 @@ import torch
 from torch import Tensor, distributed, nn
 
 from allranks.errors import InputError, Problem
-from allranks.runtime.saved_tensors import SavedTensor, full
 from allranks.runtime.strategies import checkpoint_state
-from allranks.runtime.tensor_shards import TensorShard, flat_range
+from allranks.runtime.tensors.saved_tensors import SavedTensor, full
+from allranks.runtime.tensors.tensor_shards import TensorShard, flat_range
 
 
 def weights(model: nn.Module) -> dict[str, Any]:

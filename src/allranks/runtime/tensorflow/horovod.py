@@ -20,9 +20,10 @@ from allranks.contract import world
 from allranks.contract.detect import detect
 from allranks.contract.rank_env import RankEnv
 from allranks.errors import InputError, Problem
-from allranks.runtime import clean_exit, failure, libraries
-from allranks.runtime.eviction import EVICTED
-from allranks.runtime.metrics import Metrics
+from allranks.runtime import libraries
+from allranks.runtime.exit import clean_exit, failure
+from allranks.runtime.exit.eviction import EVICTED
+from allranks.runtime.metrics.metrics import Metrics
 from allranks.runtime.tensorflow import strategy
 from allranks.runtime.tensorflow.training import Training
 

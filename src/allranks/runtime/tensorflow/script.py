@@ -16,9 +16,9 @@ from typing import NoReturn, TypeAlias
 
 from allranks.contract.own_variables import join_seconds
 from allranks.errors import InputError, Problem
-from allranks.runtime import clean_exit, failure
-from allranks.runtime.eviction import EVICTED
-from allranks.runtime.metrics import Metrics
+from allranks.runtime.exit import clean_exit, failure
+from allranks.runtime.exit.eviction import EVICTED
+from allranks.runtime.metrics.metrics import Metrics
 from allranks.runtime.notes import note
 from allranks.runtime.tensorflow import strategy
 from allranks.runtime.tensorflow.cluster import EVALUATOR, Cluster, read

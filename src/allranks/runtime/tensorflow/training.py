@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from allranks.runtime.metrics import Metrics
+from allranks.runtime.metrics.metrics import Metrics
 
 
 @dataclass(frozen=True)

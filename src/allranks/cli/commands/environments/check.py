@@ -88,9 +88,9 @@ def _check_own(
     warnings: list[Problem],
 ) -> None:
     """Check environments of a project by name, and add what was found."""
+    from allranks.checks.environment import check as check_one
+    from allranks.checks.environment import hadolint
     from allranks.cli.console import errors
-    from allranks.environments.check import check as check_one
-    from allranks.environments.check import hadolint
     from allranks.environments.find import environments_folder, find_environments
 
     root = folder or environments_folder(Path.cwd())
@@ -106,7 +106,7 @@ def _check_any(
     path: str, checked: list[str], problems: list[Problem], warnings: list[Problem], advice: list[Problem]
 ) -> None:
     """Check environments of any project, and add what was found."""
-    from allranks.environments import any_project
+    from allranks.checks import any_environment as any_project
     from allranks.errors import InputError, Problem
 
     if not Path(path).exists():

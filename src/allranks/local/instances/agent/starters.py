@@ -27,7 +27,7 @@ source, *arguments = sys.argv[1:]
 package = sys.modules["allranks"] = types.ModuleType("allranks")
 package.__path__ = [source + "/allranks"]
 del source, package, types
-from allranks.local.starter.main import main
+from allranks.local.forkserver.main import main
 main(*arguments)
 """
 

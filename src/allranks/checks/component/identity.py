@@ -1,0 +1,157 @@
+"""Check the name, version, display name, description and tags of a component."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from allranks.checks.component.subject import Subject
+from allranks.checks.plan.rule import Level, Rule
+from allranks.errors import Problem
+
+GROUPS = ("task", "category")
+"""Tags by which the palette groups components. The first one that a component has is used."""
+
+_NAME = re.compile(r"[a-z][a-z0-9_]{0,254}")
+_VERSION = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+_MIN_LENGTH = 20
+
+NAME = Rule(
+    "component-name",
+    Level.ERROR,
+    "The name has other characters than lower-case letters, digits and underscores, or no letter first.",
+    "azure-ai-ml, `_schema/core/fields.py`, PythonFuncNameStr",
+    "rename it: Azure ML refuses others",
+)
+VERSION_MISSING = Rule(
+    "version-missing", Level.ADVICE, "The component has no version.", "style", 'add: version: "1.0.0"'
+)
+VERSION_NUMBER = Rule(
+    "version-number",
+    Level.WARNING,
+    "The version has no quotes, and YAML reads it as a number: 1.10 becomes 1.1.",
+    "YAML 1.1, https://yaml.org/type/float.html",
+    "put it in quotes",
+)
+VERSION = Rule(
+    "version-characters",
+    Level.WARNING,
+    "The version has characters that references (azureml:NAME:VERSION) cannot have.",
+    "azure-ai-ml, `_utils/_arm_id_utils.py`: a version is a segment of the component's id and its URL",
+    "such as 1.0.0",
+)
+DISPLAY_NAME = Rule(
+    "display-name",
+    Level.ADVICE,
+    "There is no display name, or it is the name, or it is too long for a card.",
+    "style",
+    "write a few words",
+)
+DESCRIPTION = Rule(
+    "description",
+    Level.ADVICE,
+    "There is no description, or it says nothing.",
+    "style",
+    "describe the inputs, the work and the outputs in a sentence",
+)
+GROUP_TAG = Rule(
+    "group-tag",
+    Level.ADVICE,
+    "No tag says to which group of the palette the component belongs.",
+    "style",
+    "add: tags: {task: ...}, with a word that others have too",
+)
+TAG_TEXT = Rule(
+    "tag-text",
+    Level.ERROR,
+    "A tag's value is no text.",
+    "azure-ai-ml, `_schema/component/component.py`: tags are fields.Dict of fields.Str",
+    "put it in quotes",
+)
+DUPLICATE_NAME = Rule(
+    "duplicate-name",
+    Level.WARNING,
+    "Two files have the same name and version. A workspace has one component of each.",
+    'Microsoft Learn, "Manage component and pipeline": name and version identify a component',
+    "rename one of them",
+)
+DUPLICATE_CARD = Rule(
+    "duplicate-display-name", Level.ADVICE, "Two components have the same display name.", "style", "rename one of them"
+)
+
+
+def group_of(tags: dict[str, str]) -> str:
+    """Return the palette group of a component with these tags; "" if there is none."""
+    return next((str(tags[key]) for key in GROUPS if tags.get(key)), "")
+
+
+def name(subject: Subject) -> Iterator[Problem]:
+    """Check the name as azure-ai-ml does (PythonFuncNameStr in its _schema/core/fields.py)."""
+    if not _NAME.fullmatch(subject.name):
+        expected = "lower-case letters, digits and underscores, a letter first"
+        yield subject.report(NAME, ("name",), f"name {subject.name!r}", expected)
+
+
+def version(subject: Subject) -> Iterator[Problem]:
+    value = subject.version
+    if value is None:
+        yield subject.report(VERSION_MISSING, ("version",), "no version", "such as 1.0.0")
+    elif isinstance(value, float):
+        found = f"version {value}, which YAML reads as a number: 1.10 becomes 1.1"
+        yield subject.report(VERSION_NUMBER, ("version",), found, "a text", f'put it in quotes: version: "{value}"')
+    elif not _VERSION.fullmatch(str(value)):
+        expected = "letters, digits, dots, hyphens and underscores, at most 100"
+        yield subject.report(VERSION, ("version",), f"version {value!r}", expected)
+
+
+def display_name(subject: Subject) -> Iterator[Problem]:
+    text = subject.display_name
+    if not text:
+        fix = f"add: display_name: {subject.name.replace('_', ' ').capitalize()}"
+        yield subject.report(
+            DISPLAY_NAME, ("display_name",), "no display name", "what the card in the palette says", fix
+        )
+    elif text == subject.name and "_" in text:
+        fix = f"use words: {text.replace('_', ' ').capitalize()}"
+        yield subject.report(DISPLAY_NAME, ("display_name",), f"display name {text!r}, which is the name", "words", fix)
+    elif len(text) > 60 or "\n" in text:
+        fix = "shorten it, and move details to the description"
+        yield subject.report(
+            DISPLAY_NAME, ("display_name",), f"a display name of {len(text)} characters", "at most 60", fix
+        )
+
+
+def description(subject: Subject) -> Iterator[Problem]:
+    text = subject.description
+    if not text:
+        yield subject.report(DESCRIPTION, ("description",), "no description", "what the component does")
+    elif len(text) < _MIN_LENGTH or text in (subject.name, subject.display_name):
+        yield subject.report(DESCRIPTION, ("description",), f"description {text!r}", "a sentence")
+
+
+def tags(subject: Subject) -> Iterator[Problem]:
+    if not any(subject.tags.get(key) for key in GROUPS):
+        found = f"tags {', '.join(map(str, subject.tags))}" if subject.tags else "no tags"
+        expected = f"a tag {' or '.join(GROUPS)}, by which the palette groups components"
+        yield subject.report(GROUP_TAG, ("tags",), found, expected)
+    for key, value in subject.tags.items():
+        if not isinstance(value, str):  # fields.Str in the SDK's _schema/component/component.py
+            fix = f'put it in quotes: {key}: "{value}"'
+            yield subject.report(TAG_TEXT, ("tags", str(key)), f"tag {key}: {value!r}", "a text", fix)
+
+
+def unique_names(subjects: list[Subject]) -> Iterator[Problem]:
+    """Check that no two components have the same name and version, or the same display name."""
+    names: dict[tuple[str, str], Subject] = {}
+    cards: dict[str, Subject] = {}
+    for subject in subjects:
+        other = names.setdefault((subject.name, str(subject.version)), subject)
+        if subject.name and other is not subject:
+            found = f"name {subject.name!r}, which {other.path} also has"
+            yield subject.report(DUPLICATE_NAME, ("name",), found, "one component of each name and version")
+        other = cards.setdefault(subject.display_name, subject)
+        if subject.display_name and other.name != subject.name:
+            found = f"display name {subject.display_name!r}, which {other.path} also has"
+            yield subject.report(
+                DUPLICATE_CARD, ("display_name",), found, "one card of each name", "rename one of them"
+            )

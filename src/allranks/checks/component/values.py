@@ -1,0 +1,200 @@
+"""Check what a user can type into the form: ranges, enums and defaults."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+from allranks.checks.component.subject import DATA, NUMBERS, PortSpec, Subject
+from allranks.checks.plan.rule import Level, Rule
+from allranks.checks.plan.suggestions import number_with_point
+from allranks.errors import Problem
+
+_PYTHON: dict[str, type | tuple[type, ...]] = {"integer": int, "number": (int, float), "boolean": bool, "string": str}
+_EXPECTED = {"integer": "a whole number", "number": "a number", "boolean": "true or false", "string": "a text"}
+
+_PARSE = "azure-ai-ml, `entities/_inputs_outputs/input.py`, Input._parse"
+
+RANGE_OF_TEXT = Rule("range-of-text", Level.ADVICE, "min or max of an input that is no number.", "style", "remove it")
+RANGE_MISSING = Rule(
+    "range-missing",
+    Level.ADVICE,
+    "A number has neither a range nor an enum.",
+    "style",
+    "add min, max or both, so that the form rejects invalid values",
+)
+RANGE_BOUND = Rule("range-bound", Level.ERROR, "min or max is no number of the input's type.", _PARSE, "correct it")
+RANGE_ORDER = Rule(
+    "range-order",
+    Level.ERROR,
+    "min is above max.",
+    "azure-ai-ml, `entities/_inputs_outputs/input.py`, Input._validate_or_throw: no value is inside",
+    "exchange them",
+)
+ENUM_OF_DATA = Rule(
+    "enum-of-data",
+    Level.ERROR,
+    "An input of data has an enum.",
+    "azure-ai-ml, `_schema/component/input_output.py`: InputPortSchema has no enum",
+    "remove it",
+)
+ENUM_OF_BOOLEAN = Rule("enum-of-boolean", Level.ADVICE, "A boolean has an enum.", "style", "remove it")
+ENUM_LIST = Rule(
+    "enum-list",
+    Level.ERROR,
+    "An enum is no list.",
+    "azure-ai-ml, `_schema/component/input_output.py`: enum is fields.List",
+    "write a list: [first, second]",
+)
+ENUM_SINGLE = Rule(
+    "enum-single", Level.ADVICE, "An enum has one value or none.", "style", "add a value, or remove the input"
+)
+ENUM_REPEATED = Rule(
+    "enum-repeated", Level.ADVICE, "An enum has a value twice.", "style", "remove the one that is there twice"
+)
+ENUM_TYPE = Rule("enum-type", Level.ERROR, "A value of an enum is not of the input's type.", _PARSE, "correct it")
+DEFAULT_OF_DATA = Rule(
+    "default-of-data",
+    Level.ERROR,
+    "An input of data has a default.",
+    "azure-ai-ml, `entities/_inputs_outputs/input.py`, Input._update_default",
+    "remove it; if the port may be empty, add optional: true",
+)
+DEFAULT_TYPE = Rule("default-type", Level.ERROR, "A default is not of the input's type.", _PARSE, "correct it")
+DEFAULT_CHANGED = Rule(
+    "default-changed",
+    Level.WARNING,
+    "YAML reads the default as a boolean (yes, no, on, off), and Azure ML gets the text True or False.",
+    "YAML 1.1, https://yaml.org/type/bool.html",
+    "put it in quotes",
+)
+DEFAULT_QUOTES = Rule(
+    "default-quotes",
+    Level.ADVICE,
+    "A default is written as another type than the input's; azure-ai-ml converts it.",
+    "style",
+    "write it without quotes",
+)
+DEFAULT_ENUM = Rule(
+    "default-enum",
+    Level.ERROR,
+    "The default is not in the enum.",
+    "azure-ai-ml, `entities/_inputs_outputs/input.py`, Input._validate_or_throw",
+    "name a value of the enum, or add it there",
+)
+DEFAULT_RANGE = Rule(
+    "default-range",
+    Level.ERROR,
+    "The default is outside of the range.",
+    "azure-ai-ml, `entities/_inputs_outputs/input.py`, Input._validate_or_throw",
+    "correct the default or the range",
+)
+
+
+def ranges(subject: Subject) -> Iterator[Problem]:
+    """Check the ranges. The SDK reads a bound as it reads a default, and refuses values that are outside."""
+    for port in subject.inputs:
+        low, high = port.minimum, port.maximum
+        if port.type not in NUMBERS:
+            for key, bound in (("min", low), ("max", high)):
+                if bound is not None:
+                    found = f"{key} {bound} of {port.type or 'no type'}"
+                    yield subject.report(RANGE_OF_TEXT, ("inputs", port.name, key), found, "a range of numbers alone")
+            continue
+        if low is None and high is None and port.enum is None:
+            found = f"input {port.name} accepts any number"
+            yield subject.report(RANGE_MISSING, ("inputs", port.name), found, "a range")
+        wrong = [(key, bound) for key, bound in (("min", low), ("max", high)) if not _parses(bound, port.type)]
+        for key, bound in wrong:
+            found = f"{key} {bound!r} of type {port.type}"
+            yield subject.report(RANGE_BOUND, ("inputs", port.name, key), found, _EXPECTED[port.type])
+        if not wrong and low is not None and high is not None and float(low) > float(high):
+            found = f"min {low} is above max {high}"
+            yield subject.report(RANGE_ORDER, ("inputs", port.name, "min"), found, "min at most max")
+
+
+def enums(subject: Subject) -> Iterator[Problem]:
+    for port in subject.inputs:
+        if port.enum is None:
+            continue
+        keys = ("inputs", port.name, "enum")
+        values = list(port.enum) if isinstance(port.enum, (list, tuple)) else []
+        if port.type in DATA:
+            yield subject.report(ENUM_OF_DATA, keys, f"an enum of {port.type}", "an enum of texts or numbers")
+        elif port.type == "boolean":
+            yield subject.report(ENUM_OF_BOOLEAN, keys, "an enum of boolean", "an enum of texts or numbers")
+        elif not isinstance(port.enum, (list, tuple)):
+            yield subject.report(ENUM_LIST, keys, f"enum {port.enum!r}", "a list of values")
+        elif len(values) < 2:
+            yield subject.report(ENUM_SINGLE, keys, f"enum {port.enum!r}", "a list of at least two values")
+        elif len({str(value) for value in values}) < len(values):
+            yield subject.report(ENUM_REPEATED, keys, f"enum {values}", "each value once")
+        for value in values:
+            if port.type in _PYTHON and port.type != "boolean" and not _fits(value, port.type):
+                # YAML reads yes, no, on and off as booleans.
+                fix = f'put it in quotes: "{value}"' if port.type == "string" else "correct it"
+                yield subject.report(
+                    ENUM_TYPE, keys, f"{value!r} in the enum of type {port.type}", _EXPECTED[port.type], fix
+                )
+
+
+def defaults(subject: Subject) -> Iterator[Problem]:
+    for port in subject.inputs:
+        if port.default is None:
+            continue
+        keys = ("inputs", port.name, "default")
+        if port.type in DATA:  # Input._update_default of the SDK raises
+            found = f"default {port.default!r} of {port.type}"
+            yield subject.report(DEFAULT_OF_DATA, keys, found, "no default: the designer connects data")
+        elif port.type in _PYTHON and not _fits(port.default, port.type):
+            if port.type == "string":
+                fix = f'put it in quotes: "{port.default}"'
+            else:
+                fix = (number_with_point(port.default) if port.type == "number" else "") or "write it without quotes"
+            is_refused = not _parses(port.default, port.type)
+            is_changed = isinstance(port.default, bool)  # YAML's `no` becomes the text "False"
+            rule = DEFAULT_TYPE if is_refused else DEFAULT_CHANGED if is_changed else DEFAULT_QUOTES
+            yield subject.report(rule, keys, f"default {port.default!r} of type {port.type}", _EXPECTED[port.type], fix)
+        elif isinstance(port.enum, (list, tuple)) and str(port.default) not in map(str, port.enum):
+            expected = f"one of {', '.join(map(str, port.enum))}"
+            yield subject.report(
+                DEFAULT_ENUM, keys, f"default {port.default!r}", expected, "name one of those, or add it to the enum"
+            )
+        elif outside := _outside(port):
+            yield subject.report(DEFAULT_RANGE, keys, f"default {port.default}", outside)
+
+
+def _parses(value: Any, kind: str) -> bool:
+    """Return whether the SDK takes the value for this type, as `Input._parse` does: also a number as a text."""
+    if kind == "string" or value is None:
+        return True
+    if kind == "boolean":
+        return str(value).lower() in ("true", "false")
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        return False
+    return math.isfinite(number) and (kind == "number" or number.is_integer())
+
+
+def _fits(value: Any, kind: str) -> bool:
+    if value is None:
+        return True
+    if kind != "boolean" and isinstance(value, bool):
+        return False
+    if kind == "integer" and isinstance(value, float):
+        # The SDK stores an integer's bounds as floats.
+        return value.is_integer()
+    return isinstance(value, _PYTHON[kind]) and not (isinstance(value, float) and math.isnan(value))
+
+
+def _outside(port: PortSpec) -> str:
+    """Return what the default should be if it is outside of the range; else ""."""
+    if port.type not in NUMBERS:
+        return ""
+    if _parses(port.minimum, port.type) and port.minimum is not None and port.default < float(port.minimum):
+        return f"at least {float(port.minimum):g}"
+    if _parses(port.maximum, port.type) and port.maximum is not None and port.default > float(port.maximum):
+        return f"at most {float(port.maximum):g}"
+    return ""

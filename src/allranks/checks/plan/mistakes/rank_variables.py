@@ -1,0 +1,105 @@
+"""Warn of variables of a rank in a command that have another value there, or none."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from allranks.checks.plan.mistakes.launchers import launcher_of
+from allranks.checks.plan.rule import Level, Rule
+from allranks.checks.plan.scope import Scope
+from allranks.contract.distributions import processes_per_instance
+from allranks.contract.mpi import OPEN_MPI, Mpi
+from allranks.contract.requirements import LAUNCH, PER_NODE
+from allranks.contract.shell_commands import expansions, simple_commands
+from allranks.errors import Problem
+from allranks.plan.graph import Step
+
+MPI_VARIABLE = Rule(
+    "mpi-variable",
+    Level.WARNING,
+    "The command of an MPI job has a variable that Azure ML sets for the distribution pytorch only, such as "
+    "$NODE_RANK, or takes a rank of Open MPI for the instance's.",
+    'Lightning-AI/pytorch-lightning#13639; MicrosoftDocs/azure-docs#95788; Microsoft Learn, "Distributed GPU training '
+    'guide", Environment variables from Open MPI: OMPI_COMM_WORLD_NODE_RANK is not the rank of the instance',
+    "use the variables of Open MPI, or the distribution pytorch",
+)
+
+_OF_RANK = {"RANK": OPEN_MPI.rank, "LOCAL_RANK": OPEN_MPI.local_rank, "WORLD_SIZE": OPEN_MPI.world_size}
+PYTORCH_ONLY = (*_OF_RANK, "NODE_RANK", "MASTER_ADDR", "MASTER_PORT")
+"""The variables of a rank that Azure ML sets for pytorch, and mpirun does not."""
+
+_AS_NODE_RANK = re.compile(
+    r"(?:--(?:node|machine)[_-]rank(?:=|\s+)|\bNODE_RANK=)[\"']?\$\{?(?P<name>OMPI_COMM_WORLD_(?:NODE_)?RANK)\b"
+)
+_SETS_ANY = frozenset({".", "eval", "source"})
+"""Programs after which any variable may be set."""
+LOCAL_RANK = Rule(
+    "rank-expanded-once",
+    Level.WARNING,
+    "The command of a per-node launch has $RANK or $LOCAL_RANK. The shell expands it once per instance, so that all "
+    "ranks of the instance get the same value.",
+    "https://docs.pytorch.org/docs/stable/elastic/run.html: torchrun sets RANK and LOCAL_RANK in each worker; POSIX, "
+    "the shell expands a parameter before it starts the command",
+    "read the variable in the script",
+)
+_BY_LAUNCHER = frozenset({"RANK", "LOCAL_RANK"})
+"""The variables that a launcher sets for each rank that it starts."""
+
+
+def of_mpi(_scope: Scope, step: Step) -> Iterator[Problem]:
+    """Yield a warning for each variable of a step's command that is not what it is meant to be under MPI."""
+    if not isinstance(step.distribution, Mpi):
+        return
+    yield from _not_set(step)
+    match = _AS_NODE_RANK.search(step.command)
+    if match and (match["name"] != OPEN_MPI.rank or processes_per_instance(step.distribution) > 1):
+        found = f"${match['name']} as the rank of the instance: it is the rank of a process"
+        expected = "the rank of the instance"
+        yield MPI_VARIABLE.problem("command", found, expected, f"write {_node_rank(step)}")
+
+
+def _not_set(step: Step) -> Iterator[Problem]:
+    if any(simple.program in _SETS_ANY for simple in simple_commands(step.command)):
+        return
+    # A launcher sets these for its ranks: that they are expanded in front of it is another mistake.
+    by_launcher = _BY_LAUNCHER if launcher_of(step.command) else frozenset()
+    names = {expansion.name for expansion in expansions(step.command) if not expansion.has_default}
+    for name in PYTORCH_ONLY:
+        if name in names - by_launcher and name not in step.environment_variables and not _is_set(step.command, name):
+            found = f"${name}, which is empty: Azure ML sets it for the distribution pytorch, and mpirun does not"
+            fix = f"use {_instead(step, name)}, or the distribution pytorch"
+            yield MPI_VARIABLE.problem("command", found, "a variable that an MPI job has", fix)
+
+
+def _is_set(command: str, name: str) -> bool:
+    """Return whether the command sets the variable itself."""
+    return re.search(rf"(?<![\w$-]){name}=|\b(?:for|read)\s+{name}\b", command) is not None
+
+
+def _instead(step: Step, name: str) -> str:
+    if name in _OF_RANK:
+        return f"${_OF_RANK[name]}"
+    if name == "NODE_RANK":
+        return _node_rank(step)
+    if name == "MASTER_PORT":
+        return "a free port, such as 6105"
+    return "${AZ_BATCH_MASTER_NODE%:*}" if step.instance_count > 1 else "$AZ_BATCHAI_MPI_MASTER_NODE"
+
+
+def _node_rank(step: Step) -> str:
+    """Return the rank of the instance in the shell. Ranks fill one instance after another."""
+    processes = processes_per_instance(step.distribution)
+    return f"${OPEN_MPI.rank}" if processes == 1 else f"$(({OPEN_MPI.rank} / {processes}))"
+
+
+def of_local_rank(_scope: Scope, step: Step) -> Iterator[Problem]:
+    """Yield a warning if the shell expands a rank's variable before a launcher starts the ranks."""
+    launcher = launcher_of(step.command)
+    if not launcher and step.tags.get(LAUNCH) != PER_NODE:
+        return
+    name = next((expansion.name for expansion in expansions(step.command) if expansion.name in _BY_LAUNCHER), "")
+    if name:
+        found = f"${name} in front of the ranks that {launcher or 'the command'} starts: it is expanded once"
+        fix = f'read it in the script: os.environ["{name}"]'
+        yield LOCAL_RANK.problem("command", found, f"no ${name} in the command", fix)

@@ -1,0 +1,143 @@
+"""Check data: inputs exist, are readable, and match the type of the port; outputs can be written."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+
+from allranks.checks.plan.rule import Level, Rule
+from allranks.checks.plan.scope import Scope, of_plan
+from allranks.checks.plan.suggestions import one_of
+from allranks.contract.templating import used_placeholders
+from allranks.errors import Problem
+from allranks.plan import file_tree
+from allranks.plan.graph import DoWhile, Node, ParallelFor, Pipeline, Plan, Step
+from allranks.plan.output_paths import passed_on, wanted_path, wanted_paths
+from allranks.plan.ports import FILE_TYPES, PRIMITIVES, GraphOutput, Input, NodeOutput, Output, Path
+from allranks.sdk import paths
+
+DATA = Rule(
+    "data",
+    Level.ERROR,
+    "Local data does not exist or is of another type, or two outputs have the same path.",
+    "azure-ai-ml, `operations/_job_operations.py`, JobOperations._resolve_job_input, and "
+    "`_artifacts/_artifact_utilities.py`: they upload local data, and refuse a missing path and a file for a folder",
+    "correct the path",
+)
+
+_PLACEHOLDERS = ("name", "output_name", "default_datastore")
+
+
+def of_pipeline_input(scope: Scope, port: Input, here: bool) -> Iterator[Problem]:
+    """Yield the problems of data that an input of the pipeline names. here: whether this machine must read it."""
+    if isinstance(port.value, Path) and port.type not in PRIMITIVES:
+        where = scope.own_key(f"inputs.{port.name}")
+        yield from wrong(where, port, port.value.path, here, f"name another: --set {port.name}=PATH")
+
+
+def of_input(scope: Scope, node: Node, port: Input, here: bool) -> Iterator[Problem]:
+    """Yield the problems of data that a node's input names directly."""
+    if isinstance(port.value, Path) and port.type not in PRIMITIVES:
+        where = scope.key(node, f"inputs.{port.name}")
+        yield from wrong(
+            where, port, port.value.path, here, "bind it to an input of the pipeline, which --set can change"
+        )
+
+
+def of_output(scope: Scope, node: Node, output: Output) -> Iterator[Problem]:
+    """Yield the problems of the path that the user sets for a node's output."""
+    yield from _of_path(scope.key(node, f"outputs.{output.name}"), output)
+
+
+def of_graph_output(scope: Scope, output: GraphOutput) -> Iterator[Problem]:
+    """Yield the problems of the path that the user sets for an output of the graph."""
+    yield from _of_path(scope.own_key(f"outputs.{output.name}"), output)
+
+
+def _of_path(where: str, output: Output | GraphOutput) -> Iterator[Problem]:
+    if output.path is None or paths.is_remote(output.path):
+        # An output for a datastore stays in the run's folder.
+        return
+    for name in used_placeholders(output.path):
+        if name not in _PLACEHOLDERS:
+            known = [f"${{{{{known}}}}}" for known in _PLACEHOLDERS]
+            yield Problem(where, f"${{{{{name}}}}} is not known in a path", one_of(known, ""))
+    if used_placeholders(output.path):
+        return
+    is_file = output.type in FILE_TYPES
+    if os.path.isdir(output.path) if is_file else os.path.isfile(output.path):
+        found = f"{paths.shown(output.path)} is a {'folder' if is_file else 'file'}"
+        yield Problem(where, found, f"a {'file' if is_file else 'folder'}, or nothing yet", "give another path")
+
+
+def written_twice(plan: Plan) -> Iterator[Problem]:
+    """Yield a problem for each output whose path on this machine is also the path of another output."""
+    first: dict[str, str] = {}
+    for where, path in _local_paths(of_plan(plan), {}, ""):
+        place = os.path.normpath(path)
+        if place in first:
+            found = f"{paths.shown(path)} is also the path of {first[place]}"
+            yield Problem(where, found, "a path of its own", "give one of the two another path")
+        first.setdefault(place, where)
+
+
+def _local_paths(scope: Scope, outer: Mapping[str, str] | None, parallel: str) -> Iterator[tuple[str, str]]:
+    """Yield (key, path) for each path on this machine that is set for an output of a step or a parallel_for loop.
+
+    outer:    the paths that the node that contains the graph sets for the graph's outputs; None for the body of a
+              parallel_for loop, whose own outputs are in the run's folder
+    parallel: the parallel_for loop that contains the graph
+    """
+    passed = {} if outer is None else passed_on(scope.graph, outer)
+    names = {port.source: port.name for port in reversed(scope.graph.outputs) if port.source in passed}
+    for node in scope.graph.nodes:
+        inner = node.body if isinstance(node, (DoWhile, ParallelFor)) else node
+        around = f"{scope.path}{node.name}" if isinstance(node, ParallelFor) else parallel
+        if isinstance(node, ParallelFor) or isinstance(inner, Step):
+            for output in node.outputs:
+                path, name = wanted_path(node, output, passed), names.get(NodeOutput(node.name, output.name))
+                where = scope.key(node, f"outputs.{output.name}") if name is None else scope.own_key(f"outputs.{name}")
+                if _is_local(path):
+                    if parallel:
+                        yield f"the other iterations of {parallel}", str(path)
+                    yield where, str(path)
+        if isinstance(inner, Pipeline):
+            inner_paths = None if isinstance(node, ParallelFor) else wanted_paths(node, passed)
+            yield from _local_paths(scope.within(inner, f"{scope.path}{inner.name}"), inner_paths, around)
+
+
+def _is_local(path: str | None) -> bool:
+    return path is not None and not paths.is_remote(path) and not used_placeholders(path)
+
+
+def _why_missing(path: str) -> str:
+    """Return why a path cannot be read although it may have an entry: a link that leads nowhere, or a closed folder."""
+    try:
+        os.stat(path)
+    except FileNotFoundError:
+        if os.path.islink(path):
+            return f"is a link to {os.readlink(path)}, which does not exist"
+    except OSError as error:
+        return f"cannot be read: {error.strerror}"
+    return "does not exist"
+
+
+def wrong(where: str, port: Input, path: str, here: bool, fix: str) -> Iterator[Problem]:
+    """Yield the problems of a path for a port."""
+    if paths.is_remote(path):
+        if not here:
+            return
+        found = f"{path} cannot be read on this machine"
+        yield Problem(where, found, "a local path", f"get a copy, then {fix}", code="unresolved-name")
+    elif not os.path.exists(path):
+        found = f"{paths.shown(path)} {_why_missing(path)}"
+        yield Problem(where, found, f"a path that exists ({port.type})", fix, code="missing-data")
+    elif not os.path.isfile(path) and not os.path.isdir(path):
+        found = f"{paths.shown(path)} is a {file_tree.kind_of(path)}, which has no content to copy"
+        yield Problem(where, found, f"a file or a folder ({port.type})", fix)
+    elif port.type == "uri_file" and os.path.isdir(path):
+        yield Problem(where, f"{paths.shown(path)} is a folder", "a file (uri_file)", fix)
+    elif port.type not in ("uri_file", "custom_model", "path") and os.path.isfile(path):
+        yield Problem(where, f"{paths.shown(path)} is a file", f"a folder ({port.type})", fix)
+    elif not os.access(path, os.R_OK | (os.X_OK if os.path.isdir(path) else 0)):
+        yield Problem(where, f"{paths.shown(path)} cannot be read: permission denied", "data that you may read", fix)

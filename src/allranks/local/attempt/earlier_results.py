@@ -1,0 +1,119 @@
+"""Find earlier results that a step of a run may reuse."""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass
+
+from allranks.local import installed, interpreters, reuse
+from allranks.local.attempt.digests import Digests
+from allranks.local.attempt.rank_environment import variables_of
+from allranks.local.attempt.stop import StepStops
+from allranks.local.scope import Scope
+from allranks.local.selection import Mode
+from allranks.plan import values
+from allranks.plan.graph import Step
+from allranks.runs.recorder import RunRecorder
+from allranks.runs.records import RunRecord, Status, StepRecord
+
+
+@dataclass(frozen=True)
+class EarlierResult:
+    """A completed step of a run. run: its id"""
+
+    run: str
+    step: StepRecord
+
+
+@dataclass(frozen=True)
+class Keys:
+    """The keys of a step's result.
+
+    own:    within its run: a digest of the step and its inputs
+    shared: for other runs: of the installed packages too; None if no other run may reuse the result
+    """
+
+    own: str = ""
+    shared: str | None = None
+
+
+_NO_KEYS = Keys()
+
+
+class EarlierResults:
+    """The earlier results for the steps of one run.
+
+    source:      the pipeline's file
+    force_rerun: whether results are ignored, except for steps in mode REUSE
+    origin:      the run whose results the steps in mode REUSE take; None: any run with a result for the same inputs
+    earlier:     this run as it was before it continued with the latest code, whose valid results are kept
+    """
+
+    def __init__(
+        self,
+        recorder: RunRecorder,
+        digests: Digests,
+        source: str,
+        *,
+        force_rerun: bool = False,
+        origin: RunRecord | None = None,
+        earlier: RunRecord | None = None,
+    ) -> None:
+        self._recorder = recorder
+        self._earlier = earlier
+        self._digests = digests
+        self._source = source
+        self._force_rerun = force_rerun
+        self._origin = origin
+        self._keys: dict[str, Keys] = {}
+        # Cached for the run, because it reads several folders.
+        self._installed = functools.cache(installed.of)
+
+    async def find(
+        self, scope: Scope, step: Step, record: StepRecord, mode: Mode, stops: StepStops
+    ) -> EarlierResult | None:
+        """Return the result that the step may reuse; None if there is none."""
+        if mode is Mode.REUSE and self._origin is not None:
+            return _result(self._origin, record.name)
+        self._keys[record.name] = keys = await self._keys_of(scope, step, stops)
+        if self._earlier is not None and (own := _result(self._earlier, record.name)) and own.step.key == keys.own:
+            return own
+        is_ignored = mode is Mode.FRESH or (self._force_rerun and mode is not Mode.REUSE)
+        if is_ignored or keys.shared is None:
+            return None
+        earlier = self._recorder.recall(keys.shared)
+        return None if earlier is None else EarlierResult(*earlier)
+
+    def take_keys(self, record: StepRecord) -> Keys:
+        """Return the keys of the result of a step that has run."""
+        return self._keys.pop(record.name, _NO_KEYS)
+
+    def why_none(self, step: Step, found: EarlierResult | None) -> str:
+        """Return why a step in mode REUSE cannot reuse a result. found: a result that is no longer intact"""
+        if found is not None:
+            return f"its outputs in run {found.run} have changed or are gone, so they cannot be reused"
+        if self._origin is not None:
+            return f"it did not complete in run {self._origin.id}, so there is no result to reuse"
+        if not step.deterministic:
+            return "its component is not deterministic, so its earlier results are not reused; select this step too"
+        return "no earlier run has a result for the same code and inputs; to run it first: --until"
+
+    async def _keys_of(self, scope: Scope, step: Step, stops: StepStops) -> Keys:
+        ports = values.given(step.inputs, scope.lookup)
+        # No other run reuses the result of a step that is not deterministic, so its data need not be read.
+        inputs = (
+            await self._digests.of_inputs(ports, stops.staging) if step.deterministic else self._digests.known(ports)
+        )
+        own = reuse.key(step, inputs, variables_of(step, scope))
+        if not step.deterministic:
+            return Keys(own)
+        interpreter = interpreters.of_environment(step.environment, self._source)
+        return Keys(own, reuse.key_with(own, self._installed(interpreter)))
+
+
+def _result(run: RunRecord, path: str) -> EarlierResult | None:
+    """Return the result of a run's node at a path, if it has completed."""
+    step = run.find(path)
+    if step is None or step.status is not Status.COMPLETED:
+        return None
+    return EarlierResult(step.reused_from or run.id, step)

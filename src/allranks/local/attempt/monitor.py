@@ -1,0 +1,301 @@
+"""Monitor the ranks of one attempt until its last process has ended, and determine its status and verdict."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from allranks.contract import report
+from allranks.local.attempt import usage_watch, verdict
+from allranks.local.attempt.usage_watch import UsageWatch
+from allranks.local.instances.supervisor import Event, Supervisor
+from allranks.local.launchers import events as launcher_events
+from allranks.local.launchers.launching import Launching
+from allranks.runs.log_reader import tail
+from allranks.runs.recorder import RunRecorder
+from allranks.runs.records import Point, Progress, RankRecord, Status, StepRecord, Verdict
+
+POLL = 0.2
+"""Seconds between two polls of rank 0's report."""
+
+SETTLE = 2.0
+"""Seconds that the other ranks have to end by themselves after one has failed."""
+
+DISMISSAL = 5.0
+"""Seconds from SIGTERM to SIGKILL for processes without remaining work: servers of a finished step."""
+
+LINES_OF_LAUNCHER = 1000
+"""How many of the last lines of a launcher's log are searched for the reason of its failure."""
+
+GRACE = 30.0
+"""Seconds from SIGTERM to SIGKILL: Azure ML's grace period at an eviction."""
+
+START_TIMEOUT = 20.0
+"""Seconds that an instance may take to start its processes. All instances of a step start together here, in
+milliseconds. On Azure ML they start minutes apart, so the bound there is the training's own."""
+
+
+@dataclass(frozen=True)
+class AttemptHandles:
+    """What the monitor needs to know of an attempt.
+
+    agents:    one for each instance: its name, and the instance's, for messages
+    launching: the programs that were started
+    log:       of the launcher's own programs
+    reports:   the report file of each rank
+    timeout:   seconds, or None
+    size_name: the Azure size of the instances; "" if it is not known
+    start_timeout: seconds that an instance may take to start its processes
+    """
+
+    record: StepRecord
+    agents: Mapping[str, str]
+    events: asyncio.Queue[Event | None]
+    launching: Launching
+    log: Path
+    reports: dict[int, Path]
+    timeout: float | None
+    size_name: str = ""
+    start_timeout: float = START_TIMEOUT
+
+
+class AttemptMonitor:
+    """The monitor of one attempt.
+
+    stopping: returns whether the run is being stopped. A rank that a signal ends then has not failed.
+    """
+
+    def __init__(
+        self, handles: AttemptHandles, recorder: RunRecorder, supervisor: Supervisor, stopping: Callable[[], bool]
+    ) -> None:
+        self._handles = handles
+        self._record = handles.record
+        self._ranks = {launcher_events.rank_name(rank.rank): rank for rank in handles.record.ranks}
+        self._recorder = recorder
+        self._supervisor = supervisor
+        self._stopping = stopping
+        self._live_agents = set(handles.agents)
+        self._starting = set(handles.agents)
+        self._idle = {
+            agent for agent, programs in zip(handles.agents, handles.launching.programs, strict=False) if not programs
+        }
+        self._start_due: float | None = None
+        self._late = False
+        self._running: dict[str, set[str]] = {agent: set() for agent in handles.agents}
+        self._working = set(handles.launching.decisive)
+        awaited = handles.launching.decisive if handles.launching.events_file is None else self._ranks
+        self._usage = UsageWatch(handles.record, recorder, awaited, usage_watch.PATIENCE, handles.size_name)
+        self._report_offset = self._launcher_offset = 0
+        self._changed = False
+        self._pids: dict[int, int | None] = {}
+        self._failed: float | None = None
+        self._overdue: float | None = None
+        self._done: float | None = None
+        self._dismissed: float | None = None
+        self._killed = False
+        self._forgiven = self._orphaned = False
+        self._broken = self._launcher_failure = ""
+        self._server_ended = False
+
+    async def until_gone(self) -> None:
+        """Wait until all processes of the attempt have ended. Then set the status of its record and, if it failed, the
+        verdict."""
+        loop = asyncio.get_running_loop()
+        clock = loop.time
+        started = clock()
+        while self._live_agents:
+            # A timeout for the queue would create a task for every event.
+            tick = loop.call_later(POLL, self._handles.events.put_nowait, None)
+            try:
+                event = await self._handles.events.get()
+            finally:
+                tick.cancel()
+            if event is not None:
+                self._handle_event(event, clock())
+            else:
+                self._read_report()
+                self._read_launcher_events(clock())
+                if self._changed:
+                    self._changed = False
+                    self._recorder.keep(self._record)
+            timeout = self._handles.timeout
+            if timeout is not None and self._overdue is None and clock() > started + timeout:
+                self._overdue = clock()
+                await self._signal(signal.SIGTERM)
+            if event is None:
+                self._require_start(clock())
+            if self._must_dismiss(clock()):
+                self._dismissed = clock()
+                await self._signal(signal.SIGTERM)
+            if not self._killed and self._must_kill(clock()):
+                self._killed = True
+                await self._signal(signal.SIGKILL)
+        self._read_report()
+        self._judge()
+
+    def _require_start(self, now: float) -> None:
+        """End the attempt if an instance has not started its processes in time, also while the run is being stopped."""
+        if not self._starting or self._start_due is None or now <= self._start_due or self._late:
+            return
+        self._late = True
+        if not self._killed and not self._stopping():
+            seconds = f"{self._handles.start_timeout:g} s"
+            self._broken = self._broken or f"{self._names(self._starting)} {verdict.NOT_STARTED} within {seconds}"
+
+    def _names(self, agents: set[str]) -> str:
+        return ", ".join(name for agent, name in self._handles.agents.items() if agent in agents)
+
+    def _must_dismiss(self, now: float) -> bool:
+        linger = self._handles.launching.linger
+        return self._dismissed is None and self._done is not None and now >= self._done + linger
+
+    def _must_kill(self, now: float) -> bool:
+        return (
+            bool(self._broken)
+            or self._late
+            or (self._failed is not None and now > self._failed + SETTLE)
+            or (self._overdue is not None and now > self._overdue + GRACE)
+            or (self._dismissed is not None and now > self._dismissed + DISMISSAL)
+        )
+
+    async def _signal(self, number: int) -> None:
+        for agent in self._live_agents:
+            # An agent whose programs have ended ends by itself.
+            if not self._done or self._running[agent] or agent in self._starting:
+                await self._supervisor.signal(agent, number)
+
+    def _handle_event(self, event: Event, now: float) -> None:
+        if event.kind == "gone":
+            self._live_agents.discard(event.agent)
+            if event.agent in self._idle:
+                self._starting.discard(event.agent)
+            expected = self._killed or self._broken or self._stopping()
+            if not expected and (self._running[event.agent] or event.agent in self._starting):
+                # The instance agent stopped without reporting the exit of its processes.
+                self._broken = f"{self._handles.agents[event.agent]} was killed from outside the run"
+        elif event.kind == "forked":
+            if self._start_due is None:
+                self._start_due = now + self._handles.start_timeout
+        elif event.kind == "failed":
+            self._broken = self._broken or event.reason
+            if event.agent in self._starting:
+                self._broken = f"{self._handles.agents[event.agent]} {verdict.NOT_STARTED}: {event.reason}"
+        elif event.kind.startswith("usage"):
+            self._usage.sampled(event)
+        elif (rank := self._ranks.get(event.program)) is not None:
+            if event.kind == "started":
+                rank.status, rank.started = Status.RUNNING, event.time
+                self._pids[rank.rank] = event.pid
+            elif event.code is not None:
+                rank.ended = event.time
+                self._usage.exited(rank, event)
+                self._end(rank, event.code, now)
+            self._changed = True
+            self._recorder.moved(self._record)
+        elif event.kind == "exited" and event.program in self._working and event.code is not None:
+            # A launcher exits after its ranks, so their events come first. A killed launcher leaves its ranks behind.
+            self._orphaned = event.code < 0
+            self._read_launcher_events(now)
+            self._launcher_failure = verdict.how(event.program, event.code)
+        elif event.kind == "exited" and event.program in self._handles.launching.servers:
+            self._handle_ended_server(event)
+        if event.kind == "started":
+            self._starting.discard(event.agent)
+            self._running.get(event.agent, set()).add(event.program)
+        if event.kind == "exited":
+            self._running.get(event.agent, set()).discard(event.program)
+            self._working.discard(event.program)
+            if not self._working and self._done is None:
+                self._done = now
+
+    def _handle_ended_server(self, event: Event) -> None:
+        """Fail the step if a program that the launcher needs has ended by itself."""
+        if not (self._killed or self._broken or self._stopping() or self._overdue or self._done):
+            how = verdict.how(event.program, event.code or 0) or f"{event.program} has ended"
+            self._broken, self._server_ended = f"{self._handles.agents[event.agent]}: {how}", True
+
+    def _end(self, rank: RankRecord, code: int, now: float) -> None:
+        reported = self._handles.reports[rank.rank]
+        if code and verdict.aborted_after_its_work(rank, code, self._pids.get(rank.rank), reported):
+            self._recorder.note(
+                self._record, f"rank {rank.rank} was aborted by torch's gloo at its exit, after its work: forgiven"
+            )
+            self._forgiven, code = True, 0
+        if code and self._dismissed is not None and self._failed is None and not self._orphaned:
+            # A server does not exit by itself. Its end after the engine's SIGTERM is not a failure.
+            code = 0
+        if code == 0:
+            rank.status, rank.exit_code = Status.COMPLETED, 0
+            return
+        if code < 0:
+            rank.signal = verdict.signal_name(-code)
+        else:
+            rank.exit_code = code
+        if self._stopping() or self._overdue is not None or self._killed or self._orphaned:
+            rank.status = Status.CANCELED
+        else:
+            rank.status = Status.FAILED
+            self._failed = self._failed or now
+
+    def _read_launcher_events(self, now: float) -> None:
+        if self._handles.launching.events_file is not None:
+            events, self._launcher_offset = launcher_events.read(
+                self._handles.launching.events_file, self._launcher_offset
+            )
+            for event in events:
+                self._handle_event(event, now)
+
+    def _read_report(self) -> None:
+        """Record what rank 0 has reported since the last call."""
+        events, self._report_offset = report.read(self._handles.reports[0], self._report_offset)
+        curves: dict[str, list[Point]] = {}
+        for event in events:
+            if isinstance(event, report.Progress):
+                self._record.progress = Progress(event.step, event.total, event.epoch)
+                for name, value in event.metrics.items():
+                    curves.setdefault(name, []).append(Point(event.step, value, event.time))
+            elif isinstance(event, report.Note):
+                self._recorder.note(self._record, event.text)
+        if events:
+            self._recorder.progressed(self._record, curves)
+
+    def _judge(self) -> None:
+        record, ranks = self._record, self._record.ranks
+        first = ranks[0]
+        for rank in ranks:
+            if rank.status is Status.RUNNING:
+                rank.status = Status.CANCELED  # killed together with the agent that reports its exit
+        if any(rank.status is Status.FAILED for rank in ranks):
+            record.status = Status.FAILED
+            record.verdict = verdict.of_ranks(record.name, ranks, self._handles.reports)
+            if self._starting:
+                self._recorder.note(record, f"{self._names(self._starting)} {verdict.NOT_STARTED}")
+        elif self._broken:
+            record.status, record.verdict = Status.FAILED, Verdict(record.name, self._broken)
+            if self._server_ended:
+                record.verdict = self._launcher_verdict(self._broken)
+        elif self._overdue is not None:
+            reason = f"stopped after {self._handles.timeout:g} s, its limits.timeout"
+            record.status = Status.FAILED
+            record.verdict = Verdict(record.name, reason, log=first.log, tail=tail(first.log))
+        elif self._stopping():
+            record.status = Status.CANCELED
+        elif self._launcher_failure and not self._forgiven:
+            never = f"{self._names(self._starting)} {verdict.NOT_STARTED}: " if self._starting else ""
+            why = self._handles.launching.diagnose("\n".join(tail(str(self._handles.log), LINES_OF_LAUNCHER)))
+            reason = f"{never}{self._launcher_failure}{': ' if why else ''}{why}"
+            record.status, record.verdict = Status.FAILED, self._launcher_verdict(reason)
+        elif any(rank.status is not Status.COMPLETED for rank in ranks):
+            reason = "its processes were killed from outside the run"
+            record.status = Status.FAILED
+            record.verdict = Verdict(record.name, reason, log=first.log, tail=tail(first.log))
+        else:
+            record.status = Status.COMPLETED
+
+    def _launcher_verdict(self, reason: str) -> Verdict:
+        """Return a verdict with the log of the launcher's own programs."""
+        log = str(self._handles.log)
+        return Verdict(self._record.name, reason, log=log, tail=tail(log))

@@ -1,0 +1,107 @@
+"""The programs of a step's ranks: the shell with the step's command, each rank's environment, log and report file."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from allranks.contract import job as jobs
+from allranks.contract import logs, report
+from allranks.contract.launch import Launch, Process
+from allranks.contract.produce import processes
+from allranks.contract.templating import render
+from allranks.local.attempt import rank_environment
+from allranks.local.attempt.instance_folders import InstanceFolders
+from allranks.local.forkserver.starts.python_programs import python_program
+from allranks.local.instances.kinds import InstanceKind
+from allranks.local.instances.programs import Program
+from allranks.local.launchers import events as launcher_events
+from allranks.plan.graph import Step
+from allranks.plan.node_records import job_name
+from allranks.plan.ports import PRIMITIVES
+from allranks.plan.values import Given
+from allranks.runs.records import RankRecord, StepRecord
+
+
+@dataclass(frozen=True)
+class RankProgram:
+    """A rank of one attempt. report: the file in which its process reports progress, metrics and a failure"""
+
+    process: Process
+    program: Program
+    report: Path
+
+
+@dataclass(frozen=True)
+class JobSettings:
+    """What the environment of every rank of a run contains.
+
+    run:          the run's id
+    experiment:   the MLflow experiment
+    tracking_uri: of steps with an MLflow run
+    shell:        runs the commands
+    cold:         whether every rank is started as a new process
+    """
+
+    run: str
+    experiment: str
+    tracking_uri: str
+    shell: str
+    cold: bool = False
+
+
+def rank_programs(
+    settings: JobSettings,
+    step: Step,
+    record: StepRecord,
+    launch: Launch,
+    kind: InstanceKind,
+    interpreter: Path,
+    resolved: Sequence[Given],
+    prepared: Sequence[InstanceFolders],
+    own_variables: Mapping[str, str],
+    machine_variables: Sequence[Mapping[str, str]],
+    make_file: Callable[[Path], None],
+) -> Iterator[RankProgram]:
+    """Yield the ranks of an attempt, after adding each to the record and creating its log.
+
+    interpreter:       of the step's processes
+    own_variables:     the step's environment variables
+    machine_variables: for each instance, the variables that every process on it needs
+    make_file:         makes an empty file, unless there is one
+    """
+    folder = Path(record.folder)
+    commands = [render(step.command, instance.ports.inputs, instance.ports.outputs) for instance in prepared]
+    parameters = {port.name: port.value for port in resolved if port.type in PRIMITIVES and port.value is not None}
+    record.ranks = []
+    for process in processes(launch):
+        instance = prepared[process.instance_rank]
+        job = jobs.Job(
+            run_id=job_name(settings.run, record.name),
+            root_run_id=settings.run,
+            experiment=settings.experiment,
+            tracking_uri=settings.tracking_uri if record.mlflow_run_id else None,
+            mlflow_run_id=record.mlflow_run_id,
+            inputs={name: value for name, value in instance.ports.inputs.items() if value is not None},
+            outputs=instance.ports.outputs,
+            parameters=parameters,
+        )
+        # Each attempt has its own report file, so that an earlier failure does not count for a retry.
+        report_file = folder / "reports" / f"{record.attempt}_rank_{process.rank}.jsonl"
+        environment = {
+            **machine_variables[process.instance_rank],
+            report.VARIABLE: str(report_file),
+            **rank_environment.given(own_variables, job, launch, process, kind),
+        }
+        log = folder / logs.log_of(launch, process, record.attempt)
+        if record.attempt:  # the logs of a retry have their own folder
+            log.parent.mkdir(parents=True, exist_ok=True)
+        make_file(log)
+        hostname = launch.hostnames[process.instance_rank]
+        record.ranks.append(RankRecord(process.rank, process.instance_rank, process.local_rank, hostname, log=str(log)))
+        shell, command, code = settings.shell, commands[process.instance_rank], str(instance.code)
+        python = None if settings.cold else python_program(shell, command, environment, code, interpreter)
+        name = launcher_events.rank_name(process.rank)
+        program = Program(name, (shell, "-c", command), environment, code, str(log), python)
+        yield RankProgram(process, program, report_file)

@@ -1,0 +1,162 @@
+"""The process of `allranks warm`: lend starters to the runs of a workspace until it has been idle for long."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import select
+import socket
+import struct
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from allranks.errors import InputError, Problem
+from allranks.local.forkserver.warm.imported import ImportedProcess, stamp_of
+from allranks.local.instances.agent.starters import key_of
+
+MOST = 4
+"""Maximum number of processes. Each takes the memory of what it has imported, 200 to 600 MB."""
+
+_MESSAGE = 1 << 16
+_DESCRIPTORS = 8
+_REQUEST_SECONDS = 2.0
+_LONGEST_WAIT = 3600.0
+
+
+def serve(
+    path: Path, idle_seconds: float, notice: Callable[[str], None], specs: Sequence[Mapping[str, Any]] = ()
+) -> None:
+    """Lend starters until no run has needed one for `idle_seconds`, or until an exception such as KeyboardInterrupt.
+
+    path:   of the socket, in an existing folder
+    notice: called with a line whenever something happens that a user may want to know
+    specs:  of starters to prepare
+
+    Raise InputError if another process uses the socket.
+    """
+    with _listening(path) as listener:
+        minutes = f"{idle_seconds / 60:g} minutes"
+        notice(f"serves runs in {path.parent} until Ctrl-C, or until it is idle for {minutes}")
+        processes = _Processes(notice)
+        last = time.monotonic()
+        try:
+            for spec in specs:
+                processes.prepare(spec)
+            while (left := last + idle_seconds - time.monotonic()) > 0:
+                alive = {process.connection.fileno(): process for process in processes.alive()}
+                ready, _, _ = select.select([listener.fileno(), *alive], [], [], min(left, _LONGEST_WAIT))
+                for descriptor in ready:
+                    if descriptor in alive:
+                        alive[descriptor].receive()
+                    else:
+                        processes.answer(listener)
+                        last = time.monotonic()
+        finally:
+            for process in processes.alive():
+                process.close()
+
+
+class _Processes:
+    """The processes that have imported modules, by what they have imported."""
+
+    def __init__(self, notice: Callable[[str], None]) -> None:
+        self._notice = notice
+        self._by_key: dict[str, ImportedProcess] = {}
+
+    def alive(self) -> list[ImportedProcess]:
+        return [process for process in self._by_key.values() if process.is_alive]
+
+    def prepare(self, spec: Mapping[str, Any]) -> None:
+        """Import the modules of a spec."""
+        with contextlib.suppress(OSError, KeyError):
+            self._of(spec)
+
+    def answer(self, listener: socket.socket) -> None:
+        """Accept one request of a supervisor, and answer it: 1 if it gets a starter, else 0."""
+        connection, _ = listener.accept()
+        descriptors: list[int] = []
+        with connection, contextlib.suppress(OSError, ValueError, KeyError):
+            connection.settimeout(_REQUEST_SECONDS)
+            if _user_of(connection) not in (os.geteuid(), 0):
+                return
+            data, descriptors, _, _ = socket.recv_fds(connection, _MESSAGE, _DESCRIPTORS)
+            for descriptor in descriptors:
+                os.set_inheritable(descriptor, False)
+            process = self._of(json.loads(data))
+            if process is not None:
+                process.lend(descriptors)
+                descriptors = []
+            connection.send(b"0" if process is None else b"1")
+        for descriptor in descriptors:
+            os.close(descriptor)
+
+    def _of(self, spec: Mapping[str, Any]) -> ImportedProcess | None:
+        """Return the process for a spec, which may still be importing; None if it is unfit."""
+        key, stamp, now = key_of(spec), stamp_of(spec["interpreter"]), time.monotonic()
+        process = self._by_key.get(key)
+        if process is not None and process.stamp != stamp:
+            self._notice(f"packages of {spec['interpreter']} have changed")
+            process.close()
+            process = None
+        if process is None:
+            self._make_room()
+            self._notice(f"imports {', '.join(spec['modules'])} for {spec['interpreter']}")
+            process = self._by_key[key] = ImportedProcess(spec, stamp, now)
+        elif not process.is_alive:
+            return None
+        process.used = now
+        return process
+
+    def _make_room(self) -> None:
+        alive = sorted(self.alive(), key=lambda process: process.used)
+        for process in alive[: max(len(alive) - MOST + 1, 0)]:
+            process.close()
+            self._by_key = {key: other for key, other in self._by_key.items() if other is not process}
+
+
+@contextlib.contextmanager
+def _listening(place: Path) -> Iterator[socket.socket]:
+    """Listen at a socket for the duration of the block."""
+    folder = os.open(place.parent, os.O_PATH)
+    # The path of a socket may have 107 characters.
+    path = f"/proc/self/fd/{folder}/{place.name}"
+    try:
+        with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener:
+            if _is_served(path):
+                found = "`allranks warm` already runs for this workspace"
+                raise InputError(Problem(str(place.parent), found, "one process", "use that one, or end it first"))
+            place.unlink(missing_ok=True)
+            mask = os.umask(0o177)
+            try:
+                listener.bind(path)
+            finally:
+                os.umask(mask)
+            identity = os.stat(path).st_ino
+            listener.listen()
+            try:
+                yield listener
+            finally:
+                with contextlib.suppress(OSError):
+                    if os.stat(path).st_ino == identity:
+                        os.unlink(path)
+    finally:
+        os.close(folder)
+
+
+def _is_served(path: str) -> bool:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as client:
+        try:
+            client.connect(path)
+        except OSError:
+            return False
+        return True
+
+
+def _user_of(connection: socket.socket) -> int:
+    """Return the user of the process at the other end."""
+    size = struct.calcsize("3i")
+    _, user, _ = struct.unpack("3i", connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, size))
+    return int(user)

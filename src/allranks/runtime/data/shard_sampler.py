@@ -1,0 +1,134 @@
+"""A batch sampler for shards that are read from front to back, which can resume within an epoch."""
+
+from __future__ import annotations
+
+import zlib
+from bisect import bisect_right
+from collections.abc import Iterator
+from functools import lru_cache
+from itertools import accumulate
+from typing import Any
+
+import torch
+
+from allranks.runtime.data.division import Division, Intervals
+from allranks.runtime.data.global_batches import GlobalBatches
+from allranks.runtime.data.sharded_dataset import ShardedDataset
+from allranks.runtime.ranks.ranks import Ranks
+
+
+class ShardSampler(GlobalBatches):
+    """A batch sampler for a ShardedDataset, which gives each worker of each rank a contiguous part of the samples.
+
+    An epoch has a fixed order of the samples: of the shards, and of the samples within each window of a shard. It
+    depends on the seed and the epoch only. The ranks divide it without communication. Every rank makes the same number
+    of steps, and every sample is used once in an epoch, also if the training resumes within the epoch with another
+    number of ranks or workers, or another batch size: the samples that remain are then divided again. Which samples
+    form a batch depends on the number of ranks and workers.
+
+    dataset:    the shards
+    batch_size: number of samples per step over all ranks
+    shuffle:    use another random order in every epoch
+    drop_last:  drop the last samples of an epoch if they do not fill a batch
+
+    GlobalBatches has its other methods and attributes. The constructor raises InputError if a batch has fewer samples
+    than there are ranks.
+    """
+
+    def __init__(
+        self,
+        dataset: ShardedDataset,
+        ranks: Ranks,
+        *,
+        batch_size: int,
+        shuffle: bool = True,
+        seed: int = 0,
+        drop_last: bool = False,
+    ) -> None:
+        super().__init__(len(dataset), ranks, batch_size=batch_size, shuffle=shuffle, seed=seed, drop_last=drop_last)
+        self._lengths, self._window = dataset.lengths, dataset.window
+        self._starts = [0, *accumulate(dataset.lengths)]
+        self._division: Division | None = None  # of the samples that remained when `_divided_at` had been received
+        self._divided_at = self._divided_epoch = 0
+        self._order: tuple[int, ...] = ()  # of the shards, in the epoch `_order_epoch`
+        self._ends: list[int] = []
+        self._order_epoch = -1
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the position after the last batch that the loop received."""
+        division = self._current_division()
+        return super().state_dict() | {
+            "window": self._window,
+            "shards": zlib.crc32(repr(self._lengths).encode()),
+            "intervals": [position for interval in division.intervals for position in interval],
+            "divided_at": self._divided_at,
+            "batch_size": division.batch_size,
+            "world_size": division.world_size,
+            "workers": division.workers,
+            "drop_last": division.drop_last,
+        }
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Restore a position. World size, batch size, drop_last and the number of workers may differ.
+
+        Raise InputError if the order would differ: with other shards, or another seed, shuffle or window.
+        """
+        self._reject_other_order(state, "shards", "window")
+        super().load_state_dict(state)
+        flat = state["intervals"]
+        intervals = tuple(zip(flat[::2], flat[1::2], strict=True))
+        shape = state["batch_size"], state["world_size"], state["workers"], state["drop_last"]
+        self._division = Division(intervals, *shape)
+        self._divided_at, self._divided_epoch = state["divided_at"], self._epoch
+
+    def _remaining(self) -> Iterator[list[int]]:
+        division = self._current_division()
+        epoch = self._epoch
+        for step in range(self._steps_of(division), division.steps):
+            yield [self._sample(epoch, position) for position in division.positions(self.ranks.rank, step)]
+
+    def _current_division(self) -> Division:
+        """Return the division for this number of ranks and workers, and this batch size. It changes only at the start
+        of an epoch, and if one of these numbers has changed."""
+        division = self._division
+        if division is None or self._divided_epoch != self._epoch:
+            intervals: Intervals = ((0, self.length),)
+        elif (division.batch_size, division.world_size, division.workers, division.drop_last) != self._shape:
+            intervals = division.remaining(self._steps_of(division))
+        else:
+            return division
+        self._division = Division(intervals, *self._shape)
+        self._divided_at, self._divided_epoch = self._received, self._epoch
+        return self._division
+
+    @property
+    def _shape(self) -> tuple[int, int, int, bool]:
+        return self.batch_size, self.ranks.world_size, max(1, self.num_workers), self._drop_last
+
+    def _steps_of(self, division: Division) -> int:
+        """Return the number of steps since the division."""
+        return -(-(self._received - self._divided_at) // division.batch_size)
+
+    def _sample(self, epoch: int, position: int) -> int:
+        """Return the sample at a position of an epoch's order."""
+        if not self._shuffle:
+            return position
+        if self._order_epoch != epoch:
+            self._order = _permutation(len(self._lengths), f"{self.seed} {epoch}")
+            self._ends = list(accumulate(self._lengths[shard] for shard in self._order))
+            self._order_epoch = epoch
+        place = bisect_right(self._ends, position)
+        shard = self._order[place]
+        number = position - (self._ends[place - 1] if place else 0)
+        window, offset = divmod(number, self._window)
+        start = window * self._window
+        size = min(self._window, self._lengths[shard] - start)
+        if size > 1:
+            offset = _permutation(size, f"{self.seed} {epoch} {shard} {window}")[offset]
+        return self._starts[shard] + start + offset
+
+
+@lru_cache(maxsize=64)
+def _permutation(size: int, key: str) -> tuple[int, ...]:
+    generator = torch.Generator().manual_seed(zlib.crc32(key.encode()))
+    return tuple(torch.randperm(size, generator=generator).tolist())

@@ -1,0 +1,87 @@
+"""The physical machines that a training runs on. Emulated instances share one machine."""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from allranks.runtime.ranks.ranks import Ranks
+
+BOOT = Path("/proc/sys/kernel/random/boot_id")
+"""A random id that the kernel creates at boot (proc(5)). Containers and namespaces on one machine read the same id."""
+
+
+@dataclass(frozen=True)
+class Machine:
+    """A machine, and the resources of it that the ranks use together.
+
+    name:  identifies the machine until it reboots
+    cores: number of cores that at least one rank may run on
+    gpus:  number of GPUs that at least one rank computes on
+    """
+
+    name: str
+    cores: int
+    gpus: int
+
+
+@dataclass(frozen=True)
+class Seat:
+    """The resources of one rank. gpu: the GPU's UUID; None on the CPU."""
+
+    machine: str
+    cores: frozenset[int]
+    gpu: str | None
+
+
+def measured_on(ranks: Ranks) -> dict[str, Any]:
+    """Return a description of the hardware for a history: world_size, instance_count, device and machines. Every rank
+    must call it."""
+    from torch import distributed
+
+    seats: list[Seat] = [own_seat(ranks)] * ranks.world_size
+    distributed.all_gather_object(seats, own_seat(ranks))
+    return {
+        "world_size": ranks.world_size,
+        "instance_count": ranks.instance_count,
+        "device": ranks.device.type,
+        "machines": machines_of(seats),
+    }
+
+
+def own_seat(ranks: Ranks) -> Seat:
+    """Return the resources of this rank."""
+    gpu = None
+    if ranks.device.type == "cuda":
+        import torch
+
+        gpu = str(torch.cuda.get_device_properties(ranks.device).uuid)
+    return Seat(machine_name(), frozenset(os.sched_getaffinity(0)), gpu)
+
+
+def machine_name() -> str:
+    """Return a name of this machine, which all instances that are emulated on it have in common."""
+    try:
+        return BOOT.read_text(encoding="ascii").partition("-")[0]
+    except OSError:
+        return socket.gethostname()
+
+
+def machines_of(seats: Sequence[Seat]) -> list[dict[str, Any]]:
+    """Return the machines of the ranks' resources as a history has them."""
+    return [asdict(machine) for machine in machines(seats)]
+
+
+def machines(seats: Sequence[Seat]) -> list[Machine]:
+    """Return the machines of the ranks' resources, in the order of their first rank."""
+    result = []
+    for name in dict.fromkeys(seat.machine for seat in seats):
+        on_machine = [seat for seat in seats if seat.machine == name]
+        cores = frozenset().union(*(seat.cores for seat in on_machine))
+        result.append(Machine(name, len(cores), len({seat.gpu for seat in on_machine if seat.gpu})))
+    return result

@@ -1,0 +1,68 @@
+"""An environment that is set on a step is not sent, and so not used; that of a job by itself is."""
+
+from __future__ import annotations
+
+from datetime import date
+from pathlib import Path
+
+import pytest
+
+from allranks.checks.plan import warnings
+from allranks.plan.reader import read_job
+from pipeline_files import HEAD, read, write, write_dsl
+
+TODAY = date(2026, 11, 1)
+
+IN_PYTHON = """
+@dsl.pipeline()
+def digits(data: Input(type="uri_folder")):
+    step = train(data=data)
+    step.environment = "{}"
+"""
+
+IN_YAML = """\
+type: pipeline
+inputs: {{data: {{type: uri_folder, path: data}}}}
+jobs:
+  step: {{type: command, component: ./train.yml, environment: "{}", inputs: {{data: "${{{{parent.inputs.data}}}}"}}}}
+"""
+
+
+@pytest.mark.parametrize(("name", "text"), [("x.py", HEAD + IN_PYTHON), ("x.yml", IN_YAML)])
+def test_the_step_runs_in_its_components(here: Path, name: str, text: str) -> None:
+    plan = read(write(here, name, text.format("azureml:other:2")), {"data": "data"})
+    (warning,) = warnings(plan, TODAY)
+    assert warning.where.startswith("step step, key environment")
+    assert "azureml:other:2" in warning.found
+    assert str(plan.graph.nodes[0].environment) == "azureml:torch@latest"
+    assert "azureml:torch@latest" in warning.expected
+
+    same = read(write(here, name, text.format("azureml:torch@latest")), {"data": "data"})
+    assert warnings(same, TODAY) == []
+    assert same == plan
+
+
+def test_a_job_by_itself_runs_in_its_own(here: Path) -> None:
+    from azure.ai.ml import command
+
+    job = command(command="ls", environment="azureml:first:1", compute="x")
+    job.environment = "azureml:own:1"
+    plan = read_job(job, here / "snapshots")
+    assert warnings(plan, TODAY) == []
+    assert str(plan.graph.nodes[0].environment) == "azureml:own:1"
+
+
+def test_another_environment_of_the_component_is_used(here: Path) -> None:
+    """The fix that the warning gives."""
+    body = """
+    other = load_component(source="./train.yml")
+    other.environment = "azureml:other:2"
+
+    @dsl.pipeline()
+    def digits(data: Input(type="uri_folder")):
+        one = train(data=data)
+        two = other(data=data)
+    """
+    plan = read(write_dsl(here, body), {"data": "data"})
+    assert warnings(plan, TODAY) == []
+    assert [str(step.environment) for step in plan.graph.nodes] == ["azureml:torch@latest", "azureml:other:2"]

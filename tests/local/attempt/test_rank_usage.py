@@ -1,0 +1,121 @@
+"""The resource usage of a step's ranks, from their processes to the record."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+
+from allranks.contract.mpi import Mpi
+from allranks.contract.pytorch import PyTorch
+from allranks.local.attempt import usage_watch
+from allranks.plan.graph import Step
+from allranks.runs import history
+from allranks.runs.records import Status, StepRecord
+from allranks.runs.workspace import Workspace
+
+PYTHON = f"{sys.executable} -I -S -c"
+BURN = f"{PYTHON} 'import time; end = time.time() + 1.7; any(iter(lambda: time.time() > end, True))'"
+SEND = (
+    f"{PYTHON} '"
+    "import os, socket, time\n"
+    'rank, port = os.environ["RANK"], int(os.environ["MASTER_PORT"]) + 1\n'
+    'place = os.environ["MASTER_ADDR"], port\n'
+    'if rank == "0":\n'
+    "  with socket.create_server(place) as server:\n"
+    "    taken, _ = server.accept()\n"
+    "    while taken.recv(1 << 16): pass\n"
+    "else:\n"
+    "  end = time.time() + 30\n"
+    "  while True:\n"
+    "    try: sender = socket.create_connection(place); break\n"
+    "    except OSError:\n"
+    "      if time.time() > end: raise\n"
+    "      time.sleep(0.05)\n"
+    "  sender.sendall(bytes(10_000_000)); sender.close()\n"
+    "time.sleep(1.5)'"
+)
+
+
+def _stored(workspace: Workspace, run: str, step: str) -> StepRecord:
+    record = history.run(workspace, run)
+    assert record.step(step).usage == {}  # not read unless it is asked for
+    history.load_usage(workspace, record)
+    return record.step(step)
+
+
+@pytest.mark.slow
+def test_samples_of_every_rank_are_stored(kind: str, run_steps, workspace: Workspace) -> None:
+    record = run_steps(Step("train", BURN, distribution=PyTorch(2), instance_count=2), instances=kind)
+    assert record.status is Status.COMPLETED, record.verdict
+    step = record.step("train")
+    for rank in step.ranks:
+        assert rank.cpu_seconds is not None
+        assert 0.1 < rank.cpu_seconds < 3
+        assert 1 << 20 < (rank.peak_memory or 0) < 1 << 30
+        assert rank.peak_gpu_memory is None
+    assert {rank for sample in step.usage[0] for rank in sample.ranks} == {0, 1}
+    assert {rank for sample in step.usage[1] for rank in sample.ranks} == {2, 3}
+    assert _stored(workspace, record.id, "train").usage == step.usage
+
+
+@pytest.mark.slow
+def test_the_traffic_is_that_of_an_instance_s_own_network(rack_works: bool, run_steps) -> None:
+    if not rack_works:
+        pytest.skip("this machine has no user namespaces")
+    record = run_steps(Step("send", SEND, distribution=PyTorch(1), instance_count=2), instances="rack")
+    assert record.status is Status.COMPLETED, record.verdict
+    usage = record.step("send").usage
+    received, sent = usage[0][-1].received, usage[1][-1].sent
+    assert received is not None
+    assert sent is not None
+    assert 10_000_000 < received < 20_000_000
+    assert 10_000_000 < sent < 20_000_000
+
+
+def test_loopback_instances_have_no_traffic_of_their_own(run_steps) -> None:
+    record = run_steps(Step("wait", "sleep 1.3"))
+    (sample,) = record.step("wait").usage[0]
+    assert (sample.received, sample.sent) == (None, None)
+    assert set(sample.ranks) == {0}
+
+
+def test_a_short_step_has_its_totals_alone(kind: str, run_steps, workspace: Workspace) -> None:
+    command = f"{PYTHON} 'data = bytes(40 << 20).replace(bytes(1), b\"x\")'"
+    record = run_steps(Step("short", command), instances=kind)
+    (rank,) = record.step("short").ranks
+    assert 0 < (rank.cpu_seconds or 0) < 2
+    assert 40 << 20 < (rank.peak_memory or 0) < 400 << 20
+    assert record.step("short").usage == _stored(workspace, record.id, "short").usage == {}
+
+
+@pytest.mark.skipif(shutil.which("mpirun", path=f"{Path(sys.executable).parent}:/usr/bin") is None, reason="no mpirun")
+@pytest.mark.slow
+def test_ranks_that_mpirun_starts_have_their_own_usage(kind: str, run_steps) -> None:
+    command = f"if [ $OMPI_COMM_WORLD_RANK = 1 ]; then sleep 1.7; else {BURN.replace('1.7', '2.5')}; fi"
+    record = run_steps(Step("mpi", command, distribution=Mpi(1), instance_count=2), instances=kind)
+    assert record.status is Status.COMPLETED, record.verdict
+    busy, idle = record.step("mpi").ranks
+    assert (busy.cpu_seconds or 0) > 10 * (idle.cpu_seconds or 1)
+    usage = record.step("mpi").usage
+    assert {rank for sample in usage[0] for rank in sample.ranks} == {0}
+    assert {rank for sample in usage[1] for rank in sample.ranks} == {1}
+
+
+def test_a_retry_forgets_the_samples_of_the_attempt_before(run_steps, workspace: Workspace, tmp_path: Path) -> None:
+    command = f"if [ -e {tmp_path}/again ]; then exit 0; fi; touch {tmp_path}/again; sleep 1.3; exit 3"
+    record = run_steps(Step("train", command), retries=1)
+    assert record.status is Status.COMPLETED, record.verdict
+    assert record.step("train").usage == _stored(workspace, record.id, "train").usage == {}
+
+
+@pytest.mark.slow
+def test_a_rank_that_others_wait_for_is_noted(run_steps, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(usage_watch, "PATIENCE", 1.0)
+    command = "if [ $RANK = 2 ]; then exit 0; fi; sleep 4"
+    record = run_steps(Step("train", command, distribution=PyTorch(4)))
+    assert record.status is Status.COMPLETED
+    (note,) = record.step("train").notes
+    assert note.startswith("rank 2 has ended; ranks 0, 1 and 3 are still running and have used almost no CPU for 1 s:")

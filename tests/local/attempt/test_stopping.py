@@ -1,0 +1,132 @@
+"""Ctrl-C while the engine itself is at work on a step's files, in a thread: the run ends at once."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from allranks.plan.codec import converter
+from allranks.plan.graph import Graph, Plan, Step
+from allranks.plan.ports import Input, Output
+from allranks.plan.ports import Path as DataPath
+from allranks.runs import history
+from allranks.runs.records import Status
+from allranks.runs.workspace import Workspace
+
+BOUND = 60
+"""Seconds after which what is waited for will not come any more."""
+
+HUGE = 1 << 40
+"""Bytes of a sparse file: it takes no room, and most of an hour to read."""
+
+ENGINE = """
+import sys
+from pathlib import Path
+from allranks.local.engine import run
+from allranks.local.options import Options
+from allranks.plan.codec import converter
+from allranks.plan.graph import Plan
+from allranks.runs.workspace import Workspace
+plan = converter().loads(sys.argv[1], Plan)
+run(plan, Workspace(Path(sys.argv[2])), Options(instances="loopback", grace=0.1, track=False))
+"""
+
+
+def _reads(tmp_path: Path, mode: str, *, deterministic: bool) -> tuple[Step, Path]:
+    data = tmp_path / "data"
+    data.touch()
+    os.truncate(data, HUGE)
+    port = Input("data", "uri_file", DataPath(str(data)), mode)
+    return Step("read", "true", inputs=(port,), deterministic=deterministic), data
+
+
+def _writes(tmp_path: Path, mode: str, *, linked: bool = False) -> tuple[Step, Path]:
+    """linked: whether the file has two names, and so is not moved"""
+    command = f"cd ${{{{outputs.out}}}}; truncate -s {HUGE} data" + ("; ln data other" if linked else "")
+    place = tmp_path / "out"
+    step = Step("write", command, outputs=(Output("out", "uri_folder", mode, path=str(place)),))
+    within = tmp_path / "workspace" / "runs"
+    return step, within if linked else place / "data"
+
+
+CASES: dict[str, Callable[[Path], tuple[Step, Path]]] = {
+    "an input is hashed": lambda path: _reads(path, "ro_mount", deterministic=True),
+    "an input is copied": lambda path: _reads(path, "download", deterministic=False),
+    "an output is hashed": lambda path: _writes(path, "rw_mount"),
+    "an output is copied": lambda path: _writes(path, "upload", linked=True),
+    "an output that was moved is hashed": lambda path: _writes(path, "upload"),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_ctrl_c_while(case: str, tmp_path: Path) -> None:
+    step, file = CASES[case](tmp_path)
+    workspace = tmp_path / "workspace"
+    plan = converter().dumps(Plan("p", Graph((step,))), Plan)
+    with subprocess.Popen([sys.executable, "-c", ENGINE, plan, str(workspace)]) as engine:
+        try:
+            _wait_until(lambda: engine.poll() is not None or _has_open(engine.pid, file))
+            engine.send_signal(signal.SIGINT)
+            assert engine.wait(BOUND) == 0
+        finally:
+            engine.kill()
+    (record,) = history.runs(Workspace(workspace))
+    assert [record.status, record.steps[0].status] == [Status.CANCELED] * 2
+
+
+def _has_open(process: int, path: Path) -> bool:
+    """Whether a process has this file, or one named `data` below this folder, open."""
+    for link in Path(f"/proc/{process}/fd").iterdir():
+        with contextlib.suppress(OSError):
+            target = link.readlink()
+            if target == path or (target.name == "data" and path in target.parents):
+                return True
+    return False
+
+
+def _wait_until(condition: Callable[[], bool]) -> None:
+    """Nothing tells another process that a file is being read, so it has to look."""
+    end = time.monotonic() + BOUND
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.01)
+
+
+HANGING = """
+import sys
+from pathlib import Path
+from allranks.local.engine import run
+from allranks.local.options import Options
+from allranks.local.attempt import running_steps
+from allranks.local.tracking import client, process
+from allranks.plan.graph import Graph, Plan, Step
+from allranks.runs.workspace import Workspace
+workspace = Workspace(Path(sys.argv[1]))
+# The first request is written while the run starts, the second one for the step.
+read = "import sys, time; sys.stdin.readline(); sys.stdin.readline()"
+hang = f"{read}; open('{workspace.root}/asked', 'w')\\nwhile True: time.sleep(1000)"
+client.command = process.command = lambda _: (sys.executable, "-c", hang)
+client.may_track = lambda _: True
+running_steps.TRACKING_GRACE = 0.1
+run(Plan("p", Graph((Step("a", "true"),))), workspace, Options(instances="loopback", grace=0.1))
+"""
+
+
+def test_ctrl_c_while_mlflow_does_not_answer(tmp_path: Path) -> None:
+    with subprocess.Popen([sys.executable, "-c", HANGING, str(tmp_path)]) as engine:
+        try:
+            _wait_until(lambda: engine.poll() is not None or (tmp_path / "asked").exists())
+            engine.send_signal(signal.SIGINT)
+            assert engine.wait(BOUND) == 0
+        finally:
+            engine.kill()
+    (record,) = history.runs(Workspace(tmp_path))
+    assert [record.status, record.steps[0].status] == [Status.CANCELED] * 2
