@@ -83,7 +83,7 @@ print(os.WTERMSIG(status), eviction.requested)
 
 SIGTERMS = """
 import os, signal, sys, time
-from allranks.runtime import eviction
+from allranks.runtime.exit import eviction
 first, second = eviction.Eviction(), eviction.Eviction()
 os.kill(os.getpid(), signal.SIGTERM)
 os.kill(os.getpid(), signal.SIGTERM)

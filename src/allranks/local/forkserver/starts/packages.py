@@ -90,8 +90,8 @@ RUNTIME = ("torch", "torch.optim")
 
 RUNTIME_WITHOUT_TORCH = (
     "allranks.runtime.EVICTED", "allranks.runtime.RankEnv", "allranks.runtime.argument", "allranks.runtime.detect",
-    "allranks.runtime.exit.clean_exit", "allranks.runtime.exit.eviction", "allranks.runtime.exit.failure",
-    "allranks.runtime.note", "allranks.runtime.prepare_libraries", "allranks.runtime.tensorflow",
+    "allranks.runtime.exit", "allranks.runtime.note", "allranks.runtime.prepare_libraries",
+    "allranks.runtime.tensorflow",
 )  # fmt: skip
 """Parts of `allranks.runtime` that need no torch."""
 
