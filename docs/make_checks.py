@@ -8,10 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
-from allranks.checks import any_environment as any_project
-from allranks.checks import plan as plan_check
-from allranks.checks.component import rules as component_rules
-from allranks.checks.plan.rule import Level, Rule
+from allranks.checks import component, environment, plan
+from allranks.errors import Level, Rule
 
 PAGE = Path(__file__).resolve().parent / "checks.md"
 
@@ -26,18 +24,18 @@ $ allranks check --strict components
 
 | level | what it means | exit status |
 |---|---|---|
-| error | azure-ai-ml or Azure ML refuses it, or the designer's form cannot take what it has | 2 |
-| warning | they take it, and it will probably do something else than was meant | 0; with `--strict` 2 |
+| error | azure-ai-ml or Azure ML refuses it, the designer cannot take it, or azure-ai-ml accepts and drops it | 2 |
+| warning | they accept it, and it will probably do something else than was meant | 0; with `--strict` 2 |
 | advice | the style of this project, which others need not share; listed by `--strict` only | 0; with `--strict` 2 |
 | this machine | only this machine lacks something: a package, a GPU, an asset of a workspace | 0 |
 
-No rule speaks of what a component does not have: the rules about commands and environments are not applied to
+The rules about commands and environments are not applied to
 pipeline components. [public-specs.md](public-specs.md) shows what the rules find in specs that Microsoft publishes.
 
 ## Ignore a finding
 
-A finding ends with its rule, which `allranks explain RULE` explains. A comment ignores warnings and advice of a rule;
-errors cannot be ignored.
+A finding ends with its rule, which `allranks explain RULE` explains. A comment ignores warnings and advice of a rule,
+and the errors that can be ignored, in what azure-ai-ml accepts. `allranks run` refuses and ignores the same.
 
 ```yaml
 # allranks: ignore port-description
@@ -65,7 +63,11 @@ HEAD_ENVIRONMENTS = """
 
 `allranks environments check PATH` applies these rules to the environments of any project, at any depth of a folder:
 YAML files with an image or a build context, and their conda files and Dockerfiles.
-[environments.md](environments.md) has the rules for the environments of this project.
+
+"""
+HEAD_OWN_ENVIRONMENTS = """
+`allranks environments check NAME` applies these rules to an environment of this project's style, which has a Dockerfile
+and an expect.yaml, as [environments.md](environments.md) explains:
 
 """
 HEAD_COMPONENTS = """
@@ -77,8 +79,9 @@ COLUMNS = ("rule", "level", "what it finds", "source", "fix")
 
 def page() -> str:
     """Return the page."""
-    parts = (HEAD, HEAD_COMPONENTS, table(component_rules.CATALOGUE), HEAD_PLAN, table(plan_check.CATALOGUE))
-    return "".join((*parts, HEAD_ENVIRONMENTS, table(any_project.CATALOGUE)))
+    parts = (HEAD, HEAD_COMPONENTS, table(component.catalogue()), HEAD_PLAN, table(plan.catalogue()))
+    environments = (HEAD_ENVIRONMENTS, table(environment.catalogue()), HEAD_OWN_ENVIRONMENTS)
+    return "".join((*parts, *environments, table(environment.own_catalogue())))
 
 
 def table(rules: Iterable[Rule]) -> str:
@@ -86,8 +89,12 @@ def table(rules: Iterable[Rule]) -> str:
     order = list(Level)
     rows = sorted(rules, key=lambda rule: order.index(rule.level))
     lines = [_line(COLUMNS), "|" + "---|" * len(COLUMNS)]
-    lines += [_line((f"`{rule.code}`", rule.level.value, rule.what, rule.source, rule.fix)) for rule in rows]
+    lines += [_line((f"`{rule.code}`", _level(rule), rule.what, rule.source, rule.fix)) for rule in rows]
     return "\n".join(lines) + "\n"
+
+
+def _level(rule: Rule) -> str:
+    return f"{rule.level.value}{', can be ignored' if rule.accepted_by_sdk else ''}"
 
 
 def _line(cells: Iterable[str]) -> str:

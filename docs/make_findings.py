@@ -18,12 +18,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from allranks.api import jobs
-from allranks.checks import plan as plan_check
-from allranks.checks.component import rules as component_rules
-from allranks.checks.plan import tolerated
-from allranks.checks.plan.rule import Level
-from allranks.checks.plan.tolerated import DANGLING, UNKNOWN_FORM
-from allranks.errors import Problem
+from allranks.checks import component
+from allranks.checks import plan as plan_checks
+from allranks.checks.plan.ports import DANGLING
+from allranks.checks.table import Findings
+from allranks.errors import Level, Problem
+from allranks.plan.rules import UNKNOWN_FORM
 from allranks.sdk import internals, spec_files
 
 PAGE = Path(__file__).resolve().parent / "public-specs.md"
@@ -57,12 +57,14 @@ the component. The last column says when.
 UNDECIDED = """
 ## Undecided
 
-azure-ai-ml takes these files, and we found no document or issue that says what Azure ML does with what is wrong in
-them. It is a warning, not an error. A file that has an error too is in both tables.
+azure-ai-ml accepts these files, and we found no document or issue that says what Azure ML does with what is wrong in
+them. `allranks run` cannot run them, so it is an error. A file that has another error too is in both tables.
 
 """
 KEY = re.compile(r"\bkey (\S+) \(")
 UNDECIDED_RULES = (DANGLING.code, UNKNOWN_FORM.code)
+ACCEPTED = frozenset(rule.code for rule in plan_checks.catalogue() if rule.accepted_by_sdk)
+"""Rules of errors in what azure-ai-ml accepts and drops."""
 
 
 @dataclass
@@ -75,34 +77,31 @@ class Found:
     errors: dict[Path, list[Problem]] = field(default_factory=dict)
     undecided: dict[Path, list[Problem]] = field(default_factory=dict)
 
-    def add(self, path: Path, level: Level, problems: Iterable[Problem]) -> None:
+    def add(self, path: Path, findings: Findings) -> None:
         """Add the findings of a file."""
-        for problem in problems:
+        for problem in findings.found:
+            level = problem.level
             key = (level, rule_of(problem, level))
             self.counts[key] += 1
             self.places.setdefault(key, set()).add(path)
-            if level is Level.ERROR:
-                self.errors.setdefault(path, []).append(problem)
-            elif problem.rule in UNDECIDED_RULES:
+            if problem.rule in UNDECIDED_RULES:
                 self.undecided.setdefault(path, []).append(problem)
+            elif level is Level.ERROR and problem.rule not in ACCEPTED:
+                self.errors.setdefault(path, []).append(problem)
 
 
 def rule_of(problem: Problem, level: Level) -> str:
     """Return the rule of a finding; what azure-ai-ml refuses while it reads a file has none of our own."""
     if problem.rule:
         return problem.rule
-    return problem.code if level is Level.MACHINE else plan_check.SDK.code
+    return problem.code if level is Level.MACHINE else plan_checks.SDK.code
 
 
 def components(paths: Iterable[Path], found: Found) -> None:
     """Check components, each by itself."""
     for path in paths:
         found.files += 1
-        findings = component_rules.check([path])
-        found.add(path, Level.ERROR, findings.errors)
-        found.add(path, Level.WARNING, findings.warnings)
-        found.add(path, Level.ADVICE, findings.advice)
-        found.add(path, Level.MACHINE, findings.machine)
+        found.add(path, component.check([path]))
 
 
 def pipelines(paths: Iterable[Path], found: Found) -> None:
@@ -110,12 +109,7 @@ def pipelines(paths: Iterable[Path], found: Found) -> None:
     with tempfile.TemporaryDirectory() as workspace:
         for path in paths:
             found.files += 1
-            checked = jobs.check(path, folder=workspace)
-            refused, ignored, here = tolerated.separated(checked.problems)
-            found.add(path, Level.ERROR, refused)
-            found.add(path, Level.WARNING, [*checked.warnings, *ignored])
-            found.add(path, Level.ADVICE, checked.advice)
-            found.add(path, Level.MACHINE, [*checked.machine, *here])
+            found.add(path, jobs.check(path, folder=workspace))
 
 
 def table(found: Found) -> str:

@@ -2,20 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from enum import Enum
+
+
+class Level(str, Enum):
+    """How serious a problem is."""
+
+    ERROR = "error"
+    """The input cannot be used as it is written."""
+
+    WARNING = "warning"
+    """Azure ML accepts it, and it will probably do something else than was meant."""
+
+    ADVICE = "advice"
+    """It would be easier to use in the designer. The style of this project, which others need not share."""
+
+    MACHINE = "this machine"
+    """Only this machine lacks something, such as a package."""
 
 
 @dataclass(frozen=True)
 class Problem:
-    """One mistake in the user's input.
+    """One mistake in the user's input: what a rule found, or why the input cannot be used.
 
     where:    the place, as precisely as it is known: "step train, key instance_count (pipeline.py:31)"
     found:    what is there
     expected: what is allowed there
     fix:      what to do, as a sentence or a command
     code:     the section of docs/troubleshooting.md that explains it; "" if there is none
-    rule:     the rule of docs/checks.md that found it, which a comment can ignore; "" if there is none
+    rule:     the rule of docs/checks.md that found it; "" if there is none
+    ignorable: whether a comment can ignore it
     """
 
     where: str
@@ -25,6 +43,8 @@ class Problem:
     # What is wrong does not depend on where it is explained.
     code: str = field(default="", compare=False)
     rule: str = field(default="", compare=False)
+    level: Level = field(default=Level.ERROR, compare=False, kw_only=True)
+    ignorable: bool = field(default=False, compare=False, kw_only=True)
 
     @property
     def more(self) -> str:
@@ -40,6 +60,40 @@ class Problem:
         if self.more:
             lines.append(f"  more: {self.more}")
         return "\n".join(lines)
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A rule of `allranks check`, as docs/checks.md lists it.
+
+    code:            the name by which a comment ignores it: ``# allranks: ignore CODE``
+    what:            what it finds
+    source:          the document, the issue or the file of azure-ai-ml that says so
+    fix:             what to do
+    accepted_by_sdk: whether azure-ai-ml accepts what an error of this rule names. A comment can ignore such an error
+    """
+
+    code: str
+    level: Level
+    what: str
+    source: str
+    fix: str
+    accepted_by_sdk: bool = False
+
+    @property
+    def ignorable(self) -> bool:
+        """Whether a comment can ignore its findings."""
+        return self.level in (Level.WARNING, Level.ADVICE) or self.accepted_by_sdk
+
+    def problem(self, where: str, found: str, expected: str = "", fix: str = "") -> Problem:
+        """Return a finding of this rule. fix: what to do in this place; by default the rule's fix."""
+        return next(self.mark([Problem(where, found, expected, fix or self.fix)]))
+
+    def mark(self, problems: Iterable[Problem]) -> Iterator[Problem]:
+        """Yield the problems as findings of this rule, except those of another one."""
+        for problem in problems:
+            level = problem.level if problem.level is Level.MACHINE else self.level
+            yield problem if problem.rule else replace(problem, rule=self.code, level=level, ignorable=self.ignorable)
 
 
 def did_you_mean(name: str, known: Iterable[str], otherwise: str = "", *, cutoff: float = 0.6) -> str:

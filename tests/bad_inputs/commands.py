@@ -118,7 +118,7 @@ def _import() -> None:
     import allranks.cli.views.tables
     import allranks.runs.history
     import allranks.schedules.finding  # noqa: F401
-    from allranks.checks.component.rules import check
+    from allranks.checks.component import check
     from allranks.cli import main  # noqa: F401
     from allranks.local import engine  # noqa: F401
     from allranks.local.requirements import problems

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from allranks.checks.component.choices import environment_folder
+from allranks.checks.component.environment import environment_folder
 from allranks.checks.plan import check
 from allranks.components.find import find_specs
 from allranks.contract import requirements

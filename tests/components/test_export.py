@@ -12,8 +12,8 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
-from allranks.checks.component.rules import check
-from allranks.checks.plan.rule import Findings
+from allranks.checks.component import check
+from allranks.checks.table import Findings
 from allranks.cli.main import app
 from allranks.components import export as exporting
 from allranks.components.export import MANIFEST, SCRIPT, Exported

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from allranks.checks.component.subject import DATA
 from allranks.components.find import ComponentInfo, components_folder, find_components, find_specs
+from allranks.components.ports import DATA
 from allranks.errors import InputError, Problem
 from allranks.sdk.session import session
 from allranks.sdk.specs import load

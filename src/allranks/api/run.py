@@ -219,7 +219,7 @@ def run(
     workspace = Workspace.at(folder)
     texts = jobs.texts_of(inputs)
     job = jobs.resolved(job)
-    plan = jobs.read(job, texts, workspace, track=track)
+    plan = jobs.read(job, texts, workspace, track=track, mpi=mpi)
     options = Options(
         instances,
         force_rerun,

@@ -32,7 +32,7 @@ def execute_job(job: Callable[[], Any], file: str, workspace: Workspace, options
         from allranks.api import jobs
         from allranks.local import engine
 
-        plan = jobs.read(job(), options.settings, workspace, track=options.track)
+        plan = jobs.read(job(), options.settings, workspace, track=options.track, mpi=options.mpi)
         execute(
             lambda observer: engine.run(plan, workspace, options, observer, tracker=tracker, starters=starters), json
         )

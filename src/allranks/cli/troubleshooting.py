@@ -6,11 +6,10 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from allranks.checks.plan.rule import Level, Rule
+from allranks.errors import Rule
 
 _NAME = "troubleshooting.md"
 _SECTION = re.compile(r"^### ([\w-]+)\n(.*?)(?=^##|\Z)", re.MULTILINE | re.DOTALL)
-_IGNORABLE = (Level.WARNING, Level.ADVICE)
 _LINK = re.compile(r"\[([^\]]+)\]\([^)]+\)")
 
 
@@ -41,16 +40,14 @@ def explanations() -> dict[str, Explanation]:
 
 def rule_explanations() -> dict[str, Explanation]:
     """Return the rules by code. Rules of components come first, then those of pipelines and environments."""
-    from allranks.checks import any_environment as any_project
-    from allranks.checks import plan as plan_check
-    from allranks.checks.component import rules as component_rules
+    from allranks.checks import component, environment, plan
 
-    rules = (*component_rules.CATALOGUE, *plan_check.CATALOGUE, *any_project.CATALOGUE)
+    rules = (*component.catalogue(), *plan.catalogue(), *environment.catalogue(), *environment.own_catalogue())
     return {rule.code: Explanation(rule.code, _text(rule)) for rule in rules}
 
 
 def _text(rule: Rule) -> str:
     lines = [rule.what, "", f"level   {rule.level.value}", f"fix     {rule.fix}", f"source  {rule.source}"]
-    if rule.level in _IGNORABLE:
+    if rule.ignorable:
         lines.append(f"ignore  a comment in the line, or above all content: # allranks: ignore {rule.code}")
     return "\n".join(lines)

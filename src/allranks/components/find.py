@@ -22,6 +22,9 @@ VARIANTS = "variants.yaml"
 FOLDER = "components"
 """The folder of a project that contains a folder per component, at any depth."""
 
+GROUPS = ("task", "category")
+"""Tags by which the palette groups components. The first one that a component has is used."""
+
 
 @dataclass(frozen=True)
 class ComponentInfo:
@@ -133,6 +136,11 @@ def run_target(job: str) -> str:
         expected = "a file with a pipeline or a job, or the name of a component"
         raise InputError(Problem(job, "neither a file nor a component has this name", expected, fix))
     return str(specs[job])
+
+
+def group_of(tags: Mapping[str, str]) -> str:
+    """Return the palette group of a component with these tags; "" if there is none."""
+    return next((str(tags[key]) for key in GROUPS if tags.get(key)), "")
 
 
 def describe(component: Any, spec: Path) -> ComponentInfo:

@@ -127,7 +127,7 @@ def _fits(port: Port, value: Any) -> bool:
 
 
 def _wrong(port: Port, value: Any, where: str, fix: str) -> Iterator[Problem]:
-    from allranks.checks.plan.values import wrong
+    from allranks.plan.literals import wrong
     from allranks.plan.ports import PRIMITIVES, Input
 
     if port.type not in PRIMITIVES:
@@ -137,7 +137,7 @@ def _wrong(port: Port, value: Any, where: str, fix: str) -> Iterator[Problem]:
     elif "${{" not in str(value):
         declared = Input(port.name, port.type, None, "", port.optional, port.minimum, port.maximum, port.enum)
         # Without its rule, which a comment can suppress in a check only.
-        yield from (replace(problem, rule="") for problem in wrong(where, declared, value, fix))
+        yield from (replace(problem, rule="", ignorable=False) for problem in wrong(where, declared, value, fix))
 
 
 def _annotation(port: Port) -> _Annotation:

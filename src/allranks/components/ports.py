@@ -1,9 +1,48 @@
-"""The inputs and outputs of a component as plain data."""
+"""The inputs and outputs of a component as plain data: as the SDK has loaded them, and as a spec is written."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
+
+DATA = frozenset({"uri_folder", "uri_file", "mltable", "mlflow_model", "custom_model", "triton_model"})
+"""Types of ports that the designer draws on the card's edge."""
+
+NUMBERS = frozenset({"integer", "number"})
+PARAMETERS = NUMBERS | {"string", "boolean"}
+"""Types of ports that the designer shows as fields of the component's form."""
+
+
+TRUE = frozenset({"true", "yes", "on", "t", "y", "1"})
+FALSE = frozenset({"false", "no", "off", "f", "n", "0"})
+"""Texts that marshmallow, with which azure-ai-ml reads specs, takes for booleans, in lower case."""
+
+PORT_GROUPS = ("data that must be connected", "optional data", "parameters without a default", "other parameters")
+"""The order of inputs. The designer draws data inputs on the card's edge, from left to right, and parameters as a form,
+from top to bottom. Parameters with a default and optional parameters may be mixed, to group related ones."""
+
+
+@dataclass(frozen=True)
+class PortSpec:
+    """A port as written. Values have the type that YAML or Python gives them: `default: "3"` is a string.
+
+    default, minimum, maximum, enum: None if the spec does not set it
+    """
+
+    name: str
+    type: str
+    description: str = ""
+    optional: Any = False
+    default: Any = None
+    minimum: Any = None
+    maximum: Any = None
+    enum: Any = None
+
+    @property
+    def is_optional(self) -> bool:
+        """Whether the port may be left empty."""
+        return str(self.optional).lower() in TRUE
 
 
 @dataclass(frozen=True)
@@ -56,3 +95,28 @@ def _typed(kind: str, value: Any) -> str | int | float | bool | None:
 
 def _number(value: Any) -> float | None:
     return None if value is None else float(value)
+
+
+def port_specs(section: Any) -> Iterator[PortSpec]:
+    """Yield the ports of a section of a spec, inputs or outputs."""
+    if not isinstance(section, dict):
+        return
+    for name, port in section.items():
+        port = port if isinstance(port, dict) else {"type": port}
+        yield PortSpec(
+            name=str(name),
+            type=str(port.get("type") or ""),
+            description=str(port.get("description") or "").strip(),
+            optional=port.get("optional", False),
+            default=port.get("default"),
+            minimum=port.get("min"),
+            maximum=port.get("max"),
+            enum=port.get("enum"),
+        )
+
+
+def rank(port: PortSpec) -> int:
+    """Return the position of a port's group of ports."""
+    if port.type in DATA:
+        return 1 if port.optional else 0
+    return 2 if not port.optional and port.default is None else 3

@@ -14,10 +14,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from allranks.checks.component import order, yaml_subject
-from allranks.checks.component.subject import PortSpec
 from allranks.components.find import VARIANTS
 from allranks.components.merge_patch import merged, mismatches
+from allranks.components.ports import port_specs, rank
 from allranks.components.spec_text import spec_text
 from allranks.errors import InputError, Problem
 from allranks.sdk.yaml_lines import at, read_mapping
@@ -160,5 +159,5 @@ def _from_below(path: Any) -> Any:
 
 def _in_order(inputs: dict[str, Any]) -> dict[str, Any]:
     """Return the inputs in the order that the designer needs. Those that a patch adds are at the end so far."""
-    ports: Mapping[str, PortSpec] = {port.name: port for port in yaml_subject.ports(inputs)}
-    return dict(sorted(inputs.items(), key=lambda item: order.rank(ports[str(item[0])])))
+    ports = {port.name: port for port in port_specs(inputs)}
+    return dict(sorted(inputs.items(), key=lambda item: rank(ports[str(item[0])])))

@@ -13,7 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from allranks.errors import InputError, Problem
-from allranks.local import machine, requirements, stop_signals
+from allranks.local import machine, stop_signals
 from allranks.local.continuation import renewed
 from allranks.local.forkserver.warm.early import EarlyStarters
 from allranks.local.options import AUTO, Options
@@ -51,11 +51,8 @@ def run(
     tracker: of this workspace; the run takes its process if it needs one
     starters: that were started early for this run
 
-    Raise InputError for a plan that cannot run, before anything is started or written. Raise DiskFullError if the disk
-    is full.
+    The caller has checked the plan (`requirements`). Raise DiskFullError if the disk is full.
     """
-    if problems := requirements.problems(plan, track=options.track, mpi=options.mpi):
-        raise InputError(*problems)
     modes = modes_of(plan.graph, options.selection)
     identity = secrets.token_hex(4)
     folder = workspace.run_folder(identity)
@@ -175,8 +172,6 @@ def _continue(
     record: RunRecord, plan: Plan, workspace: Workspace, store: Store, options: Options, observer: Observer | None
 ) -> RunRecord:
     """Execute every node of a new version of a run's plan. What is still valid of the run's results is kept."""
-    if problems := requirements.problems(plan, track=options.track, mpi=options.mpi):
-        raise InputError(*problems)
     folder = Path(record.folder)
     earlier = replace(record, steps=record.steps)
     record.steps = [renewed(fresh, earlier) for fresh in graph_records(plan.graph, folder)]

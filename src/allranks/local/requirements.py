@@ -6,7 +6,7 @@ from pathlib import Path
 
 from allranks.checks.plan import check
 from allranks.contract.mpi import Mpi
-from allranks.errors import Problem
+from allranks.errors import InputError, Problem
 from allranks.local import capacity, machine
 from allranks.local.instances.kinds import InstanceKind
 from allranks.local.launchers import mpi_ssh
@@ -23,12 +23,24 @@ def problems(plan: Plan, *, track: bool = True, mpi: str = "rsh") -> list[Proble
     return [*of_plan, *of_machine, *([] if track else machine.untracked(plan))]
 
 
+def require(plan: Plan, *, track: bool = True, mpi: str = "rsh") -> None:
+    """Raise InputError with everything that prevents the plan from running, before anything is started."""
+    if found := problems(plan, track=track, mpi=mpi):
+        raise InputError(*found)
+
+
 def of_plan_and_machine(plan: Plan, mpi: str = "rsh") -> tuple[list[Problem], list[Problem]]:
-    """Return the problems of the plan itself, and what this machine lacks to run it: launchers, packages, and memory
-    and processes for all ranks."""
+    """Return the problems of the plan itself, and what this machine lacks to run it."""
     of_plan = check(plan)
-    # A count that no cluster has is one mistake, not two.
-    return of_plan, [*(() if of_plan else capacity.problems(plan)), *machine.problems(plan, mpi)]
+    return of_plan, of_machine(plan, mpi, is_possible=not of_plan)
+
+
+def of_machine(plan: Plan, mpi: str = "rsh", *, is_possible: bool = True) -> list[Problem]:
+    """Return what this machine lacks to run the plan: launchers, packages, and memory and processes for all ranks.
+
+    is_possible: whether the plan itself can run, so that the memory and processes it needs are known
+    """
+    return [*(capacity.problems(plan) if is_possible else ()), *machine.problems(plan, mpi)]
 
 
 def of_instances(plan: Plan, mpi: str, kind: InstanceKind, folder: Path) -> list[Problem]:

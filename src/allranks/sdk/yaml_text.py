@@ -9,12 +9,20 @@ from typing import Any
 
 import yaml
 
-from allranks.errors import InputError, Problem
+from allranks.errors import InputError, Level, Problem, Rule
 from allranks.sdk import bounded_yaml
 from allranks.sdk.paths import shown
+from allranks.sdk.suppressions import Suppressions
 
-REPEATED = "repeated-key"
-"""The rule of a key that a mapping has twice. azure-ai-ml takes the last one."""
+REPEATED_KEY = Rule(
+    "repeated-key",
+    Level.ERROR,
+    "A mapping has a key twice. azure-ai-ml takes the last one, and says nothing.",
+    "azure-ai-ml, load_job, which takes the file; YAML 1.2, 3.2.1.1 Nodes: keys are unique; "
+    "Azure-Samples/multi_env_mlops, `mlops/azureml/train/pipeline.yml`, which has one",
+    "remove one of the two",
+    accepted_by_sdk=True,
+)
 
 
 @dataclass(frozen=True)
@@ -73,8 +81,8 @@ def parse(path: Path, *, may_be_empty: bool = False, may_repeat: bool = False) -
         found = "it is empty" if tree is None else f"it is a {'list' if isinstance(tree, list) else 'single value'}"
         raise InputError(Problem(shown(path), found, "a mapping of keys to values, such as type: pipeline"))
     lines: dict[str, int] = {}
-    problems = list(_walk(root, "", lines, shown(path)))
-    repeated = tuple(problem for problem in problems if problem.rule == REPEATED)
+    problems = Suppressions().remaining(_walk(root, "", lines, shown(path)))
+    repeated = tuple(problem for problem in problems if problem.rule == REPEATED_KEY.code)
     if len(problems) > len(repeated) or (repeated and not may_repeat):
         raise InputError.of(problems)
     return YamlText(path, tree, lines, repeated)
@@ -96,8 +104,7 @@ def _walk(node: yaml.Node, prefix: str, lines: dict[str, int], file: str) -> Ite
             continue
         name = f"{prefix}.{key.value}" if prefix else str(key.value)
         if key.value in seen and key.tag != _MERGE:
-            found = f"key {name} stands here a second time"
-            yield Problem(place, found, "each name once", "rename one of the two", rule=REPEATED)
+            yield REPEATED_KEY.problem(place, f"duplicate key {name}", "each name once", "rename one of the two")
         seen.add(key.value)
         lines.setdefault(name, line)
         yield from _walk(value, name, lines, file)

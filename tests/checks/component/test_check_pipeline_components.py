@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from allranks.checks.component.rules import of_subject
-from allranks.checks.component.yaml_subject import read
+from allranks.checks.component import of_subject
+from allranks.checks.component.subject import read_yaml as read
 from pipeline_files import write
 
 

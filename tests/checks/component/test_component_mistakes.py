@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from allranks.checks.component.rules import check
+from allranks.checks.component import check
 from allranks.cli.main import app
 from component_projects import PYTHON
 from pipeline_files import write

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from allranks.checks.component import yaml_subject
-from allranks.checks.component.rules import check, of_subject
-from allranks.checks.plan.rule import Findings
+from allranks.checks.component import check, of_subject
+from allranks.checks.component.subject import read_yaml
+from allranks.checks.table import Findings
 from allranks.components.find import find_specs
 from allranks.errors import Problem
 from component_projects import CODE, PYTHON, YAML, add_function, make
@@ -304,7 +304,7 @@ def test_what_azure_ai_ml_takes_is_no_error(folder: Path, old: str, new: str) ->
 def test_an_environment_is_needed_where_azure_ml_chooses_none(folder: Path, kind: str, expected: bool) -> None:
     text = YAML.replace("type: command", f"type: {kind}")
     (folder / "component.yaml").write_text(re.sub("environment: .*\n", "", text))
-    found = [finding.found for finding in of_subject(yaml_subject.read(folder / "component.yaml"))]
+    found = [finding.found for finding in of_subject(read_yaml(folder / "component.yaml"))]
     assert ("no environment" in found) is expected
 
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from allranks.checks.component.rules import check
-from allranks.checks.plan.rule import Findings
+from allranks.checks.component import check
+from allranks.checks.table import Findings
 from allranks.components.find import find_specs
 from allranks.sdk.session import session
 

@@ -8,10 +8,9 @@ from pathlib import Path
 import pytest
 
 from allranks.api import jobs
-from allranks.checks.plan import advice, mistakes, warnings
-from allranks.checks.plan.ignore import Ignored
-from allranks.checks.plan.mistakes import rank_variables
+from allranks.checks.plan import OF_KEYS, findings, launchers, of_keys, warnings
 from allranks.checks.plan.scope import of_plan
+from allranks.checks.table import rules_of
 from allranks.contract.distributions import DISTRIBUTIONS
 from allranks.contract.launch import Distribution, Launch
 from allranks.contract.mpi import Mpi
@@ -32,7 +31,7 @@ def found(command: str = "python t.py", **given: object) -> list[tuple[str, str]
     plan = Plan("p", Graph((Step("train", command, **given),)))  # type: ignore[arg-type]
     return [
         (problem.rule, problem.where.removeprefix("step train, key "))
-        for problem in (*warnings(plan, TODAY), *advice(plan, TODAY))
+        for problem in (*findings(plan, today=TODAY).warnings, *findings(plan, today=TODAY).advice)
     ]
 
 
@@ -129,7 +128,7 @@ def test_variables_that_an_mpi_job_does_not_have(command: str, processes: int, f
     assert [problem.rule for problem in problems] == ["mpi-variable"] * len(fixes)
     assert all(fix in problem.fix for fix, problem in zip(fixes, problems, strict=True))
     assert of(PyTorch(processes)) == []
-    own = dict.fromkeys(rank_variables.PYTORCH_ONLY, "1")
+    own = dict.fromkeys(launchers.PYTORCH_ONLY, "1")
     assert len(of(Mpi(processes), environment_variables=own)) == sum(fix.startswith("write") for fix in fixes)
 
 
@@ -140,7 +139,7 @@ def test_those_are_the_variables_of_a_pytorch_job_that_an_mpi_job_lacks() -> Non
         (process, *_) = module.processes(distribution, 2)
         return set(module.environment(distribution, launch, process))
 
-    assert set(rank_variables.PYTORCH_ONLY) == names(PyTorch(4)) - names(Mpi(4))
+    assert set(launchers.PYTORCH_ONLY) == names(PyTorch(4)) - names(Mpi(4))
 
 
 @pytest.mark.parametrize(
@@ -242,7 +241,7 @@ def test_an_environment_of_several_steps_is_one_finding() -> None:
         ("step a, key environment", "image pytorch/pytorch, also of steps c, e"),
         ("step f, key environment", "image python"),
     ]
-    assert [problem.found for problem in advice(plan, TODAY)] == ["azureml:torch@latest, also of step d"]
+    assert [problem.found for problem in findings(plan, today=TODAY).advice] == ["azureml:torch@latest, also of step d"]
 
 
 def test_spot_without_checkpoints() -> None:
@@ -298,7 +297,7 @@ def test_a_binding_as_a_number_of_instances(tmp_path: Path, place: str) -> None:
     """A component and an inline step refuse it; a step that uses a component takes it."""
     resources = "resources: {instance_count: '${{%s.n}}'}\n"
     if place == "component":
-        from allranks.checks.component.rules import check
+        from allranks.checks.component import check
 
         (tmp_path / "component.yaml").write_text(COMPONENT + resources % "inputs" + "inputs: {n: integer}\n")
         problems = check([tmp_path / "component.yaml"]).errors
@@ -321,7 +320,7 @@ def test_each_rule_has_a_test_here() -> None:
     text = Path(__file__).read_text(encoding="utf-8") + (Path(__file__).parent / "test_variables.py").read_text(
         encoding="utf-8"
     )
-    assert [rule.code for rule in mistakes.RULES if rule.code not in text and rule.code != "variable-binding"] == []
+    assert [rule.code for rule in rules_of(OF_KEYS) if rule.code not in text and rule.code != "variable-binding"] == []
     step = Step("a", "true", environment_variables={"A": "${{outputs.x}}"})
-    (problem,) = mistakes.of_step(of_plan(Plan("p", Graph((step,)))), step, Ignored())
+    (problem,) = of_keys(of_plan(Plan("p", Graph((step,)))), step)
     assert problem.rule == "variable-binding"

@@ -84,7 +84,7 @@ WRONG = {
     "data:\n  a: x\n b: y\n": "allranks.yaml:3:2: it is not YAML: while parsing a block mapping, did not find "
     "expected key; correct it there, or in the lines before",
     "- a\n": "allranks.yaml: it is a list; ",
-    "data:\n  a:1: x\n  a:1: y\n": "allranks.yaml:3: key data.a:1 stands here a second time; rename one of the two",
+    "data:\n  a:1: x\n  a:1: y\n": "allranks.yaml:3: duplicate key data.a:1; rename one of the two",
     "data:\n  1: x\n": 'allranks.yaml:2: YAML does not read the key 1 as text; put it in quotes: "1"',
 }
 

@@ -31,7 +31,7 @@ YAML = {
     "tab": ("type: pipeline\njobs:\n\ta: 1\n", "x.yml:3:1", "it is not YAML: while scanning for the next token"),
     "tag": ("a: !!python/object:os.system {}\n", "x.yml:1:4", "it is not YAML: could not determine a constructor"),
     "key": ("type: pipeline\ninputs: {yes: 1}\njobs: {}\n", "x.yml:2", "YAML does not read the key yes as text"),
-    "twice": (JOB + "  a:\n    command: ls\n", "x.yml:7", "key jobs.a stands here a second time"),
+    "twice": (JOB + "  a:\n    command: ls\n", "x.yml:7", "duplicate key jobs.a"),
     "type": ("type: pipelines\njobs: {}\n", "key type (x.yml:1)", "a job of type pipelines is not yet run"),
     "sweep job": ("type: sweep\n", "key type (x.yml:1)", "a job of type sweep is not yet run by the local engine"),
     "no type": ("jobs:\n  a:\n    command: ls\n", "x.yml", "it has jobs, but no type"),

@@ -18,8 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from allranks.checks.component.subject import Subject
-from allranks.checks.plan.rule import Level, Rule
-from allranks.errors import Problem
+from allranks.errors import Level, Problem, Rule
 from allranks.sdk.runtime_copy import STEPS, steps_parent
 
 REGISTERS = "registers a model"

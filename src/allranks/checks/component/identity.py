@@ -6,11 +6,8 @@ import re
 from collections.abc import Iterator
 
 from allranks.checks.component.subject import Subject
-from allranks.checks.plan.rule import Level, Rule
-from allranks.errors import Problem
-
-GROUPS = ("task", "category")
-"""Tags by which the palette groups components. The first one that a component has is used."""
+from allranks.components.find import GROUPS
+from allranks.errors import Level, Problem, Rule
 
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,254}")
 _VERSION = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
@@ -78,11 +75,6 @@ DUPLICATE_NAME = Rule(
 DUPLICATE_CARD = Rule(
     "duplicate-display-name", Level.ADVICE, "Two components have the same display name.", "style", "rename one of them"
 )
-
-
-def group_of(tags: dict[str, str]) -> str:
-    """Return the palette group of a component with these tags; "" if there is none."""
-    return next((str(tags[key]) for key in GROUPS if tags.get(key)), "")
 
 
 def name(subject: Subject) -> Iterator[Problem]:

@@ -1,48 +1,23 @@
-"""A component's spec as written, before the SDK adds defaults, with the line of each key."""
+"""A component's spec as written, before the SDK adds defaults, with the line of each key.
+
+It is read from YAML, or from a Python file with functions that have mldesigner's @command_component.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import ast
+import re
+import shlex
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from allranks.checks.plan.rule import Rule
-from allranks.errors import Problem
-
-DATA = frozenset({"uri_folder", "uri_file", "mltable", "mlflow_model", "custom_model", "triton_model"})
-"""Types of ports that the designer draws on the card's edge."""
-
-NUMBERS = frozenset({"integer", "number"})
-PARAMETERS = NUMBERS | {"string", "boolean"}
-"""Types of ports that the designer shows as fields of the component's form."""
-
-
-TRUE = frozenset({"true", "yes", "on", "t", "y", "1"})
-FALSE = frozenset({"false", "no", "off", "f", "n", "0"})
-"""Texts that marshmallow, with which azure-ai-ml reads specs, takes for booleans, in lower case."""
-
-
-@dataclass(frozen=True)
-class PortSpec:
-    """A port as written. Values have the type that YAML or Python gives them: `default: "3"` is a string.
-
-    default, minimum, maximum, enum: None if the spec does not set it
-    """
-
-    name: str
-    type: str
-    description: str = ""
-    optional: Any = False
-    default: Any = None
-    minimum: Any = None
-    maximum: Any = None
-    enum: Any = None
-
-    @property
-    def is_optional(self) -> bool:
-        """Whether the port may be left empty."""
-        return str(self.optional).lower() in TRUE
+from allranks.components.find import describe
+from allranks.components.ports import PortSpec, port_specs
+from allranks.contract.templating import used_names
+from allranks.errors import Problem, Rule
+from allranks.sdk.yaml_lines import at, read_mapping
 
 
 @dataclass(frozen=True)
@@ -103,3 +78,221 @@ class Subject:
     def ports(self) -> tuple[tuple[str, PortSpec], ...]:
         """Return every port with its section, inputs or outputs."""
         return (*(("inputs", port) for port in self.inputs), *(("outputs", port) for port in self.outputs))
+
+
+_NOT_USES = ("inputs", "outputs", "description", "tags", "display_name")
+
+
+def read_yaml(path: Path) -> Subject:
+    """Return the component as a subject. Raise InputError if the file is not a mapping in YAML."""
+    document = read_mapping(path)
+    # A parallel component declares its code, environment and program below this key.
+    task = document.get("task")
+    inner: dict[str, Any] = task if isinstance(task, dict) else {}
+    settings = {**inner, **document}
+    command = str(settings.get("command") or "")
+    code = settings.get("code")
+    folder = path.parent / code if isinstance(code, str) and "://" not in code and ":" not in code else path.parent
+    listed = settings.get("additional_includes") or ()
+    includes = [path.parent / include for include in listed if isinstance(include, str)]
+    tags, distribution = document.get("tags"), document.get("distribution")
+    resources = document.get("resources")
+    deterministic = document.get("is_deterministic")
+    return Subject(
+        path=path,
+        name=str(document.get("name") or ""),
+        version=document.get("version"),
+        display_name=str(document.get("display_name") or ""),
+        description=" ".join(str(document.get("description") or "").split()),
+        tags=tags if isinstance(tags, dict) else {},
+        deterministic=deterministic if isinstance(deterministic, bool) else None,
+        inputs=tuple(port_specs(document.get("inputs"))),
+        outputs=tuple(port_specs(document.get("outputs"))),
+        environment=_inline_environment(settings.get("environment"), path.parent),
+        place=lambda *keys: at(path, *(("task", *keys) if keys and keys[0] in inner else keys)),
+        command=command,
+        needs_command=document.get("type", "command") == "command",
+        needs_environment=document.get("type", "command") in ("command", "parallel"),
+        distribution=distribution if isinstance(distribution, dict) else {},
+        resources=resources if isinstance(resources, dict) else {},
+        variables=tuple(map(str, settings.get("environment_variables") or ())),
+        uses=tuple(_uses_in_yaml(document, path)),
+        entries=tuple(_entries(command, folder, includes)),
+        folders=(folder if folder.is_dir() else folder.parent, *includes),
+        is_pipeline=document.get("type") == "pipeline" or "jobs" in document,
+    )
+
+
+def _inline_environment(value: Any, base: Path) -> Any:
+    if isinstance(value, str) and not value.startswith("azureml:") and "://" not in value:
+        return base / value.removeprefix("file:")
+    if isinstance(value, dict):
+        build = value.get("build")
+        if isinstance(build, dict) and isinstance(build.get("path"), str) and "://" not in build["path"]:
+            return {**value, "build": {**build, "path": str(base / build["path"])}}
+    return value
+
+
+def _uses_in_yaml(document: dict[str, Any], path: Path) -> Iterator[Use]:
+    """Yield the uses of ports. Any value may contain bindings: the command, variables, the layout, limits."""
+    lines = path.read_text(encoding="utf-8").splitlines()
+    for key, value in document.items():
+        if key in _NOT_USES:
+            continue
+        for text in _texts(value):
+            for used in used_names(text):
+                kind, name = used.kind, used.name
+                if kind == "parent":
+                    kind, _, name = name.partition(".")
+                if kind in ("inputs", "outputs") and not name.startswith("jobs."):
+                    yield Use(kind, name, f"{path}:{_line_of_use(lines, used.kind, used.name)}", used.optional)
+
+
+def _line_of_use(lines: list[str], kind: str, name: str) -> int:
+    pattern = re.compile(r"\$\{\{\s*" + re.escape(f"{kind}.{name}") + r"\s*}}")
+    return next((number for number, line in enumerate(lines, 1) if pattern.search(line)), 1)
+
+
+def _texts(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict):
+        for inner in value.values():
+            yield from _texts(inner)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from _texts(inner)
+
+
+def _entries(command: str, folder: Path, includes: list[Path]) -> Iterator[Path]:
+    """Yield the project's Python files that the command names: by path, as a module, or as mldesigner's source."""
+    try:
+        words = shlex.split(command)
+    except ValueError:
+        words = command.split()
+    for before, word in zip(["", *words], words, strict=False):
+        candidates = [Path(word)] if word.endswith(".py") else []
+        if before == "-m":
+            name = Path(*word.split("."))
+            candidates = [name.with_suffix(".py"), name / "__main__.py"]
+        for candidate in candidates:
+            bases = (folder, *(include.parent for include in includes))
+            yield from (base / candidate for base in bases if (base / candidate).is_file())
+
+
+DECORATOR = "command_component"
+
+
+def read_python(path: Path, components: list[Any]) -> list[Subject]:
+    """Return the file's components as subjects. components: those that the SDK loaded from the file"""
+    functions = list(decorated(ast.parse(path.read_text(encoding="utf-8"))))
+    by_name = {_name(function): function for function in functions}
+    return [_subject(path, component, by_name.get(component.name)) for component in components]
+
+
+def decorated(tree: ast.Module) -> Iterator[ast.FunctionDef]:
+    """Yield the functions of a module that are components."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef) and _decoration(node) is not None:
+            yield node
+
+
+def _decoration(function: ast.FunctionDef) -> ast.expr | None:
+    for decorator in function.decorator_list:
+        called = decorator.func if isinstance(decorator, ast.Call) else decorator
+        name = called.attr if isinstance(called, ast.Attribute) else getattr(called, "id", "")
+        if name == DECORATOR:
+            return decorator
+    return None
+
+
+def _keywords(function: ast.FunctionDef | None) -> dict[str, ast.keyword]:
+    decoration = _decoration(function) if function else None
+    return {keyword.arg: keyword for keyword in getattr(decoration, "keywords", ()) if keyword.arg}
+
+
+def _name(function: ast.FunctionDef) -> str:
+    keyword = _keywords(function).get("name")
+    if keyword and isinstance(keyword.value, ast.Constant):
+        return str(keyword.value.value)
+    return function.name
+
+
+def _subject(path: Path, component: Any, function: ast.FunctionDef | None) -> Subject:
+    info = describe(component, path)
+    keywords = _keywords(function)
+    tags = {name: value for name, value in (component.tags or {}).items() if name != "codegenBy"}
+    return Subject(
+        path=path,
+        name=info.name,
+        version=info.version or None,
+        display_name=str(component.display_name or ""),
+        description=info.description,
+        tags=tags,
+        deterministic=bool(component.is_deterministic) if "is_deterministic" in keywords or not function else None,
+        inputs=tuple(
+            PortSpec(
+                port.name, port.type, port.description, port.optional, port.default, port.minimum, port.maximum,
+                port.enum or None,
+            )
+            for port in info.inputs
+        ),
+        outputs=tuple(PortSpec(port.name, port.type, port.description) for port in info.outputs),
+        environment=component.environment,
+        place=_places(path, function, keywords),
+        uses=tuple(_uses_in_body(path, component, function)),
+        entries=(path,),
+        folders=(path.parent,),
+    )  # fmt: skip
+
+
+def _places(path: Path, function: ast.FunctionDef | None, keywords: dict[str, ast.keyword]) -> Callable[..., str]:
+    arguments = {argument.arg: argument for argument in _arguments(function)}
+    defaults = _defaults(function)
+
+    def place(*keys: str) -> str:
+        line = function.lineno if function else 1
+        if keys and keys[0] in ("inputs", "outputs"):
+            name = keys[1].partition(".")[0] if len(keys) > 1 else ""
+            if name in arguments:
+                line = arguments[name].lineno
+            if keys[2:] == ("default",) and name in defaults:
+                line = defaults[name].lineno
+        elif keys and keys[0] in keywords:
+            line = keywords[keys[0]].value.lineno
+        return f"{path}:{line}"
+
+    return place
+
+
+def _arguments(function: ast.FunctionDef | None) -> list[ast.arg]:
+    return [*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs] if function else []
+
+
+def _defaults(function: ast.FunctionDef | None) -> dict[str, ast.expr]:
+    if function is None:
+        return {}
+    positional = [*function.args.posonlyargs, *function.args.args]
+    last = positional[len(positional) - len(function.args.defaults) :]
+    defaults = {argument.arg: value for argument, value in zip(last, function.args.defaults, strict=True)}
+    named = zip(function.args.kwonlyargs, function.args.kw_defaults, strict=True)
+    return defaults | {argument.arg: value for argument, value in named if value is not None}
+
+
+def _uses_in_body(path: Path, component: Any, function: ast.FunctionDef | None) -> Iterator[Use]:
+    """Yield the ports that the function's body uses. A body that uses locals() or vars() uses all of them."""
+    if function is None:
+        return
+    read = {
+        node.id: node.lineno
+        for statement in function.body
+        for node in ast.walk(statement)
+        if isinstance(node, ast.Name)
+    }
+    everything = "locals" in read or "vars" in read
+    for kind, names in (("inputs", component.inputs), ("outputs", component.outputs)):
+        for name in names:
+            # The code uses a group of parameters by the group's name.
+            argument = name.partition(".")[0]
+            if everything or argument in read:
+                yield Use(kind, name, f"{path}:{read.get(argument, function.lineno)}", optional=True)

@@ -6,10 +6,10 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
-from allranks.checks.component.subject import DATA, NUMBERS, PortSpec, Subject
-from allranks.checks.plan.rule import Level, Rule
-from allranks.checks.plan.suggestions import number_with_point
-from allranks.errors import Problem
+from allranks.checks.component.subject import Subject
+from allranks.components.ports import DATA, NUMBERS, PortSpec
+from allranks.errors import Level, Problem, Rule
+from allranks.plan.literals import number_with_point
 
 _PYTHON: dict[str, type | tuple[type, ...]] = {"integer": int, "number": (int, float), "boolean": bool, "string": str}
 _EXPECTED = {"integer": "a whole number", "number": "a number", "boolean": "true or false", "string": "a text"}

@@ -1,34 +1,60 @@
-"""Check an environment: the table of its rules, which the modules here have by what they look at."""
+"""Check environments: those of this project's style, with a Dockerfile and expect.yaml, and those of any project."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
-from allranks.checks.environment import (
-    base,
-    expectations,
-    hadolint,
-    instructions,
-    pins,
-    registration,
-    resolving,
-    secrets,
-)
+from allranks.checks.environment import dockerfile, files, packages, registration
+from allranks.checks.plan.settings import IMAGE
+from allranks.checks.table import Findings, Row, rules_of
 from allranks.environments.find import EnvironmentFolder
-from allranks.errors import Problem
+from allranks.errors import InputError, Level, Problem, Rule
+from allranks.sdk.suppressions import Suppressions
+from allranks.sdk.yaml_lines import read_mapping
 
-CHECKS: tuple[Callable[[EnvironmentFolder, Path], Iterator[Problem]], ...] = (
-    base.problems,
-    registration.of_labels,
-    pins.problems,
-    instructions.of_downloads,
-    expectations.problems,
-    secrets.problems,
-    instructions.of_ssh,
-    registration.of_name,
-    hadolint.problems,
+
+def _own(code: str, what: str, fix: str) -> Rule:
+    return Rule(code, Level.ERROR, what, "[environments.md](environments.md)", fix)
+
+
+_SYNC = "allranks environments sync"
+
+OF_FOLDERS = (
+    Row(dockerfile.base_block_copied, _own("base-copy", "The base's stages or setup_mpi.sh are not copied.", _SYNC)),
+    Row(registration.of_labels, _own("labels", "environment.yaml has other labels than the Dockerfile.", _SYNC)),
+    Row(packages.pinned, _own("pins", "A package or an image is not pinned, or in two versions.", "pin it")),
+    Row(dockerfile.downloads, _own("download", "A build downloads without a checksum or a commit.", "add it")),
+    Row(packages.expectations, _own("expectations", "expect.yaml and the Dockerfile disagree.", "correct one of them")),
+    Row(dockerfile.secrets, files.SECRET),
+    Row(dockerfile.ssh, _own("ssh", "An image with Open MPI lacks an sshd that mpirun can use.", "run setup_mpi.sh")),
+    Row(registration.of_name, _own("registration", "environment.yaml cannot be registered as it is.", "correct it")),
+    Row(dockerfile.hadolint, _own("hadolint", "hadolint finds something in the Dockerfile.", "see hadolint's wiki")),
 )
+"""Rules for the environments of a project of this style."""
+
+RESOLVING = Row(packages.resolved, _own("resolve", "pip cannot install the pinned packages together.", "pin others"))
+"""Takes a minute, and the network."""
+
+OF_FILES = (
+    Row(
+        files.registration,
+        *(files.REFUSED, files.NO_NAME, files.SOURCE, files.CONTEXT, files.CONDA_WITH_BUILD, IMAGE),
+    ),
+    Row(files.conda, files.CONDA_FILE, files.DEPENDENCIES, files.NO_PIP, files.UNPINNED),
+    Row(files.build_context, files.DOCKERFILE, files.SECRET),
+)
+"""Rules for the environments of any project."""
+
+
+def catalogue() -> tuple[Rule, ...]:
+    """Return every rule about the environments of any project, for docs/checks.md."""
+    return rules_of(OF_FILES)
+
+
+def own_catalogue() -> tuple[Rule, ...]:
+    """Return every rule about the environments of a project of this style, for docs/checks.md."""
+    return rules_of(OF_FOLDERS, (RESOLVING,))
 
 
 def check(environment: EnvironmentFolder, root: Path, resolve: bool = False) -> list[Problem]:
@@ -37,5 +63,27 @@ def check(environment: EnvironmentFolder, root: Path, resolve: bool = False) -> 
     root:    the folder of all environments, with the base in it
     resolve: let pip check that the pinned packages are compatible, which takes a minute and the network
     """
-    checks = (*CHECKS, resolving.problems) if resolve else CHECKS
-    return [problem for each in checks for problem in each(environment, root)]
+    table = (*OF_FOLDERS, RESOLVING) if resolve else OF_FOLDERS
+    return [problem for row in table for problem in row(environment, root)]
+
+
+def check_files(path: Path) -> tuple[tuple[Path, ...], Findings]:
+    """Return the files that describe environments at a path, or below it, and what is wrong with them.
+
+    What a comment ignores is left out. Raise InputError if there is no environment.
+    """
+    found = files.environment_files(path)
+    if not found:
+        expected = "an environment's YAML with image or build, or a folder with some"
+        raise InputError(Problem(str(path), "it contains no environment", expected, "name another path"))
+    return found, Findings(Suppressions().remaining(problem for file in found for problem in _of_file(file)))
+
+
+def _of_file(file: Path) -> Iterator[Problem]:
+    try:
+        document = read_mapping(file)
+    except InputError as error:
+        yield from files.REFUSED.mark(error.problems)
+        return
+    for row in OF_FILES:
+        yield from row(file, document)

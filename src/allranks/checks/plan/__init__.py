@@ -1,34 +1,24 @@
 """Check a plan before it runs, above all for mistakes that azure-ai-ml accepts.
 
-Every rule checks one graph in its scope, so that it applies at any depth.
+Each rule is a function of the scope of a graph, and of a node or a port in it, so that it applies at any depth.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from datetime import date
+from pathlib import Path
 
-from allranks.checks.plan import (
-    bindings,
-    commands,
-    control_flow,
-    hardware,
-    layouts,
-    mistakes,
-    names,
-    paths,
-    requirements,
-    tolerated,
-    values,
-)
-from allranks.checks.plan.ignore import Ignored
-from allranks.checks.plan.rule import Level, Rule, rules_in
+from allranks.checks.plan import control_flow, data, launchers, ports, settings, steps
 from allranks.checks.plan.scope import Scope, of_plan
-from allranks.errors import Problem
+from allranks.checks.table import Findings, Row, rules_of
+from allranks.errors import Level, Problem, Rule
+from allranks.plan import literals, rules
 from allranks.plan.exact_places import exact
 from allranks.plan.graph import Condition, DoWhile, Node, ParallelFor, Pipeline, Plan, Step
-
-__all__ = ["CATALOGUE", "SDK", "advice", "check", "warnings"]
+from allranks.sdk.suppressions import Suppressions
+from allranks.sdk.yaml_lines import line_of
 
 SDK = Rule(
     "azure-ai-ml",
@@ -38,103 +28,130 @@ SDK = Rule(
     "correct the file",
 )
 
-_OF_STEPS = (names, bindings, values, commands, paths, layouts, requirements, control_flow)
-
-CATALOGUE: tuple[Rule, ...] = (
-    SDK,
-    *rules_in((*_OF_STEPS, tolerated, hardware)),
-    *mistakes.RULES,
+OF_GRAPHS = (Row(ports.graph_names, ports.NAMES),)
+AFTER_NODES = (Row(control_flow.cycles, control_flow.CYCLE), Row(ports.bound_outputs, ports.BINDING, ports.DANGLING))
+OF_LOOPS = {
+    Condition: Row(control_flow.condition, control_flow.CONTROL_FLOW),
+    DoWhile: Row(control_flow.do_while, control_flow.CONTROL_FLOW),
+    ParallelFor: Row(control_flow.parallel_for, control_flow.CONTROL_FLOW),
+}
+OF_NODES = (Row(ports.port_names, ports.NAMES),)
+OF_STEPS = (
+    Row(ports.variables, ports.NAMES),
+    Row(steps.command, steps.COMMAND),
+    Row(steps.quotes, steps.COMMAND),
+    Row(steps.layout, steps.LAYOUT),
+    Row(steps.requirement, steps.REQUIREMENT),
+    Row(steps.dropped_environment, steps.DROPPED_ENVIRONMENT),
 )
-"""Every rule about pipelines and jobs, for docs/checks.md."""
+OF_KEYS = (
+    Row(launchers.nested, launchers.NESTED, launchers.DEEPSPEED),
+    Row(launchers.instances_apart, launchers.INSTANCES_APART),
+    Row(launchers.expanded_once, launchers.LOCAL_RANK),
+    Row(launchers.mpi_variables, launchers.MPI_VARIABLE),
+    Row(settings.loader_workers, settings.LOADER_WORKERS),
+    Row(settings.bound_variables, settings.VARIABLE_BINDING),
+    Row(settings.moving_environment, settings.IMAGE, settings.LABEL),
+    Row(settings.spot, settings.SPOT),
+    Row(settings.size, settings.SIZE, settings.PROCESSES, settings.SHARED_MEMORY),
+)
+"""Common mistakes of a step, which azure-ai-ml and Azure ML accept. The place of each is its key, such as `command`."""
+OF_BINDINGS = (Row(ports.binding, ports.BINDING, ports.DANGLING),)
+OF_VALUES = (
+    Row(ports.value_of_input, literals.VALUES, literals.OUTSIDE_ENUM),
+    Row(data.input_path, data.DATA),
+)
+"""For an input whose binding is right. A missing value, or one of a wrong type, has no range to check."""
+OF_OUTPUTS = (Row(data.output_path, data.DATA),)
+OF_OWN_INPUTS = (Row(ports.own_value, literals.VALUES, literals.OUTSIDE_ENUM), Row(data.own_input, data.DATA))
+OF_OWN_OUTPUTS = (Row(data.graph_output_path, data.DATA),)
+OF_PLANS = (Row(data.written_twice, data.DATA),)
+
+TABLES = (
+    OF_GRAPHS, AFTER_NODES, tuple(OF_LOOPS.values()), OF_NODES, OF_STEPS, OF_KEYS, OF_BINDINGS, OF_VALUES, OF_OUTPUTS,
+    OF_OWN_INPUTS, OF_OWN_OUTPUTS, OF_PLANS,
+)  # fmt: skip
+
+
+def catalogue() -> tuple[Rule, ...]:
+    """Return every rule about pipelines and jobs, for docs/checks.md."""
+    return (SDK, *rules.RULES, *rules_of(*TABLES))
 
 
 def check(plan: Plan, *, here: bool = True) -> list[Problem]:
-    """Return every problem: those of the pipeline's inputs, of each node in order, of cycles, of the outputs.
-
-    here: whether the plan will run on this machine, which must then be able to read the data
-
-    Nothing is changed. Only the plan is checked, and whether local data exists.
-    """
-    scope = of_plan(plan)
-    twice = paths.DATA.mark(paths.written_twice(plan))
-    problems = [*_of_own_inputs(scope, here), *_of_graph(scope, here), *twice]
-    return exact(problems, plan.source)
+    """Return what prevents the plan from running: problems of the pipeline's inputs, of each node in order, of cycles,
+    of the outputs. here: whether the plan will run on this machine, which must then be able to read the data."""
+    found = findings(plan, here=here)
+    return [*found.errors, *found.machine]
 
 
-def warnings(plan: Plan, today: date) -> list[Problem]:
+def warnings(plan: Plan, today: date | None = None) -> list[Problem]:
     """Return problems that do not prevent a run but are probably mistakes, here or on the sizes that steps name."""
-    return _of_level(Level.WARNING, plan, today)
+    return list(findings(plan, today=today).warnings)
 
 
-def advice(plan: Plan, today: date) -> list[Problem]:
-    """Return what could be better: advice, in the style of this project."""
-    return _of_level(Level.ADVICE, plan, today)
+def findings(plan: Plan, *, here: bool = True, today: date | None = None) -> Findings:
+    """Return what the rules find and no comment ignores. Only the plan is checked, and whether local data exists.
+
+    here:  whether the plan will run on this machine, which must then be able to read the data
+    today: the date, on which sizes are retired
+    """
+    scope, suppressions = of_plan(plan, here=here, today=today), Suppressions()
+    found = [*_of_own_inputs(scope), *_of_graph(scope, suppressions), *_apply(OF_PLANS, plan)]
+    return Findings(settings.joined(suppressions.remaining(exact(found, plan.source))))
 
 
-def _of_level(level: Level, plan: Plan, today: date) -> list[Problem]:
-    codes = {rule.code for rule in CATALOGUE if rule.level is level}
-    ignored = Ignored()
-    found = (problem for problem in _warnings(of_plan(plan), today, ignored) if problem.rule in codes)
-    return mistakes.latest.joined(ignored.remaining(exact(found, plan.source)))
+def of_keys(scope: Scope, step: Step) -> Iterator[Problem]:
+    """Yield common mistakes of a step. The place of each is its key only, such as ``command``."""
+    return _apply(OF_KEYS, scope, step)
 
 
-def _of_own_inputs(scope: Scope, here: bool) -> Iterator[Problem]:
+def _apply(table: Iterable[Row], *subject: object) -> Iterator[Problem]:
+    return (problem for row in table for problem in row(*subject))
+
+
+def _of_own_inputs(scope: Scope) -> Iterator[Problem]:
     for port in scope.graph.inputs:
-        yield from values.VALUES.mark(values.of_pipeline_input(scope, port))
-        yield from paths.DATA.mark(paths.of_pipeline_input(scope, port, here))
+        yield from _apply(OF_OWN_INPUTS, scope, port)
 
 
-def _of_graph(scope: Scope, here: bool) -> Iterator[Problem]:
-    yield from names.NAMES.mark(names.of_graph(scope))
+def _of_graph(scope: Scope, suppressions: Suppressions) -> Iterator[Problem]:
+    yield from _apply(OF_GRAPHS, scope)
     for node in scope.graph.nodes:
-        yield from _of_node(scope, node, here)
-    yield from control_flow.CYCLE.mark(control_flow.of_cycles(scope))
-    yield from bindings.BINDING.mark(bindings.of_outputs(scope))
+        yield from _of_node(scope, node, suppressions)
+    yield from _apply(AFTER_NODES, scope)
     for output in scope.graph.outputs:
-        yield from paths.DATA.mark(paths.of_graph_output(scope, output))
+        yield from _apply(OF_OWN_OUTPUTS, scope, output)
 
 
-def _of_node(scope: Scope, node: Node, here: bool, supplied: frozenset[str] = frozenset()) -> Iterator[Problem]:
-    """Yield the problems of a node at any depth. supplied: inputs of the node to which a loop gives values."""
-    if isinstance(node, Condition):
-        yield from control_flow.CONTROL_FLOW.mark(control_flow.of_condition(scope, node))
+def _of_node(scope: Scope, node: Node, suppressions: Suppressions) -> Iterator[Problem]:
+    """Yield the findings in a node at any depth."""
+    if isinstance(node, (Condition, DoWhile, ParallelFor)):
+        yield from OF_LOOPS[type(node)](scope, node)
+        if not isinstance(node, Condition):
+            supplied = control_flow.supplied(node) if isinstance(node, ParallelFor) else frozenset[str]()
+            yield from _of_node(replace(scope, supplied=supplied), node.body, suppressions)
         return
-    if isinstance(node, DoWhile):
-        yield from control_flow.CONTROL_FLOW.mark(control_flow.of_do_while(scope, node))
-        yield from _of_node(scope, node.body, here)
-        return
-    if isinstance(node, ParallelFor):
-        yield from control_flow.CONTROL_FLOW.mark(control_flow.of_parallel_for(scope, node, here))
-        yield from _of_node(scope, node.body, here, control_flow.supplied(node))
-        return
-    yield from names.NAMES.mark(names.of_ports(scope, node))
+    yield from _apply(OF_NODES, scope, node)
     if isinstance(node, Step):
-        yield from names.NAMES.mark(names.of_variables(scope, node))
-        yield from commands.COMMAND.mark(commands.of_step(scope, node, supplied))
-        yield from commands.COMMAND.mark(commands.of_quotes(scope, node))
-        yield from layouts.LAYOUT.mark(layouts.of_step(scope, node))
-        yield from requirements.REQUIREMENT.mark(requirements.of_step(scope, node, supplied))
+        yield from _apply(OF_STEPS, scope, node)
+        for problem in of_keys(scope, node):
+            if not _is_ignored_by_component(node, problem, suppressions):
+                yield replace(problem, where=scope.key(node, problem.where))
     for port in node.inputs:
-        if port.name in supplied:
-            continue
-        wrong = list(bindings.BINDING.mark(bindings.of_input(scope, node, port)))
-        yield from wrong
-        if not wrong:
-            # A missing value, or one of a wrong type, has no range to check.
-            yield from values.VALUES.mark(values.of_input(scope, node, port))
-            yield from paths.DATA.mark(paths.of_input(scope, node, port, here))
+        if port.name not in scope.supplied:
+            yield from list(_apply(OF_BINDINGS, scope, node, port)) or _apply(OF_VALUES, scope, node, port)
     for output in node.outputs:
-        yield from paths.DATA.mark(paths.of_output(scope, node, output))
+        yield from _apply(OF_OUTPUTS, scope, node, output)
     if isinstance(node, Pipeline):
-        yield from _of_graph(scope.within(node, f"{scope.path}{node.name}", supplied), here)
+        yield from _of_graph(scope.within(node, f"{scope.path}{node.name}"), suppressions)
 
 
-def _warnings(scope: Scope, today: date, comments: Ignored) -> Iterator[Problem]:
-    for node in scope.graph.nodes:
-        inner = node.body if isinstance(node, (DoWhile, ParallelFor)) else node
-        if isinstance(inner, Step):
-            yield from tolerated.IGNORED.mark(tolerated.of_step(scope, inner))
-            yield from mistakes.of_step(scope, inner, comments)
-            yield from hardware.of_step(scope, inner, today)
-        elif isinstance(inner, Pipeline):
-            yield from _warnings(scope.within(inner, f"{scope.path}{inner.name}"), today, comments)
+def _is_ignored_by_component(step: Step, problem: Problem, suppressions: Suppressions) -> bool:
+    """Return whether a comment in the component's file ignores a problem, at the key that is its place."""
+    if not step.spec.endswith((".yaml", ".yml")):
+        return False
+    comments = suppressions.of(step.spec)
+    if not comments.everywhere and not comments.by_line:
+        return False
+    return comments.ignore(problem.rule, line_of(Path(step.spec), *problem.where.split(".")))

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from allranks.checks.plan import paths, values
-from allranks.checks.plan.bindings import article, dangling, fits
-from allranks.checks.plan.rule import Level, Rule
+from allranks.checks.plan import data
+from allranks.checks.plan.ports import article, dangling, fits
 from allranks.checks.plan.scope import Scope
-from allranks.checks.plan.suggestions import meant, one_of
-from allranks.errors import Problem
+from allranks.errors import Level, Problem, Rule
+from allranks.plan import literals
 from allranks.plan.graph import Condition, DoWhile, ParallelFor
+from allranks.plan.literals import meant, one_of
 from allranks.plan.ports import PRIMITIVES, GraphInput, Literal, Path, references
 
 CONTROL_FLOW = Rule(
@@ -34,7 +34,7 @@ CYCLE = Rule(
 )
 
 
-def of_condition(scope: Scope, node: Condition) -> Iterator[Problem]:
+def condition(scope: Scope, node: Condition) -> Iterator[Problem]:
     """Yield the problems of an if_else node."""
     where = scope.key(node, "condition")
     for reference in references(node.condition):
@@ -57,7 +57,7 @@ def of_condition(scope: Scope, node: Condition) -> Iterator[Problem]:
         yield Problem(scope.of(node), found, "a step in one of the blocks", "remove it from one")
 
 
-def of_do_while(scope: Scope, loop: DoWhile) -> Iterator[Problem]:
+def do_while(scope: Scope, loop: DoWhile) -> Iterator[Problem]:
     """Yield the problems of a do_while loop itself. Its body is checked like any other node."""
     inputs = {port.name: port for port in loop.body.inputs}
     outputs = {port.name: port for port in loop.body.outputs}
@@ -95,7 +95,7 @@ def supplied(loop: ParallelFor) -> frozenset[str]:
     return frozenset(name for item in loop.items for name, _ in item.values)
 
 
-def of_parallel_for(scope: Scope, loop: ParallelFor, here: bool) -> Iterator[Problem]:
+def parallel_for(scope: Scope, loop: ParallelFor) -> Iterator[Problem]:
     """Yield the problems of a parallel_for loop itself. Its body is checked like any other node."""
     where = scope.key(loop, "items")
     if loop.max_concurrency is not None and loop.max_concurrency < 1:
@@ -126,12 +126,12 @@ def of_parallel_for(scope: Scope, loop: ParallelFor, here: bool) -> Iterator[Pro
             for reference in references(value):
                 yield from dangling(scope, place, reference)
             if isinstance(value, Literal):
-                yield from values.wrong(place, port, value.value, f"change {name}")
+                yield from literals.wrong(place, port, value.value, f"change {name}")
             elif isinstance(value, Path) and port.type not in PRIMITIVES:
-                yield from paths.wrong(place, port, value.path, here, "name another path")
+                yield from data.wrong_path(place, port, value.path, scope.here, "name another path")
 
 
-def of_cycles(scope: Scope) -> Iterator[Problem]:
+def cycles(scope: Scope) -> Iterator[Problem]:
     """Yield one problem for each cycle, at the first of its nodes."""
     nodes = scope.graph.by_name
     places = {name: place for place, name in enumerate(nodes)}

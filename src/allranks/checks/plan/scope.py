@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import date
 from enum import Enum, auto
 
 from allranks.plan.graph import Graph, Node, Pipeline, Plan
@@ -28,14 +29,18 @@ class Scope:
 
     path:     the path of the node that contains the graph, with a trailing dot; "" for the pipeline itself
     bound:    the values of the graph's inputs
-    supplied: inputs of nodes to which a loop gives values: (node, input)
+    here:     whether the plan will run on this machine, which must then be able to read the data
+    today:    for what depends on the date, such as retired sizes
+    supplied: inputs of the node that is checked to which a loop gives values
     """
 
     plan: Plan
     graph: Graph
     path: str
     bound: Mapping[str, Bound]
-    supplied: Collection[tuple[str, str]] = field(default_factory=frozenset)
+    here: bool = True
+    today: date = field(default_factory=date.today)
+    supplied: frozenset[str] = frozenset()
 
     def of(self, node: Node) -> str:
         """Return ``step tune.train (pipeline.py:31)``."""
@@ -80,28 +85,24 @@ class Scope:
         ports = self.graph.by_name[reference.node].outputs
         return {port.name: port for port in ports}[reference.name]
 
-    def within(self, node: Pipeline, path: str, supplied: Collection[str] = ()) -> Scope:
-        """Return the scope of the graph that a node contains.
-
-        path:     the path of the node
-        supplied: inputs of the graph to which a loop gives values
-        """
+    def within(self, node: Pipeline, path: str) -> Scope:
+        """Return the scope of the graph that a node contains. path: of the node"""
         values = {port.name: self.value(port.value) for port in node.inputs}
         bound: dict[str, Bound] = {}
         for port in node.graph.inputs:
             own = values.get(port.name)
-            if port.name in supplied:
+            if port.name in self.supplied:
                 own = Known.LATER
             bound[port.name] = self.value(port.value) if own is None else own
-        return Scope(self.plan, node.graph, f"{path}.", bound)
+        return replace(self, graph=node.graph, path=f"{path}.", bound=bound, supplied=frozenset())
 
 
-def of_plan(plan: Plan) -> Scope:
+def of_plan(plan: Plan, *, here: bool = True, today: date | None = None) -> Scope:
     """Return the scope of the pipeline itself."""
     literals: dict[str, Bound] = {
         port.name: port.value if isinstance(port.value, (Literal, Path)) else None for port in plan.graph.inputs
     }
-    return Scope(plan, plan.graph, "", literals)
+    return Scope(plan, plan.graph, "", literals, here, today or date.today())
 
 
 def _at(node: Node) -> str:

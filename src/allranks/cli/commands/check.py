@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -15,7 +15,7 @@ from allranks.cli.options import JsonOption
 from allranks.cli.params import ParamsOption, SetOption, settings_of
 
 if TYPE_CHECKING:
-    from allranks.checks.plan.rule import Findings
+    from allranks.checks.table import Findings
     from allranks.errors import Problem
     from allranks.plan.graph import Plan
     from allranks.sdk.spec_files import SpecFiles
@@ -26,24 +26,20 @@ class _Result:
     """What checking one file or folder has found.
 
     content: what it contains, such as the name of the pipeline and the number of its steps
-    advice:  what would make its components easier to use in the designer
-    machine: what this machine lacks to run it
     """
 
     file: str
     content: tuple[str, ...]
-    problems: tuple[Problem, ...]
-    warnings: tuple[Problem, ...] = ()
-    advice: tuple[Problem, ...] = ()
-    machine: tuple[Problem, ...] = ()
+    findings: Findings
 
     def __str__(self) -> str:
         from allranks.runs.formatting import count
 
-        problems = count(len(self.problems), "problem") if self.problems else "no problems"
-        warnings = [count(len(self.warnings), "warning")] if self.warnings else []
-        advice = [f"advice: {len(self.advice)} (--strict lists it)"] if self.advice else []
-        machine = ["cannot run on this machine"] if self.machine else []
+        found = self.findings
+        problems = count(len(found.errors), "problem") if found.errors else "no problems"
+        warnings = [count(len(found.warnings), "warning")] if found.warnings else []
+        advice = [f"advice: {len(found.advice)} (--strict lists it)"] if found.advice else []
+        machine = ["cannot run on this machine"] if found.machine else []
         return f"{self.file}: {', '.join([*self.content, problems, *warnings, *advice, *machine])}"
 
 
@@ -68,14 +64,16 @@ def check(
     """Check a pipeline, job or component without running it.
 
     Print every problem and exit with 2 if there are any; of several files, a line with the result of each. A problem is
-    what Azure ML, azure-ai-ml or the designer refuses. A warning is what they take and what probably does something
-    else than was meant. Advice makes components easier to use in the designer, such as descriptions and ranges; it is
-    listed by --strict only. docs/checks.md lists the rules, each with its source; a comment `# allranks: ignore RULE`
-    ignores a warning or advice on its line, or in the whole file if it is above all content. For a pipeline, problems
-    of its components and of the sizes that its steps name are warnings. What this machine lacks to run it, such as a
-    package, mpirun or an asset of a workspace, is listed separately and is no error. --json prints an object, or an
-    array of one per file.
+    what Azure ML, azure-ai-ml or the designer refuses, or what azure-ai-ml accepts and drops; `allranks run` refuses
+    the same. A warning is what they accept and what probably does something else than was meant. Advice makes
+    components easier to use in the designer, such as descriptions and ranges; it is listed by --strict only.
+    docs/checks.md lists the rules, each with its source; a comment `# allranks: ignore RULE` ignores a finding on its
+    line, or in the whole file if it is above all content, unless azure-ai-ml refuses it. For a pipeline, problems of
+    its components and of the sizes that its steps name are warnings. What this machine lacks to run it, such as a
+    package, mpirun or an asset of a workspace, is listed separately and is not an error. --json prints an object, or
+    an array of one per file.
     """
+    from allranks.checks.table import Findings
     from allranks.cli.console import console
     from allranks.cli.errors import print_machine, print_warnings
     from allranks.cli.views.json import to_json
@@ -87,40 +85,27 @@ def check(
         raise InputError(Problem("--set", f"{len(files)} files are given", "one file with a pipeline or job"))
     results = [_result(file, values) for file in files]
     if strict:
-        results = [_strict(result) for result in results]
+        results = [replace(result, findings=result.findings.strict()) for result in results]
     # Several jobs may use the same component.
-    problems = list(dict.fromkeys(problem for result in results for problem in result.problems))
+    found = Findings([problem for result in results for problem in result.findings.found])
     if json:
-        objects = [
-            {
-                "file": result.file,
-                "problems": result.problems,
-                "warnings": result.warnings,
-                "advice": result.advice,
-                "machine": result.machine,
-            }
-            for result in results
-        ]
+        objects = [{"file": result.file, **result.findings.by_kind()} for result in results]
         print(to_json(objects if len(files) > 1 else objects[0]))
-        sys.exit(2 if problems else 0)
-    print_warnings(list(dict.fromkeys(warning for result in results for warning in result.warnings)))
-    print_machine(list(dict.fromkeys(problem for result in results for problem in result.machine)))
+        sys.exit(2 if found.errors else 0)
+    print_warnings(found.warnings)
+    print_machine(found.machine)
     for result in results:
-        if len(results) > 1 or not result.problems:
+        if len(results) > 1 or not result.findings.errors:
             console().print(without_controls(str(result)), soft_wrap=True)
-    if problems:
-        raise InputError(*problems)
-
-
-def _strict(result: _Result) -> _Result:
-    return replace(result, problems=(*result.problems, *result.warnings, *result.advice), warnings=(), advice=())
+    if found.errors:
+        raise InputError(*found.errors)
 
 
 def _result(file: str, values: dict[str, str]) -> _Result:
     """Return what is in a file or folder and what is wrong with it."""
     from allranks.api import jobs
-    from allranks.checks.component.rules import check as check_specs
-    from allranks.checks.plan import tolerated
+    from allranks.checks.component import check as check_specs
+    from allranks.checks.table import Findings
     from allranks.components import variants
     from allranks.errors import InputError
     from allranks.plan.graph import steps
@@ -129,34 +114,22 @@ def _result(file: str, values: dict[str, str]) -> _Result:
     try:
         specs = _specs(Path(file), values)
     except InputError as error:
-        return _Result(file, (), error.problems)
+        return _Result(file, (), Findings(error.problems))
     components = list(specs.components) if specs else []
-    found = check_specs(components)
-    problems: list[Problem] = [*found.errors, *variants.check(components)] if components else []
-    warnings, advice = list(found.warnings), list(found.advice)
-    machine = list(found.machine)
+    found = [*check_specs(components).found, *variants.check(components)]
     plans: list[Plan] = []
     for job in [file] if specs is None else (*map(str, specs.jobs), *specs.pipelines):
         checked = jobs.check(job, values)
-        problems += checked.problems
-        warnings += checked.warnings
-        machine += checked.machine
-        advice += checked.advice
+        found += checked.found
         if checked.plan is not None:
             plans.append(checked.plan)
-            found = _of_their_components(checked.plan, components)
-            warnings += [*found.errors, *found.warnings]
-            advice += found.advice
-            machine += found.machine
-    problems, of_no_effect, lacking = tolerated.separated(problems)
-    warnings += of_no_effect
-    machine += lacking
+            found += _of_their_components(checked.plan, components)
     if specs is None:
         content = [part for plan in plans for part in (plan.name, count(sum(1 for _ in steps(plan.graph)), "step"))]
     else:
         numbers = ((len(components), "component"), (len(specs.jobs), "job"), (len(specs.pipelines), "pipeline"))
         content = [count(number, noun) for number, noun in numbers if number]
-    return _Result(file, tuple(content), tuple(problems), tuple(warnings), tuple(advice), tuple(machine))
+    return _Result(file, tuple(content), Findings(found))
 
 
 def _specs(path: Path, values: dict[str, str]) -> SpecFiles | None:
@@ -184,13 +157,18 @@ def _specs(path: Path, values: dict[str, str]) -> SpecFiles | None:
     return specs
 
 
-def _of_their_components(plan: Plan, checked: Sequence[Path]) -> Findings:
-    """Return what is wrong with the local components that the plan uses and that are not in `checked`."""
-    from allranks.checks.component.rules import check as check_specs
+def _of_their_components(plan: Plan, checked: Sequence[Path]) -> Iterator[Problem]:
+    """Yield what is wrong with the local components that the plan uses and that are not in `checked`.
+
+    What prevents the job itself from running is an error of the plan, so errors of its components are warnings.
+    """
+    from allranks.checks.component import check as check_specs
+    from allranks.errors import Level
     from allranks.plan.graph import steps
     from allranks.sdk.spec_files import is_component
 
     known = {path.resolve() for path in checked}
     specs = dict.fromkeys(Path(step.spec) for _, step in steps(plan.graph) if step.spec)
     unchecked = [spec for spec in specs if spec.resolve() not in known and is_component(spec)]
-    return check_specs(unchecked, by_themselves=False)
+    for problem in check_specs(unchecked, by_themselves=False).found:
+        yield replace(problem, level=Level.WARNING) if problem.level is Level.ERROR else problem

@@ -8,10 +8,8 @@ from pathlib import Path
 
 from jinja2 import Environment
 
-from allranks.checks.component.identity import GROUPS, group_of
-from allranks.checks.component.subject import DATA
-from allranks.components.find import ComponentInfo
-from allranks.components.ports import Port
+from allranks.components.find import GROUPS, ComponentInfo, group_of
+from allranks.components.ports import DATA, Port
 from allranks.runs.page import html_page
 
 OTHERS = "Others"
@@ -30,7 +28,7 @@ def groups(components: Sequence[ComponentInfo]) -> tuple[Group, ...]:
     """Return the components by their group tag, sorted by name, those without one last."""
     by_tag: dict[str, list[ComponentInfo]] = {}
     for component in components:
-        tag = group_of(dict(component.tags)).replace("-", " ").strip()
+        tag = group_of(component.tags).replace("-", " ").strip()
         by_tag.setdefault(tag[:1].upper() + tag[1:], []).append(component)
     names = sorted(filter(None, by_tag)) + ([""] if "" in by_tag else [])
     return tuple(

@@ -80,8 +80,7 @@ def _read_schedules(place: SchedulesPlace, target: Path | None, snapshots: Path)
             job = declared.entity.create_job
             lookup = AssetLookup.of(Path(job.base_path or "."), place.workspace)
             plan = pipeline.read(job, snapshots, schedule.where, lookup=lookup)
-            if missing := requirements.problems(plan):
-                raise InputError(*missing)
+            requirements.require(plan)
             plan = snapshot.save(plan, place.workspace.snapshots)
         except InputError as error:
             problems += error.problems

@@ -77,6 +77,7 @@ def run_engine(options: dict[str, Any], plan: str, firing: Firing) -> tuple[str,
 
 
 def _run(options: dict[str, Any], plan: str, firing: Firing, workspace: Workspace) -> RunRecord:
+    from allranks.local import requirements
     from allranks.local.engine import resume, run
     from allranks.local.options import Options
     from allranks.plan.codec import converter
@@ -87,7 +88,9 @@ def _run(options: dict[str, Any], plan: str, firing: Firing, workspace: Workspac
     engine_options = Options(**options, trigger_time=firing.at, run_name=firing.run)
     existing = [record for record in history.runs(workspace, steps=False) if record.job_name == firing.run]
     if not existing:
-        return run(converter().loads(plan, Plan), workspace, engine_options)
+        loaded = converter().loads(plan, Plan)
+        requirements.require(loaded, track=engine_options.track, mpi=engine_options.mpi)
+        return run(loaded, workspace, engine_options)
     locks.wait(workspace.run_folder(existing[0].id))
     if history.run(workspace, existing[0].id).status in (Status.COMPLETED, Status.FAILED):
         # The process was killed before it recorded the result in the ledger.

@@ -15,11 +15,11 @@ from typing import Any
 
 import yaml
 
-from allranks.checks.plan import tolerated
-from allranks.errors import InputError, Problem
+from allranks.errors import InputError, Level, Problem, Rule
 from allranks.plan.assets import asset_id, mapping_file, registered, spec_folder
 from allranks.plan.assets.asset_id import AssetId
 from allranks.plan.assets.mapping_file import Entry, MappingFile
+from allranks.plan.rules import UNKNOWN_FORM, WRONG_REFERENCE
 from allranks.runs.workspace import Workspace
 from allranks.sdk.paths import nearest, shown
 
@@ -165,7 +165,14 @@ class AssetLookup:
         else:
             file = self.file.path if self.file else self.folder / mapping_file.NAMES[0]
             fix = f"add to {shown(file)}:\n{line.section}:\n  {line}"
-        return Problem(where, found, _expected(asset), f"{fix}\n{advice}" if advice else fix, code="unresolved-name")
+        return Problem(
+            where,
+            found,
+            _expected(asset),
+            f"{fix}\n{advice}" if advice else fix,
+            code="unresolved-name",
+            level=Level.MACHINE,
+        )
 
 
 def line_for(asset: AssetId) -> Line:
@@ -182,19 +189,25 @@ def line_for(asset: AssetId) -> Line:
 
 def _parsed(text: str, kind: str, where: str) -> AssetId:
     is_data = kind in (asset_id.DATA, asset_id.MODEL)
-    rule = tolerated.rule_for(text, is_data)
+    is_uri = text.startswith("azureml://" if is_data else "azureml://registries/")
+    rule = UNKNOWN_FORM if is_uri else WRONG_REFERENCE
     try:
         asset = asset_id.parse(text, kind)
     except ValueError as error:
         registry_id = f"azureml://registries/REGISTRY/{_plural(kind)}/NAME/versions/VERSION"
         expected = f"azureml:NAME:VERSION, azureml:NAME@latest, or {registry_id}"
         found = f"{text} is not a valid id: {error}"
-        raise InputError(rule.problem(where, found, expected, "correct the id")) from None
+        raise InputError(_wrong_id(rule, kind, where, found, expected)) from None
     fits = asset.kind != asset_id.COMPONENT if is_data else asset.kind == kind
     if not fits:
         found, expected = f"{text} names {_with_article(asset.kind)}", f"the id of {_with_article(kind)}"
-        raise InputError(rule.problem(where, found, expected, "correct the id"))
+        raise InputError(_wrong_id(rule, kind, where, found, expected))
     return asset
+
+
+def _wrong_id(rule: Rule, kind: str, where: str, found: str, expected: str) -> Problem:
+    # A plan without one of its components is another plan.
+    return replace(rule.problem(where, found, expected, "correct the id"), ignorable=kind != asset_id.COMPONENT)
 
 
 def _with_article(kind: str) -> str:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from allranks.errors import Problem
+from allranks.errors import Level, Problem
 from allranks.plan.graph import Graph, Node, Pipeline
 from allranks.plan.output_paths import with_bound_artifacts
 from allranks.plan.ports import PRIMITIVES, GraphInput, GraphOutput, Input, Literal, NodeOutput
@@ -57,7 +57,9 @@ def read_node(name: str, entity: Any, context: Context) -> Node | None:
     description = _PLANNED.get(kind, f"a node of type {entity.type}")
     found = f"{description} is not yet run by the local engine"
     expected = "a step that runs a command, a pipeline component, if_else, do_while or parallel_for"
-    context.problems.append(Problem(str(context.place(name)), found, expected, code="not-run-here"))
+    context.problems.append(
+        Problem(str(context.place(name)), found, expected, code="not-run-here", level=Level.MACHINE)
+    )
     return None
 
 

@@ -9,9 +9,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from allranks.errors import InputError, Problem
+from allranks.errors import InputError, Level, Problem
 from allranks.plan.assets.lookup import AssetLookup
 from allranks.plan.environment import NO_ENVIRONMENT
+from allranks.plan.exact_places import exact
 from allranks.plan.graph import Graph, Plan
 from allranks.plan.ports import GraphInput, GraphOutput, NodeOutput
 from allranks.plan.reader import command_step, step_ports
@@ -20,6 +21,7 @@ from allranks.plan.reader.graph import READERS, declared_inputs, read_graph
 from allranks.plan.reader.graph import types_by_use as types_of_nodes
 from allranks.sdk import internals
 from allranks.sdk.paths import is_remote, shown
+from allranks.sdk.suppressions import Suppressions
 
 
 def read(
@@ -94,8 +96,8 @@ def _pipeline(job: Any, source: str, context: Context) -> Plan:
     graph = read_graph(job, (), context)
     _refuse_extra_jobs(job, source, context)
     inputs = declared_inputs(job.component, given_values, context, f" ({shown(source)})" if source else "")
-    if context.problems:
-        raise InputError.of(context.problems)
+    if problems := _remaining(context, source):
+        raise InputError.of(problems)
     return Plan(
         name=_name(job, source),
         graph=replace(graph, inputs=inputs),
@@ -111,8 +113,9 @@ def _pipeline(job: Any, source: str, context: Context) -> Plan:
 def _command_job(job: Any, source: str, context: Context) -> Plan:
     name = _name(job, source)
     step = command_step.read(name, job, context)
-    if context.problems or step is None:
-        raise InputError.of(context.problems)
+    problems = _remaining(context, source)
+    if problems or step is None:
+        raise InputError.of(problems)
     inputs = step.inputs
     outputs = tuple(GraphOutput(port.name, NodeOutput(name, port.name), port.type) for port in step.outputs)
     step = replace(
@@ -135,12 +138,17 @@ def _command_job(job: Any, source: str, context: Context) -> Plan:
     )
 
 
+def _remaining(context: Context, source: str) -> list[Problem]:
+    """Return the problems that no comment in the user's files ignores."""
+    return Suppressions().remaining(exact(context.problems, source))
+
+
 def _refuse_extra_jobs(job: Any, source: str, context: Context) -> None:
     for key in ("on_init", "on_finalize"):
         if getattr(job.settings, key) is not None:
             where = f"key settings.{key}{f' ({shown(source)})' if source else ''}"
             found = f"{key} is not yet run by the local engine"
-            context.problems.append(Problem(where, found, "", "remove it", code="not-run-here"))
+            context.problems.append(Problem(where, found, "", "remove it", code="not-run-here", level=Level.MACHINE))
 
 
 def _name(job: Any, source: str) -> str:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from allranks.checks.plan.tolerated import UNKNOWN_PORT
 from allranks.errors import did_you_mean
 from allranks.plan.ports import PRIMITIVES, Input, Literal, Output, Path, Value
 from allranks.plan.reader import local_data
 from allranks.plan.reader.bindings import pipeline_output, value_of
 from allranks.plan.reader.context import Context, Place, plain
+from allranks.plan.rules import UNKNOWN_PORT
 from allranks.sdk import internals
 from allranks.sdk.paths import located
 

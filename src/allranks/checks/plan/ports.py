@@ -1,0 +1,235 @@
+"""Check the names, bindings and values of ports: dangling references, types that do not match, invalid names."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator
+
+from allranks.checks.plan.scope import Scope
+from allranks.errors import Level, Problem, Rule
+from allranks.plan import literals, macros
+from allranks.plan.graph import Node, Step
+from allranks.plan.literals import meant, number_with_point, one_of
+from allranks.plan.ports import PRIMITIVES, GraphInput, GraphOutput, Input, Literal, Reference, Text, Value, references
+
+BINDING = Rule(
+    "binding",
+    Level.ERROR,
+    "A required input has no value, or is bound to one of another type.",
+    "azure-ai-ml, `entities/_job/pipeline/pipeline_job.py`, PipelineJob._validate_input, and "
+    "`operations/_job_operations.py`, JobOperations._resolve_job_input: an input of data needs a path when the job is "
+    'submitted; Microsoft Learn, "CLI (v2) pipeline job YAML schema", expressions',
+    "give it a value of its type",
+)
+
+DANGLING = Rule(
+    "dangling-binding",
+    Level.ERROR,
+    "A step is bound to an input, a step or an output that does not exist. azure-ai-ml does not look for it in a step "
+    "that uses a component; in a step with a command of its own, it refuses such a binding.",
+    "azure-ai-ml, PipelineJob._validate, which takes the file, and "
+    "`entities/_job/pipeline/_component_translatable.py`, for steps with a command of their own; "
+    "Azure/azureml-assets, `object-detection-using-built-in-component/pipeline.yml`, which has one",
+    "bind something that exists, or declare what is missing",
+)
+
+_ACCEPTS = {
+    "integer": {"integer"},
+    "number": {"number", "integer"},
+    "boolean": {"boolean"},
+    "string": PRIMITIVES,
+}
+"""Primitive port type -> types that may be bound to it. Data may be bound to any data port, as on Azure ML."""
+
+_NUMERIC = PRIMITIVES - {"string"}
+
+
+def is_given(scope: Scope, value: Value | None) -> bool:
+    """Return whether a port has a value. A binding to an input of the graph without a value does not count."""
+    return scope.value(value) is not None
+
+
+def binding(scope: Scope, node: Node, port: Input) -> Iterator[Problem]:
+    """Yield the problems of the value of a node's input."""
+    where = scope.key(node, f"inputs.{port.name}")
+    missing = [problem for reference in references(port.value) for problem in dangling(scope, where, reference)]
+    if missing:
+        yield from missing
+        return
+    if not is_given(scope, port.value) and not port.optional:
+        yield from _missing(scope, where, port)
+        return
+    for reference in references(port.value):
+        kind = scope.type_of(reference)
+        if isinstance(port.value, Text) and port.type not in _NUMERIC:
+            # A text that contains a path is a path or a string.
+            continue
+        if not fits(kind, port.type):
+            found = f"{called(scope, reference)} is {article(kind)}, and is bound to {article(port.type)}"
+            yield Problem(
+                where, found, _expected_types(port.type), _binding_fix(scope, reference, port), code="wrong-type"
+            )
+
+
+def _binding_fix(scope: Scope, reference: Reference, port: Input) -> str:
+    bound = scope.value(reference)
+    if port.type == "number" and isinstance(bound, Literal) and (fix := number_with_point(bound.value)):
+        return fix
+    return f"bind {article(port.type)} to it"
+
+
+def bound_outputs(scope: Scope) -> Iterator[Problem]:
+    """Yield the problems of the graph's outputs."""
+    for output in scope.graph.outputs:
+        where = scope.own_key(f"outputs.{output.name}")
+        missing = list(dangling(scope, where, output.source))
+        yield from missing or _unfit(scope, where, output)
+
+
+def _unfit(scope: Scope, where: str, output: GraphOutput) -> Iterator[Problem]:
+    kind = scope.type_of(output.source)
+    if not fits(kind, output.type):
+        found = f"{called(scope, output.source)} is {article(kind)}, and is returned as {article(output.type)}"
+        yield Problem(where, found, article(kind), f"declare it as {article(kind)}")
+
+
+def dangling(scope: Scope, where: str, reference: Reference) -> Iterator[Problem]:
+    """Yield a problem if a reference is dangling."""
+    if isinstance(reference, GraphInput):
+        known = list(scope.graph.input_by_name)
+        if reference.name not in known:
+            expected = one_of(known, f"{scope.name} has no inputs")
+            found = f"{scope.name} has no input {reference.name}"
+            fix = meant(reference.name, known) or f"declare {reference.name} in the inputs of {scope.name}"
+            yield DANGLING.problem(where, found, expected, fix)
+        return
+    nodes = scope.graph.by_name
+    if reference.node not in nodes:
+        found = f"there is no step {reference.node}"
+        yield DANGLING.problem(where, found, one_of(nodes, ""), meant(reference.node, nodes))
+        return
+    known = [port.name for port in nodes[reference.node].outputs]
+    if reference.name not in known:
+        expected = one_of(known, "the step has no outputs")
+        found = f"step {reference.node} has no output {reference.name}"
+        yield DANGLING.problem(where, found, expected, meant(reference.name, known))
+
+
+def _missing(scope: Scope, where: str, port: Input) -> Iterator[Problem]:
+    if isinstance(port.value, GraphInput):
+        name = port.value.name
+        value = "VALUE" if port.type in PRIMITIVES else "PATH"
+        found = f"it needs the pipeline's input {name}, which has no value"
+        if scope.path:
+            found = f"it needs input {name} of {scope.name}, which has no value"
+        fix = f"give it one: {scope.set_input(name, value)}"
+        yield Problem(where, found, article(port.type), fix, code="missing-input")
+    else:
+        found = "the input is required, but nothing is bound to it"
+        yield Problem(where, found, article(port.type), "give it a value", code="missing-input")
+
+
+def fits(kind: str, port: str) -> bool:
+    """Return whether a value of one type may be bound to a port of another."""
+    return kind in _ACCEPTS[port] if port in _ACCEPTS else kind not in PRIMITIVES
+
+
+def _expected_types(port: str) -> str:
+    return " or ".join(map(article, sorted(_ACCEPTS[port]))) if port in _ACCEPTS else "data, not a single value"
+
+
+def called(scope: Scope, reference: Reference) -> str:
+    """Return the target of a reference as named in messages."""
+    if isinstance(reference, GraphInput):
+        return f"input {reference.name} of {scope.name}"
+    return f"output {reference.name} of step {reference.node}"
+
+
+def article(kind: str) -> str:
+    """Return a type with its article."""
+    return f"an {kind}" if kind[0] in "aeio" else f"a {kind}"
+
+
+NAMES = Rule(
+    "name",
+    Level.ERROR,
+    "A name of a step, a port or a variable is there twice, or has characters that a folder or a variable cannot have.",
+    "azure-ai-ml, `_utils/utils.py`, is_valid_node_name; POSIX, names of environment variables",
+    "rename it",
+)
+
+_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.\-]*")
+_NAME_EXPECTED = "letters, digits, _, - and .; a letter, digit or _ first"
+
+
+def graph_names(scope: Scope) -> Iterator[Problem]:
+    """Yield the problems of the names of the graph's nodes, inputs and outputs."""
+    graph = scope.graph
+    if not graph.nodes:
+        yield Problem(scope.own_key("jobs"), "the pipeline has no steps", "at least one step")
+    yield from _wrong_names(scope.own_key("jobs"), (node.name for node in graph.nodes))
+    yield from _wrong_names(scope.own_key("inputs"), (port.name for port in graph.inputs))
+    yield from _wrong_names(scope.own_key("outputs"), (port.name for port in graph.outputs))
+
+
+def port_names(scope: Scope, node: Node) -> Iterator[Problem]:
+    """Yield the problems of the names of a node's ports."""
+    yield from _wrong_names(scope.key(node, "inputs"), (port.name for port in node.inputs))
+    yield from _wrong_names(scope.key(node, "outputs"), (port.name for port in node.outputs))
+
+
+def variables(scope: Scope, step: Step) -> Iterator[Problem]:
+    """Yield the problems of a step's environment variables."""
+    for name, value in step.environment_variables.items():
+        where = scope.key(step, f"environment_variables.{name}")
+        if not name or "=" in name or "\0" in name:
+            yield Problem(where, f"{name!r} cannot be the name of a variable", "a name without = in it")
+        if isinstance(value, str):
+            if "\0" in value:
+                yield Problem(where, "there is a NUL character in the value", "a text without one")
+            continue
+        for reference in references(value):
+            missing = list(dangling(scope, where, reference))
+            yield from missing
+            if not missing and isinstance(reference, GraphInput) and scope.value(reference) is None:
+                yield Problem(where, f"it needs input {reference.name} of {scope.name}, which has no value", "a text")
+
+
+def _wrong_names(where: str, names: Iterable[str]) -> Iterator[Problem]:
+    for name, count in Counter(names).items():
+        if count > 1:
+            yield Problem(where, f"the name {name} is there {count} times", "each name once", "rename all but one")
+        if not _NAME.fullmatch(name):
+            yield Problem(where, f"{name!r} cannot be a name", _NAME_EXPECTED, "rename it")
+
+
+def own_value(scope: Scope, port: Input) -> Iterator[Problem]:
+    """Yield the problems of the value of an input of the pipeline, regardless of the ports bound to it."""
+    where = scope.own_key(f"inputs.{port.name}")
+    if isinstance(port.value, Literal):
+        value = _without_macros(port, port.value.value)
+        yield from literals.wrong(where, port, value, f"--set {port.name}=VALUE", expressions=literals.MACROS)
+
+
+def value_of_input(scope: Scope, node: Node, port: Input) -> Iterator[Problem]:
+    """Yield the problems of the value of a node's input, whether it is literal or bound."""
+    where = scope.key(node, f"inputs.{port.name}")
+    if isinstance(port.value, Literal):
+        yield from literals.wrong(where, port, port.value.value, f"change {port.name}")
+    elif isinstance(port.value, GraphInput):
+        name = port.value.name
+        source, bound = scope.graph.input_by_name.get(name), scope.value(port.value)
+        # A value that does not match its own declaration is reported there.
+        if source and isinstance(bound, Literal):
+            value = _without_macros(source, bound.value)
+            if not list(literals.wrong("", source, value, "")):
+                whose = f"input {name} of {scope.name} is "
+                yield from literals.wrong(where, port, value, scope.set_input(name, "VALUE"), whose)
+
+
+def _without_macros(port: Input, value: str | int | float | bool) -> str | int | float | bool:
+    """Return a value with its macros replaced by their names, because their values are known only in a run."""
+    if port.type != "string" or not isinstance(value, str):
+        return value
+    return macros.EXPRESSION.sub(lambda match: match[1], value)

@@ -1,0 +1,206 @@
+"""Warn of settings of a step: moving environments, /dev/shm, variables, spot capacity, and its size on Azure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from datetime import date
+
+from allranks.checks.plan.launchers import launcher_of
+from allranks.checks.plan.scope import Scope
+from allranks.contract.distributions import processes_per_instance
+from allranks.contract.requirements import LAUNCH, PER_NODE
+from allranks.contract.templating import wire
+from allranks.errors import Level, Problem, Rule
+from allranks.hardware import shared_memory, sizes, traps
+from allranks.plan.cuda_version import cuda_version
+from allranks.plan.graph import Step
+from allranks.plan.ports import Literal
+
+MANY = 8
+"""Workers of an instance from which a warning is given."""
+
+DEFAULT = 2 << 30
+
+LOADER_WORKERS = Rule(
+    "loader-workers",
+    Level.WARNING,
+    f"{MANY} or more workers of data loaders on an instance hand their batches over in /dev/shm, which has 2 GiB.",
+    'MicrosoftDocs/azure-docs#109791; microsoft/hi-ml#870; Microsoft Learn, "CLI (v2) command job YAML schema": '
+    "resources.shm_size is 2g by default",
+    "set resources.shm_size, such as 64g",
+)
+
+_OPTION = re.compile(
+    r"--(?:data_?loader[_-])?(?:num[_-]workers|workers|number[_-]of[_-]workers)(?:=|\s+)['\"]?"
+    r"(?:(?P<count>\d+)\b|\$\{\{\s*inputs\.(?P<input>[^\s{}]+)\s*}})"
+)
+VARIABLE_BINDING = Rule(
+    "variable-binding",
+    Level.WARNING,
+    "An environment variable refers to a port of the step; Azure ML replaces ports in the command alone.",
+    "physical-ai-toolchain#855: checkpoints were lost in a folder of that name",
+    "set it in the command",
+)
+_LITERAL = re.compile(r"\$\{\{\s*(?:inputs|outputs)\.[\w.\-]+\s*}}")
+SPOT = Rule(
+    "spot-without-checkpoints",
+    Level.WARNING,
+    "A step runs on spot capacity, and nothing in it looks like checkpoints, or they are uploaded at its end only. "
+    "After an eviction it starts from its beginning.",
+    "Azure/MachineLearningNotebooks#1242 and #1575; MicrosoftDocs/azure-docs#87051",
+    "write checkpoints to an output with the mode rw_mount, and resume from it",
+)
+_CHECKPOINTS = re.compile(r"check_?-?point|ckpt|resum|snapshot|\bsave_dir\b", re.IGNORECASE)
+
+
+def loader_workers(scope: Scope, step: Step) -> Iterator[Problem]:
+    """Yield a warning if the workers that the command asks for may not fit."""
+    workers = _workers(scope, step) * processes_per_instance(step.distribution)
+    if workers >= MANY and step.shm_size <= DEFAULT:
+        found = f"{workers} workers of data loaders on each instance, and {step.shm_size / (1 << 30):g} GiB of /dev/shm"
+        expected = "room for the batches that each worker prefetches; else the job ends with a bus error"
+        yield LOADER_WORKERS.problem("resources.shm_size", found, expected)
+
+
+def _workers(scope: Scope, step: Step) -> int:
+    """Return the workers of one process, as far as the command says."""
+    most = 0
+    for match in _OPTION.finditer(step.command):
+        text = match["count"]
+        if text is None:
+            port = next((port for port in step.inputs if port.name == match["input"]), None)
+            value = scope.value(port.value) if port else None
+            text = wire(value.value) if isinstance(value, Literal) else ""
+        most = max(most, int(text) if text.isdecimal() and len(text) < 6 else 0)
+    return most
+
+
+def bound_variables(_scope: Scope, step: Step) -> Iterator[Problem]:
+    """Yield a warning for each variable that refers to a port."""
+    for name, value in step.environment_variables.items():
+        match = _LITERAL.search(value) if isinstance(value, str) else None
+        if match:
+            yield VARIABLE_BINDING.problem(
+                f"environment_variables.{name}",
+                f"{match[0]} stays as it is: Azure ML replaces ports in the command alone",
+                "a literal; in a pipeline also ${{parent.inputs.NAME}}",
+                f"set it in the command: export {name}={match[0]}; ...",
+            )
+
+
+def spot(_scope: Scope, step: Step) -> Iterator[Problem]:
+    """Yield a warning if an eviction loses the work of a step."""
+    if step.job_tier.lower() != "spot":
+        return
+    names = [*(port.name for port in step.inputs), *step.environment_variables, step.command]
+    outputs = [port for port in step.outputs if _CHECKPOINTS.search(port.name)]
+    if outputs and all(port.mode == "upload" for port in outputs):
+        names_of_outputs = ", ".join(port.name for port in outputs)
+        found = f"{names_of_outputs} has the mode upload: Azure ML uploads it when the step ends, not at an eviction"
+        yield SPOT.problem(f"outputs.{outputs[0].name}", found, "an output with the mode rw_mount")
+    elif not outputs and not any(_CHECKPOINTS.search(name) for name in names):
+        found = "spot capacity, and no checkpoints among the inputs, the outputs and the command"
+        yield SPOT.problem("queue_settings.job_tier", found, "a step that resumes after an eviction")
+
+
+IMAGE = Rule(
+    "latest-image",
+    Level.WARNING,
+    "An image has the tag latest, or none. Azure ML builds the environment once and keeps it, so that it is neither "
+    "the newest image nor a known one.",
+    'Microsoft Learn, "What are Azure Machine Learning environments?", image caching and reuse; '
+    "Azure/AzureML-Containers: images are published with dated tags",
+    "name a tag or a digest",
+)
+LABEL = Rule(
+    "latest-label",
+    Level.ADVICE,
+    "The environment is the newest version of its name: a later run, or a schedule, may run in another one.",
+    'Microsoft Learn, "How to manage environments": a label moves with each version',
+    "name a version",
+)
+
+
+def moving_environment(_scope: Scope, step: Step) -> Iterator[Problem]:
+    """Yield a finding if the environment of a step is a moving one."""
+    environment = step.environment
+    if is_moving(environment.image):
+        fix = f"name a tag or a digest: {environment.image.removesuffix(':latest')}:TAG"
+        yield IMAGE.problem("environment", f"image {environment.image}", "an image that does not change", fix)
+    elif environment.version == "@latest":
+        yield LABEL.problem("environment", str(environment), "a version")
+
+
+def joined(problems: Iterable[Problem]) -> list[Problem]:
+    """Return findings with one for each moving environment, at the first step that has it, which names the others."""
+    groups: dict[object, list[Problem]] = {}
+    for number, problem in enumerate(problems):
+        is_moving_environment = problem.rule in (IMAGE.code, LABEL.code)
+        groups.setdefault(problem.found if is_moving_environment else number, []).append(problem)
+    return [_naming(first, [_step_of(other) for other in others]) for first, *others in groups.values()]
+
+
+def _step_of(problem: Problem) -> str:
+    return problem.where.partition(",")[0].removeprefix("step ")
+
+
+def _naming(problem: Problem, others: list[str]) -> Problem:
+    if not others:
+        return problem
+    return replace(problem, found=f"{problem.found}, also of step{'s' if others[1:] else ''} {', '.join(others)}")
+
+
+def is_moving(image: str) -> bool:
+    """Return whether an image has no tag, or the tag latest, and no digest. False for no image, and for a variable."""
+    tag = image.rpartition("/")[2].partition(":")[2]
+    return image != "" and "@" not in image and "$" not in image and tag in ("", "latest")
+
+
+SIZE = Rule(
+    "size",
+    Level.WARNING,
+    "The size that a step names is retired, has no InfiniBand that the job asks for, or needs another image.",
+    "[sizes.md](sizes.md), with the sources of each size",
+    "choose another size: allranks sizes",
+)
+PROCESSES = Rule(
+    "processes-per-gpu",
+    Level.WARNING,
+    "The processes of an instance are not as many as the GPUs of its size; one process on eight GPUs leaves seven "
+    "idle.",
+    "MicrosoftDocs/azure-docs#111307; Azure/azureml-examples#675; Azure/azure-sdk-for-python#25215 and #28778",
+    "set process_count_per_instance to the number of GPUs",
+)
+SHARED_MEMORY = Rule(
+    "shared-memory",
+    Level.WARNING,
+    "/dev/shm is too small for NCCL or the data loaders of the ranks of an instance.",
+    'NVIDIA, NCCL user guide, "Runtime and MPI issues"; PyTorch\'s README: --shm-size',
+    "set resources.shm_size",
+)
+
+
+def size(scope: Scope, step: Step) -> Iterator[Problem]:
+    """Yield the problems of each size that the step names. The step can run on this machine, so these are warnings."""
+    # A step may name several sizes, "A or B". Sizes that are not in the table, such as those without GPUs, are skipped.
+    for known in map(sizes.known, filter(None, step.instance_type.split(" or "))):
+        if known is not None:
+            yield from SIZE.mark(_of_size(step, known, scope.today))
+
+
+def _of_size(step: Step, size: sizes.Size, today: date) -> Iterator[Problem]:
+    wants_infiniband = traps.asks_for_infiniband(
+        {name: str(value) for name, value in step.environment_variables.items()}
+    )
+    yield from traps.of_size(size, today, wants_infiniband=wants_infiniband)
+    yield from traps.of_cuda(size, cuda_version(step.environment))
+    # Only if the platform starts every rank. A launcher inside the step chooses its own number of processes.
+    processes = getattr(step.distribution, "process_count_per_instance", None)
+    if processes is not None and step.tags.get(LAUNCH) != PER_NODE:
+        if processes > 1 or not launcher_of(step.command):
+            yield from PROCESSES.mark(traps.of_processes(size, processes))
+        too_small = shared_memory.problem(step.shm_size, processes, gpus=True)
+        if too_small is not None:
+            yield from SHARED_MEMORY.mark([too_small])

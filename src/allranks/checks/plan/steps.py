@@ -1,0 +1,182 @@
+"""Check a step: its command, its numbers of instances and processes, and what its component requires."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+
+from allranks.checks.plan.ports import is_given
+from allranks.checks.plan.scope import Scope
+from allranks.contract import produce
+from allranks.contract.distributions import processes_per_instance
+from allranks.contract.requirements import LAUNCH, Requirement, launch_problem, requirements
+from allranks.contract.single import Single
+from allranks.contract.templating import Name, is_closed, used_names, wire
+from allranks.errors import Level, Problem, Rule
+from allranks.plan.graph import Step
+from allranks.plan.literals import meant, one_of
+from allranks.plan.ports import Literal
+from allranks.plan.requirement_files import packages
+
+COMMAND = Rule(
+    "command",
+    Level.ERROR,
+    "The command is empty, has an open $[[, names a port that the step does not have, or uses an "
+    "optional input that is not given.",
+    'Microsoft Learn, "CLI (v2) command component YAML schema", command expressions',
+    "correct the command",
+)
+
+DROPPED_ENVIRONMENT = Rule(
+    "ignored-environment",
+    Level.WARNING,
+    "A step sets another environment than its component's; azure-ai-ml does not send it.",
+    "azure-ai-ml 1.35, `entities/_builders/command.py`, Command._to_rest_object",
+    "set the environment of the component",
+)
+
+_QUOTED = re.compile(r"'\$\{\{\s*inputs\.([^\s{}]+)\s*}}'")
+
+
+def command(scope: Scope, step: Step) -> Iterator[Problem]:
+    """Yield the problems of the step's command."""
+    where = scope.key(step, "command")
+    if not step.command.strip():
+        yield Problem(where, "it is empty", "a command")
+        return
+    if not is_closed(step.command):
+        yield Problem(where, "a $[[ is never closed", "$[[ ... ]] around what belongs to an optional input", "add ]]")
+    inputs = {port.name: port for port in step.inputs}
+    known = {"inputs": list(inputs), "outputs": [port.name for port in step.outputs]}
+    for name in dict.fromkeys(used_names(step.command)):
+        if name.kind not in known:
+            expected = "${{inputs.NAME}} or ${{outputs.NAME}}"
+            yield Problem(where, f"{name} is not known in a command", expected)
+        elif name.name not in known[name.kind]:
+            yield _unknown(where, name, known[name.kind])
+        elif name.kind == "inputs" and not name.optional:
+            port = inputs[name.name]
+            if port.optional and port.name not in scope.supplied and not is_given(scope, port.value):
+                fix = f"write $[[ ... {name} ... ]] around what needs it, or give the input"
+                yield Problem(where, f"{name} is optional and not given, but always used", "", fix)
+
+
+def quotes(scope: Scope, step: Step) -> Iterator[Problem]:
+    """Yield values that end the single quotes around them in the command, so that the shell splits the rest."""
+    quoted = {match[1] for match in _QUOTED.finditer(step.command)}
+    for port in step.inputs:
+        value = scope.value(port.value) if port.name in quoted else None
+        if isinstance(value, Literal) and "'" in str(value.value):
+            expected = f"a text without ', because the command has {port.name} in single quotes"
+            yield Problem(scope.key(step, f"inputs.{port.name}"), str(value.value), expected, 'use " in its place')
+
+
+def _unknown(where: str, name: Name, known: list[str]) -> Problem:
+    kind = name.kind.removesuffix("s")
+    fix = meant(name.name, known) or f"declare {name.name} in the component's {name.kind}"
+    return Problem(where, f"{name}: there is no such {kind}", one_of(known, f"the step has no {name.kind}"), fix)
+
+
+LAYOUT = Rule(
+    "layout",
+    Level.ERROR,
+    "A number of instances or processes, a timeout or a size of /dev/shm is impossible.",
+    'Microsoft Learn, "Manage and increase quotas and limits for resources with Azure Machine Learning"; '
+    "the launch contract of each distribution type",
+    "correct the number",
+)
+
+MOST_INSTANCES = 65_000
+MOST_CONNECTED_INSTANCES = 4_000
+"""The largest clusters of Azure ML: of any instances, and of instances that communicate. Source: "Manage and increase
+quotas and limits for resources with Azure Machine Learning"."""
+
+MOST_PROCESSES = 1_792
+"""The cores of Azure's largest size, Standard_M1792ixds_32_v3."""
+
+
+def layout(scope: Scope, step: Step) -> Iterator[Problem]:
+    """Yield impossible counts and limits."""
+    for problem in produce.problems(step.distribution, step.instance_count):
+        yield replace(problem, where=scope.key(step, problem.where))
+    yield from _too_many(scope, step)
+    if step.timeout is not None and not (math.isfinite(step.timeout) and step.timeout > 0):
+        yield Problem(scope.key(step, "limits.timeout"), f"{step.timeout:g}", "more than 0 seconds")
+    if step.shm_size <= 0:
+        yield Problem(scope.key(step, "resources.shm_size"), str(step.shm_size), "a size such as 2g")
+
+
+def _too_many(scope: Scope, step: Step) -> Iterator[Problem]:
+    """Yield counts that no cluster has. Without a bound, a number with too many digits exhausts memory."""
+    alone = step.distribution.type == Single.type
+    most = MOST_INSTANCES if alone else MOST_CONNECTED_INSTANCES
+    if step.instance_count > most:
+        cluster = "cluster" if alone else "cluster whose instances communicate"
+        expected = f"at most {most:,}, the instances of Azure ML's largest {cluster}"
+        found, where = f"{step.instance_count:,}", scope.key(step, "resources.instance_count")
+        yield Problem(where, found, expected, "set it to the number of instances that the step uses")
+    processes = processes_per_instance(step.distribution)
+    if processes > MOST_PROCESSES:
+        where = scope.key(step, "distribution.process_count_per_instance")
+        expected = f"at most {MOST_PROCESSES:,}, the cores of Azure's largest size"
+        yield Problem(where, f"{processes:,}", expected, "set it to the number of GPUs of an instance")
+
+
+REQUIREMENT = Rule(
+    "requirement",
+    Level.ERROR,
+    "The step's environment or launch lacks what its component's tags require for the chosen values.",
+    "the component's own tags, [components.md](components.md)",
+    "choose another value or environment",
+)
+
+
+def requirement(scope: Scope, step: Step) -> Iterator[Problem]:
+    """Yield a launch that does not fit, and chosen values whose packages the environment lacks.
+
+    An environment whose packages are not known, such as a registered one, is not checked.
+    """
+    problem = launch_problem(step.tags.get(LAUNCH, ""), step.distribution)
+    if problem is not None:
+        yield replace(problem, where=scope.key(step, problem.where))
+    required = requirements(step.tags, {port.name: port.enum for port in step.inputs})
+    available = packages(step.environment.folder) if required else None
+    if available is None:
+        return
+    lacking = [each for each in required if each.missing(available)]
+    for each in lacking:
+        if not each.input or (each.input not in scope.supplied and _is_chosen(scope, step, each)):
+            yield _lacking_package(scope, step, each, ", ".join(each.missing(available)), lacking)
+
+
+def _is_chosen(scope: Scope, step: Step, requirement: Requirement) -> bool:
+    port = next((port for port in step.inputs if port.name == requirement.input), None)
+    value = scope.value(port.value) if port else None
+    return isinstance(value, Literal) and wire(value.value) == requirement.value
+
+
+def _lacking_package(scope: Scope, step: Step, wrong: Requirement, missing: str, lacking: list[Requirement]) -> Problem:
+    name = step.environment.name or "its environment"
+    if not wrong.input:
+        fix = "use an environment that has it, or add it there"
+        return Problem(scope.key(step, "environment"), f"{name}, which does not have {missing}", missing, fix)
+    impossible = {each.value for each in lacking if each.input == wrong.input}
+    port = next(port for port in step.inputs if port.name == wrong.input)
+    others = [value for value in port.enum if value not in impossible]
+    found = f"{wrong.value!r}, which needs {missing}; the environment {name} does not have it"
+    fix = f"choose another {wrong.input}, or use a component whose environment has {missing}"
+    return Problem(scope.key(step, f"inputs.{wrong.input}"), found, one_of(others, f"{missing} in {name}"), fix)
+
+
+def dropped_environment(scope: Scope, step: Step) -> Iterator[Problem]:
+    """Yield a warning if a step's environment is not its component's (azure-ai-ml 1.35, `Command._to_rest_object`)."""
+    if step.ignored_environment:
+        yield Problem(
+            scope.key(step, "environment"),
+            f"{step.ignored_environment} is set on the step, which azure-ai-ml does not send",
+            f"the environment of its component, in which it runs: {step.environment or 'none'}",
+            "load the component once more, and set the environment of that",
+            code="ignored-environment",
+        )

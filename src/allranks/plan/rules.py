@@ -1,0 +1,75 @@
+"""The rules of what reading a job finds, which azure-ai-ml ignores or refuses without a clear message."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from allranks.errors import Level, Problem, Rule
+from allranks.sdk.yaml_text import REPEATED_KEY
+
+WRONG_REFERENCE = Rule(
+    "asset-reference",
+    Level.ERROR,
+    "A reference to a component, data asset, environment or model of a workspace has no name or no version, or names "
+    "another kind of asset.",
+    "azure-ai-ml, `operations/_operation_orchestrator.py`, OperationOrchestrator.get_asset_arm_id",
+    "correct the reference",
+)
+UNKNOWN_FORM = Rule(
+    "asset-id",
+    Level.ERROR,
+    "A URI azureml://... has none of the forms that Azure ML documents, or names another kind of asset. azure-ai-ml "
+    "sends it as it is.",
+    "azure-ai-ml, `operations/_job_operations.py`, JobOperations._resolve_job_input, which passes on each URI, and "
+    "`_utils/_arm_id_utils.py`, is_registry_id_for_resource; NVIDIA/NVIDIA_AI_Enterprise_AzureML, "
+    "`monai_training_job.yaml`, which has one",
+    "write azureml://registries/REGISTRY/KIND/NAME/versions/VERSION",
+    accepted_by_sdk=True,
+)
+UNKNOWN_PORT = Rule(
+    "unknown-port",
+    Level.ERROR,
+    "A step sets an input or output that its component does not have. azure-ai-ml drops it.",
+    "azure-ai-ml, the request of Command._to_rest_object; Azure/azureml-examples, "
+    "`nyc_taxi_data_regression_with_pipeline_component/pipeline.yml`, which has one",
+    "remove it, or declare it in the component",
+    accepted_by_sdk=True,
+)
+IGNORED_KEY = Rule(
+    "ignored-key",
+    Level.ERROR,
+    "A key that resembles a known one, where azure-ai-ml ignores unknown keys: the setting has no effect.",
+    "azure-ai-ml, load_job, which takes the file",
+    "correct the spelling",
+    accepted_by_sdk=True,
+)
+COUNT_BINDING = Rule(
+    "count-binding",
+    Level.ERROR,
+    "A component, a command job or a step with a command of its own has a binding as instance_count or "
+    "process_count_per_instance.",
+    "azure-ai-ml, `_schema/job_resource_configuration.py` and `_schema/job/distribution.py`: the numbers are "
+    "fields.Int; Azure/azure-sdk-for-python#29538 allows bindings on nodes that use a component",
+    "write a number, and set the binding on the step of a pipeline that uses the component",
+)
+
+RULES = (WRONG_REFERENCE, UNKNOWN_FORM, UNKNOWN_PORT, IGNORED_KEY, REPEATED_KEY, COUNT_BINDING)
+
+_COUNTS = (("resources", "instance_count"), ("distribution", "process_count_per_instance"))
+
+
+def bound_counts(sections: Mapping[str, Any]) -> list[tuple[tuple[str, str], Any]]:
+    """Return the keys with a binding in place of a number in a component's resources and distribution."""
+    found = []
+    for section, name in _COUNTS:
+        settings = sections.get(section)
+        value = settings.get(name) if isinstance(settings, Mapping) else None
+        if value is not None and "${{" in str(value):
+            found.append(((section, name), value))
+    return found
+
+
+def count_problem(where: str, value: Any) -> Problem:
+    """Return the error of a binding in place of a number."""
+    return COUNT_BINDING.problem(where, f"{value}, a binding", "a whole number")
