@@ -50,13 +50,13 @@ def test_what_is_no_comment_ignores_nothing(text: str, is_python: bool) -> None:
 def test_python(tmp_path: Path) -> None:
     file = tmp_path / "p.py"
     file.write_text("x = 1\n# allranks: ignore spot\ny = step()\nz = step()\n")
-    problems = [Problem(f"step a, key command ({file}:{line})", "x", rule="spot") for line in (3, 4)]
+    problems = [Problem(f"step a, key command ({file}:{line})", "x", rule="spot", ignorable=True) for line in (3, 4)]
     assert list(Suppressions().remaining(problems)) == problems[1:]
 
 
 @pytest.mark.parametrize("where", ["", "nowhere.yaml:3", "the pipeline (x)", "step a ("])
 def test_a_place_without_a_file_is_not_ignored(where: str) -> None:
-    problem = Problem(where, "x", rule="spot")
+    problem = Problem(where, "x", rule="spot", ignorable=True)
     assert list(Suppressions().remaining([problem])) == [problem]
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -29,7 +29,7 @@ def rules_of(*tables: Iterable[Row]) -> tuple[Rule, ...]:
 class Findings:
     """What a check has found."""
 
-    found: Sequence[Problem] = ()
+    found: tuple[Problem, ...] = ()
 
     def of(self, level: Level) -> tuple[Problem, ...]:
         """Return the findings of a level, each once."""
@@ -58,9 +58,8 @@ class Findings:
     def strict(self) -> Findings:
         """Return the findings with warnings and advice as errors."""
         raised = (Level.WARNING, Level.ADVICE)
-        return Findings(
-            [replace(problem, level=Level.ERROR) if problem.level in raised else problem for problem in self.found]
-        )
+        found = (replace(problem, level=Level.ERROR) if problem.level in raised else problem for problem in self.found)
+        return Findings(tuple(found))
 
     def by_kind(self) -> dict[str, tuple[Problem, ...]]:
         """Return the findings as `--json` prints them."""

@@ -40,9 +40,9 @@ class Suppressions:
     def __init__(self) -> None:
         self._files: dict[str, Comments] = {}
 
-    def remaining(self, problems: Iterable[Problem]) -> list[Problem]:
+    def remaining(self, problems: Iterable[Problem]) -> tuple[Problem, ...]:
         """Return the problems that no comment in their file ignores."""
-        return [problem for problem in problems if not self._is_ignored(problem)]
+        return tuple(problem for problem in problems if not self._is_ignored(problem))
 
     def of(self, file: str) -> Comments:
         """Return the comments of a file; none of a file that cannot be read."""

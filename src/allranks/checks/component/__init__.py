@@ -135,7 +135,7 @@ def _of_spec(spec: Path, *, by_themselves: bool) -> tuple[list[Subject], list[Pr
     if by_themselves and not sdk_problems:
         for component, subject in zip(components, subjects, strict=True):
             found += _mistakes_of_jobs(component, subject)
-    return subjects, [*found, *_of_sdk(sdk_problems, Findings(found).errors, spec)]
+    return subjects, [*found, *_of_sdk(sdk_problems, Findings(tuple(found)).errors, spec)]
 
 
 def _mistakes_of_jobs(component: Any, subject: Subject) -> Iterator[Problem]:

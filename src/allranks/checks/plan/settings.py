@@ -133,13 +133,13 @@ def moving_environment(_scope: Scope, step: Step) -> Iterator[Problem]:
         yield LABEL.problem("environment", str(environment), "a version")
 
 
-def joined(problems: Iterable[Problem]) -> list[Problem]:
+def joined(problems: Iterable[Problem]) -> tuple[Problem, ...]:
     """Return findings with one for each moving environment, at the first step that has it, which names the others."""
     groups: dict[object, list[Problem]] = {}
     for number, problem in enumerate(problems):
         is_moving_environment = problem.rule in (IMAGE.code, LABEL.code)
         groups.setdefault(problem.found if is_moving_environment else number, []).append(problem)
-    return [_naming(first, [_step_of(other) for other in others]) for first, *others in groups.values()]
+    return tuple(_naming(first, [_step_of(other) for other in others]) for first, *others in groups.values())
 
 
 def _step_of(problem: Problem) -> str:

@@ -87,7 +87,7 @@ def check(
     if strict:
         results = [replace(result, findings=result.findings.strict()) for result in results]
     # Several jobs may use the same component.
-    found = Findings([problem for result in results for problem in result.findings.found])
+    found = Findings(tuple(problem for result in results for problem in result.findings.found))
     if json:
         objects = [{"file": result.file, **result.findings.by_kind()} for result in results]
         print(to_json(objects if len(files) > 1 else objects[0]))
@@ -129,7 +129,7 @@ def _result(file: str, values: dict[str, str]) -> _Result:
     else:
         numbers = ((len(components), "component"), (len(specs.jobs), "job"), (len(specs.pipelines), "pipeline"))
         content = [count(number, noun) for number, noun in numbers if number]
-    return _Result(file, tuple(content), Findings(found))
+    return _Result(file, tuple(content), Findings(tuple(found)))
 
 
 def _specs(path: Path, values: dict[str, str]) -> SpecFiles | None:

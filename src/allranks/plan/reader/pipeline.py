@@ -138,7 +138,7 @@ def _command_job(job: Any, source: str, context: Context) -> Plan:
     )
 
 
-def _remaining(context: Context, source: str) -> list[Problem]:
+def _remaining(context: Context, source: str) -> tuple[Problem, ...]:
     """Return the problems that no comment in the user's files ignores."""
     return Suppressions().remaining(exact(context.problems, source))
 

@@ -275,7 +275,7 @@ def _misspelt(text: YamlText, overrides: list[dict[str, Any]]) -> list[Problem]:
     keys = list(known_keys.misspelt(f"{_kind(text.tree, 'job')} job", text.tree))
     problems = [unknown_key(where(text, key), meant) for key, meant in keys]
     if problems and _loads(text.path, overrides):
-        return Suppressions().remaining(IGNORED_KEY.mark(problems))
+        return list(Suppressions().remaining(IGNORED_KEY.mark(problems)))
     return problems
 
 

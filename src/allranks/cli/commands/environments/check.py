@@ -60,7 +60,7 @@ def check(
         found += _check_own(own, folder, resolve, checked)
     for path in paths:
         found += _check_files(path, checked)
-    findings = Findings(found).strict() if strict else Findings(found)
+    findings = Findings(tuple(found)).strict() if strict else Findings(tuple(found))
     if json:
         kinds = {**findings.by_kind(), "warnings": (*findings.warnings, *findings.machine)}
         del kinds["machine"]
