@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from allranks.components import file_list, stamps
+from allranks.components import stamps
 from allranks.components.releases import release
 from component_projects import YAML, add_function, make
 
@@ -147,17 +147,17 @@ def test_equal_files_alone_have_equal_digests(
 
 @given(files)
 def test_a_list_of_files_comes_back_from_properties(found: dict[str, str]) -> None:
-    kept = file_list.properties("d" * 64, tuple(found.items()))
-    back = file_list.files_of(kept)
+    kept = stamps.properties("d" * 64, tuple(found.items()))
+    back = stamps.files_of(kept)
     assert back == {name: digest[:12] for name, digest in found.items()}
-    assert file_list.changes(back, tuple(found.items())) == []
+    assert stamps.changes(back, tuple(found.items())) == []
     assert all(len(value) <= 1000 for value in kept.values())
 
 
 @pytest.mark.parametrize("piece", ["", "no base64!", "aGVsbG8="], ids=["empty", "not base64", "not compressed"])
 def test_a_list_that_cannot_be_read_is_none(piece: str) -> None:
-    assert file_list.files_of({"allranks.files.0": piece}) is None
-    assert file_list.files_of({}) is None
+    assert stamps.files_of({"allranks.files.0": piece}) is None
+    assert stamps.files_of({}) is None
 
 
 def test_what_is_released_has_the_same_content_again(project: Path, tmp_path: Path) -> None:

@@ -11,8 +11,7 @@ from typer.testing import CliRunner
 
 from allranks.cli.main import app
 from allranks.components import variants
-from allranks.components.merge_patch import merged
-from allranks.components.spec_text import spec_text
+from allranks.components.variants import merged, spec_text
 from allranks.errors import InputError
 from component_projects import YAML, make
 

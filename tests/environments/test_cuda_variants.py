@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from allranks.checks.environment import check
-from allranks.environments import cuda_variants
+from allranks.environments import sync as cuda_variants
 from allranks.environments.find import find_environments
 from allranks.environments.sync import sync
 from allranks.errors import InputError

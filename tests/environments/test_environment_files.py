@@ -9,9 +9,8 @@ import pytest
 import yaml
 
 from allranks.environments.build import PIP_CACHE, images, needed, rendered, variant_for
-from allranks.environments.dockerfile import read
+from allranks.environments.dockerfile import labels_of, read
 from allranks.environments.find import EnvironmentFolder, find_environments, read_environment
-from allranks.environments.labels import labels_of
 from allranks.environments.sync import sync
 from allranks.errors import InputError
 

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from allranks.environments import engines
-from allranks.environments.inside.asking import satisfies
+from allranks.environments import build as engines
+from allranks.environments.inside.probe_commands import satisfies
 from allranks.errors import InputError
 
 CODE = Path(engines.__file__).parent

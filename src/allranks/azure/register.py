@@ -14,8 +14,8 @@ from typing import Any
 from allranks.azure.errors import service_errors
 from allranks.azure.registered import KnownRegistry, Registered, Registry, ServiceRegistry
 from allranks.azure.uploads import quiet_uploads
-from allranks.components.file_list import DIGEST, changes, files_of, properties
 from allranks.components.releases import ENVIRONMENT, Release, as_yaml
+from allranks.components.stamps import DIGEST, changes, files_of, properties
 from allranks.errors import InputError, Problem
 from allranks.sdk.quick_nodes import quiet
 

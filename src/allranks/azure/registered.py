@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from allranks.azure.last_state import LastState
-from allranks.components.file_list import DIGEST
 from allranks.components.releases import ENVIRONMENT
+from allranks.components.stamps import DIGEST
 from allranks.sdk import internals
 
 

@@ -1,4 +1,10 @@
-"""A Dockerfile as plain data: its instructions, the table of versions at its top, and its stages."""
+"""A Dockerfile as plain data: its instructions, the table of versions at its top, its stages, and its labels.
+
+Every environment on the base begins with the same block of stages, repeated in each Dockerfile word for word: a
+registered environment is built from its own folder, and cannot start from an image that nobody has pushed. Equal
+instructions are built once, because every engine's cache uses their text as the key. The labels that an environment is
+registered with follow from the table.
+"""
 
 from __future__ import annotations
 
@@ -114,3 +120,103 @@ def _stages(instructions: list[Instruction], starts: list[int]) -> tuple[Stage, 
         image, name = (match["image"], match["name"]) if match else (instructions[start].text, None)
         stages.append(Stage(name or str(position), image, instructions[start], tuple(instructions[start + 1 : end])))
     return tuple(stages)
+
+
+BEGIN, END = "# >>> base", "# <<< base"
+
+SETUP_MPI = Path(__file__).with_name("setup_mpi.sh")
+"""The program that configures ssh for mpirun in an image. Each environment that runs it has a copy, because the folder
+of an environment is all that its build can read."""
+
+
+def runs_setup_mpi(dockerfile: Dockerfile) -> bool:
+    """Return whether a build of the Dockerfile copies and runs the program."""
+    return any(each.name == "COPY" and SETUP_MPI.name in each.text.split() for each in dockerfile.instructions())
+
+
+def block(lines: tuple[str, ...]) -> tuple[int, int] | None:
+    """Return the indices of the block's two marker lines; None if one is missing."""
+    begin = next((index for index, line in enumerate(lines) if line.startswith(BEGIN)), None)
+    end = next((index for index, line in enumerate(lines) if line.startswith(END)), None)
+    return (begin, end) if begin is not None and end is not None and begin < end else None
+
+
+def first_difference(own: tuple[str, ...], base: tuple[str, ...]) -> int | None:
+    """Return the line, from 1, at which a Dockerfile's block differs from the base's; None if it does not.
+
+    Both must have a block.
+    """
+    own_range, base_range = block(own), block(base)
+    assert own_range is not None
+    assert base_range is not None
+    own_block, base_block = own[own_range[0] : own_range[1] + 1], base[base_range[0] : base_range[1] + 1]
+    difference = next(
+        (index for index, (ours, theirs) in enumerate(zip(own_block, base_block, strict=False)) if ours != theirs), None
+    )
+    if difference is None:
+        return None if len(own_block) == len(base_block) else own_range[0] + min(len(own_block), len(base_block)) + 1
+    return own_range[0] + difference + 1
+
+
+def with_block(own: Dockerfile, base: Dockerfile) -> str:
+    """Return a Dockerfile's text with its block replaced by the base's. Both must have one."""
+    own_range, base_range = block(own.lines), block(base.lines)
+    assert own_range is not None
+    assert base_range is not None
+    lines = own.lines[: own_range[0]] + base.lines[base_range[0] : base_range[1] + 1] + own.lines[own_range[1] + 1 :]
+    return "\n".join(lines) + "\n"
+
+
+VERSION = "ENVIRONMENT_VERSION"
+_SUFFIX = "_VERSION"
+_SPELLED = {
+    "accelerate": "Accelerate",
+    "cuda": "CUDA",
+    "datasets": "Datasets",
+    "deepspeed": "DeepSpeed",
+    "doca": "DOCA",
+    "horovod": "Horovod",
+    "lightning": "Lightning",
+    "mlflow-skinny": "MLflow",
+    "nccl": "NCCL",
+    "numpy": "NumPy",
+    "ofed": "OFED",
+    "peft": "PEFT",
+    "ray": "Ray",
+    "tensorflow": "TensorFlow",
+    "transformers": "Transformers",
+    "trl": "TRL",
+}
+
+
+@dataclass(frozen=True)
+class Labels:
+    version: str
+    description: str
+    tags: Mapping[str, str]
+
+
+def labels_of(dockerfile: Dockerfile) -> Labels:
+    """Return the labels of a Dockerfile.
+
+    version:     the table's ENVIRONMENT_VERSION
+    description: the Dockerfile's first line, and the versions inside
+    tags:        the base image, and each NAME_VERSION as name: version
+    """
+    versions = {
+        key_of(row.name): row.value
+        for row in dockerfile.table
+        if row.name.endswith(_SUFFIX) and row.name not in (VERSION, "BASE_IMAGE")
+    }
+    title = dockerfile.lines[0].removeprefix("#").strip() if dockerfile.lines else ""
+    inside = ", ".join(f"{_SPELLED.get(key, key)} {value}" for key, value in versions.items())
+    return Labels(
+        version=dockerfile.value(VERSION) or "",
+        description=f"{title} In it: {inside}.",
+        tags={"base-image": dockerfile.value("BASE_IMAGE") or "", **versions},
+    )
+
+
+def key_of(row: str) -> str:
+    """Return the tag of a row of the table: mlflow-skinny for MLFLOW_SKINNY_VERSION."""
+    return row.removesuffix(_SUFFIX).lower().replace("_", "-")

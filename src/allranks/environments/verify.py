@@ -9,10 +9,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from allranks.environments import engines
-from allranks.environments.engines import Engine
+from allranks.environments.build import Engine, remove_command, run_command, start_container
 from allranks.environments.find import EnvironmentFolder, find_environments
-from allranks.environments.inside.report import Finding
+from allranks.environments.inside.probe_commands import Finding
 from allranks.errors import InputError, Problem
 
 SECONDS = 900
@@ -45,16 +44,16 @@ def verify(image: str, wanted: dict[str, Any], engine: Engine) -> tuple[Finding,
 
 def _run(engine: Engine, image: str, mounts: dict[Path, str], command: list[str]) -> subprocess.CompletedProcess[str]:
     container = ""
-    start = engines.start_container(engine, image)
+    start = start_container(engine, image)
     if start:
         created = _output(start)
         if created.returncode != 0:
             raise _failed(image, created)
         container = created.stdout.strip()
     try:
-        return _output(engines.run_command(engine, image, container, mounts, command))
+        return _output(run_command(engine, image, container, mounts, command))
     finally:
-        remove = engines.remove_command(engine, container)
+        remove = remove_command(engine, container)
         if remove:
             _output(remove)
 

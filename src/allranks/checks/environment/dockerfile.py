@@ -11,8 +11,16 @@ from collections.abc import Iterator
 from itertools import zip_longest
 from pathlib import Path
 
-from allranks.environments import base_block
-from allranks.environments.dockerfile import Instruction, read
+from allranks.environments.dockerfile import (
+    BEGIN,
+    END,
+    SETUP_MPI,
+    Instruction,
+    block,
+    first_difference,
+    read,
+    runs_setup_mpi,
+)
 from allranks.environments.find import BASE, DOCKERFILE, EnvironmentFolder
 from allranks.errors import Level, Problem
 from allranks.secrets import is_secret_name, secrets_in
@@ -21,17 +29,17 @@ from allranks.secrets import is_secret_name, secrets_in
 def base_block_copied(environment: EnvironmentFolder, root: Path) -> Iterator[Problem]:
     yield from _copied_program(environment)
     own = environment.dockerfile
-    if environment.name == BASE or not any(line.startswith(("FROM base", base_block.BEGIN)) for line in own.lines):
+    if environment.name == BASE or not any(line.startswith(("FROM base", BEGIN)) for line in own.lines):
         return
-    if base_block.block(own.lines) is None:
+    if block(own.lines) is None:
         fix = f"put the two marker lines before the first FROM, then run: allranks environments sync {environment.name}"
         where = f"{own.path}:{own.line_of('FROM base')}"
-        yield Problem(where, "no block of the base", f"{base_block.BEGIN} ... {base_block.END}", fix)
+        yield Problem(where, "no block of the base", f"{BEGIN} ... {END}", fix)
         return
     base = read(root / BASE / DOCKERFILE)
-    line = base_block.first_difference(own.lines, base.lines)
+    line = first_difference(own.lines, base.lines)
     if line is not None:
-        own_range, base_range = base_block.block(own.lines), base_block.block(base.lines)
+        own_range, base_range = block(own.lines), block(base.lines)
         assert own_range is not None
         assert base_range is not None
         expected = base.lines[base_range[0] + line - 1 - own_range[0] :][:1]
@@ -44,10 +52,10 @@ def base_block_copied(environment: EnvironmentFolder, root: Path) -> Iterator[Pr
 
 
 def _copied_program(environment: EnvironmentFolder) -> Iterator[Problem]:
-    if not base_block.runs_setup_mpi(environment.dockerfile):
+    if not runs_setup_mpi(environment.dockerfile):
         return
-    copy = environment.file(base_block.SETUP_MPI.name)
-    expected = base_block.SETUP_MPI.read_text(encoding="utf-8").splitlines()
+    copy = environment.file(SETUP_MPI.name)
+    expected = SETUP_MPI.read_text(encoding="utf-8").splitlines()
     fix = f"run: allranks environments sync {environment.name}"
     if not copy.exists():
         yield Problem(f"{copy}", "no such file", f"a copy of allranks' {copy.name}, which the Dockerfile runs", fix)
@@ -103,11 +111,11 @@ def ssh(environment: EnvironmentFolder, _root: Path) -> Iterator[Problem]:
         yield Problem(
             f"{dockerfile.path}:1", "no openssh-server", "sshd", "add openssh-server to the packages of the system"
         )
-    if base_block.runs_setup_mpi(dockerfile):
-        if not any(f"{base_block.SETUP_MPI.name} / " in each.text for each in runs):
-            where = f"{dockerfile.path}:{dockerfile.line_of(base_block.SETUP_MPI.name)}"
-            fix = f'add: RUN /opt/{base_block.SETUP_MPI.name} / "PATH=$PATH"'
-            yield Problem(where, f"{base_block.SETUP_MPI.name} is copied, but not run", "ssh that mpirun can use", fix)
+    if runs_setup_mpi(dockerfile):
+        if not any(f"{SETUP_MPI.name} / " in each.text for each in runs):
+            where = f"{dockerfile.path}:{dockerfile.line_of(SETUP_MPI.name)}"
+            fix = f'add: RUN /opt/{SETUP_MPI.name} / "PATH=$PATH"'
+            yield Problem(where, f"{SETUP_MPI.name} is copied, but not run", "ssh that mpirun can use", fix)
         return
     if account is None:
         where = f"{dockerfile.path}:{dockerfile.line_of('useradd')}"

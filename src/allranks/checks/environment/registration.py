@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+from allranks.environments.dockerfile import VERSION, labels_of
 from allranks.environments.find import DOCKERFILE, REGISTERED, EnvironmentFolder
-from allranks.environments.labels import VERSION, labels_of
 from allranks.errors import Problem
 from allranks.sdk import known_keys
 from allranks.sdk.messages import unknown_key

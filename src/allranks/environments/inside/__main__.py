@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from . import frameworks, ranks, sshd, system
-from .report import Finding, as_data, as_text, is_right
+from .probe_commands import Finding, as_data, as_text, is_right
 
 PROBES: dict[str, Any] = {
     "python": system.python,

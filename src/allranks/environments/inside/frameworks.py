@@ -11,8 +11,7 @@ from importlib.metadata import version as installed
 from importlib.util import find_spec
 from typing import Any
 
-from .asking import of_python
-from .report import Finding
+from .probe_commands import Finding, of_python
 from .system import version
 
 

@@ -11,8 +11,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from .asking import last_line, output, place
-from .report import Finding
+from .probe_commands import Finding, last_line, output, place
 
 SECONDS = 180
 

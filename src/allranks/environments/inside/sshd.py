@@ -18,8 +18,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from .asking import last_line, output, place
-from .report import Finding
+from .probe_commands import Finding, last_line, output, place
 
 PROGRAM = "/usr/sbin/sshd"
 PROGRAMS = ("mpirun", "orted", "python")

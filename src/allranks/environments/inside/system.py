@@ -13,8 +13,7 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from .asking import first_version, last_line, output, satisfies
-from .report import Finding
+from .probe_commands import Finding, first_version, last_line, output, satisfies
 
 PATH = os.environ.get("PATH", "") + ":/usr/sbin:/sbin"
 

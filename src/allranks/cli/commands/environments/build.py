@@ -63,8 +63,8 @@ def build(
     from allranks.cli.console import console, errors
     from allranks.cli.params import settings_of
     from allranks.environments.build import build as build_image
+    from allranks.environments.build import engine as found_engine
     from allranks.environments.build import variant_for
-    from allranks.environments.engines import engine as found_engine
     from allranks.environments.find import find_environments
 
     (environment,) = find_environments(folder, (name,))

@@ -13,8 +13,8 @@ def list_(folder: EnvironmentsOption = None, json: JsonOption = False) -> None:
     from allranks.cli.console import console
     from allranks.cli.views.json import to_json
     from allranks.cli.views.whole_tables import print_whole
+    from allranks.environments.dockerfile import labels_of
     from allranks.environments.find import find_environments
-    from allranks.environments.labels import labels_of
 
     rows = [(environment, labels_of(environment.dockerfile)) for environment in find_environments(folder)]
     if json:

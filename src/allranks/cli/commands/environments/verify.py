@@ -27,9 +27,9 @@ def verify(
     with 1 if a check fails.
     """
     from allranks.cli.views.json import to_json
-    from allranks.environments.engines import engine as found_engine
+    from allranks.environments.build import engine as found_engine
     from allranks.environments.find import find_environments
-    from allranks.environments.inside.report import as_text, is_right
+    from allranks.environments.inside.probe_commands import as_text, is_right
     from allranks.environments.verify import expectations, named_in
     from allranks.environments.verify import verify as verify_image
 

@@ -8,7 +8,7 @@ import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from allranks.environments.base_block import SETUP_MPI
+from allranks.environments.dockerfile import SETUP_MPI
 
 ORDINARY_USER = 1000
 """The user of ranks whose engine runs as root in a container in which root may not change to other users."""

@@ -1,4 +1,7 @@
-"""Helpers of the probes: a program's output, the result of Python code, versions. None of them raises."""
+"""What the probes share: findings and their text, a program's output, the result of Python code, versions.
+
+Standard library only, because this runs inside environments. No function raises.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +9,41 @@ import json
 import re
 import subprocess
 import sys
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
+
+
+@dataclass(frozen=True)
+class Finding:
+    """The result of one check.
+
+    ok: True or False; None if it could not be checked, with the reason in found
+    """
+
+    what: str
+    expected: str
+    found: str
+    ok: bool | None
+
+
+def is_right(findings: list[Finding]) -> bool:
+    return not any(finding.ok is False for finding in findings)
+
+
+def as_data(findings: list[Finding]) -> list[dict[str, object]]:
+    return [asdict(finding) for finding in findings]
+
+
+def as_text(findings: list[Finding]) -> str:
+    """Return a line for each finding, with the expected value if the check failed."""
+    lines = []
+    for finding in findings:
+        mark = {True: "ok  ", False: "FAIL", None: "-   "}[finding.ok]
+        expectation = f", expected {finding.expected}" if finding.ok is False else ""
+        lines.append(f"{mark}  {finding.what}: {finding.found}{expectation}")
+    return "\n".join(lines)
+
 
 SECONDS = 120
 """Time limit of one command; importing TensorFlow on a busy machine takes longest."""
