@@ -85,8 +85,8 @@ def test_a_step_is_reused_for_the_same_time_alone(workspace: Workspace) -> None:
 @pytest.mark.parametrize(
     ("kind", "text", "found"),
     [
-        ("string", "${{creation_context.time}}", "${{creation_context.time}} is no macro"),
-        ("integer", TRIGGERED, f"{TRIGGERED} is no macro"),
+        ("string", "${{creation_context.time}}", "${{creation_context.time}} is not a macro"),
+        ("integer", TRIGGERED, f"{TRIGGERED} is not a macro"),
     ],
     ids=["unknown", "not in a string"],
 )
@@ -99,4 +99,4 @@ def test_a_step_has_no_macro_of_its_own() -> None:
     text, waits = SAY.inputs
     step = replace(SAY, inputs=(replace(text, value=Literal(TRIGGERED)), waits))
     (problem,) = check(Plan("p", Graph((step,))))
-    assert problem.found == f"{TRIGGERED} is no binding"
+    assert problem.found == f"{TRIGGERED} is not a binding"

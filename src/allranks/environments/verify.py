@@ -64,7 +64,7 @@ def _output(command: Sequence[str]) -> subprocess.CompletedProcess[str]:
 
 def _failed(image: str, completed: subprocess.CompletedProcess[str]) -> InputError:
     lines = [line for line in (completed.stderr or completed.stdout).strip().splitlines() if line.strip()]
-    found = f"exit code {completed.returncode}: " + (" ".join(lines[-3:]) or "nothing said")
+    found = f"exit code {completed.returncode}: " + (" ".join(lines[-3:]) or "no output")
     fix = "build it: allranks environments build NAME --tag IMAGE"
     return InputError(Problem(f"image {image}", found, "an image on this machine with python3 in it", fix))
 
@@ -78,5 +78,5 @@ def named_in(image: str, root: Path | None = None) -> str:
     existing = [each.name for each in find_environments(root)]
     if name not in existing:
         fix = f"say which it is: allranks environments verify {image} --environment NAME"
-        raise InputError(Problem(f"image {image}", "no environment is called so", ", ".join(existing), fix))
+        raise InputError(Problem(f"image {image}", "no environment has this name", ", ".join(existing), fix))
     return name

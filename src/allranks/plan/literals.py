@@ -92,7 +92,7 @@ def wrong(
     found = f"{whose}{quoted(port.name, value)}"
     if isinstance(value, str) and (expression := _EXPRESSION.search(value)):
         kind = "binding" if expressions == _BINDINGS else "macro"
-        yield Problem(where, f"{expression[0]} is no {kind}", expressions)
+        yield Problem(where, f"{expression[0]} is not a {kind}", expressions)
     elif not fits(value, port.type):
         yield Problem(where, found, _EXPECTED[port.type], fix, code="wrong-type")
     elif port.enum and wire(value) not in port.enum:

@@ -162,7 +162,7 @@ ONE_PROBLEM: dict[str, tuple[Change, str, str]] = {
     "no binding": (
         port("epochs", type="string", value=Literal("${{parent.outputs.x}}")),
         "step train, key inputs.epochs (p.py:7)",
-        "${{parent.outputs.x}} is no binding",
+        "${{parent.outputs.x}} is not a binding",
     ),
     "pipeline's own value": (value("lr", "much"), "pipeline digits, key inputs.lr (p.py)", "'much'"),
     "pipeline's value in the step": (

@@ -88,7 +88,7 @@ SIDE_EFFECT = Rule(
 
 def determinism(subject: Subject) -> Iterator[Problem]:
     if subject.deterministic is None:
-        expected = "is_deterministic: true or false; Azure ML takes true where it is not said, and reuses results"
+        expected = "is_deterministic: true or false; by default Azure ML takes true, and reuses results"
         found = "nothing says whether it is deterministic"
         yield subject.report(DETERMINISM_UNSET, ("is_deterministic",), found, expected)
     if subject.deterministic is not True:
@@ -98,7 +98,7 @@ def determinism(subject: Subject) -> Iterator[Problem]:
     for where, what, call in effects:
         found = f"is_deterministic: true, and {where} {what} ({call})"
         fix = f"set false, or, if an earlier result is as good, explain why on that line: # {WAIVER} ..."
-        expected = "false: a result of before would stand in for the run, and this would not happen again"
+        expected = "false: an earlier result replaces the run, and this does not happen again"
         yield subject.report(SIDE_EFFECT, ("is_deterministic",), found, expected, fix)
 
 

@@ -61,7 +61,7 @@ GROUP_TAG = Rule(
 TAG_TEXT = Rule(
     "tag-text",
     Level.ERROR,
-    "A tag's value is no text.",
+    "A tag's value is not a text.",
     "azure-ai-ml, `_schema/component/component.py`: tags are fields.Dict of fields.Str",
     "put it in quotes",
 )

@@ -16,7 +16,9 @@ _EXPECTED = {"integer": "a whole number", "number": "a number", "boolean": "true
 
 _PARSE = "azure-ai-ml, `entities/_inputs_outputs/input.py`, Input._parse"
 
-RANGE_OF_TEXT = Rule("range-of-text", Level.ADVICE, "min or max of an input that is no number.", "style", "remove it")
+RANGE_OF_TEXT = Rule(
+    "range-of-text", Level.ADVICE, "min or max of an input that is not a number.", "style", "remove it"
+)
 RANGE_MISSING = Rule(
     "range-missing",
     Level.ADVICE,
@@ -24,7 +26,7 @@ RANGE_MISSING = Rule(
     "style",
     "add min, max or both, so that the form rejects invalid values",
 )
-RANGE_BOUND = Rule("range-bound", Level.ERROR, "min or max is no number of the input's type.", _PARSE, "correct it")
+RANGE_BOUND = Rule("range-bound", Level.ERROR, "min or max is not a number of the input's type.", _PARSE, "correct it")
 RANGE_ORDER = Rule(
     "range-order",
     Level.ERROR,
@@ -43,7 +45,7 @@ ENUM_OF_BOOLEAN = Rule("enum-of-boolean", Level.ADVICE, "A boolean has an enum."
 ENUM_LIST = Rule(
     "enum-list",
     Level.ERROR,
-    "An enum is no list.",
+    "enum is not a list.",
     "azure-ai-ml, `_schema/component/input_output.py`: enum is fields.List",
     "write a list: [first, second]",
 )
@@ -100,7 +102,7 @@ def ranges(subject: Subject) -> Iterator[Problem]:
             for key, bound in (("min", low), ("max", high)):
                 if bound is not None:
                     found = f"{key} {bound} of {port.type or 'no type'}"
-                    yield subject.report(RANGE_OF_TEXT, ("inputs", port.name, key), found, "a range of numbers alone")
+                    yield subject.report(RANGE_OF_TEXT, ("inputs", port.name, key), found, "a range of a number")
             continue
         if low is None and high is None and port.enum is None:
             found = f"input {port.name} accepts any number"

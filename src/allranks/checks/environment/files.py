@@ -91,7 +91,7 @@ CONTEXT = Rule(
 CONDA_WITH_BUILD = Rule(
     "conda-with-build",
     Level.WARNING,
-    "The environment has a conda file and a build context. The image is built from the context alone.",
+    "The environment has a conda file and a build context. The image is built from the context only.",
     'Microsoft Learn, "CLI (v2) environment YAML schema": conda_file is for environments with an image',
     "install the packages in the Dockerfile, or use an image",
 )
@@ -127,7 +127,7 @@ def _build_context(file: Path, build: Mapping[str, Any]) -> Iterator[Problem]:
         return
     folder = file.parent / path
     if not folder.is_dir():
-        yield CONTEXT.problem(at(file, "build", "path"), f"{path} is no folder", "the folder with the Dockerfile")
+        yield CONTEXT.problem(at(file, "build", "path"), f"{path} is not a folder", "the folder with the Dockerfile")
     elif not is_template(name) and not (folder / name).is_file():
         key = "dockerfile_path" if "dockerfile_path" in build else "path"
         yield CONTEXT.problem(at(file, "build", key), f"no {name} in {path}", "a Dockerfile in the build context")
@@ -157,14 +157,14 @@ _CONDA = 'conda, "Managing environments", Creating an environment file manually'
 CONDA_FILE = Rule(
     "conda-file",
     Level.ERROR,
-    "The conda file does not exist, or is no mapping in YAML.",
+    "The conda file does not exist, or is not a YAML mapping.",
     "azure-ai-ml, `entities/_assets/environment.py`, Environment.conda_file",
     "correct the path, or write the file",
 )
 DEPENDENCIES = Rule(
     "conda-dependencies",
     Level.ERROR,
-    "`dependencies` of a conda file is no list of packages and at most one mapping `pip: [...]`.",
+    "`dependencies` of a conda file is not a list of packages and at most one mapping `pip: [...]`.",
     _CONDA,
     "write: dependencies: [python=3.11, pip, {pip: [PACKAGE==VERSION]}]",
 )

@@ -67,15 +67,12 @@ OF_OWN_INPUTS = (Row(ports.own_value, literals.VALUES, literals.OUTSIDE_ENUM), R
 OF_OWN_OUTPUTS = (Row(data.graph_output_path, data.DATA),)
 OF_PLANS = (Row(data.written_twice, data.DATA),)
 
-TABLES = (
-    OF_GRAPHS, AFTER_NODES, tuple(OF_LOOPS.values()), OF_NODES, OF_STEPS, OF_KEYS, OF_BINDINGS, OF_VALUES, OF_OUTPUTS,
-    OF_OWN_INPUTS, OF_OWN_OUTPUTS, OF_PLANS,
-)  # fmt: skip
-
 
 def catalogue() -> tuple[Rule, ...]:
     """Return every rule about pipelines and jobs, for docs/checks.md."""
-    return (SDK, *rules.RULES, *rules_of(*TABLES))
+    of_nodes = (OF_NODES, OF_STEPS, OF_KEYS, OF_BINDINGS, OF_VALUES, OF_OUTPUTS)
+    of_graphs = (OF_GRAPHS, AFTER_NODES, OF_LOOPS.values(), OF_OWN_INPUTS, OF_OWN_OUTPUTS, OF_PLANS)
+    return (SDK, *rules.RULES, *rules_of(*of_graphs, *of_nodes))
 
 
 def check(plan: Plan, *, here: bool = True) -> list[Problem]:

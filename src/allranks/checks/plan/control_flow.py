@@ -16,8 +16,7 @@ from allranks.plan.ports import PRIMITIVES, GraphInput, Literal, Path, reference
 CONTROL_FLOW = Rule(
     "control-flow",
     Level.ERROR,
-    "A condition is no boolean, a block names a step that does not exist, or a loop has no valid limit, "
-    "items or feedback.",
+    "A condition is not a boolean, a block names an unknown step, or a loop has no valid limit, items or feedback.",
     "azure-ai-ml, `entities/_builders/` condition_node.py, do_while.py and parallel_for.py, and DO_WHILE_MAX_ITERATION",
     "correct the node",
 )

@@ -39,7 +39,7 @@ _OPTION = re.compile(
 VARIABLE_BINDING = Rule(
     "variable-binding",
     Level.WARNING,
-    "An environment variable refers to a port of the step; Azure ML replaces ports in the command alone.",
+    "An environment variable refers to a port of the step; Azure ML replaces ports in the command only.",
     "physical-ai-toolchain#855: checkpoints were lost in a folder of that name",
     "set it in the command",
 )
@@ -84,7 +84,7 @@ def bound_variables(_scope: Scope, step: Step) -> Iterator[Problem]:
         if match:
             yield VARIABLE_BINDING.problem(
                 f"environment_variables.{name}",
-                f"{match[0]} stays as it is: Azure ML replaces ports in the command alone",
+                f"{match[0]} stays as it is: Azure ML replaces ports in the command only",
                 "a literal; in a pipeline also ${{parent.inputs.NAME}}",
                 f"set it in the command: export {name}={match[0]}; ...",
             )
