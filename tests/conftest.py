@@ -16,6 +16,7 @@ import pytest
 from hypothesis import settings
 from hypothesis.configuration import set_hypothesis_home_dir
 
+from allranks.local import requirements
 from allranks.local.engine import run
 from allranks.local.instances.supervisor import Supervisor, UnfitError
 from allranks.local.options import Options
@@ -144,6 +145,9 @@ def run_steps(workspace: Workspace) -> Runner:
     ) -> RunRecord:
         options.setdefault("instances", "loopback")
         options.setdefault("slots", 8)
-        return run(plan or Plan("plan", Graph(steps)), workspace, Options(**options), observer)  # type: ignore[arg-type]
+        plan = plan or Plan("plan", Graph(steps))
+        checked = Options(**options)  # type: ignore[arg-type]
+        requirements.require(plan, track=checked.track, mpi=checked.mpi)
+        return run(plan, workspace, checked, observer)
 
     return run_them

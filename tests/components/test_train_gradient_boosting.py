@@ -138,8 +138,8 @@ def test_an_evicted_training_goes_on_to_the_same_trees(table: Path, on_three: Pa
 
 
 def test_a_killed_rank_ends_the_others_while_lightgbm_waits_for_it(table: Path, tmp_path: Path) -> None:
-    with running(table, tmp_path, "--num_iterations", "100000", "--eval_steps", "1000", "--save_steps", "0") as job:
-        wait_for(lambda: "iteration 1000 of" in job.output(0))
+    with running(table, tmp_path, "--num_iterations", "100000", "--eval_steps", "50", "--save_steps", "0") as job:
+        wait_for(lambda: "iteration 50 of" in job.output(0))
         job.processes[2].send_signal(signal.SIGKILL)
         codes = [process.wait(60) for process in job.processes]
     assert codes == [1, 1, -signal.SIGKILL]

@@ -15,6 +15,7 @@ import pytest
 
 from allranks.contract.pytorch import PyTorch
 from allranks.errors import InputError
+from allranks.local import requirements
 from allranks.local.engine import resume, run
 from allranks.local.options import Options
 from allranks.plan.environment import registered
@@ -113,7 +114,7 @@ def test_pipeline_inputs_and_outputs(workspace: Workspace) -> None:
 def test_a_plan_that_cannot_run_starts_and_writes_nothing(workspace: Workspace) -> None:
     plan = Plan("p", Graph((Step("a", "echo ${{inputs.nope}}"), Step("b", "", distribution=PyTorch(0)))))
     with pytest.raises(InputError) as caught:
-        run(plan, workspace, Options())
+        requirements.require(plan)
     assert len(caught.value.problems) >= 2
     assert not workspace.root.exists()
 
