@@ -80,6 +80,11 @@ class Rule:
     fix: str
     accepted_by_sdk: bool = False
 
+    @classmethod
+    def of_style(cls, code: str, what: str, fix: str) -> Rule:
+        """Return advice in the style of this project, which has no other source."""
+        return cls(code, Level.ADVICE, what, "style", fix)
+
     @property
     def ignorable(self) -> bool:
         """Whether a comment can ignore its findings."""

@@ -69,11 +69,9 @@ PROGRAMS = {
 
 WAIVER = "deterministic:"
 
-DETERMINISM_UNSET = Rule(
+DETERMINISM_UNSET = Rule.of_style(
     "determinism-unset",
-    Level.ADVICE,
     "Nothing says whether the component is deterministic; Azure ML then reuses its results.",
-    "style",
     "set true if the outputs depend on the inputs only, else false",
 )
 SIDE_EFFECT = Rule(

@@ -20,9 +20,7 @@ NAME = Rule(
     "azure-ai-ml, `_schema/core/fields.py`, PythonFuncNameStr",
     "rename it: Azure ML refuses others",
 )
-VERSION_MISSING = Rule(
-    "version-missing", Level.ADVICE, "The component has no version.", "style", 'add: version: "1.0.0"'
-)
+VERSION_MISSING = Rule.of_style("version-missing", "The component has no version.", 'add: version: "1.0.0"')
 VERSION_NUMBER = Rule(
     "version-number",
     Level.WARNING,
@@ -37,25 +35,17 @@ VERSION = Rule(
     "azure-ai-ml, `_utils/_arm_id_utils.py`: a version is a segment of the component's id and its URL",
     "such as 1.0.0",
 )
-DISPLAY_NAME = Rule(
-    "display-name",
-    Level.ADVICE,
-    "There is no display name, or it is the name, or it is too long for a card.",
-    "style",
-    "write a few words",
+DISPLAY_NAME = Rule.of_style(
+    "display-name", "There is no display name, or it is the name, or it is too long for a card.", "write a few words"
 )
-DESCRIPTION = Rule(
+DESCRIPTION = Rule.of_style(
     "description",
-    Level.ADVICE,
     "There is no description, or it says nothing.",
-    "style",
     "describe the inputs, the work and the outputs in a sentence",
 )
-GROUP_TAG = Rule(
+GROUP_TAG = Rule.of_style(
     "group-tag",
-    Level.ADVICE,
     "No tag says to which group of the palette the component belongs.",
-    "style",
     "add: tags: {task: ...}, with a word that others have too",
 )
 TAG_TEXT = Rule(
@@ -72,8 +62,8 @@ DUPLICATE_NAME = Rule(
     'Microsoft Learn, "Manage component and pipeline": name and version identify a component',
     "rename one of them",
 )
-DUPLICATE_CARD = Rule(
-    "duplicate-display-name", Level.ADVICE, "Two components have the same display name.", "style", "rename one of them"
+DUPLICATE_CARD = Rule.of_style(
+    "duplicate-display-name", "Two components have the same display name.", "rename one of them"
 )
 
 

@@ -44,11 +44,9 @@ PORT_TYPE = Rule(
     "azure-ai-ml, `_schema/component/input_output.py`, SUPPORTED_PORT_TYPES and SUPPORTED_PARAM_TYPES",
     "use one of the types",
 )
-PORT_DESCRIPTION = Rule(
+PORT_DESCRIPTION = Rule.of_style(
     "port-description",
-    Level.ADVICE,
     "A port has no description, or its description is its name.",
-    "style",
     "describe it and its unit in a sentence; the form displays the description next to the field",
 )
 OPTIONAL_MARK = Rule(
@@ -58,11 +56,9 @@ OPTIONAL_MARK = Rule(
     "azure-ai-ml, `_schema/component/input_output.py`: optional is fields.Bool",
     "write one of them",
 )
-OPTIONAL_DEFAULT = Rule(
+OPTIONAL_DEFAULT = Rule.of_style(
     "optional-default",
-    Level.ADVICE,
     "An input is optional and has a default, so it is never omitted.",
-    "style",
     "remove either the default or optional",
 )
 
@@ -111,13 +107,7 @@ def optional_marks(subject: Subject) -> Iterator[Problem]:
             yield subject.report(OPTIONAL_DEFAULT, keys, found, "one of the two")
 
 
-PORT_ORDER = Rule(
-    "port-order",
-    Level.ADVICE,
-    f"Inputs are not in the order: {', '.join(PORT_GROUPS)}.",
-    "style",
-    "move the input up",
-)
+PORT_ORDER = Rule.of_style("port-order", f"Inputs are not in the order: {', '.join(PORT_GROUPS)}.", "move the input up")
 
 
 def port_order(subject: Subject) -> Iterator[Problem]:
@@ -138,9 +128,7 @@ COMMAND_MISSING = Rule(
     'Microsoft Learn, "CLI (v2) command component YAML schema": command is required',
     "add it, such as: command: python train.py --lr ${{inputs.lr}}",
 )
-PORT_UNUSED = Rule(
-    "port-unused", Level.ADVICE, "Nothing reads an input, or writes an output.", "style", "use it, or remove the port"
-)
+PORT_UNUSED = Rule.of_style("port-unused", "Nothing reads an input, or writes an output.", "use it, or remove the port")
 PORT_UNKNOWN = Rule(
     "port-unknown",
     Level.ERROR,

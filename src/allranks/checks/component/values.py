@@ -16,14 +16,10 @@ _EXPECTED = {"integer": "a whole number", "number": "a number", "boolean": "true
 
 _PARSE = "azure-ai-ml, `entities/_inputs_outputs/input.py`, Input._parse"
 
-RANGE_OF_TEXT = Rule(
-    "range-of-text", Level.ADVICE, "min or max of an input that is not a number.", "style", "remove it"
-)
-RANGE_MISSING = Rule(
+RANGE_OF_TEXT = Rule.of_style("range-of-text", "min or max of an input that is not a number.", "remove it")
+RANGE_MISSING = Rule.of_style(
     "range-missing",
-    Level.ADVICE,
     "A number has neither a range nor an enum.",
-    "style",
     "add min, max or both, so that the form rejects invalid values",
 )
 RANGE_BOUND = Rule("range-bound", Level.ERROR, "min or max is not a number of the input's type.", _PARSE, "correct it")
@@ -41,7 +37,7 @@ ENUM_OF_DATA = Rule(
     "azure-ai-ml, `_schema/component/input_output.py`: InputPortSchema has no enum",
     "remove it",
 )
-ENUM_OF_BOOLEAN = Rule("enum-of-boolean", Level.ADVICE, "A boolean has an enum.", "style", "remove it")
+ENUM_OF_BOOLEAN = Rule.of_style("enum-of-boolean", "A boolean has an enum.", "remove it")
 ENUM_LIST = Rule(
     "enum-list",
     Level.ERROR,
@@ -49,12 +45,8 @@ ENUM_LIST = Rule(
     "azure-ai-ml, `_schema/component/input_output.py`: enum is fields.List",
     "write a list: [first, second]",
 )
-ENUM_SINGLE = Rule(
-    "enum-single", Level.ADVICE, "An enum has one value or none.", "style", "add a value, or remove the input"
-)
-ENUM_REPEATED = Rule(
-    "enum-repeated", Level.ADVICE, "An enum has a value twice.", "style", "remove the one that is there twice"
-)
+ENUM_SINGLE = Rule.of_style("enum-single", "An enum has one value or none.", "add a value, or remove the input")
+ENUM_REPEATED = Rule.of_style("enum-repeated", "An enum has a value twice.", "remove the one that is there twice")
 ENUM_TYPE = Rule("enum-type", Level.ERROR, "A value of an enum is not of the input's type.", _PARSE, "correct it")
 DEFAULT_OF_DATA = Rule(
     "default-of-data",
@@ -71,11 +63,9 @@ DEFAULT_CHANGED = Rule(
     "YAML 1.1, https://yaml.org/type/bool.html",
     "put it in quotes",
 )
-DEFAULT_QUOTES = Rule(
+DEFAULT_QUOTES = Rule.of_style(
     "default-quotes",
-    Level.ADVICE,
     "A default is written as another type than the input's; azure-ai-ml converts it.",
-    "style",
     "write it without quotes",
 )
 DEFAULT_ENUM = Rule(

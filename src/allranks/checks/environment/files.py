@@ -175,11 +175,9 @@ NO_PIP = Rule(
     _CONDA,
     "add pip to the dependencies",
 )
-UNPINNED = Rule(
+UNPINNED = Rule.of_style(
     "conda-unpinned",
-    Level.ADVICE,
     "A package has no version, so that the next build of the image has another one.",
-    "style",
     "name its version",
 )
 
