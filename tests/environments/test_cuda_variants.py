@@ -9,9 +9,8 @@ import pytest
 import yaml
 
 from allranks.checks.environment import check
-from allranks.environments import sync as cuda_variants
 from allranks.environments.find import find_environments
-from allranks.environments.sync import sync
+from allranks.environments.sync import LIBRARIES, TABLE, read_variants, sync
 from allranks.errors import InputError
 from allranks.hardware.cuda import RELEASES
 from allranks.plan.cuda_version import cuda_version
@@ -30,7 +29,7 @@ def content(root: Path) -> dict[str, str]:
 
 
 def test_the_table_and_the_hardware_know_the_same_releases() -> None:
-    variants = cuda_variants.read_variants(OURS)
+    variants = read_variants(OURS)
     assert [(each.name, each.torch["CUDA_VERSION"]) for each in variants] == [
         (release.name, release.version) for release in RELEASES
     ]
@@ -41,7 +40,7 @@ def test_the_table_and_the_hardware_know_the_same_releases() -> None:
         assert all(f"cuda:{variant.torch['CUDA_VERSION']}." in image for image in variant.base.values())
         architectures = [entry.replace(".", "") for entry in variant.torch["TORCH_CUDA_ARCH_LIST"].split(";")]
         assert architectures == variant.torch["HOROVOD_BUILD_CUDA_CC_LIST"].split(",")
-        libraries = (variant.pins / cuda_variants.LIBRARIES).read_text()
+        libraries = (variant.pins / LIBRARIES).read_text()
         assert f"nvidia-nccl-cu{major}=={variant.torch['NCCL_VERSION']} " in libraries
 
 
@@ -88,7 +87,7 @@ def test_another_variant_and_back(root: Path) -> None:
 )
 def test_a_table_that_cannot_be_used(root: Path, text: str | None, name: str, found: str) -> None:
     if text is not None:
-        (root / cuda_variants.TABLE).write_text(text)
+        (root / TABLE).write_text(text)
     with pytest.raises(InputError, match=found):
         sync(find_environments(root), root, name)
 

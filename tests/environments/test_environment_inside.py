@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 
-from allranks.environments import build as engines
+from allranks.environments import build
 from allranks.environments.inside.probe_commands import satisfies
 from allranks.errors import InputError
 
-CODE = Path(engines.__file__).parent
+CODE = Path(build.__file__).parent
 BOUND_SECONDS = 250
 VENV = Path(sys.prefix)
 
@@ -132,5 +132,5 @@ def test_an_engine_that_is_not_here_is_named_with_its_package(monkeypatch: pytes
     monkeypatch.setenv("PATH", str(tmp_path))
     for name, package in ((None, "buildah"), ("docker", "docker.io"), ("podman", "podman")):
         with pytest.raises(InputError) as raised:
-            engines.engine(name)
+            build.engine(name)
         assert raised.value.problems[0].fix.endswith(f"apt-get install {package}")

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import yaml
 
-from allranks.environments import dockerfile as dockerfile_parts
+from allranks.environments import dockerfile as parts
 from allranks.environments.dockerfile import VERSION, Dockerfile, labels_of, read
 from allranks.environments.find import BASE, DOCKERFILE, EXPECTED, REGISTERED, EnvironmentFolder, read_environment
 from allranks.errors import InputError, Problem
@@ -78,7 +78,7 @@ def write(variant: CudaVariant, environment: EnvironmentFolder, names: tuple[str
 
     An environment without the base's block keeps its CUDA. The base's own rows reach the others by `sync`.
     """
-    if dockerfile_parts.block(environment.dockerfile.lines) is None:
+    if parts.block(environment.dockerfile.lines) is None:
         return ()
     with_torch = environment.file(LIBRARIES).is_file()
     rows = dict(variant.base) if environment.name == BASE else {}
@@ -165,10 +165,10 @@ def sync(environments: Sequence[EnvironmentFolder], root: Path, variant: str | N
         environments = [read_environment(environment.folder) for environment in environments]
     for environment in environments:
         path = environment.file(DOCKERFILE)
-        if dockerfile_parts.block(environment.dockerfile.lines) and environment.name != BASE:
-            written += _write(path, dockerfile_parts.with_block(environment.dockerfile, read(root / BASE / DOCKERFILE)))
-        if dockerfile_parts.runs_setup_mpi(read(path)):
-            written += _write_program(environment.file(dockerfile_parts.SETUP_MPI.name))
+        if parts.block(environment.dockerfile.lines) and environment.name != BASE:
+            written += _write(path, parts.with_block(environment.dockerfile, read(root / BASE / DOCKERFILE)))
+        if parts.runs_setup_mpi(read(path)):
+            written += _write_program(environment.file(parts.SETUP_MPI.name))
         registered = environment.file(REGISTERED)
         written += _write(registered, registered_text(registered.read_text(encoding="utf-8"), read(path)))
     return tuple(dict.fromkeys(written))
@@ -206,7 +206,7 @@ def _write(path: Path, text: str) -> list[Path]:
 
 
 def _write_program(path: Path) -> list[Path]:
-    text = dockerfile_parts.SETUP_MPI.read_text(encoding="utf-8")
+    text = parts.SETUP_MPI.read_text(encoding="utf-8")
     if path.exists() and path.read_text(encoding="utf-8") == text and os.access(path, os.X_OK):
         return []
     path.write_text(text, encoding="utf-8")
