@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -15,23 +14,25 @@ from torch import Tensor, distributed, nn, optim
 from torch.optim.lr_scheduler import LRScheduler
 
 from allranks.errors import InputError, Problem
-from allranks.runtime.strategies import checkpoint_state, deepspeed_optimizers, deferred, zero_states
+from allranks.runtime.strategies import deepspeed_config, deferred, training, zero_states
 from allranks.runtime.strategies.deepspeed_config import Configuration, configuration
-from allranks.runtime.strategies.precision import with_precision
-from allranks.runtime.strategies.preparation import transform
-from allranks.runtime.strategies.schedules import create_schedule
-from allranks.runtime.strategies.settings import TrainingSettings, reject_unsupported
-from allranks.runtime.strategies.training import Schedule
+from allranks.runtime.strategies.preparation import transform, with_precision
+from allranks.runtime.strategies.settings import TrainingSettings
+from allranks.runtime.strategies.training import Schedule, Strategy, create_schedule
 from allranks.runtime.tensors.saved_tensors import full
 
 
-@dataclass(frozen=True)
-class DeepSpeed:
+class DeepSpeed(Strategy):
     """DeepSpeed on torch's process group, which is already initialised."""
 
-    device: torch.device
+    name = "deepspeed"
+    unsupported = (
+        *("find_unused_parameters", "static_graph", "gradient_as_bucket_view"),
+        *("shard_group_size", "compression"),
+    )
 
-    def __post_init__(self) -> None:
+    def __init__(self, device: torch.device) -> None:
+        super().__init__(device)
         # Without a launcher, there is one rank. DeepSpeed reads its place from the environment alone.
         for name, value in (("RANK", "0"), ("LOCAL_RANK", "0"), ("WORLD_SIZE", "1")):
             os.environ.setdefault(name, value)
@@ -49,12 +50,8 @@ class DeepSpeed:
         shards each of them before it computes the next."""
         return deferred.record(build)
 
-    def prepare(
-        self,
-        model: nn.Module,
-        optimizer: optim.Optimizer,
-        settings: TrainingSettings | None = None,
-        schedule: Schedule | None = None,
+    def _distribute(
+        self, model: nn.Module, optimizer: optim.Optimizer, settings: TrainingSettings, schedule: Schedule | None
     ) -> DeepSpeedTraining:
         """Create DeepSpeed's engine for the model and its optimizer. A collective.
 
@@ -63,9 +60,6 @@ class DeepSpeed:
         """
         import deepspeed
 
-        settings = settings or TrainingSettings()
-        reject_unsupported("deepspeed", settings, "find_unused_parameters", "static_graph", "gradient_as_bucket_view")
-        reject_unsupported("deepspeed", settings, "shard_group_size", "compression")
         config = configuration(settings, optimizer, distributed.get_world_size(), self.device)
         values = dict(config.values)
         if config.deepspeed_stage == 0:
@@ -91,7 +85,7 @@ class DeepSpeed:
         engine, *_ = deepspeed.initialize(
             model=with_precision(config.precision, model, self.device),
             optimizer=None if replaced else optimizer,
-            model_parameters=deepspeed_optimizers.parameters(optimizer),
+            model_parameters=deepspeed_config.optimizer_parameters(optimizer),
             config=values,
             lr_scheduler=None if schedule is None or "scheduler" in values else partial(create_schedule, schedule),
             dist_init_required=False,
@@ -156,11 +150,9 @@ class DeepSpeedTraining:
         return schedule
 
     def backward(self, loss: Tensor) -> None:
-        """See `Training`."""
         self._engine.backward(loss)
 
     def step(self) -> bool:
-        """See `Training`."""
         norm: Any = None
         measured = self._config.max_grad_norm > 0
         if measured and self._config.deepspeed_stage == 0 and self._engine.is_gradient_accumulation_boundary():
@@ -173,17 +165,14 @@ class DeepSpeedTraining:
         return stepped
 
     def weights(self) -> dict[str, Any]:
-        """See `Training`."""
         return zero_states.weights(self.module)
 
     def state_dict(self) -> dict[str, Any]:
-        """See `Training`."""
-        state = checkpoint_state.pack("deepspeed", *zero_states.gather(self._engine, self.module))
+        state = training.pack("deepspeed", *zero_states.gather(self._engine, self.module))
         return state if self.schedule is None else state | {"schedule": self.schedule.state_dict()}
 
     def load_state_dict(self, state: dict[str, Any], /) -> None:
-        """See `Training`."""
-        weights, optimizer = checkpoint_state.unpack("deepspeed", state)
+        weights, optimizer = training.unpack("deepspeed", state)
         zero_states.scatter(self._engine, self.module, weights, optimizer)
         if self.schedule is not None:
             self.schedule.load_state_dict(full(state["schedule"]))

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, distributed, nn
 
 from allranks.errors import InputError, Problem
-from allranks.runtime.strategies import checkpoint_state
+from allranks.runtime.strategies import training
 from allranks.runtime.tensors.saved_tensors import SavedTensor, full
 from allranks.runtime.tensors.tensor_shards import TensorShard, flat_range
 
@@ -48,8 +48,8 @@ def gather(engine: Any, model: nn.Module) -> tuple[dict[str, Any], dict[str, Any
     loss_scale: the loss scaler's counters, which float16 needs
     """
     if not _sharded(engine):
-        optimizer = checkpoint_state.replicated_optimizer(engine.optimizer.state_dict())
-        return checkpoint_state.replicated_model(model), {"zero": False, "optimizer": optimizer}
+        optimizer = training.replicated_optimizer(engine.optimizer.state_dict())
+        return training.replicated_model(model), {"zero": False, "optimizer": optimizer}
     partitions = _partitions(engine)
     state = engine.optimizer.optimizer.state
     scalars = [
