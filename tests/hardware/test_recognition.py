@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import fake_instance
-from allranks.hardware import infiniband, nccl, topology, ucx
+from allranks.hardware import infiniband, nccl, topology
 from allranks.hardware.recognition import GPU_IDS, hardware, recognise
 from allranks.hardware.sizes import find, sizes
 
@@ -68,7 +68,7 @@ def test_golden_settings_without_a_size(tmp_path: Path, golden: Path) -> None:
     files = topology.of_family(recognised.family, microsoft)
     settings = [
         f"{setting.name}={setting.value}"
-        for of in (nccl.settings, ucx.settings)
+        for of in (nccl.settings, nccl.ucx_settings)
         for setting in of(recognised.size, devices, files, interface="eth0")
     ]
     # The host has each family's file in a folder, the image beside it.

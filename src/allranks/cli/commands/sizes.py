@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from datetime import date
 
     from allranks.errors import Problem
-    from allranks.hardware.network_variable import NetworkVariable
+    from allranks.hardware.nccl import NetworkVariable
     from allranks.hardware.sizes import Size
 
 
@@ -107,7 +107,7 @@ def _settings(size: Size) -> tuple[NetworkVariable, ...]:
     brackets."""
     from dataclasses import replace
 
-    from allranks.hardware import nccl, ucx
+    from allranks.hardware import nccl
     from allranks.hardware.infiniband import Device
     from allranks.hardware.topology import FOLDER, GRAPH_FAMILIES, Topology
 
@@ -123,7 +123,7 @@ def _settings(size: Size) -> tuple[NetworkVariable, ...]:
         replace(setting, value=setting.value.replace(str(device), device.name))
         for setting in (
             *nccl.settings(size, devices, files, interface=interface),
-            *ucx.settings(size, devices, files, interface=interface),
+            *nccl.ucx_settings(size, devices, files, interface=interface),
         )
     )
 

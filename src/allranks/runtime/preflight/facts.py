@@ -15,7 +15,7 @@ import torch
 
 from allranks.contract.own_variables import gpus_shared
 from allranks.contract.rank_env import RankEnv
-from allranks.hardware import infiniband, nccl_conf, recognition, shared_memory
+from allranks.hardware import infiniband, nccl, recognition, shared_memory
 
 LIBRARIES = ("numpy", "deepspeed", "horovod", "lightning", "transformers", "accelerate")
 """Libraries that, like torch and Python, must have the same version on every rank."""
@@ -60,6 +60,11 @@ class Facts:
     topology_file: str = ""
     topology_exists: bool = False
 
+    @property
+    def place(self) -> tuple[int, int]:
+        """The numbers of the instance and of the rank."""
+        return self.instance, self.rank
+
     def as_text(self) -> str:
         return json.dumps(asdict(self))
 
@@ -76,7 +81,7 @@ def gather(env: RankEnv, environ: Mapping[str, str] = os.environ) -> Facts:
     gpu = _gpu(env, environ)
     # Without a GPU nothing follows from the size.
     recognised = recognition.recognise(recognition.hardware()) if gpu is not None else recognition.NOTHING
-    topology_file = environ.get("NCCL_TOPO_FILE") or nccl_conf.read(environ).get("NCCL_TOPO_FILE", "")
+    topology_file = environ.get("NCCL_TOPO_FILE") or nccl.configured(environ).get("NCCL_TOPO_FILE", "")
     return Facts(
         rank=env.rank,
         instance=env.instance_rank,

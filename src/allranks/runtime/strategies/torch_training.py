@@ -50,9 +50,7 @@ class TorchTraining:
     def step(self) -> bool:
         self._passes = (self._passes + 1) % self.gradient_accumulation_steps
         stepped = self._passes == 0 and self._update()
-        if (
-            self.gradient_accumulation_steps > 1
-        ):  # else nothing changes; FSDP visits every module
+        if self.gradient_accumulation_steps > 1:  # else nothing changes; FSDP visits every module
             self._set_gradient_sync(self._passes == self.gradient_accumulation_steps - 1)
         return stepped
 
