@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from allranks.contract.full_disk import tells_of_full_disk
+from allranks.contract.report import tells_of_full_disk
 
 
 @pytest.mark.parametrize(

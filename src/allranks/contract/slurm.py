@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from allranks.contract import master, variables
+from allranks.contract import variables
 from allranks.contract.rank_env import RankEnv, checked
 
 FIRST_SPECIAL_STEP = 0xFFFFFFF0
@@ -42,7 +42,7 @@ def read(environ: Mapping[str, str]) -> RankEnv | None:
             instance_rank=instance_rank,
             instance_count=instance_count,
             master_addr=_master(environ, instance_count),
-            master_port=master.port(environ),
+            master_port=variables.master_port(environ),
             launcher="slurm",
         ),
         rank="SLURM_PROCID",
@@ -104,4 +104,4 @@ def _master(environ: Mapping[str, str], instance_count: int) -> str | None:
     for name in ("SLURM_STEP_NODELIST", "SLURM_JOB_NODELIST", "SLURM_NODELIST"):
         if nodes := variables.text(environ, name):
             return first_host(nodes)
-    return variables.text(environ, "SLURM_LAUNCH_NODE_IPADDR") or master.address(environ, instance_count)
+    return variables.text(environ, "SLURM_LAUNCH_NODE_IPADDR") or variables.master_address(environ, instance_count)

@@ -12,8 +12,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from allranks.contract import instance, master, variables
-from allranks.contract.launch import Distribution, Launch, Process
+from allranks.contract import variables
+from allranks.contract.launch import Distribution, Launch, Process, read_instance
 from allranks.contract.layout import at_least_one
 from allranks.contract.rank_env import RankEnv
 from allranks.errors import Problem
@@ -106,7 +106,7 @@ def read(environ: Mapping[str, str]) -> RankEnv | None:
     if config is None:
         return None
     cluster, role, index = config
-    position = instance.read(environ)
+    position = read_instance(environ)
     if role == "evaluator":
         instance_rank, instance_count = position or (0, 1)
         return RankEnv(instance_rank=instance_rank, instance_count=instance_count, launcher=TensorFlow.type, role=role)
@@ -115,7 +115,7 @@ def read(environ: Mapping[str, str]) -> RankEnv | None:
         listed = ", ".join(f"{name} {number}" for name, number in tasks)
         raise variables.wrong("TF_CONFIG", f"task {role} {index}", f"a task of its cluster: {listed}")
     rank = tasks.index((role, index))
-    endpoints = [master.split(cluster[name][number]) for name, number in tasks]
+    endpoints = [variables.split_endpoint(cluster[name][number]) for name, number in tasks]
     hosts = [host for host, _ in endpoints]
     distinct = list(dict.fromkeys(hosts))
     instance_rank, instance_count = position or (distinct.index(hosts[rank]), len(distinct))
@@ -136,10 +136,10 @@ def read(environ: Mapping[str, str]) -> RankEnv | None:
 def idle_instances(environ: Mapping[str, str]) -> Problem | None:
     """Return the problem of a job with instances on which TF_CONFIG lists no task; None if there are none, or outside
     Azure ML. Raise InputError if TF_CONFIG is not valid."""
-    config, position = _config(environ), instance.read(environ)
+    config, position = _config(environ), read_instance(environ)
     if config is None or position is None:
         return None
-    hosts = list(dict.fromkeys(master.split(task)[0] for tasks in config[0].values() for task in tasks))
+    hosts = list(dict.fromkeys(variables.split_endpoint(task)[0] for tasks in config[0].values() for task in tasks))
     used, declared = len(hosts), position[1]
     if used >= declared:
         return None
