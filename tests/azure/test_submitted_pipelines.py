@@ -12,7 +12,7 @@ import pytest
 from commands import Command, command, only_run, project, quick
 from fake.service import FakeAzure
 
-from allranks.azure import polling
+from allranks.azure import watch
 
 __all__ = ["command", "project", "quick"]
 
@@ -27,7 +27,7 @@ def test_a_pipeline_completes_and_its_results_come_back(
     azure: FakeAzure, command: Command, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """One with a step that needs MLflow's registry."""
-    monkeypatch.setattr(polling, "POLL", 1.0)  # seconds; the machine has other things to do
+    monkeypatch.setattr(watch, "POLL", 1.0)  # seconds; the machine has other things to do
     azure.tracks = True
     settings = [f"--set={key}={value}" for key, value in SETTINGS.items()]
     done = command("submit", str(PIPELINES / "image_classification.py"), "--compute", "cpu-cluster", *settings)

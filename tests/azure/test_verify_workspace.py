@@ -16,8 +16,11 @@ from fake.names import SUBSCRIPTION
 from fake.service import FakeAzure
 from fake.workspaces import DATASTORES
 
-from allranks.azure import polling
-from allranks.azure.verification.kinds import KINDS
+from allranks.azure import watch
+from allranks.azure.verification.comparison import KINDS
+from allranks.cli.commands import verify_workspace as verification
+from allranks.plan.graph import Plan
+from allranks.runs.records import RunRecord
 
 __all__ = ["command", "project", "quick"]
 
@@ -131,12 +134,25 @@ def change_record(azure: FakeAzure, run: str, launch: str, rank: int, apply: Cal
 def interrupt_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Ctrl-C after the first look at the run's state."""
 
-    def interrupt(self: polling.Polling, *, changed: bool) -> None:
-        monkeypatch.setattr(polling.Polling, "succeeded", succeeded)
+    def interrupt(self: watch.Polling, *, changed: bool) -> None:
+        monkeypatch.setattr(watch.Polling, "succeeded", succeeded)
         raise KeyboardInterrupt
 
-    succeeded = polling.Polling.succeeded
-    monkeypatch.setattr(polling.Polling, "succeeded", interrupt)
+    succeeded = watch.Polling.succeeded
+    monkeypatch.setattr(watch.Polling, "succeeded", interrupt)
+
+
+def run_here_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The local run of the first call stands for those of later calls, which would be the same."""
+
+    def run_here(self: verification._Verification, plan: Plan) -> RunRecord:
+        if not local:
+            local.append(actual(self, plan))
+        return local[0]
+
+    local: list[RunRecord] = []
+    actual = verification._Verification._run_here
+    monkeypatch.setattr(verification._Verification, "_run_here", run_here)
 
 
 def differences(compared: list[dict[str, Any]]) -> set[tuple[str, str, str, tuple[int, ...]]]:
@@ -152,7 +168,7 @@ def differences(compared: list[dict[str, Any]]) -> set[tuple[str, str, str, tupl
 def test_the_report_names_what_differs_and_nothing_else(
     azure: FakeAzure, command: Command, project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(polling, "POLL", 0.5)  # seconds; the machine has other things to do
+    monkeypatch.setattr(watch, "POLL", 0.5)  # seconds; the machine has other things to do
     monkeypatch.setenv("COLUMNS", "300")
     (project / "expect.yaml").write_text(EXPECTATIONS)
     options = ("verify-workspace", "--pipeline", str(PIPELINE), "--instances", "loopback", "--json")
@@ -166,6 +182,7 @@ def test_the_report_names_what_differs_and_nothing_else(
 
     # Interrupted, and taken up again.
     interrupt_once(monkeypatch)
+    run_here_once(monkeypatch)
     stopped = command(*options, *where)
     run = only_run(azure)
     assert stopped.code == 130

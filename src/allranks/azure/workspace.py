@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
@@ -204,3 +205,14 @@ def _invalid_name(name: str) -> Problem:
         "2 to 33 letters, digits, hyphens and underscores",
         "--workspace is the Azure ML workspace; for the folder of runs use --folder" if folder else "",
     )
+
+
+@contextlib.contextmanager
+def quiet_uploads() -> Iterator[None]:
+    """Drop what is printed inside of the block. The SDK ends each upload with coloured empty lines."""
+    with (
+        open(os.devnull, "w", encoding="utf-8") as nowhere,
+        contextlib.redirect_stdout(nowhere),
+        contextlib.redirect_stderr(nowhere),
+    ):
+        yield
