@@ -199,12 +199,9 @@ def _missing_parts(missing: list[str]) -> Problem:
 
 def _invalid_name(name: str) -> Problem:
     folder = "/" in name or name.startswith(".")
-    return Problem(
-        f"--workspace {name}",
-        "this is not a valid name of a workspace",
-        "2 to 33 letters, digits, hyphens and underscores",
-        "--workspace is the Azure ML workspace; for the folder of runs use --folder" if folder else "",
-    )
+    found = "this is not a valid name of a workspace"
+    fix = "--workspace is the Azure ML workspace; for the folder of runs use --folder" if folder else ""
+    return Problem(f"--workspace {name}", found, "2 to 33 letters, digits, hyphens and underscores", fix)
 
 
 @contextlib.contextmanager

@@ -143,12 +143,10 @@ def idle_instances(environ: Mapping[str, str]) -> Problem | None:
     used, declared = len(hosts), position[1]
     if used >= declared:
         return None
-    return Problem(
-        where="environment variable TF_CONFIG",
-        found=f"tasks on {used} of the job's {declared} instances: {', '.join(hosts)}",
-        expected=f"a worker or a parameter server on each of the {declared} instances",
-        fix=f"set distribution.worker_count to {declared}, or resources.instance_count to {used}",
-    )
+    found = f"tasks on {used} of the job's {declared} instances: {', '.join(hosts)}"
+    expected = f"a worker or a parameter server on each of the {declared} instances"
+    fix = f"set distribution.worker_count to {declared}, or resources.instance_count to {used}"
+    return Problem("environment variable TF_CONFIG", found, expected, fix)
 
 
 def _config(environ: Mapping[str, str]) -> tuple[dict[str, list[str]], str, int] | None:

@@ -41,12 +41,9 @@ def smaller(env: RankEnv, declared: int) -> Problem | None:
     if env.instance_count >= declared:
         return None
     ranks = "1 rank" if env.world_size == 1 else f"{env.world_size} ranks"
-    return Problem(
-        where="world size",
-        found=f"{ranks} on {env.instance_count} of the job's {declared} instances (launcher {env.launcher})",
-        expected=f"{env.local_world_size * declared} ranks: {env.local_world_size} on each of the {declared} instances",
-        fix=FIX,
-    )
+    found = f"{ranks} on {env.instance_count} of the job's {declared} instances (launcher {env.launcher})"
+    expected = f"{env.local_world_size * declared} ranks: {env.local_world_size} on each of the {declared} instances"
+    return Problem("world size", found, expected, FIX)
 
 
 def check(env: RankEnv, environ: Mapping[str, str] = os.environ) -> None:

@@ -96,14 +96,9 @@ def find(name: str, where: str = "size") -> Size:
     size = known(name)
     if size is None:
         near = ", ".join(size.name for size in _near(_key(name)))
-        raise InputError(
-            Problem(
-                where=where,
-                found=f"no size {name!r} is known",
-                expected=f"an Azure size with GPUs{f', such as {near}' if near else ''}",
-                fix="see them all: allranks sizes --retired",
-            )
-        )
+        found = f"no size {name!r} is known"
+        expected = f"an Azure size with GPUs{f', such as {near}' if near else ''}"
+        raise InputError(Problem(where, found, expected, "see them all: allranks sizes --retired"))
     return size
 
 

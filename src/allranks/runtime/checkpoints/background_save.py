@@ -73,15 +73,9 @@ class Channel:
 
 def not_written(path: Path, reason: str) -> InputError:
     """Return the error of a checkpoint that could not be written."""
-    return InputError(
-        Problem(
-            where=f"checkpoint {path}",
-            found=reason,
-            expected="a folder with enough space, which all instances share, and every rank can write to",
-            fix="free space there, keep fewer checkpoints, or use an output of the job",
-            code="checkpoints",
-        )
-    )
+    expected = "a folder with enough space, which all instances share, and every rank can write to"
+    fix = "free space there, keep fewer checkpoints, or use an output of the job"
+    return InputError(Problem(f"checkpoint {path}", reason, expected, fix, code="checkpoints"))
 
 
 class BackgroundSave:

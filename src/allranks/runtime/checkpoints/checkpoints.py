@@ -139,15 +139,10 @@ class Checkpoints:
                 if self._ranks.is_main:
                     note(f"{entry.path} is incomplete or damaged: skipped")
         if start_from is not None:
-            raise InputError(
-                Problem(
-                    where=start_from_name,
-                    found=f"no complete checkpoint in {start_from}",
-                    expected="a folder of checkpoints, such as step_000000100",
-                    fix=f"give the checkpoints of an earlier training, or leave {start_from_name} out",
-                    code="checkpoints",
-                )
-            )
+            found = f"no complete checkpoint in {start_from}"
+            expected = "a folder of checkpoints, such as step_000000100"
+            fix = f"give the checkpoints of an earlier training, or leave {start_from_name} out"
+            raise InputError(Problem(start_from_name, found, expected, fix, code="checkpoints"))
         return 0
 
     def save_if_due(self, step: int, *, metric: float | None = None) -> None:
@@ -352,15 +347,10 @@ class Checkpoints:
 
     def _load_parts(self, path: Path, states: Mapping[str, Any]) -> None:
         if set(states) != set(self._parts):
-            raise InputError(
-                Problem(
-                    where=f"checkpoint {path}",
-                    found=f"the parts {', '.join(sorted(states))}",
-                    expected=f"the parts {', '.join(sorted(self._parts))}",
-                    fix="use a folder without checkpoints of another training",
-                    code="checkpoints",
-                )
-            )
+            found = f"the parts {', '.join(sorted(states))}"
+            expected = f"the parts {', '.join(sorted(self._parts))}"
+            fix = "use a folder without checkpoints of another training"
+            raise InputError(Problem(f"checkpoint {path}", found, expected, fix, code="checkpoints"))
         for name, part in self._parts.items():
             state = states[name]
             try:

@@ -66,14 +66,9 @@ class DeepSpeed(Strategy):
             values["gradient_clipping"] = 0.0  # clipped by the training, because the engine drops the norm
         _check(values, settings.deepspeed_config)
         if settings.compile and config.deepspeed_stage == 3:
-            raise InputError(
-                Problem(
-                    where="compile",
-                    found="with ZeRO stage 3",
-                    expected="ZeRO 0 to 2: stage 3 gathers the weights of each layer in hooks, which split its graph",
-                    fix="leave compile out, or use the strategy fsdp",
-                )
-            )
+            found = "with ZeRO stage 3"
+            expected = "ZeRO 0 to 2: stage 3 gathers the weights of each layer in hooks, which split its graph"
+            raise InputError(Problem("compile", found, expected, "leave compile out, or use the strategy fsdp"))
         recording = deferred.take(model)
         model, blocks = transform(model, settings, self.device)
         if recording is not None:

@@ -82,14 +82,8 @@ def offloaded(file: DeepSpeedFile, key: str) -> dict[str, Any]:
     """
     section: dict[str, Any] = {"device": "cpu"} | (file.section("zero_optimization").get(key) or {})
     if section["device"] == "none":
-        raise InputError(
-            Problem(
-                where="offload",
-                found=f"enabled, and disabled in {file.path}, key zero_optimization.{key}.device",
-                expected="the same value",
-                fix='leave offload out, or set the key to "cpu"',
-            )
-        )
+        found = f"enabled, and disabled in {file.path}, key zero_optimization.{key}.device"
+        raise InputError(Problem("offload", found, "the same value", 'leave offload out, or set the key to "cpu"'))
     return section
 
 
@@ -242,14 +236,9 @@ def precision_sections(
         if enabled is True:
             precision = file.agree("precision", precision, key, name)
         elif enabled is False and precision == name:
-            raise InputError(
-                Problem(
-                    where="precision",
-                    found=f"{precision}, and {key} is disabled in {file.path}",
-                    expected="the same precision",
-                    fix=f'set {key}.enabled to "auto", or change precision',
-                )
-            )
+            found = f"{precision}, and {key} is disabled in {file.path}"
+            expected = "the same precision"
+            raise InputError(Problem("precision", found, expected, f'set {key}.enabled to "auto", or change precision'))
     autocast = file.section("torch_autocast")
     if file.enabled("torch_autocast") is True:
         if str(autocast.get("dtype", "bfloat16")) not in _BFLOAT16:
@@ -272,20 +261,10 @@ def _check_16bit(file: DeepSpeedFile, key: str, precision: str, stage: int, devi
     by_file = file.enabled(key) is True
     where = f"{file.path}, key {key}" if by_file else "precision"
     if precision == "float16" and device.type == "cpu":
-        raise InputError(
-            Problem(
-                where=where,
-                found="float16 with the strategy deepspeed, on the CPU",
-                expected="float32 or bfloat16: DeepSpeed has no float16 without a GPU",
-                fix="use bfloat16, or the strategy ddp or fsdp",
-            )
-        )
+        found = "float16 with the strategy deepspeed, on the CPU"
+        expected = "float32 or bfloat16: DeepSpeed has no float16 without a GPU"
+        raise InputError(Problem(where, found, expected, "use bfloat16, or the strategy ddp or fsdp"))
     if stage == 0:
-        raise InputError(
-            Problem(
-                where=where,
-                found=f"16-bit weights ({key}) with ZeRO stage 0",
-                expected="ZeRO 1, 2 or 3, whose float32 copies of the weights the checkpoints have",
-                fix="use deepspeed_stage 1, or the strategy ddp",
-            )
-        )
+        found = f"16-bit weights ({key}) with ZeRO stage 0"
+        expected = "ZeRO 1, 2 or 3, whose float32 copies of the weights the checkpoints have"
+        raise InputError(Problem(where, found, expected, "use deepspeed_stage 1, or the strategy ddp"))

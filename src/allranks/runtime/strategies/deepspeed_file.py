@@ -46,14 +46,8 @@ class DeepSpeedFile:
         if found is None or found == "auto":
             return value
         if value is not None and value != found:
-            raise InputError(
-                Problem(
-                    where=setting,
-                    found=f"{value}, and {found} in {self.path}, key {key}",
-                    expected="the same value",
-                    fix=f'set {setting} to {found}, or the key to "auto"',
-                )
-            )
+            fix = f'set {setting} to {found}, or the key to "auto"'
+            raise InputError(Problem(setting, f"{value}, and {found} in {self.path}, key {key}", "the same value", fix))
         return found  # type: ignore[return-value]
 
     def error(self, key: str, found: str, expected: str, fix: str = "") -> InputError:

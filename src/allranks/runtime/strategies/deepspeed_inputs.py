@@ -132,9 +132,5 @@ def _value(file: DeepSpeedFile, key: str) -> Any:
 
 
 def _contradiction(file: DeepSpeedFile, inputs: Namespace, name: str, key: str, value: str) -> Problem:
-    return Problem(
-        where=f"input {name}",
-        found=f"{getattr(inputs, name)}, and {value} in {file.path}, key {key}",
-        expected="the same value",
-        fix=f"leave {name} out, or the key",
-    )
+    found = f"{getattr(inputs, name)}, and {value} in {file.path}, key {key}"
+    return Problem(f"input {name}", found, "the same value", f"leave {name} out, or the key")

@@ -155,14 +155,10 @@ def record(build: Callable[[], nn.Module]) -> nn.Module:
     except (NotImplementedError, RuntimeError) as error:
         if "meta" not in str(error):
             raise
-        raise InputError(
-            Problem(
-                where="strategy.create",
-                found=f"the function reads values of a tensor: {error}",
-                expected="a function that only creates and initializes tensors: they are on the meta device",
-                fix='compute values that the code depends on with device="cpu", or call the function itself',
-            )
-        ) from error
+        found = f"the function reads values of a tensor: {error}"
+        expected = "a function that only creates and initializes tensors: they are on the meta device"
+        fix = 'compute values that the code depends on with device="cpu", or call the function itself'
+        raise InputError(Problem("strategy.create", found, expected, fix)) from error
     for name, tensor in (*model.named_parameters(), *model.named_buffers()):
         recording.tensors[name] = recording.reference(tensor) if tensor.is_meta else tensor.detach()
     for _ in recording.values():  # only to advance the generator
@@ -178,14 +174,9 @@ def take(model: nn.Module) -> Recording | None:
     """
     recording = _recordings.pop(model, None)
     if recording is None and any(parameter.is_meta for parameter in model.parameters()):
-        raise InputError(
-            Problem(
-                where="model",
-                found="on the meta device: it has no values",
-                expected="a model with values, or one that strategy.create has built",
-                fix="use model = ranks.strategy.create(lambda: Model(...))",
-            )
-        )
+        found = "on the meta device: it has no values"
+        expected = "a model with values, or one that strategy.create has built"
+        raise InputError(Problem("model", found, expected, "use model = ranks.strategy.create(lambda: Model(...))"))
     return recording
 
 

@@ -113,14 +113,8 @@ def _mesh(shard_group_size: int | None, device: torch.device) -> DeviceMesh:
     ranks = distributed.get_world_size()
     size = shard_group_size or ranks
     if ranks % size:
-        raise InputError(
-            Problem(
-                where="shard_group_size",
-                found=f"{size}, on {ranks} ranks",
-                expected=f"a divisor of {ranks}",
-                fix="use the number of ranks of an instance, or leave shard_group_size out",
-            )
-        )
+        fix = "use the number of ranks of an instance, or leave shard_group_size out"
+        raise InputError(Problem("shard_group_size", f"{size}, on {ranks} ranks", f"a divisor of {ranks}", fix))
     if size == ranks:
         return init_device_mesh(device.type, (ranks,))
     mesh = torch.arange(ranks).reshape(-1, size)

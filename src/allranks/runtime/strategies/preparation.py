@@ -67,14 +67,8 @@ def transform(model: nn.Module, settings: TrainingSettings, device: torch.device
     """
     if settings.sync_batchnorm:
         if device.type == "cpu":
-            raise InputError(
-                Problem(
-                    where="sync_batchnorm",
-                    found="the ranks train on CPUs",
-                    expected="GPUs: torch.nn.SyncBatchNorm has no implementation for CPUs",
-                    fix="leave sync_batchnorm out",
-                )
-            )
+            expected = "GPUs: torch.nn.SyncBatchNorm has no implementation for CPUs"
+            raise InputError(Problem("sync_batchnorm", "the ranks train on CPUs", expected, "leave sync_batchnorm out"))
         model = nn.SyncBatchNorm.convert_sync_batchnorm(model)  # type: ignore[no-untyped-call]
     blocks = [module for module in model.modules() if isinstance(module, settings.blocks)]
     if settings.blocks and not blocks:
@@ -101,11 +95,6 @@ def _check_compilable(modules: list[nn.Module]) -> None:
     unless it is part of torch."""
     for module in modules:
         if type(module).__module__.startswith("torch."):
-            raise InputError(
-                Problem(
-                    where="compile",
-                    found=f"a {type(module).__qualname__}, which torch.nn.Module.compile leaves as it is",
-                    expected="a model, or blocks, of a class of your own",
-                    fix="set blocks to classes of your own, or leave compile out",
-                )
-            )
+            found = f"a {type(module).__qualname__}, which torch.nn.Module.compile leaves as it is"
+            fix = "set blocks to classes of your own, or leave compile out"
+            raise InputError(Problem("compile", found, "a model, or blocks, of a class of your own", fix))

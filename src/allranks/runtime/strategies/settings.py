@@ -87,14 +87,9 @@ class TrainingSettings:
                 Problem("max_grad_norm", str(self.max_grad_norm), "0 or more", "use 0 to disable clipping")
             )
         if self.activation_checkpointing and not self.blocks:
-            raise InputError(
-                Problem(
-                    where="activation_checkpointing",
-                    found="no blocks to recompute",
-                    expected="the classes of the model's blocks",
-                    fix="set blocks=(Block,), or leave activation_checkpointing out",
-                )
-            )
+            found = "no blocks to recompute"
+            fix = "set blocks=(Block,), or leave activation_checkpointing out"
+            raise InputError(Problem("activation_checkpointing", found, "the classes of the model's blocks", fix))
 
 
 def _one_of(name: str, value: object, allowed: tuple[object, ...]) -> None:

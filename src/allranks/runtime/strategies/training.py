@@ -176,14 +176,9 @@ def create_schedule(schedule: Schedule | None, optimizer: optim.Optimizer) -> LR
 
 
 def _refused(found: str) -> InputError:
-    return InputError(
-        Problem(
-            where="schedule",
-            found=found,
-            expected="a function that takes the optimizer, and returns a scheduler that needs no metric",
-            fix="use for example: lambda optimizer: CosineAnnealingLR(optimizer, steps)",
-        )
-    )
+    expected = "a function that takes the optimizer, and returns a scheduler that needs no metric"
+    fix = "use for example: lambda optimizer: CosineAnnealingLR(optimizer, steps)"
+    return InputError(Problem("schedule", found, expected, fix))
 
 
 def pack(strategy: str, model: dict[str, Any], optimizer: dict[str, Any]) -> dict[str, Any]:
@@ -194,14 +189,9 @@ def pack(strategy: str, model: dict[str, Any], optimizer: dict[str, Any]) -> dic
 def unpack(strategy: str, state: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return the model's and the optimizer's state. Raise InputError if another strategy saved them."""
     if state["strategy"] != strategy:
-        raise InputError(
-            Problem(
-                where="checkpoint",
-                found=f"saved with the strategy {state['strategy']}",
-                expected=f"a checkpoint of the strategy {strategy}: the format of the optimizer's state differs",
-                fix=f"resume with {state['strategy']}, or use a folder without its checkpoints",
-            )
-        )
+        expected = f"a checkpoint of the strategy {strategy}: the format of the optimizer's state differs"
+        fix = f"resume with {state['strategy']}, or use a folder without its checkpoints"
+        raise InputError(Problem("checkpoint", f"saved with the strategy {state['strategy']}", expected, fix))
     return state["model"], state["optimizer"]
 
 

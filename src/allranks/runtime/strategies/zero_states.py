@@ -84,14 +84,9 @@ def scatter(engine: Any, model: nn.Module, weights: dict[str, Any], optimizer: d
     """
     if optimizer["zero"] != _sharded(engine):
         kinds = {True: "ZeRO 1, 2 or 3", False: "ZeRO 0"}
-        raise InputError(
-            Problem(
-                where="checkpoint",
-                found=f"saved with {kinds[optimizer['zero']]}",
-                expected=f"a checkpoint of {kinds[not optimizer['zero']]}",
-                fix="resume with the stage that it was saved with",
-            )
-        )
+        found = f"saved with {kinds[optimizer['zero']]}"
+        expected = f"a checkpoint of {kinds[not optimizer['zero']]}"
+        raise InputError(Problem("checkpoint", found, expected, "resume with the stage that it was saved with"))
     _set_weights(model, weights)
     if not optimizer["zero"]:
         engine.optimizer.load_state_dict(full(optimizer["optimizer"]))
