@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from allranks.hardware import infiniband
-from allranks.hardware.infiniband import Device
+from allranks.hardware.infiniband import Device, text
 from allranks.hardware.sizes import Size, sizes
 
 GPU_IDS = {
@@ -117,15 +117,9 @@ def _has_ports(size: Size, ports: int) -> bool:
 def _gpus(folder: Path) -> tuple[tuple[str, int], ...]:
     found = []
     for device in sorted(folder.glob("*")):
-        if _text(device / "class").startswith(_GPU_CLASSES):
-            key = f"{_text(device / 'vendor')[2:]}:{_text(device / 'device')[2:]}"
+        if text(device / "class").startswith(_GPU_CLASSES):
+            vendor, model = (text(device / name).lower().removeprefix("0x") for name in ("vendor", "device"))
+            key = f"{vendor}:{model}"
             if key in GPU_IDS:
                 found.append(GPU_IDS[key])
     return tuple(found)
-
-
-def _text(file: Path) -> str:
-    try:
-        return file.read_text(encoding="ascii", errors="replace").strip().lower()
-    except OSError:
-        return ""

@@ -131,4 +131,4 @@ def _settings(size: Size) -> tuple[NetworkVariable, ...]:
 def _warnings(size: Size, today: date, *, wants_infiniband: bool) -> tuple[Problem, ...]:
     from allranks.hardware import traps
 
-    return traps.of_size(size, today, wants_infiniband=wants_infiniband)
+    return tuple(traps.of_size(size, today, wants_infiniband=wants_infiniband))
