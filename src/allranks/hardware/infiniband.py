@@ -85,7 +85,7 @@ def _entries(folder: Path) -> list[Path]:
 def text(file: Path) -> str:
     """Return the text of a file in /sys; "" if it cannot be read."""
     try:
-        return file.readtext(encoding="ascii", errors="replace").strip()
+        return file.read_text(encoding="ascii", errors="replace").strip()
     except OSError:
         return ""
 
