@@ -36,8 +36,7 @@ class Changes:
 
 
 def parse_sizes(given: list[str]) -> tuple[str, dict[str, str]]:
-    """Return the size of every step and the sizes of single steps from ``SIZE`` and ``STEP=SIZE``. Raise InputError for
-    what is no size and for duplicates."""
+    """Return the size of every step, and sizes by step, from ``SIZE`` and ``STEP=SIZE``. Raise InputError."""
     by_step: dict[str, str] = {}
     for text in given:
         step, equals, size = text.rpartition("=")

@@ -72,8 +72,7 @@ def service_errors(doing: str, fix: str = "") -> Iterator[None]:
 
 
 def translate(error: Exception, doing: str, fix: str = "") -> InputError | AzureError | None:
-    """Return the error as InputError or AzureError; None for an error that is not the SDK's, which is a bug of
-    allranks."""
+    """Return the error as InputError or AzureError; None for a bug of allranks, which is not the SDK's error."""
     from azure.core import exceptions as core
     from azure.core.polling.base_polling import OperationFailed
 
@@ -136,8 +135,7 @@ def _failed(where: str, found: str, expected: str = "", fix: str = "") -> AzureE
 
 
 def _service_message(error: Any) -> str:
-    """Return the service's message: the message of its error, else the beginning of the body, else the name of the
-    status."""
+    """Return the message of the service's error, else the beginning of the body, else the name of the status."""
     response = error.response
     with contextlib.suppress(Exception):  # the body may have any format or be consumed already
         body = response.text()
@@ -153,8 +151,7 @@ def _service_message(error: Any) -> str:
 
 
 def _not_signed_in(error: Any) -> str:
-    """Return the relevant part of the error of DefaultAzureCredential, which explains why each of ten methods
-    failed."""
+    """Return the relevant part of DefaultAzureCredential's error, which explains ten failed methods."""
     text = str(error.message)
     reasons = re.findall(r"(AADSTS\d+: [^\n]*)", text)
     if reasons:

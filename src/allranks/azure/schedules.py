@@ -205,8 +205,7 @@ def apply(
 
 
 def switch(client: Any, existing: Mapping[str, Applied], name: str, *, on: bool) -> bool:
-    """Enable or disable a schedule. Return False if it was in that state already. Raise InputError if it does not
-    exist."""
+    """Enable or disable a schedule. Return whether that changed it. Raise InputError if it does not exist."""
     schedule = named(existing, name)
     if schedule.enabled is on:
         return False

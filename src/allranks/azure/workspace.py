@@ -120,8 +120,7 @@ def resolve(options: WorkspaceOptions, environment: Mapping[str, str] | None = N
 
 
 def named(options: WorkspaceOptions, environment: Mapping[str, str] | None = None) -> WorkspaceOptions:
-    """Return the options with empty values filled in as far as they are known. Raise InputError for an invalid name or
-    file."""
+    """Return the options with known values filled in. Raise InputError for an invalid name or file."""
     environment = os.environ if environment is None else environment
     if options.workspace_name and not _NAME.fullmatch(options.workspace_name):
         raise InputError(_invalid_name(options.workspace_name))
@@ -164,8 +163,7 @@ def read_config(path: Path) -> WorkspaceOptions:
 
 
 def _config_file(start: Path) -> Path | None:
-    """Return the file itself, or the first one in the folder and its parents, in the order of
-    `MLClient.from_config`."""
+    """Return the file itself, or the first in the folder and its parents, in `MLClient.from_config`'s order."""
     if start.is_file():
         return start
     start = start.absolute()

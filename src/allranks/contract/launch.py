@@ -82,8 +82,7 @@ def count_problems(settings: Distribution, instance_count: int) -> tuple[Problem
 
 
 def equal_processes(settings: Distribution, instance_count: int) -> tuple[Process, ...]:
-    """Return every process of a distribution with as many processes on each instance, in the order of the ranks. Raise
-    ValueError if a count is below 1."""
+    """Return equally many processes per instance, by rank. Raise ValueError if a count is below 1."""
     layout = Layout(instance_count, getattr(settings, "process_count_per_instance", 1))
     return tuple(
         Process(rank, layout.local_rank(rank), layout.instance_rank(rank)) for rank in range(layout.world_size)

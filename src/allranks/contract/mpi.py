@@ -89,12 +89,9 @@ def read(environ: Mapping[str, str]) -> RankEnv | None:
             master_port=variables.master_port(environ),
             launcher=Mpi.type,
         ),
-        rank=names.rank,
-        world_size=names.world_size,
-        local_rank=names.local_rank,
-        local_world_size=names.local_world_size,
-        instance_rank=names.rank,
-        instance_count=f"{names.world_size} / {names.local_world_size}",
+        rank=(names.rank, names.world_size),
+        local_rank=(names.local_rank, names.local_world_size),
+        instance_rank=(names.rank, f"{names.world_size} / {names.local_world_size}"),
     )
     if world_size % local_world_size or rank % local_world_size != local_rank:
         raise variables.wrong(

@@ -8,8 +8,7 @@ from allranks.errors import Problem
 
 
 def problems(distribution: Distribution, instance_count: int) -> tuple[Problem, ...]:
-    """Return the problems of these settings with that number of instances. `where` is a key,
-    such as distribution.worker_count."""
+    """Return the problems of these settings. `where` is a key, such as distribution.worker_count."""
     return _module(distribution).problems(distribution, instance_count)
 
 

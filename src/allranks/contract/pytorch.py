@@ -75,12 +75,9 @@ def read(environ: Mapping[str, str]) -> RankEnv | None:
             master_port=variables.master_port(environ),
             launcher=PyTorch.type,
         ),
-        rank="RANK",
-        world_size="WORLD_SIZE",
-        local_rank="LOCAL_RANK",
-        local_world_size=source,
-        instance_rank="NODE_RANK" if node_rank is not None else "RANK",
-        instance_count=f"WORLD_SIZE / {source}",
+        rank=("RANK", "WORLD_SIZE"),
+        local_rank=("LOCAL_RANK", source),
+        instance_rank=("NODE_RANK" if node_rank is not None else "RANK", f"WORLD_SIZE / {source}"),
     )
     if derived and rank != instance_rank * local_world_size + local_rank:
         raise variables.wrong(
@@ -145,10 +142,7 @@ def read_torchrun(environ: Mapping[str, str]) -> RankEnv | None:
             master_port=variables.master_port(environ),
             launcher="torchrun",
         ),
-        rank="RANK",
-        world_size="WORLD_SIZE",
-        local_rank="LOCAL_RANK",
-        local_world_size="LOCAL_WORLD_SIZE",
-        instance_rank="GROUP_RANK",
-        instance_count="GROUP_WORLD_SIZE",
+        rank=("RANK", "WORLD_SIZE"),
+        local_rank=("LOCAL_RANK", "LOCAL_WORLD_SIZE"),
+        instance_rank=("GROUP_RANK", "GROUP_WORLD_SIZE"),
     )

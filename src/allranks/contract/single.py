@@ -28,7 +28,6 @@ def environment(settings: Single, launch: Launch, process: Process) -> dict[str,
 
 
 def read(environ: Mapping[str, str]) -> RankEnv:
-    """Return rank 0 of 1, on the instance that Azure ML's variables name. Raise InputError if they contradict each
-    other."""
+    """Return rank 0 of 1, on Azure ML's instance. Raise InputError if its variables contradict each other."""
     instance_rank, instance_count = read_instance(environ) or (0, 1)
     return RankEnv(instance_rank=instance_rank, instance_count=instance_count)

@@ -45,18 +45,14 @@ def read(environ: Mapping[str, str]) -> RankEnv | None:
             master_port=variables.master_port(environ),
             launcher="slurm",
         ),
-        rank="SLURM_PROCID",
-        world_size=ranks_name,
-        local_rank="SLURM_LOCALID",
-        local_world_size=source,
-        instance_rank="SLURM_NODEID",
-        instance_count=instances_name,
+        rank=("SLURM_PROCID", ranks_name),
+        local_rank=("SLURM_LOCALID", source),
+        instance_rank=("SLURM_NODEID", instances_name),
     )
 
 
 def tasks_per_node(value: str) -> tuple[int, ...] | None:
-    """Return the number of tasks of each node, from Slurm's short form: `2(x3),1` is 2, 2, 2, 1. None for another
-    format."""
+    """Return the tasks of each node: `2(x3),1` in Slurm's short form is 2, 2, 2, 1. None for another format."""
     counts: list[int] = []
     for part in value.split(","):
         match = re.fullmatch(r"(\d+)(?:\(x(\d+)\))?", part.strip(), re.ASCII)

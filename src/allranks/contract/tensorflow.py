@@ -27,8 +27,7 @@ RANKED_ROLES = ("chief", "worker", "ps")
 
 @dataclass(frozen=True)
 class TensorFlow(Distribution):
-    """Settings of the TensorFlow distribution: the job's number of workers (None: one per instance) and parameter
-    servers."""
+    """Settings of TensorFlow: the job's workers (None: one per instance) and parameter servers."""
 
     type: ClassVar[str] = "tensorflow"
     worker_count: int | None = None
@@ -44,25 +43,15 @@ def problems(settings: TensorFlow, instance_count: int) -> tuple[Problem, ...]:
     workers = settings.workers(instance_count)
     invalid = list(at_least_one({"resources.instance_count": instance_count, "distribution.worker_count": workers}))
     if settings.parameter_server_count < 0:
-        invalid.append(
-            Problem(
-                where="distribution.parameter_server_count",
-                found=str(settings.parameter_server_count),
-                expected="at least 0",
-                fix="set distribution.parameter_server_count to 0 or more",
-            )
-        )
+        key = "distribution.parameter_server_count"
+        invalid.append(Problem(key, str(settings.parameter_server_count), "at least 0", f"set {key} to 0 or more"))
     counts = {"worker_count": workers, "parameter_server_count": settings.parameter_server_count}
     for key, count in counts.items():
         if count > instance_count >= 1:
-            invalid.append(
-                Problem(
-                    where=f"distribution.{key}",
-                    found=f"{count} on {instance_count} instance{'s' * (instance_count > 1)}",
-                    expected=f"at most {instance_count}: an instance runs one of them",
-                    fix=f"set resources.instance_count to {count}, or distribution.{key} to {instance_count}",
-                )
-            )
+            found = f"{count} on {instance_count} instance{'s' * (instance_count > 1)}"
+            expected = f"at most {instance_count}: an instance runs one of them"
+            fix = f"set resources.instance_count to {count}, or distribution.{key} to {instance_count}"
+            invalid.append(Problem(f"distribution.{key}", found, expected, fix))
     return tuple(invalid)
 
 
@@ -81,8 +70,7 @@ def processes(settings: TensorFlow, instance_count: int) -> tuple[Process, ...]:
 
 
 def environment(settings: TensorFlow, launch: Launch, process: Process) -> dict[str, str]:
-    """Return TF_CONFIG. Hosts are IP addresses, which need no name resolution. Without parameter servers, there is no
-    `ps`."""
+    """Return TF_CONFIG, with IP addresses, which need no name resolution. Without parameter servers, it has no `ps`."""
     import json
 
     cluster: dict[str, list[str]] = {}

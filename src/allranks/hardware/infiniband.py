@@ -63,8 +63,7 @@ def devices(sysfs: Path = SYSFS) -> tuple[Device, ...]:
 
 
 def usable(found: Iterable[Device]) -> tuple[Device, ...]:
-    """Return the devices over which NCCL can reach other instances: InfiniBand ports that are up, to which the subnet
-    manager has assigned an address."""
+    """Return the InfiniBand ports that are up, with an address of the subnet manager: those that NCCL can use."""
     return tuple(device for device in found if device.is_infiniband and device.state == "ACTIVE")
 
 

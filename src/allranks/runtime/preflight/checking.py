@@ -77,8 +77,7 @@ class Preflight:
         return list(self._store.multi_get(keys))
 
     def _conclude(self, part: str, findings: list[Finding]) -> None:
-        """Send rank 0's findings to every rank. If a check failed, raise InputError: first on the rank that it is
-        about, then on the others."""
+        """Send rank 0's findings to all ranks. Raise InputError if a check failed, first on the rank that caused it."""
         if self._env.rank == 0:
             self._seconds += time.perf_counter() - self._started_at
             # Printed before a rank can fail, because its failure may end this rank.

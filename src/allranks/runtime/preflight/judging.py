@@ -179,8 +179,7 @@ def port_rates(instances: Sequence[Facts], size: Size | None) -> Iterable[Findin
 
 
 def topology(instances: Sequence[Facts], size: Size | None) -> Iterable[Finding]:
-    """Yield a warning for each instance with GPUs that has another size than the job's, or whose NCCL has no PCI
-    topology."""
+    """Yield a warning for each instance with GPUs of another size than the job's, or without a PCI topology."""
     for rank in instances:
         if rank.gpu is None:
             continue

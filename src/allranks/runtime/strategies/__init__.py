@@ -45,8 +45,7 @@ def check(name: str) -> None:
 
 
 def strategy(name: str, device: torch.device) -> Strategy:
-    """Return the strategy of a name, with its library initialised. The process group must be initialised. Raise
-    InputError as `check` does."""
+    """Return the strategy of a name, on the initialised process group. Raise InputError as `check` does."""
     check(name)
     entry = STRATEGIES[name]
     module: Any = import_module(f"{__name__}.{entry.module}")

@@ -46,8 +46,7 @@ class DeepSpeed(Strategy):
         warnings.filterwarnings("ignore", message=r"`torch\.distributed\.\w+` is deprecated", category=FutureWarning)
 
     def create(self, build: Callable[[], nn.Module]) -> nn.Module:
-        """Return the model that `build` returns, on the meta device. `prepare` computes the values, and with ZeRO 3
-        shards each of them before it computes the next."""
+        """Return the model of `build` on the meta device. `prepare` computes its values, one by one under ZeRO 3."""
         return deferred.record(build)
 
     def _distribute(

@@ -63,8 +63,7 @@ class Fsdp(Strategy):
     def _distribute(
         self, model: nn.Module, optimizer: optim.Optimizer, settings: TrainingSettings, schedule: Schedule | None
     ) -> FsdpTraining:
-        """Broadcast rank 0's weights, shard the model, and replace the optimizer's parameters by the sharded ones. A
-        collective."""
+        """Broadcast rank 0's weights, and shard the model and the optimizer's parameters. A collective."""
         settings = with_automatic_precision(settings, self.device)
         mesh = _mesh(settings.shard_group_size, self.device)
         recording = deferred.take(model)

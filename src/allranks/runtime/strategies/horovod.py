@@ -38,8 +38,7 @@ class Horovod(Strategy):
     def _distribute(
         self, model: nn.Module, optimizer: optim.Optimizer, settings: TrainingSettings, schedule: Schedule | None
     ) -> HorovodTraining:
-        """Move the model to its device, broadcast rank 0's weights, and wrap the optimizer in Horovod's. A
-        collective."""
+        """Broadcast rank 0's weights from the device, and wrap the optimizer in Horovod's. A collective."""
         import horovod.torch as hvd
 
         settings = with_automatic_precision(settings, self.device)

@@ -91,8 +91,7 @@ def transform(model: nn.Module, settings: TrainingSettings, device: torch.device
 
 
 def _check_compilable(modules: list[nn.Module]) -> None:
-    """Raise InputError for modules whose class is torch's own: Module.compile compiles the code of a forward method
-    unless it is part of torch."""
+    """Raise InputError for modules of torch's own classes, whose forward methods Module.compile does not compile."""
     for module in modules:
         if type(module).__module__.startswith("torch."):
             found = f"a {type(module).__qualname__}, which torch.nn.Module.compile leaves as it is"

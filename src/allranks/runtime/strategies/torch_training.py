@@ -55,8 +55,7 @@ class TorchTraining:
         return stepped
 
     def _update(self) -> bool:
-        """Clip the gradients, step the optimizer and the schedule, and set the gradients to zero. Return whether the
-        optimizer took a step."""
+        """Clip the gradients, step the optimizer and the schedule, zero the gradients. Return whether it stepped."""
         norm = None
         if self._max_grad_norm:
             if self._loss_scale is not None:

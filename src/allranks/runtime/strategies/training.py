@@ -66,8 +66,7 @@ class Training(Protocol):
         max_grad_norm is 0."""
 
     def backward(self, loss: Tensor) -> None:
-        """Compute gradients of the loss, divided by the number of backward passes per step, and add them to the
-        step's."""
+        """Add the gradients of the loss, divided by the backward passes per step, to the step's."""
 
     def step(self) -> bool:
         """Clip the gradients, step the optimizer and then the schedule, and set the gradients to zero, if the last
