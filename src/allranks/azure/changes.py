@@ -1,4 +1,4 @@
-"""What a submission changes in a job: its compute, its sizes, and its names."""
+"""Change a job for a submission: its compute, its sizes, its names, and the variable with the size of each step."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def parse_sizes(given: list[str]) -> tuple[str, dict[str, str]]:
 
 
 def size_name(text: str, where: str) -> str:
-    """Return the size as Azure writes it, in any case. Raise InputError, with similar names, for what is no size.
+    """Return the size as Azure writes it, ignoring case. Raise InputError, with similar names, if it is not a size.
 
     A size that is not in the table of `allranks sizes` is returned too: the workspace says whether its region has it.
     """

@@ -138,7 +138,7 @@ _CONCURRENCY = 4
 
 @dataclass(frozen=True)
 class Difference:
-    """What registering a release would change.
+    """The changes that registering a release would make.
 
     latest: the version that was registered last; "" if there is none
     spec:   the lines of a unified diff between its spec and ours

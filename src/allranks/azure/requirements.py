@@ -105,7 +105,7 @@ class ComputeId:
         return self.in_workspace and not reserved
 
     def is_of(self, workspace: str) -> bool:
-        """Return whether it is a compute of the workspace of that name, in any case."""
+        """Return whether it is a compute of the workspace of that name, ignoring case."""
         return self.is_cluster and self.workspace.lower() in ("", workspace.lower())
 
 

@@ -70,15 +70,7 @@ def state(client: Any, name: str, *, steps: bool = True) -> JobState:
     with service_errors(f"requesting the state of {name}"):
         details = internals.run_details(client, name)
         children = list(internals.child_runs(client, name)) if steps else []
-    return JobState(
-        name=name,
-        status=str(details.status),
-        started=_moment(details.start_time_utc),
-        ended=_moment(details.end_time_utc),
-        error=_error(details),
-        result=_result(details),
-        steps=tuple(map(_step, children)),
-    )
+    return _state(details, name, steps=tuple(map(_step, children)))
 
 
 def logs(client: Any, name: str) -> dict[str, str]:
@@ -133,26 +125,21 @@ def cancel(client: Any, name: str) -> None:
 
 
 def _step(run: Any) -> JobState:
-    properties = run.properties or {}
+    name, reused_from = str(run.display_name or run.name or run.run_id), (run.properties or {}).get(_REUSED)
+    return _state(run, str(run.run_id), display_name=name, reused_from=str(reused_from or ""))
+
+
+def _state(run: Any, name: str, **more: Any) -> JobState:
+    error = getattr(run.error, "error", None)
     return JobState(
-        name=str(run.run_id),
-        status=str(run.status),
-        display_name=str(run.display_name or run.name or run.run_id),
+        name,
+        str(run.status),
         started=_moment(run.start_time_utc),
         ended=_moment(run.end_time_utc),
-        error=_error(run),
-        reused_from=str(properties.get(_REUSED) or ""),
-        result=_result(run),
+        error=redact(str(getattr(error, "message", "") or "")),
+        result=redact(str((run.tags or {}).get(_RESULT) or "")),
+        **more,
     )
-
-
-def _result(run: Any) -> str:
-    return redact(str((run.tags or {}).get(_RESULT) or ""))
-
-
-def _error(run: Any) -> str:
-    error = getattr(run.error, "error", None)
-    return redact(str(getattr(error, "message", "") or ""))
 
 
 def _moment(moment: datetime | None) -> float | None:
@@ -168,7 +155,7 @@ def _is_safe(log: str) -> bool:
 def _append(client: Any, address: str, path: Path, ended: bool) -> bool:
     from azure.core.exceptions import HttpResponseError
 
-    # What is stored is as long as the log on Azure ML up to there.
+    # The stored file is as long as that part of the log on Azure ML.
     size = path.stat().st_size if path.exists() else 0
     response = internals.requests(client).get(address, headers={"Range": f"bytes={size}-"} if size else {})
     if response.status_code == 404:

@@ -248,10 +248,9 @@ def _change(declared: Declared, other: Applied | None, workspace: WorkspaceName)
     if trigger_differs(schedule.trigger, other.trigger):
         before = _words(other.trigger) if other.trigger else "something else"
         differences.append(Difference("trigger", before, _words(schedule.trigger)))
-    if schedule.display_name != other.display_name:
-        differences.append(Difference("display_name", other.display_name, schedule.display_name))
-    if schedule.description != other.description:
-        differences.append(Difference("description", other.description, schedule.description))
+    for key in ("display_name", "description"):
+        if getattr(schedule, key) != getattr(other, key):
+            differences.append(Difference(key, getattr(other, key), getattr(schedule, key)))
     if not differences and digest != other.digest:
         before = "as applied" if other.digest else "not applied by this command"
         differences.append(Difference("create_job", before, "its pipeline, its inputs or its code changed"))
@@ -277,17 +276,12 @@ def _declared(target: Path | None, compute: str, clusters: Mapping[str, str]) ->
         for each in declared:
             if hasattr(each.entity.create_job, "compute"):
                 place(each.entity.create_job, compute)
-    problems = [
-        Problem(
-            f"schedule {each.schedule.name}, key compute ({each.schedule.where})",
-            f"no compute is given for {', '.join(steps)}",
-            "a cluster",
-            "--compute NAME; or name one in the pipeline: settings.default_compute",
-            code="no-compute",
-        )
-        for each in declared
-        if (steps := without_compute(each.entity.create_job))
-    ]
+    problems, fix = [], "--compute NAME; or name one in the pipeline: settings.default_compute"
+    for each in declared:
+        if steps := without_compute(each.entity.create_job):
+            where = f"schedule {each.schedule.name}, key compute ({each.schedule.where})"
+            found = f"no compute is given for {', '.join(steps)}"
+            problems.append(Problem(where, found, "a cluster", fix, code="no-compute"))
     if problems:
         raise InputError.of(problems)
     for each in declared:
@@ -324,9 +318,8 @@ def _ended(declared: Declared, now: datetime) -> Problem | None:
     end = schedule.trigger.end
     found = f"its end is in the past: {end.isoformat() if end else '–'}"
     fix = "set a later end, or remove the schedule and apply with --prune"
-    return Problem(
-        f"schedule {schedule.name}, key trigger.end_time ({schedule.where})", found, "an end in the future", fix
-    )
+    where = f"schedule {schedule.name}, key trigger.end_time ({schedule.where})"
+    return Problem(where, found, "an end in the future", fix)
 
 
 def _misplaced(declared: Declared, clusters: Mapping[str, str]) -> Iterator[Problem]:

@@ -46,7 +46,7 @@ UNKNOWN_PATIENCE = 12
 """The same while run history does not have the run: it may return 404 for a minute after the job is accepted."""
 
 SIGN_IN_PATIENCE = 120
-"""The same while the sign-in has expired: an hour, in which somebody may sign in again in another terminal."""
+"""The same while the sign-in has expired: an hour, to sign in again in another terminal."""
 
 _GROWTH = 1.5
 

@@ -53,7 +53,7 @@ class Launch:
     master_port: a free port on the first instance
     ports:       a port for each process if the instances share their ports; if empty, the documented ports are used
 
-    The constructor raises ValueError if there is no instance, or not one hostname for each address.
+    The constructor raises ValueError without an instance, and if not every address has a hostname.
     """
 
     distribution: Distribution

@@ -158,7 +158,7 @@ _CONVERSIONS: Mapping[str, Callable[[Any], Any]] = {
 FULL_DISK_NUMBERS = (errno.ENOSPC, errno.EDQUOT)
 """The numbers of the system's errors."""
 
-# torch.save to a path does not tell the system's error. Its writer finds that less was written than it passed on, or
+# torch.save to a path does not report the system's error. Its writer finds that less was written than passed on, or
 # that a write failed: caffe2/serialize/inline_container.cc of PyTorch, seen with 2.13, and in innnky/so-vits-svc#46.
 _FULL_DISK = re.compile(
     "|".join([*(re.escape(os.strerror(number)) for number in FULL_DISK_NUMBERS), r"PytorchStreamWriter failed writing"])
@@ -167,5 +167,5 @@ _FULL_DISK = re.compile(
 
 
 def tells_of_full_disk(message: str) -> bool:
-    """Return whether the message of an error, or a line of a log, tells of a full disk."""
+    """Return whether the message of an error, or a line of a log, reports a full disk."""
     return _FULL_DISK.search(message) is not None

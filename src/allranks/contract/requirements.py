@@ -1,4 +1,4 @@
-"""What a component requires of its environment and its launch, as its tags declare it.
+"""Read a component's requirements of its environment and its launch from its tags.
 
 - ``requires: PACKAGE, ...``: packages that every run of it needs.
 - ``requires.INPUT.VALUE: PACKAGE, ...``: packages that a choice needs. For an input named `strategy`, the libraries of

@@ -49,7 +49,7 @@ def integer(
         if isinstance(default, str):
             raise missing(name, expected)
         return default
-    # int() alone would also accept "1_000" and digits of other scripts.
+    # int() would also accept "1_000" and digits of other scripts.
     digits = value.removeprefix("-")
     number = int(value) if digits.isascii() and digits.isdigit() and len(digits) < 19 else None
     if number is None or number < minimum or (below is not None and number >= below):

@@ -72,7 +72,7 @@ def ucx_settings(
     name, with_infiniband = "UCX_NET_DEVICES", has_infiniband(size, devices)
     if with_infiniband:
         names = ",".join(map(str, infiniband.usable(devices)))
-        found = NetworkVariable(name, names, "MPI over the InfiniBand devices of this instance alone")
+        found = NetworkVariable(name, names, "MPI over the InfiniBand devices of this instance only")
         if topology.family not in RELAXED_FAMILIES:
             return (found,)
         why = "as for NCCL, in Azure's health check of these sizes"

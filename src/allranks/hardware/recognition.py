@@ -39,7 +39,7 @@ _GPU_CLASSES = ("0x03", "0x12")
 
 @dataclass(frozen=True)
 class Hardware:
-    """What /sys lists.
+    """The hardware that /sys lists.
 
     gpus:      the GPUs whose ids are known, by PCI address: model and GB of memory
     devices:   the ports of its RDMA devices

@@ -85,7 +85,7 @@ def sizes() -> tuple[Size, ...]:
 
 
 def known(name: str) -> Size | None:
-    """Return the size of that name, in any case, with or without "Standard_"; None if there is none."""
+    """Return the size of that name, ignoring case and with or without "Standard_"; None if it is unknown."""
     return _by_key().get(_key(name))
 
 

@@ -90,6 +90,7 @@ def test_ranks_on_fewer_instances_than_declared(variables: dict[str, str], state
     """As with Open MPI 5, which ignores the hosts that Azure ML passes."""
     env = RankEnv(world_size=1, launcher="mpi")
     assert is_enabled(env, variables) == (state is not None)
+    assert not is_enabled(env, {**variables, "ALLRANKS_PREFLIGHT": "0"})
     found = judging.world_size(ranks(1, 1), env, world.instances(env, variables), elastic=world.elastic(variables))
     assert [finding.state for finding in found] == ([] if state is None else [state])
 

@@ -15,8 +15,8 @@ class Kind:
     """A kind of fact.
 
     title:       its heading in the report
-    meaning:     what a difference means for somebody who runs a job
-    is_platform: whether the platform decides it; else the image or the machine does, and a difference is no failure
+    meaning:     what a difference means for the user of a job
+    is_platform: whether the platform decides it; else the image or the machine does, and a difference is not a failure
     """
 
     title: str

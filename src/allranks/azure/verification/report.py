@@ -20,7 +20,7 @@ DATA = "comparison.json"
 
 @dataclass(frozen=True)
 class Report:
-    """What a verification found.
+    """The result of a verification.
 
     run:      the run on Azure ML
     size:     the size of its instances, as it was requested; "" for a cluster
@@ -55,7 +55,7 @@ class Report:
         if self.incomplete:
             parts.append(f"{count(len(self.incomplete), 'step')} did not complete: {', '.join(self.incomplete)}")
         if self.missing:
-            parts.append(f"not compared, because there are no records: {', '.join(self.missing)}")
+            parts.append(f"not compared, because no records exist: {', '.join(self.missing)}")
         return "; ".join(parts)
 
 

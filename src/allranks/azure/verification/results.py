@@ -1,4 +1,4 @@
-"""What a run of pipelines/verify_workspace.py found: the records of its processes, and the reports of its steps."""
+"""Collect the results of pipelines/verify_workspace.py: its processes' records, and its steps' reports."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _REPORTS = ("preflight", "bandwidth", "verification")
 
 @dataclass(frozen=True)
 class Results:
-    """What was found.
+    """The results of comparing two runs.
 
     compared: everything that was compared
     missing:  the launches without records on Azure ML, which could not be compared

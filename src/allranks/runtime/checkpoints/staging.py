@@ -1,4 +1,4 @@
-"""Host memory into which a save copies its tensors, so that the training can go on while a thread writes them."""
+"""Host memory into which a save copies its tensors, so that the training continues while a thread writes them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _PAGE = 1 << 21
 
 
 class StagingMemory:
-    """Memory for the bytes of one file, which saves use again and again. It is pinned where the device is a GPU.
+    """Reusable memory for the bytes of one file. It is pinned if the device is a GPU.
 
     Forked processes, such as the workers of a DataLoader, do not inherit it. Otherwise every page would be copied when
     it is written after a fork.

@@ -40,7 +40,7 @@ class Facts:
     infiniband_off: whether NCCL_IB_DISABLE disables InfiniBand
     sizes:      names of the Azure sizes whose hardware the instance shows
     family:     the family of NCCL's topology files of these sizes; "" if they have none
-    topology_file: the file that NCCL is told to read; "" if none
+    topology_file: NCCL_TOPO_FILE, from a variable or a file of NCCL; "" if it is not set
     topology_exists: whether that file exists
     """
 

@@ -34,7 +34,7 @@ STRATEGIES = {
 
 
 def check(name: str) -> None:
-    """Raise InputError if there is no strategy of this name, or its library is not installed."""
+    """Raise InputError for an unknown name, or if the strategy's library is not installed."""
     if name not in STRATEGIES:
         names = ", ".join(sorted(STRATEGIES))
         raise InputError(Problem("strategy", repr(name), f"one of {names}", "use one of these names"))

@@ -33,7 +33,7 @@ class DeepSpeed(Strategy):
 
     def __init__(self, device: torch.device) -> None:
         super().__init__(device)
-        # Without a launcher, there is one rank. DeepSpeed reads its place from the environment alone.
+        # Without a launcher, there is one rank. DeepSpeed reads its rank only from the environment.
         for name, value in (("RANK", "0"), ("LOCAL_RANK", "0"), ("WORLD_SIZE", "1")):
             os.environ.setdefault(name, value)
         import deepspeed.ops
@@ -133,7 +133,7 @@ class DeepSpeedTraining:
 
     @property
     def optimizer(self) -> optim.Optimizer:
-        """See `Training`. ZeRO's optimizer, which is none of torch's, wraps it."""
+        """See `Training`. ZeRO's optimizer, which is not a torch optimizer, wraps it."""
         optimizer: optim.Optimizer = getattr(self._engine.optimizer, "optimizer", self._engine.optimizer)
         return optimizer
 

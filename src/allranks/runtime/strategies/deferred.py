@@ -58,7 +58,7 @@ class _Operation:
 
 @dataclass
 class Recording:
-    """What a function did to tensors of the meta device."""
+    """The operations of a function on tensors of the meta device."""
 
     random_state: Tensor = field(default_factory=torch.get_rng_state)
     operations: list[_Operation] = field(default_factory=list)
@@ -170,7 +170,7 @@ def record(build: Callable[[], nn.Module]) -> nn.Module:
 def take(model: nn.Module) -> Recording | None:
     """Return the recording of a model that `record` has returned; None for an ordinary model.
 
-    Raise InputError for a model of the meta device without a recording, whose values nobody knows.
+    Raise InputError for a model of the meta device without a recording, whose values are unknown.
     """
     recording = _recordings.pop(model, None)
     if recording is None and any(parameter.is_meta for parameter in model.parameters()):

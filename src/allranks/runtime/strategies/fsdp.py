@@ -43,7 +43,7 @@ _BROADCAST_BYTES = 250 << 20
 _IN_FLOAT32 = {"cuda": (_BatchNorm,), "cpu": (_BatchNorm, nn.LayerNorm, nn.GroupNorm)}
 """Modules by type of device whose parameters stay in float32. Batch normalization has running statistics in float32,
 and refuses parameters of another type. The others refuse 16-bit parameters for a float32 input, which autocast casts on
-GPUs alone. Not instance normalization: it returns a view, of which an operation in place would drop fully_shard's
+GPUs only. Not instance normalization: it returns a view, of which an operation in place would drop fully_shard's
 hook."""
 
 
@@ -141,7 +141,7 @@ def _fill(model: nn.Module, recording: Recording, device: torch.device, offload:
     targets: dict[str, Tensor] = dict(model.named_parameters()) | dict(model.named_buffers())
     # The ranks' generators may differ, and shards must be of one model. The state is a tensor on the CPU.
     recording.random_state = collectives.broadcast(recording.random_state)
-    with torch.random.fork_rng(devices=()):  # each rank goes on with random numbers of its own
+    with torch.random.fork_rng(devices=()):  # each rank continues with random numbers of its own
         for name, value in recording.values():
             target = targets[name]
             if isinstance(target, DTensor):

@@ -162,7 +162,7 @@ class Strategy(ABC):
 def create_schedule(schedule: Schedule | None, optimizer: optim.Optimizer) -> LRScheduler | None:
     """Return the schedule of an optimizer, or None without one.
 
-    Raise InputError if it is no function, or does not return one of torch's schedulers that count steps.
+    Raise InputError if it is not a function, or does not return one of torch's schedulers that count steps.
     """
     if schedule is None:
         return None
