@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, TypeAlias
 
 from allranks.azure.errors import service_errors
 from allranks.azure.last_state import LastState
@@ -21,6 +21,9 @@ from allranks.errors import InputError, Problem
 from allranks.sdk import internals
 from allranks.sdk.quick_nodes import quiet
 
+_CONCURRENCY = 4
+"""Concurrent requests. The service answers in about 0.2 s and limits the requests per minute."""
+
 
 @dataclass(frozen=True)
 class Registered:
@@ -29,16 +32,6 @@ class Registered:
     version: str
     spec: dict[str, Any] | None
     properties: dict[str, str]
-
-
-class Registry(Protocol):
-    """Looks assets up."""
-
-    def version(self, kind: str, name: str, version: str) -> Registered | None:
-        """Return a version of an asset; None if it is not registered."""
-
-    def latest(self, kind: str, name: str) -> Registered | None:
-        """Return the version that was registered last; None if there is none."""
 
 
 @dataclass
@@ -121,6 +114,10 @@ class KnownRegistry:
         return asset
 
 
+Registry: TypeAlias = ServiceRegistry | KnownRegistry
+"""Looks assets up: `version` returns a version of an asset, `latest` the one that was registered last; None without."""
+
+
 def _of_environment(environment: Any) -> Registered:
     keys = ("name", "version", "description", "tags", "image", "conda_file")
     spec = {key: getattr(environment, key) for key in keys}
@@ -130,10 +127,6 @@ def _of_environment(environment: Any) -> Registered:
 def _of_component(component: Any) -> Registered:
     spec = dict(component.properties.component_spec)
     return Registered(str(spec.get("version") or component.name), spec, dict(component.properties.properties or {}))
-
-
-_CONCURRENCY = 4
-"""Concurrent requests. The service answers in about 0.2 s and limits the requests per minute."""
 
 
 @dataclass(frozen=True)

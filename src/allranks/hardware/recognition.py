@@ -96,22 +96,17 @@ def recognise(found: Hardware) -> Recognised:
         return NOTHING
     ((model, memory), count) = next(iter(models.items()))
     ports = sum(device.is_infiniband for device in found.devices)
+    # A container without access to InfiniBand lists it all the same; a host whose driver failed does not.
     matches = tuple(
         size
         for size in sizes()
-        if (size.gpu, size.gpu_memory_gb, size.gpus) == (model, memory, count) and _has_ports(size, ports)
+        if (size.gpu, size.gpu_memory_gb, size.gpus) == (model, memory, count)
+        and (ports > 0 if size.infiniband_ports is None else ports == size.infiniband_ports)
     )
     if len(matches) > 1:
         matches = tuple(size for size in matches if size.vcpus == found.cpus) or matches
     families = {size.topology for size in matches}
     return Recognised(matches, families.pop() if len(families) == 1 else "")
-
-
-def _has_ports(size: Size, ports: int) -> bool:
-    if size.infiniband_ports is None:
-        return ports > 0
-    # A container without access to InfiniBand lists it all the same; a host whose driver failed does not.
-    return ports == size.infiniband_ports
 
 
 def _gpus(folder: Path) -> tuple[tuple[str, int], ...]:

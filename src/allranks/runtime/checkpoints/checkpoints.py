@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol
 
-from torch import Tensor, distributed
+from torch import distributed
 from torch.distributed import PrefixStore  # type: ignore[attr-defined]
 
 from allranks.errors import InputError, Problem
@@ -159,7 +159,9 @@ class Checkpoints:
         Raise InputError if an earlier checkpoint could not be written, on every rank at the same step.
         """
         if self._staging is None and (self._every_steps or self._every_seconds):
-            self._reserve()
+            # At the first step, when the optimizers have their state.
+            self._staging = StagingMemory(self._ranks.device)
+            self._staging.reserve(tensor_file.layout(self._pieces()).size)
         self._poll()
         agreed, self._is_due = self._is_due, False
         if self._must_stop:
@@ -212,7 +214,12 @@ class Checkpoints:
             return
         if self._eviction.requested or (self._pending is not None and self._pending.has_failed):
             self._agreement.request(stop=True)
-        elif self._every_seconds is not None and not self._is_due and self._time_is_up():
+        elif (
+            self._every_seconds is not None
+            and not self._is_due
+            and self._ranks.is_main  # clocks differ between instances
+            and time.monotonic() - self._saved_at >= self._every_seconds
+        ):
             self._agreement.request(stop=False)
         self._polls += 1
         decision = self._agreement.reach(self._polls)
@@ -283,11 +290,6 @@ class Checkpoints:
         pieces[reading.random_states_name(self._ranks.rank)] = _bytes_piece(own_states)
         return pieces
 
-    def _reserve(self) -> None:
-        # At the first step, when the optimizers have their state.
-        self._staging = StagingMemory(self._ranks.device)
-        self._staging.reserve(tensor_file.layout(self._pieces()).size)
-
     def _attempt(self) -> str:
         """Return a token of this attempt, the same on every rank."""
         if not self._token:
@@ -299,11 +301,6 @@ class Checkpoints:
     def _finish_pending(self) -> None:
         if self._pending is not None:
             self._pending.wait()
-
-    def _time_is_up(self) -> bool:
-        # Clocks differ between instances, so rank 0 decides.
-        assert self._every_seconds is not None
-        return self._ranks.is_main and time.monotonic() - self._saved_at >= self._every_seconds
 
     def _candidates(self, source: Path, best: bool) -> list[Entry]:
         """Return the checkpoints that rank 0 sees, in the order in which to try them. A collective."""
@@ -370,5 +367,4 @@ class Checkpoints:
 
 
 def _bytes_piece(value: object) -> tensor_file.Piece:
-    data: Tensor = reading.encode(value)
-    return (0,), data
+    return (0,), reading.encode(value)

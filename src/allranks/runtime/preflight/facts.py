@@ -133,13 +133,11 @@ def _infiniband() -> tuple[float, ...]:
 
 def _unresolved(environ: Mapping[str, str]) -> tuple[str, ...]:
     """Return the hosts that Azure Batch lists for the job and that have no address."""
-    names = environ.get("AZ_BATCH_HOST_LIST", "").split(",")
-    return tuple(name for name in dict.fromkeys(names) if name.strip() and not _resolves(name.strip()))
-
-
-def _resolves(name: str) -> bool:
-    try:
-        socket.getaddrinfo(name, None)
-    except OSError:
-        return False
-    return True
+    unresolved = []
+    for name in dict.fromkeys(environ.get("AZ_BATCH_HOST_LIST", "").split(",")):
+        try:
+            if name.strip():
+                socket.getaddrinfo(name.strip(), None)
+        except OSError:
+            unresolved.append(name)
+    return tuple(unresolved)
