@@ -62,12 +62,11 @@ def warned(record: RunRecord) -> str:
 
 def test_a_world_that_is_smaller_than_declared(job: Job) -> None:
     """Each instance forms a world of its own, as mpirun does where it is not told the other hosts."""
-    alone = "export RANK=$LOCAL_RANK WORLD_SIZE=2 LOCAL_WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 NODE_RANK=0"
-    record = job(alone, processes=2)
+    record = job("export RANK=0 WORLD_SIZE=1 LOCAL_WORLD_SIZE=1 MASTER_ADDR=127.0.0.1 NODE_RANK=0")
     assert record.status is Status.FAILED
     text = Path(record.steps[0].ranks[0].log).read_text()
-    assert "2 ranks on 1 of the job's 2 instances (launcher pytorch)" in text
-    assert "4 ranks: 2 on each of the 2 instances" in text
+    assert "1 rank on 1 of the job's 2 instances (launcher pytorch)" in text
+    assert "2 ranks: 1 on each of the 2 instances" in text
     assert "trained" not in text
 
 
@@ -78,7 +77,7 @@ def test_a_name_that_does_not_resolve(job: Job) -> None:
 
 
 def test_a_peers_name_that_does_not_resolve(job: Job) -> None:
-    reason = blamed(job(on(1, "export AZ_BATCH_HOST_LIST=node-0,node-1,node-7"), processes=2), 1, 2)
+    reason = blamed(job(on(1, "export AZ_BATCH_HOST_LIST=node-0,node-1,node-7")), 1, 1)
     assert "preflight names" in reason
     assert "node-7 does not resolve on node-1" in reason
 
@@ -96,10 +95,10 @@ def test_one_instance_90_s_off_and_with_another_torch(job: Job, tmp_path: Path) 
     subprocess.run(["cc", "-shared", "-fPIC", "-o", folder / "clock.so", folder / "clock.c", "-ldl"], check=True)
     other = "import torch, runpy; torch.__version__ = '2.9.9'; runpy.run_path('train.py', run_name='__main__')"
     script = f'python() {{ $python -c "{other}"; }}; export LD_PRELOAD=$PWD/clock.so'
-    text = warned(job(f"run=$python; {on(1, f'{script}; run=python')}", processes=2, python="$run"))
-    assert "clocks      warning  instance 1, rank 2: the clock of node-1 is 9" in text
+    text = warned(job(f"run=$python; {on(1, f'{script}; run=python')}", python="$run"))
+    assert "clocks      warning  instance 1, rank 1: the clock of node-1 is 9" in text
     assert "s ahead of the others'" in text
-    assert "versions    warning  instance 1, rank 2: torch 2.9.9 on node-1" in text
+    assert "versions    warning  instance 1, rank 1: torch 2.9.9 on node-1" in text
 
 
 def test_two_ranks_on_one_gpu_with_too_little_shared_memory(job: Job) -> None:
