@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 import fake_instance
-from allranks.hardware import infiniband, nccl, topology
+from allranks.hardware import infiniband, nccl
 from allranks.hardware.infiniband import Device
+from allranks.hardware.nccl import Topology
 from allranks.hardware.sizes import find
-from allranks.hardware.topology import Topology
 
 GOLDEN, INSTANCES = (Path(__file__).parent / folder for folder in ("golden", "instances"))
 SIZES = [file.stem for file in sorted(INSTANCES.glob("*.txt"))]
@@ -49,7 +49,7 @@ def instance(folder: Path, name: str) -> tuple[Path, Path]:
 def test_golden(tmp_path: Path, name: str) -> None:
     sysfs, microsoft = instance(tmp_path, name)
     size, devices = find(name), infiniband.devices(sysfs)
-    files = topology.of_family(size.topology, microsoft)
+    files = nccl.topology_of(size.topology, microsoft)
     settings = (
         *nccl.settings(size, devices, files, interface="eth0"),
         *nccl.ucx_settings(size, devices, files, interface="eth0"),
@@ -66,8 +66,8 @@ def test_without_the_size_what_is_found_says_the_same(tmp_path: Path, name: str)
     sysfs, microsoft = instance(tmp_path, name)
     size, devices = find(name), infiniband.devices(sysfs)
     for of in (nccl.settings, nccl.ucx_settings):
-        known = of(size, devices, topology.of_family(size.topology, microsoft))
-        guessed = of(None, devices, topology.here(microsoft))
+        known = of(size, devices, nccl.topology_of(size.topology, microsoft))
+        guessed = of(None, devices, nccl.topology_here(microsoft))
         if size.topology == "ncv4":
             known = tuple(one for one in known if one.name != "NCCL_GRAPH_FILE")  # needs the number of ranks
         assert [(one.name, one.value) for one in guessed] == [(one.name, one.value) for one in known]

@@ -19,13 +19,58 @@ from allranks.hardware import infiniband
 from allranks.hardware.infiniband import Device
 from allranks.hardware.network import LOOPBACK
 from allranks.hardware.sizes import Size
-from allranks.hardware.topology import GRAPH_GPUS, Topology
 
 SOCKET_INTERFACE = "NCCL_SOCKET_IFNAME"
 CONF_FILE = Path("/etc/nccl.conf")
+TOPOLOGY_FOLDER = Path("/opt/microsoft")
+"""Where Azure's host image puts the files of every family (ndv4-topo.xml), and at boot those of the machine's own size
+into a folder (ndv4/topo.xml); components/setup_sku_customizations.sh of azhpc-images. They describe the virtual machine's
+real PCI tree to NCCL, which the guest does not see. A container has them only if the platform or the image provides
+them."""
+
+TOPOLOGY_FAMILIES = ("ndv2", "ndv4", "ndv5", "ncv4")
+"""The families of sizes that have files."""
+
+GRAPH_FAMILIES = ("ncv4",)
+"""The families that also have a graph."""
+
+GRAPH_GPUS = 4
+"""The GPUs that ncv4's graph names, 0 to 3 (topology/ncv4-graph.xml of azhpc-images)."""
 
 RELAXED_FAMILIES = ("ndv4", "ndv5")
 """The families for which Azure's host image enables relaxed ordering of PCI writes."""
+
+
+@dataclass(frozen=True)
+class Topology:
+    """The files of a family of sizes.
+
+    family: the host image's name for it: ndv4
+    file:   for NCCL_TOPO_FILE; None if it does not exist
+    graph:  for NCCL_GRAPH_FILE; None if it does not exist, as for most families
+    """
+
+    family: str
+    file: str | None = None
+    graph: str | None = None
+
+
+def topology_of(family: str, folder: Path = TOPOLOGY_FOLDER) -> Topology:
+    """Return the family's files: those in its folder, else those beside it."""
+    if not family:
+        return Topology("")
+    return Topology(family, _first_file(folder, family, "topo.xml"), _first_file(folder, family, "graph.xml"))
+
+
+def topology_here(folder: Path = TOPOLOGY_FOLDER) -> Topology:
+    """Return the files of this machine's family, by the one folder that the host image creates; else none."""
+    families = [family for family in TOPOLOGY_FAMILIES if (folder / family / "topo.xml").is_file()]
+    return topology_of(families[0] if len(families) == 1 else "", folder)
+
+
+def _first_file(folder: Path, family: str, name: str) -> str | None:
+    places = (folder / family / name, folder / f"{family}-{name}")
+    return next((str(place) for place in places if place.is_file()), None)
 
 
 @dataclass(frozen=True)
@@ -52,7 +97,7 @@ def settings(
 
     size:      None if it is unknown; only what was found on the instance counts then
     devices:   from `infiniband.devices`
-    topology:  from `topology.of_family` or `topology.here`
+    topology:  from `topology_of` or `topology_here`
     interface: the one that leads to the other instances; None leaves the choice to NCCL
     ranks:     on this instance; None: one per GPU
 

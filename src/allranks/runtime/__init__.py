@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from allranks.runtime.spec_arguments import argument_defaults, arguments
     from allranks.runtime.strategies import Strategy, Training
     from allranks.runtime.strategies.deepspeed_inputs import resolve_deepspeed_file
-    from allranks.runtime.strategies.settings import TrainingSettings
+    from allranks.runtime.strategies.training import TrainingSettings
     from allranks.runtime.training.batch_size import find_batch_size
     from allranks.runtime.training.early_stopping import EarlyStopping
     from allranks.runtime.training.exponential_moving_average import ExponentialMovingAverage
@@ -92,7 +92,7 @@ _MODULES = {
     "RankMean": "allranks.runtime.ranks.rank_mean",
     "Ranks": "allranks.runtime.ranks.ranks",
     "ResumableSampler": "allranks.runtime.data.sampler",
-    "TrainingSettings": "allranks.runtime.strategies.settings",
+    "TrainingSettings": "allranks.runtime.strategies.training",
     "ShardSampler": "allranks.runtime.data.shard_sampler",
     "ShardedDataset": "allranks.runtime.data.sharded_dataset",
     "Stateful": "allranks.runtime.checkpoints",

@@ -109,10 +109,10 @@ def _settings(size: Size) -> tuple[NetworkVariable, ...]:
 
     from allranks.hardware import nccl
     from allranks.hardware.infiniband import Device
-    from allranks.hardware.topology import FOLDER, GRAPH_FAMILIES, Topology
+    from allranks.hardware.nccl import GRAPH_FAMILIES, TOPOLOGY_FOLDER, Topology
 
     device, interface = Device("<each InfiniBand device found>"), "<the interface found>"
-    folder = FOLDER / size.topology
+    folder = TOPOLOGY_FOLDER / size.topology
     files = Topology(
         size.topology,
         str(folder / "topo.xml") if size.topology else None,

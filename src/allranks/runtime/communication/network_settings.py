@@ -105,13 +105,13 @@ def _settings(
     gpus: int,
     paths: HardwarePaths,
 ) -> tuple[NetworkVariable, ...]:
-    from allranks.hardware import infiniband, nccl, topology
+    from allranks.hardware import infiniband, nccl
 
     known = size is not None or gpus > 0 or bool(infiniband.usable(devices))
     if size is not None or family:
-        files = topology.of_family(family, paths.topology)
+        files = nccl.topology_of(family, paths.topology)
     else:
-        files = topology.here(paths.topology) if known else topology.Topology("")
+        files = nccl.topology_here(paths.topology) if known else nccl.Topology("")
     # The devices of an instance without InfiniBand and GPUs are Ethernet and irrelevant.
     relevant = devices if known else ()
     return (

@@ -6,9 +6,8 @@ from torch import Tensor, nn, optim
 from torch.nn.parallel import DistributedDataParallel
 
 from allranks.runtime.strategies.preparation import transform, with_automatic_precision, with_precision
-from allranks.runtime.strategies.settings import TrainingSettings
 from allranks.runtime.strategies.torch_training import ReplicatedTraining
-from allranks.runtime.strategies.training import Schedule, Strategy
+from allranks.runtime.strategies.training import Schedule, Strategy, TrainingSettings
 
 
 class Ddp(Strategy):
