@@ -11,7 +11,7 @@ import torch
 from allranks.runtime.strategies import deepspeed_config, preparation
 from allranks.runtime.strategies.deepspeed_file import DeepSpeedFile, read
 from allranks.runtime.strategies.preparation import with_automatic_precision
-from allranks.runtime.strategies.training import TrainingSettings
+from allranks.runtime.strategies.settings import TrainingSettings
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ import torch
 from allranks.errors import InputError
 from allranks.runtime.strategies import deepspeed_config
 from allranks.runtime.strategies.deepspeed_config import Configuration, configuration
-from allranks.runtime.strategies.training import TrainingSettings
+from allranks.runtime.strategies.settings import TrainingSettings
 
 CPU, GPU = torch.device("cpu"), torch.device("cuda", 0)
 

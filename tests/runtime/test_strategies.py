@@ -20,7 +20,7 @@ from allranks.contract.pytorch import PyTorch
 from allranks.errors import InputError
 from allranks.runtime import strategies
 from allranks.runtime.ranks.ranks import Ranks
-from allranks.runtime.strategies.training import TrainingSettings
+from allranks.runtime.strategies.settings import TrainingSettings
 
 SCRIPT = Path(__file__).parent / "scripts" / "strategies.py"
 MPIRUN = shutil.which("mpirun", path=sysconfig.get_path("scripts"))

@@ -24,9 +24,8 @@ SOCKET_INTERFACE = "NCCL_SOCKET_IFNAME"
 CONF_FILE = Path("/etc/nccl.conf")
 TOPOLOGY_FOLDER = Path("/opt/microsoft")
 """Where Azure's host image puts the files of every family (ndv4-topo.xml), and at boot those of the machine's own size
-into a folder (ndv4/topo.xml); components/setup_sku_customizations.sh of azhpc-images. They describe the virtual machine's
-real PCI tree to NCCL, which the guest does not see. A container has them only if the platform or the image provides
-them."""
+into a folder (ndv4/topo.xml); components/setup_sku_customizations.sh of azhpc-images. They describe the machine's real
+PCI tree to NCCL, which the guest does not see. A container has them only if the platform or the image provides them."""
 
 TOPOLOGY_FAMILIES = ("ndv2", "ndv4", "ndv5", "ncv4")
 """The families of sizes that have files."""

@@ -23,7 +23,7 @@ from allranks.runtime.exit import closing
 from allranks.runtime.metrics.metrics import Metrics
 from allranks.runtime.preflight.checking import Preflight, is_enabled
 from allranks.runtime.ranks.rank_mean import RankMean
-from allranks.runtime.strategies import Strategy
+from allranks.runtime.strategies.training import Strategy
 
 T = TypeVar("T")
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from importlib import import_module
 from importlib.util import find_spec
-from typing import Any
-
-import torch
+from typing import TYPE_CHECKING, Any
 
 from allranks.errors import InputError, Problem
-from allranks.runtime.strategies.training import Schedule, Strategy, Training
 
-__all__ = ["STRATEGIES", "Schedule", "Strategy", "Training", "check", "strategy"]
+if TYPE_CHECKING:  # the settings of a training need no torch
+    import torch
+
+    from allranks.runtime.strategies.training import Strategy
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,9 @@ from torch import Tensor, nn, optim
 from torch.nn.parallel import DistributedDataParallel
 
 from allranks.runtime.strategies.preparation import transform, with_automatic_precision, with_precision
+from allranks.runtime.strategies.settings import TrainingSettings
 from allranks.runtime.strategies.torch_training import ReplicatedTraining
-from allranks.runtime.strategies.training import Schedule, Strategy, TrainingSettings
+from allranks.runtime.strategies.training import Schedule, Strategy
 
 
 class Ddp(Strategy):

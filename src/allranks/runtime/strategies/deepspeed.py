@@ -17,7 +17,8 @@ from allranks.errors import InputError, Problem
 from allranks.runtime.strategies import deepspeed_config, deferred, training, zero_states
 from allranks.runtime.strategies.deepspeed_config import Configuration, configuration
 from allranks.runtime.strategies.preparation import transform, with_precision
-from allranks.runtime.strategies.training import Schedule, Strategy, TrainingSettings, create_schedule
+from allranks.runtime.strategies.settings import TrainingSettings
+from allranks.runtime.strategies.training import Schedule, Strategy, create_schedule
 from allranks.runtime.tensors.saved_tensors import full
 
 

@@ -13,7 +13,7 @@ from torch import optim
 from allranks.errors import InputError, Problem
 from allranks.runtime.strategies import deepspeed_file, preparation
 from allranks.runtime.strategies.deepspeed_file import DeepSpeedFile, batches
-from allranks.runtime.strategies.training import AUTO, TrainingSettings
+from allranks.runtime.strategies.settings import AUTO, TrainingSettings
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from typing import Any
 from allranks.errors import InputError, Problem
 from allranks.runtime.strategies import deepspeed_file
 from allranks.runtime.strategies.deepspeed_file import DeepSpeedFile, batches
-from allranks.runtime.strategies.training import AUTO
+from allranks.runtime.strategies.settings import AUTO
 
 _PRECISIONS = {"bf16": "bfloat16", "fp16": "float16", "torch_autocast": "bfloat16"}
 _WITH_WARMUP = ("WarmupLR", "WarmupDecayLR", "WarmupCosineLR")

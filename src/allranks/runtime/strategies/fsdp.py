@@ -32,8 +32,9 @@ from allranks.runtime.communication import collectives
 from allranks.runtime.strategies import deferred, training
 from allranks.runtime.strategies.deferred import Recording
 from allranks.runtime.strategies.preparation import DTYPES, transform, with_automatic_precision, with_precision
+from allranks.runtime.strategies.settings import TrainingSettings
 from allranks.runtime.strategies.torch_training import TorchTraining
-from allranks.runtime.strategies.training import Schedule, Strategy, TrainingSettings
+from allranks.runtime.strategies.training import Schedule, Strategy
 from allranks.runtime.tensors.saved_tensors import SavedTensor, full
 
 _FULL_STATE = StateDictOptions(full_state_dict=True, cpu_offload=True)

@@ -13,8 +13,9 @@ from allranks.contract.detect import detect
 from allranks.contract.rank_env import RankEnv
 from allranks.errors import InputError, Problem
 from allranks.runtime.strategies.preparation import transform, with_automatic_precision, with_precision
+from allranks.runtime.strategies.settings import TrainingSettings
 from allranks.runtime.strategies.torch_training import ReplicatedTraining
-from allranks.runtime.strategies.training import Schedule, Strategy, TrainingSettings
+from allranks.runtime.strategies.training import Schedule, Strategy
 
 _numbers = itertools.count()
 """Numbers of the trainings, the same on every rank. Horovod identifies a gradient by its name, and two models may have

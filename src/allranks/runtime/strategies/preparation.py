@@ -12,7 +12,7 @@ from torch.utils._pytree import tree_map
 from torch.utils.checkpoint import checkpoint
 
 from allranks.errors import InputError, Problem
-from allranks.runtime.strategies.training import AUTO, TrainingSettings
+from allranks.runtime.strategies.settings import AUTO, TrainingSettings
 
 DTYPES = {"bfloat16": torch.bfloat16, "float16": torch.float16}
 """The 16-bit types by the names that the settings have for them."""

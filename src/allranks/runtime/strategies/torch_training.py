@@ -8,7 +8,8 @@ import torch
 from torch import Tensor, distributed, nn, optim
 
 from allranks.runtime.strategies import training
-from allranks.runtime.strategies.training import Schedule, TrainingSettings, create_schedule
+from allranks.runtime.strategies.settings import TrainingSettings
+from allranks.runtime.strategies.training import Schedule, create_schedule
 from allranks.runtime.tensors.saved_tensors import full
 
 
