@@ -32,7 +32,7 @@ from allranks.runtime.communication import collectives
 from allranks.runtime.strategies import deferred, training
 from allranks.runtime.strategies.deferred import Recording
 from allranks.runtime.strategies.preparation import DTYPES, transform, with_automatic_precision, with_precision
-from allranks.runtime.strategies.settings import TrainingSettings
+from allranks.runtime.strategies.settings import OPTIONS_OF_DDP, TrainingSettings
 from allranks.runtime.strategies.torch_training import TorchTraining
 from allranks.runtime.strategies.training import Schedule, Strategy
 from allranks.runtime.tensors.saved_tensors import SavedTensor, full
@@ -51,10 +51,7 @@ class Fsdp(Strategy):
     """fully_shard over all ranks: block by block if the settings name blocks, otherwise the model as one unit."""
 
     name = "fsdp"
-    unsupported = (
-        *("find_unused_parameters", "static_graph", "gradient_as_bucket_view"),
-        *("deepspeed_stage", "deepspeed_config", "compression"),
-    )
+    unsupported = (*OPTIONS_OF_DDP, "deepspeed_stage", "deepspeed_config", "compression")
 
     def create(self, build: Callable[[], nn.Module]) -> nn.Module:
         """Return the model that `build` returns, on the meta device. `prepare` computes this rank's shard of it."""

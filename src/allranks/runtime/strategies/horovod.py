@@ -13,7 +13,7 @@ from allranks.contract.detect import detect
 from allranks.contract.rank_env import RankEnv
 from allranks.errors import InputError, Problem
 from allranks.runtime.strategies.preparation import transform, with_automatic_precision, with_precision
-from allranks.runtime.strategies.settings import TrainingSettings
+from allranks.runtime.strategies.settings import OPTIONS_OF_DDP, TrainingSettings
 from allranks.runtime.strategies.torch_training import ReplicatedTraining
 from allranks.runtime.strategies.training import Schedule, Strategy
 
@@ -26,10 +26,7 @@ class Horovod(Strategy):
     """Horovod beside torch's process group. Horovod uses its own connections for gradients."""
 
     name = "horovod"
-    unsupported = (
-        *("find_unused_parameters", "static_graph", "gradient_as_bucket_view"),
-        *("shard_group_size", "deepspeed_stage", "offload", "deepspeed_config"),
-    )
+    unsupported = (*OPTIONS_OF_DDP, "shard_group_size", "deepspeed_stage", "offload", "deepspeed_config")
 
     def __init__(self, device: torch.device) -> None:
         super().__init__(device)

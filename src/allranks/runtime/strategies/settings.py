@@ -16,6 +16,8 @@ AUTO = "auto"
 PRECISIONS = ("float32", "bfloat16", "float16", AUTO)
 COMPRESSIONS = ("none", "fp16")
 ZERO_STAGES = (0, 1, 2, 3)
+OPTIONS_OF_DDP = ("find_unused_parameters", "static_graph", "gradient_as_bucket_view")
+"""Settings that no other strategy supports."""
 
 
 @dataclass(frozen=True)

@@ -134,7 +134,7 @@ def _own_shard(parameter: nn.Parameter, key: str | None) -> TensorShard:
 
 def _own_range(parameter: nn.Parameter, key: str | None) -> tuple[int, Tensor]:
     """Return the start of this rank's range in the flattened parameter, and the values, which are the optimizer's own.
-    They have no element where the rank has no range."""
+    They are empty if the rank has no range."""
     if hasattr(parameter, "ds_id"):
         return _zero3_range(parameter, key)
     if parameter.requires_grad and hasattr(parameter, "_hp_mapping"):
