@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from types import ModuleType, SimpleNamespace
+from types import SimpleNamespace
 from typing import ClassVar
 
 import pytest
@@ -77,17 +77,25 @@ def test_a_node_kind(run_steps, monkeypatch: pytest.MonkeyPatch) -> None:
     assert (record.step("answer").kind, record.step("answer").outputs[0].value) == ("constant", "42")
 
 
-def test_a_strategy(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_strategy(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     torch = pytest.importorskip("torch")
     from allranks.runtime import strategies
 
-    class Plain:
-        def __init__(self, device: object) -> None:
-            self.device = device
-
-    module = ModuleType("allranks.runtime.strategies.plain")
-    module.Plain = Plain  # type: ignore[attr-defined]
-    monkeypatch.setitem(sys.modules, module.__name__, module)
+    (tmp_path / "plain.py").write_text(
+        "from allranks.runtime.strategies.torch_training import ReplicatedTraining\n"
+        "from allranks.runtime.strategies.training import Strategy\n"
+        "class Plain(Strategy):\n"
+        "    name = 'plain'\n"
+        "    def _distribute(self, model, optimizer, settings, schedule):\n"
+        "        return ReplicatedTraining(model, model, optimizer, settings, schedule, self.device)\n"
+    )
+    monkeypatch.setattr(strategies, "__path__", [*strategies.__path__, str(tmp_path)])
     monkeypatch.setitem(strategies.STRATEGIES, "plain", strategies.Entry("plain", "Plain"))
-    strategies.check("plain")
-    assert isinstance(strategies.strategy("plain", torch.device("cpu")), Plain)
+    plain = strategies.strategy("plain", torch.device("cpu"))
+    model = plain.create(lambda: torch.nn.Linear(1, 1))
+    training = plain.prepare(model, torch.optim.SGD(model.parameters(), 0.1))
+    before = model.weight.item()
+    training.backward(training.model(torch.ones(1, 1)).sum())
+    assert training.step()
+    assert model.weight.item() == pytest.approx(before - 0.1)
+    sys.modules.pop(f"{strategies.__name__}.plain")

@@ -16,7 +16,7 @@ from fake.jobs import Job
 from fake.run_history import ARTIFACTS, artifacts
 from fake.service import FakeAzure
 
-from allranks.azure import polling
+from allranks.azure import watch
 from allranks.cli.main import main
 from allranks.sdk import runtime_copy
 from allranks_command import Ended, write
@@ -112,7 +112,7 @@ def job_on(size: str, image: str, variables: dict[str, str] | None = None) -> di
 def quick(azure: FakeAzure, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing is waited for, and the SDK does not remember on the disk what another test has registered."""
     monkeypatch.setattr(RetryPolicy, "BACKOFF_MAX", 0)
-    monkeypatch.setattr(polling, "POLL", 0.01)
+    monkeypatch.setattr(watch, "POLL", 0.01)
     monkeypatch.setenv("AZURE_ML_DISABLE_ON_DISK_CACHE", "true")
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from allranks.azure.compute_id import ComputeId
+from allranks.azure.requirements import ComputeId
 
 ARM = "/subscriptions/s/resourceGroups/g/providers/Microsoft.MachineLearningServices"
 

@@ -126,7 +126,7 @@ def test_registered_assets_are_compared_with_those_that_were_seen(command: Comma
 
 
 def test_a_dry_run_without_a_network_uses_the_known_state(command: Commands, monkeypatch: pytest.MonkeyPatch) -> None:
-    from allranks.azure import registered
+    from allranks.azure import register
     from allranks.azure.errors import UnreachableError
     from allranks.errors import Problem
 
@@ -135,7 +135,7 @@ def test_a_dry_run_without_a_network_uses_the_known_state(command: Commands, mon
     def fail(*_: object) -> None:
         raise UnreachableError(Problem("asking", "Azure cannot be reached: no route"))
 
-    monkeypatch.setattr(registered.ServiceRegistry, "version", fail)
+    monkeypatch.setattr(register.ServiceRegistry, "version", fail)
     monkeypatch.setattr("allranks.azure.workspace.connect", lambda _: None)
     done = command("register", "--dry-run", contacts=False)
     assert (done.code, "0 would be registered, 2 unchanged" in done.out) == (0, True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from allranks.azure.errors import AzureError, NotFoundError, RejectedSignInError, SignInError
-from allranks.azure.polling import PATIENCE, POLL, POLL_MAX, SIGN_IN_PATIENCE, UNKNOWN_PATIENCE, Polling
+from allranks.azure.watch import PATIENCE, POLL, POLL_MAX, SIGN_IN_PATIENCE, UNKNOWN_PATIENCE, Polling
 from allranks.errors import InputError, Problem
 
 AWAY = AzureError("the service failed (503)")

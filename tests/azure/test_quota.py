@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
-from allranks.azure.quota import core_limits
+from allranks.azure.checks import core_limits
 
 FAMILY = "standardNCADSA100v4Family"
 

@@ -28,12 +28,12 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from random_faults import KINDS, OF_THE_SERVICE, OF_THE_USER, SAID, SLOW, Planned, RandomFaults
 
-from allranks.azure import polling, watch
+from allranks.azure import watch
 from allranks.cli.main import main
 from allranks_command import Ended, write
 
 GOAL = int(os.environ.get("ALLRANKS_FAULTS", "0"))
-"""How many faults have to happen; 0: as many as 10 trials of each command have."""
+"""How many faults have to happen; 0: as many as 5 trials of each command have."""
 
 ENVIRONMENT = {"name": "small", "version": "1", "image": "ubuntu:24.04"}
 COMPONENT = {
@@ -195,7 +195,7 @@ def test_faults_end_well(name: str, azure_server: Server, tmp_path_factory: pyte
         folder = tmp_path_factory.mktemp(name)
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(RetryPolicy, "BACKOFF_MAX", 0)
-            patch.setattr(polling, "POLL", 0.0)
+            patch.setattr(watch, "POLL", 0.0)
             patch.setenv("COLUMNS", "200")
             patch.chdir(folder)
             patch.setattr(watch, "time", SimpleNamespace(sleep=lambda _: None))
@@ -211,7 +211,7 @@ def test_faults_end_well(name: str, azure_server: Server, tmp_path_factory: pyte
     count = 0
 
     @settings(
-        max_examples=50 if GOAL else 10,
+        max_examples=50 if GOAL else 5,
         database=None,
         deadline=None,
         derandomize=not GOAL,

@@ -181,9 +181,4 @@ def test_all_of_ours(azure: FakeAzure, tmp_path: Path, monkeypatch: pytest.Monke
     small_runtime(tmp_path, monkeypatch)
     first = ran("register")
     assert set(states(first).values()) == {"registered"}
-    azure.clear()
-    second = ran("register")
-    assert set(states(second).values()) == {"there"}
-    assert [row["version"] for row in second["assets"]] == [row["version"] for row in first["assets"]]
-    assert uploads(azure) == []
     shutil.rmtree(tmp_path / "azure", ignore_errors=True)

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from allranks.azure import run_records, runs
+from allranks.azure import runs
 from allranks.runs.records import Submission
 from run_records import make_run, make_step
 
@@ -25,5 +25,5 @@ def test_the_tag_is_the_steps_result(tags: dict[str, str] | None, result: str) -
         tags=tags,
     )
     record = make_run(make_step("promote"), submitted=Submission("s", "g", "w"))
-    run_records.update(record, runs.JobState("run", "Completed", steps=(runs._step(job),)))
+    runs.update_record(record, runs.JobState("run", "Completed", steps=(runs._step(job),)))
     assert record.step("promote").result == result

@@ -16,7 +16,7 @@ from fake.jobs import Job
 from fake.names import WORKSPACE_PATH
 from fake.service import FakeAzure
 
-from allranks.azure import polling, watch
+from allranks.azure import watch
 from allranks.runs import history, locks
 from allranks.runs.records import Status
 from allranks.runs.workspace import Workspace
@@ -253,7 +253,7 @@ def test_a_look_that_fails_is_taken_again(azure: FakeAzure, command: Command, mo
 def test_a_service_that_stays_away_ends_the_watch(
     azure: FakeAzure, command: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(polling, "PATIENCE", 1)
+    monkeypatch.setattr(watch, "PATIENCE", 1)
     on_poll(monkeypatch, lambda: azure.fail("/details", 503, times=100), int, int)
     done = command("submit", "pipeline.yaml")
     assert done.code == 1

@@ -12,12 +12,12 @@ import pytest
 from commands import Command, command, only_run, project, quick
 from fake.service import FakeAzure
 
-from allranks.azure import polling
+from allranks.azure import watch
 
 __all__ = ["command", "project", "quick"]
 
 PIPELINES = Path(__file__).resolve().parents[2] / "pipelines"
-SETTINGS = {"num_train_epochs": 1, "instance_count": 1, "processes_per_instance": 1}
+SETTINGS = {"row_count": 200, "num_iterations": 5, "instance_count": 1, "processes_per_instance": 1}
 """The least that it can be given."""
 
 
@@ -27,10 +27,10 @@ def test_a_pipeline_completes_and_its_results_come_back(
     azure: FakeAzure, command: Command, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """One with a step that needs MLflow's registry."""
-    monkeypatch.setattr(polling, "POLL", 1.0)  # seconds; the machine has other things to do
+    monkeypatch.setattr(watch, "POLL", 1.0)  # seconds; the machine has other things to do
     azure.tracks = True
     settings = [f"--set={key}={value}" for key, value in SETTINGS.items()]
-    done = command("submit", str(PIPELINES / "image_classification.py"), "--compute", "cpu-cluster", *settings)
+    done = command("submit", str(PIPELINES / "gradient_boosting.py"), "--compute", "cpu-cluster", *settings)
     assert done.code == 0, done.out + done.err
     run = only_run(azure)
     assert {azure.jobs[step].status for step in run.children} == {"Completed"}

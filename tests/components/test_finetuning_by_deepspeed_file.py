@@ -84,7 +84,7 @@ def test_the_precision_that_auto_stands_for(
     deepspeed_settings: Callable[..., dict[str, Any]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """tests/runtime/test_auto_precision.py has every device and file."""
-    monkeypatch.setattr("allranks.runtime.strategies.precision.automatic", lambda _: "float16")
+    monkeypatch.setattr("allranks.runtime.strategies.preparation.automatic_precision", lambda _: "float16")
     found = deepspeed_settings({}, "--precision", "auto")
     assert (found["fp16"], found["bf16"]) == (True, False)
     found = deepspeed_settings({"bf16": {"enabled": True}}, "--precision", "auto")

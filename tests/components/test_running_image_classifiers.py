@@ -15,7 +15,7 @@ import torch
 import yaml
 from component_processes import evaluate, folder_of, run_script, shard, train
 
-from allranks.runtime.checkpoints import folder as folders
+from allranks.runtime.checkpoints import manifest
 
 # Each starts trainings or imports the SDK in processes of its own: seconds apiece.
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("image classifiers")]
@@ -113,7 +113,7 @@ def test_a_sharded_training_that_is_evicted_in_a_validation_repeats_it(digits: P
 
 def metrics(checkpoints: Path) -> dict[int, float | None]:
     """The metrics of the complete checkpoints by their steps."""
-    return {entry.step: entry.manifest.metric for entry in folders.complete(checkpoints) if entry.manifest}
+    return {entry.step: entry.manifest.metric for entry in manifest.complete(checkpoints) if entry.manifest}
 
 
 def test_a_folder_to_resume_from_must_have_a_checkpoint(digits: Path, tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ import pytest
 import yaml
 from component_processes import COMPONENTS, Ended, clean, folder_of, run_script, run_small_script
 
-from allranks.runtime.checkpoints.folder import complete
+from allranks.runtime.checkpoints.manifest import complete
 
 # Each starts trainings in processes of its own: seconds apiece.
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("language models")]

@@ -6,13 +6,13 @@ from collections.abc import Mapping
 import pytest
 
 from allranks.contract.launch import Distribution, Launch, Process
-from allranks.contract.master import MASTER_PORT
 from allranks.contract.mpi import Mpi
 from allranks.contract.produce import environment, processes
 from allranks.contract.pytorch import PyTorch
 from allranks.contract.ray import Ray
 from allranks.contract.single import Single
 from allranks.contract.tensorflow import TensorFlow
+from allranks.contract.variables import MASTER_PORT
 
 ADDRESSES = ("10.0.0.4", "10.0.0.5")
 HOSTNAMES = ("node-0", "node-1")

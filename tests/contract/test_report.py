@@ -151,3 +151,29 @@ def test_processes_that_write_at_once_do_not_mix_their_lines(tmp_path: Path) -> 
     writers = [subprocess.Popen([sys.executable, "-c", code], env={**os.environ, **named(path)}) for _ in range(2)]
     assert [writer.wait(60) for writer in writers] == [0, 0]
     assert len(report.read(path)[0]) == 400
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "OSError: [Errno 28] No space left on device: 'model.pt'",
+        "[Errno 122] Disk quota exceeded",
+        "RuntimeError: [enforce fail at inline_container.cc:672] . unexpected pos 640 vs 598",
+        "[enforce fail at inline_container.cc:325] . PytorchStreamWriter failed writing file data/1: file write failed",
+        "RuntimeError: write(): fd 3 failed with No space left on device",
+    ],
+)
+def test_a_full_disk_is_recognised(message: str) -> None:
+    assert report.tells_of_full_disk(message)
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "RuntimeError: PytorchStreamReader failed reading zip archive: failed finding central directory",
+        "[Errno 13] Permission denied: 'model.pt'",
+        "ValueError: unexpected pos 640 vs 598",
+    ],
+)
+def test_other_messages_are_not(message: str) -> None:
+    assert not report.tells_of_full_disk(message)

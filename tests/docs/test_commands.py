@@ -13,7 +13,7 @@ from fake.jobs import Job
 from fake.service import FakeAzure
 from typer.testing import CliRunner
 
-from allranks.azure.run_records import add_record
+from allranks.azure.runs import add_record
 from allranks.azure.workspace import WorkspaceName
 from allranks.cli.main import app
 from allranks.contract.pytorch import PyTorch

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 import fake_instance
-from allranks.hardware import infiniband, nccl, topology, ucx
+from allranks.hardware import infiniband, nccl
 from allranks.hardware.infiniband import Device
+from allranks.hardware.nccl import Topology
 from allranks.hardware.sizes import find
-from allranks.hardware.topology import Topology
 
 GOLDEN, INSTANCES = (Path(__file__).parent / folder for folder in ("golden", "instances"))
 SIZES = [file.stem for file in sorted(INSTANCES.glob("*.txt"))]
@@ -49,10 +49,10 @@ def instance(folder: Path, name: str) -> tuple[Path, Path]:
 def test_golden(tmp_path: Path, name: str) -> None:
     sysfs, microsoft = instance(tmp_path, name)
     size, devices = find(name), infiniband.devices(sysfs)
-    files = topology.of_family(size.topology, microsoft)
+    files = nccl.topology_of(size.topology, microsoft)
     settings = (
         *nccl.settings(size, devices, files, interface="eth0"),
-        *ucx.settings(size, devices, files, interface="eth0"),
+        *nccl.ucx_settings(size, devices, files, interface="eth0"),
     )
     text = "".join(f"# {setting.why}\n{setting.name}={setting.value}\n" for setting in settings)
     text = text.replace(str(microsoft), "/opt/microsoft")
@@ -65,9 +65,9 @@ def test_without_the_size_what_is_found_says_the_same(tmp_path: Path, name: str)
     """But for the reason that names the size."""
     sysfs, microsoft = instance(tmp_path, name)
     size, devices = find(name), infiniband.devices(sysfs)
-    for of in (nccl.settings, ucx.settings):
-        known = of(size, devices, topology.of_family(size.topology, microsoft))
-        guessed = of(None, devices, topology.here(microsoft))
+    for of in (nccl.settings, nccl.ucx_settings):
+        known = of(size, devices, nccl.topology_of(size.topology, microsoft))
+        guessed = of(None, devices, nccl.topology_here(microsoft))
         if size.topology == "ncv4":
             known = tuple(one for one in known if one.name != "NCCL_GRAPH_FILE")  # needs the number of ranks
         assert [(one.name, one.value) for one in guessed] == [(one.name, one.value) for one in known]
@@ -79,7 +79,7 @@ def names(*given: object, **options: object) -> list[str]:
 
 def test_an_unknown_machine_gets_nothing() -> None:
     assert nccl.settings(None, (), NOTHING) == ()
-    assert ucx.settings(None, (), NOTHING, interface="eth0") == ()
+    assert nccl.ucx_settings(None, (), NOTHING, interface="eth0") == ()
 
 
 def test_somebody_elses_rdma_over_ethernet_is_left_alone() -> None:
@@ -115,4 +115,24 @@ def test_loopback_is_named_for_nccl_and_not_for_ucx() -> None:
     size = find("NC24ads_A100_v4")
     first, *_ = nccl.settings(size, (), NOTHING, interface="lo")
     assert (first.name, first.value) == ("NCCL_SOCKET_IFNAME", "=lo")
-    assert ucx.settings(size, (), NOTHING, interface="lo") == ()
+    assert nccl.ucx_settings(size, (), NOTHING, interface="lo") == ()
+
+
+def test_no_files_of_nccl(tmp_path: Path) -> None:
+    assert nccl.configured({"HOME": str(tmp_path)}, tmp_path / "nccl.conf") == {}
+
+
+def test_the_users_file_wins_over_the_systems(tmp_path: Path) -> None:
+    system = tmp_path / "nccl.conf"
+    system.write_text("# by the host image\nNCCL_DEBUG=WARN\n\nNCCL_TOPO_FILE = /a\nnothing\n")
+    (tmp_path / ".nccl.conf").write_text("NCCL_DEBUG=INFO\n")
+    assert nccl.configured({"HOME": str(tmp_path)}, system) == {"NCCL_DEBUG": "INFO", "NCCL_TOPO_FILE": "/a"}
+    assert nccl.configured({}, system)["NCCL_DEBUG"] == "WARN"
+
+
+def test_a_file_that_a_variable_names_stands_for_the_users(tmp_path: Path) -> None:
+    (tmp_path / ".nccl.conf").write_text("NCCL_DEBUG=INFO\n")
+    mine = tmp_path / "mine.conf"
+    mine.write_text("NCCL_ALGO=Ring\n")
+    found = nccl.configured({"HOME": str(tmp_path), "NCCL_CONF_FILE": str(mine)}, tmp_path / "nothing")
+    assert found == {"NCCL_ALGO": "Ring"}

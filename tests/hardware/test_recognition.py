@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import fake_instance
-from allranks.hardware import infiniband, nccl, topology, ucx
+from allranks.hardware import infiniband, nccl
 from allranks.hardware.recognition import GPU_IDS, hardware, recognise
 from allranks.hardware.sizes import find, sizes
 
@@ -36,7 +36,7 @@ RECOGNISED = {
 
 def test_there_is_an_instance_of_every_family() -> None:
     assert set(INSTANCES) == set(RECOGNISED)
-    assert {family for _, family in RECOGNISED.values()} == {"", *topology.FAMILIES}
+    assert {family for _, family in RECOGNISED.values()} == {"", *nccl.TOPOLOGY_FAMILIES}
     assert {model for model, _ in GPU_IDS.values()} == {size.gpu for size in sizes()}
     assert {find(name).gpu for name in INSTANCES} == {size.gpu for size in sizes()}
     assert {file.stem for file in (HERE / "golden").glob("*.conf")} == set(INSTANCES)
@@ -60,15 +60,15 @@ def test_golden_settings_without_a_size(tmp_path: Path, golden: Path) -> None:
     fake_instance.add_instance(tmp_path, INSTANCES[golden.stem])
     microsoft = tmp_path / "opt/microsoft"
     microsoft.mkdir(parents=True)
-    for family in topology.FAMILIES:
+    for family in nccl.TOPOLOGY_FAMILIES:
         (microsoft / f"{family}-topo.xml").touch()
     (microsoft / "ncv4-graph.xml").touch()
     recognised = recognise(hardware(tmp_path))
     devices = infiniband.devices(tmp_path / "sys/class/infiniband")
-    files = topology.of_family(recognised.family, microsoft)
+    files = nccl.topology_of(recognised.family, microsoft)
     settings = [
         f"{setting.name}={setting.value}"
-        for of in (nccl.settings, ucx.settings)
+        for of in (nccl.settings, nccl.ucx_settings)
         for setting in of(recognised.size, devices, files, interface="eth0")
     ]
     # The host has each family's file in a folder, the image beside it.

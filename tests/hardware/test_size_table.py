@@ -8,8 +8,8 @@ from datetime import date
 import pytest
 
 from allranks.errors import InputError
+from allranks.hardware.nccl import TOPOLOGY_FAMILIES
 from allranks.hardware.sizes import Size, find, known, sizes
-from allranks.hardware.topology import FAMILIES
 
 REPOSITORIES = ("azurehpc-health-checks@", "azhpc-images@", "azure-compute-docs ", "azure-docs ")
 
@@ -21,7 +21,7 @@ def test_a_row(size: Size) -> None:
     assert size.processes == size.gpus
     assert size.gpu_memory_gb > 0
     assert size.architecture in ("x86-64", "arm64")
-    assert size.topology in ("", *FAMILIES)
+    assert size.topology in ("", *TOPOLOGY_FAMILIES)
     # Each source names a repository and a file of it, at a commit or with its date.
     assert size.sources
     for source in size.sources:

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 import torch
 
-from allranks.runtime.strategies import deepspeed_precision, precision
+from allranks.runtime.strategies import deepspeed_config, preparation
 from allranks.runtime.strategies.deepspeed_file import DeepSpeedFile, read
-from allranks.runtime.strategies.precision import settled
+from allranks.runtime.strategies.preparation import with_automatic_precision
 from allranks.runtime.strategies.settings import TrainingSettings
 
 
@@ -24,7 +24,9 @@ def test_what_auto_stands_for(monkeypatch: pytest.MonkeyPatch, device: str, has_
         torch.cuda, "is_bf16_supported", lambda including_emulation=True: including_emulation or has_bfloat16
     )
     settings = TrainingSettings(precision="auto", max_grad_norm=1.0)
-    assert settled(settings, torch.device(device)) == TrainingSettings(precision=expected, max_grad_norm=1.0)
+    assert with_automatic_precision(settings, torch.device(device)) == TrainingSettings(
+        precision=expected, max_grad_norm=1.0
+    )
 
 
 def deepspeed_file(tmp_path: Path, content: object) -> DeepSpeedFile:
@@ -57,15 +59,15 @@ ON, OFF, AUTO = ({"enabled": enabled} for enabled in (True, False, "auto"))
 def test_what_auto_stands_for_with_a_file_of_deepspeed(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, content: object, stage: int | None, device: str, expected: str
 ) -> None:
-    monkeypatch.setattr(precision, "automatic", lambda _: device)
+    monkeypatch.setattr(preparation, "automatic_precision", lambda _: device)
     file = deepspeed_file(tmp_path, content)
-    assert deepspeed_precision.automatic(file, stage, torch.device("cuda")) == expected
+    assert deepspeed_config.automatic_for_deepspeed(file, stage, torch.device("cuda")) == expected
     if stage is not None:  # the training does what it stands for
-        found, _ = deepspeed_precision.sections("auto", file, stage, torch.device("cuda"))
+        found, _ = deepspeed_config.precision_sections("auto", file, stage, torch.device("cuda"))
         assert found == expected
 
 
 @pytest.mark.parametrize("given", [None, "float32", "bfloat16", "float16"])
 def test_what_is_chosen_stays(given: str | None) -> None:
     settings = TrainingSettings(precision=given)
-    assert settled(settings, torch.device("cuda")) is settings
+    assert with_automatic_precision(settings, torch.device("cuda")) is settings

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from allranks.errors import InputError
-from allranks.runtime.strategies import deepspeed_optimizers
+from allranks.runtime.strategies import deepspeed_config
 from allranks.runtime.strategies.deepspeed_config import Configuration, configuration
 from allranks.runtime.strategies.settings import TrainingSettings
 
@@ -112,7 +112,7 @@ def test_batch_sizes_follow_from_each_other(tmp_path: Path, content: object, exp
 
 
 def test_parameters_without_weight_decay_stay_so() -> None:
-    decayed, undecayed = deepspeed_optimizers.parameters(optimizer())
+    decayed, undecayed = deepspeed_config.optimizer_parameters(optimizer())
     assert "weight_decay" not in decayed
     assert undecayed["weight_decay"] == 0
 

@@ -35,7 +35,7 @@ def train(args: argparse.Namespace, place: Place) -> None:
     from recorder import Checkpointing, Recorder
     from room import RoomCheck, Trainer
 
-    from allranks.runtime.strategies.precision import automatic
+    from allranks.runtime.strategies.preparation import automatic_precision
     from allranks_steps.images.classifier import Architecture, blocks
     from allranks_steps.images.presets import configuration, network_size
     from allranks_steps.images.saving import save
@@ -45,7 +45,7 @@ def train(args: argparse.Namespace, place: Place) -> None:
     launcher = "lightning" if place.per_node else detect().launcher
     on_gpu = torch.cuda.device_count() >= place.devices
     if args.precision == "auto":
-        args.precision = automatic(torch.device("cuda" if on_gpu else "cpu"))
+        args.precision = automatic_precision(torch.device("cuda" if on_gpu else "cpu"))
     check_device(args, on_gpu=on_gpu)
     description, (images, validation) = read_checked(stage(args.data), "train", "validation")
     world_size = place.instance_count * place.devices

@@ -8,9 +8,8 @@ from typing import Any
 from weights import Weight, Weights, bad_checkpoints
 
 from allranks.errors import InputError, Problem
-from allranks.runtime.checkpoints import folder as folders
 from allranks.runtime.checkpoints import manifest, reading
-from allranks.runtime.checkpoints.folder import Entry
+from allranks.runtime.checkpoints.manifest import Entry
 from allranks.runtime.tensors.saved_tensors import SavedTensor
 
 _MODES = {"lowest": "min", "highest": "max"}
@@ -20,7 +19,7 @@ def found_in(folder: Path) -> list[Entry]:
     """Return the checkpoints in a folder, or the one that the folder is, the newest first."""
     if description := manifest.read(folder):
         return [Entry(description.step, folder, description)]
-    return folders.entries(folder)
+    return manifest.entries(folder)
 
 
 def select(entries: list[Entry], step: int | None, best: str) -> Entry:
@@ -31,13 +30,13 @@ def select(entries: list[Entry], step: int | None, best: str) -> Entry:
         if not entries:
             raise InputError(Problem("input step", f"no checkpoint of step {step}", "the step of a checkpoint"))
     elif best in _MODES:
-        measured = folders.best(entries, _MODES[best])
+        measured = manifest.best(entries, _MODES[best])
         if measured is None:
             found = f"{best}, but no checkpoint has a metric"
             raise InputError(Problem("input best", found, "none", "pass metric= to save_if_due in the training"))
         entries = [measured]
     for entry in entries:
-        if reading.is_intact(entry):
+        if manifest.is_intact(entry):
             return entry
         print(f"{entry.path} is incomplete or damaged: skipped")
     names = ", ".join(entry.path.name for entry in entries)

@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from allranks.contract import instance, world
+from allranks.contract import launch, world
 from allranks.contract.own_variables import join_seconds
 from allranks.errors import InputError, Problem
 from allranks.runtime import RankEnv, detect, note
@@ -134,7 +134,7 @@ def ray(args: argparse.Namespace) -> list[str]:
         expected = "the address of the cluster's head"
         where = "environment variable RAY_ADDRESS"
         raise InputError(Problem(where, found, expected, "set distribution.type to ray"))
-    rank, count = instance.read(os.environ) or (0, 1)
+    rank, count = launch.read_instance(os.environ) or (0, 1)
     if rank > 0:
         note("this instance serves the Ray cluster; the program runs on its head")
         return []

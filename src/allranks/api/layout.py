@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterator
 from typing import Any, TypeVar
 
-from allranks.azure.size_variable import set_in_sweep
+from allranks.azure.changes import set_in_sweep
 from allranks.contract import produce
 from allranks.contract.distributions import DISTRIBUTIONS
 from allranks.contract.own_variables import SIZE

@@ -1,29 +1,29 @@
-"""Check that a workspace has what a job requires: computes and capacity, environments and components."""
+"""Check that a workspace has what a job requires: computes, quota, environments and components."""
 
 from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
 from allranks.azure import requirements
-from allranks.azure.compute_id import ComputeId
 from allranks.azure.errors import service_errors
-from allranks.azure.quota import of_quota
-from allranks.azure.requirements import Requirements
+from allranks.azure.requirements import ComputeId, Requirements
 from allranks.errors import Problem
 from allranks.hardware import sizes
 
 _ASSET = re.compile(r"(?:azureml:)?(?P<name>[^/:@]+)(?::(?P<version>[^/:@]+)|@(?P<label>[^/:@]+))?")
 _CURATED = "AzureML-"
+_TOTAL = "total"
 _WITH_COMPUTE = "--compute NAME, or --size SIZE for serverless"
 
 
 def of_sizes(required: list[Requirements], clusters: Mapping[str, str] = MappingProxyType({})) -> list[Problem]:
-    """Return what the steps cannot have on their sizes, without contacting Azure: more processes than GPUs, a CUDA that
-    does not run on the GPUs, InfiniBand. Unknown sizes have none.
+    """Return the problems of steps on their sizes, without contacting Azure: more processes than GPUs, a CUDA that does
+    not run on the GPUs, missing InfiniBand. Unknown sizes have none.
 
     clusters: the sizes of clusters by their names in lower case, if known
     """
@@ -41,27 +41,26 @@ def of_compute(steps: Sequence[str]) -> list[Problem]:
     if not steps:
         return []
     where = f"step {steps[0]}" if len(steps) == 1 else f"steps {', '.join(steps)}"
-    fix = f"{_WITH_COMPUTE};\nor name one in the pipeline: settings.default_compute"
-    return [Problem(f"{where}, key compute", "no compute is given", "a cluster, or a size", fix, code="no-compute")]
+    return _no_compute(where, ";\nor name one in the pipeline: settings.default_compute")
+
+
+def _no_compute(where: str, more: str = "") -> list[Problem]:
+    expected, fix = "a cluster, or a size", f"{_WITH_COMPUTE}{more}"
+    return [Problem(f"{where}, key compute", "no compute is given", expected, fix, code="no-compute")]
 
 
 def of_workspace(client: Any, required: list[Requirements]) -> list[Problem]:
     """Return what the workspace lacks for the steps. client: the SDK's MLClient. Raise AzureError or InputError."""
     return [
-        *_without_compute(required),
+        *(problem for step in required if not step.compute and not step.size for problem in _no_compute(step.where)),
         *_of_computes(client, required),
         *of_quota(client, required),
-        *_of_assets(client.environments, "environment", "allranks register", required),
-        *_of_assets(client.components, "component", "allranks register", required),
+        *_of_assets(client.environments, "environment", required),
+        *_of_assets(client.components, "component", required),
     ]
 
 
 def _of_size(step: Requirements, size: sizes.Size) -> Iterator[Problem]:
-    yield from _too_many_processes(step, size)
-    yield from requirements.hardware_problems(step.where, size, step.hardware)
-
-
-def _too_many_processes(step: Requirements, size: sizes.Size) -> Iterator[Problem]:
     if step.processes is not None and step.processes > size.gpus:
         gpus = "1 GPU" if size.gpus == 1 else f"{size.gpus} GPUs"
         yield Problem(
@@ -71,13 +70,7 @@ def _too_many_processes(step: Requirements, size: sizes.Size) -> Iterator[Proble
             f"set process_count_per_instance to {size.gpus}, and instance_count to get as many ranks",
             code="shared-gpus",
         )
-
-
-def _without_compute(required: list[Requirements]) -> Iterator[Problem]:
-    for step in required:
-        if not step.compute and not step.size:
-            where, expected = f"{step.where}, key compute", "a cluster, or a size"
-            yield Problem(where, "no compute is given", expected, _WITH_COMPUTE, code="no-compute")
+    yield from requirements.hardware_problems(step.where, size, step.hardware)
 
 
 def _of_computes(client: Any, required: list[Requirements]) -> Iterator[Problem]:
@@ -93,7 +86,13 @@ def _of_computes(client: Any, required: list[Requirements]) -> Iterator[Problem]
     lower = {name.lower(): name for name in known}
     for name, steps in by_name.items():
         if name.lower() not in lower:
-            yield _unknown(steps, "compute", name, list(known), _WITH_COMPUTE)
+            near = difflib.get_close_matches(name, known, n=1)
+            yield Problem(
+                f"{steps[0].where}, key compute",
+                f"the workspace has no compute {name}",
+                f"one of: {', '.join(known)}" if known else "a compute of the workspace, which has none",
+                f"did you mean {near[0]}? {_WITH_COMPUTE}" if near else _WITH_COMPUTE,
+            )
             continue
         for step in steps:
             yield from _of_cluster(step, known[lower[name.lower()]])
@@ -114,19 +113,19 @@ def _of_cluster(step: Requirements, cluster: Any) -> Iterator[Problem]:
         yield from _of_size(step, size)
 
 
-def _of_assets(operations: Any, kind: str, command: str, required: list[Requirements]) -> Iterator[Problem]:
+def _of_assets(operations: Any, kind: str, required: list[Requirements]) -> Iterator[Problem]:
     """Check that assets named ``azureml:NAME:VERSION`` exist. Assets of registries are checked by the service."""
     named = dict.fromkeys(text for step in required if (text := getattr(step, kind)))
     for text in named:
         match = _ASSET.fullmatch(text)
         if match is None or match["name"].startswith(_CURATED):
             continue
-        if (problem := _missing(operations, kind, command, match)) is not None:
+        if (problem := _missing(operations, kind, match)) is not None:
             steps = [step for step in required if getattr(step, kind) == text]
             yield Problem(f"{steps[0].where}, key {kind}", *problem)
 
 
-def _missing(operations: Any, kind: str, command: str, match: re.Match[str]) -> tuple[str, str, str] | None:
+def _missing(operations: Any, kind: str, match: re.Match[str]) -> tuple[str, str, str] | None:
     from azure.core.exceptions import ResourceNotFoundError
 
     name, version = match["name"], match["version"]
@@ -136,20 +135,93 @@ def _missing(operations: Any, kind: str, command: str, match: re.Match[str]) -> 
         except ResourceNotFoundError:
             versions = []
     if not versions:
-        known = f"a registered {kind}"
-        return f"{kind} {name} is not registered in the workspace", known, f"{command}, or correct the name"
+        found = f"{kind} {name} is not registered in the workspace"
+        return found, f"a registered {kind}", "allranks register, or correct the name"
     if version and version not in versions:
         known = f"one of: {', '.join(sorted(versions)[-5:])}"
-        return f"{kind} {name} has no version {version}", known, f"{command}, or name an existing version"
+        return f"{kind} {name} has no version {version}", known, "allranks register, or name an existing version"
     return None
 
 
-def _unknown(steps: list[Requirements], kind: str, name: str, known: list[str], fix: str) -> Problem:
-    similar = difflib.get_close_matches(name, known, n=1)
-    expected = f"one of: {', '.join(known)}" if known else f"a {kind} of the workspace, which has none"
-    return Problem(
-        f"{steps[0].where}, key {kind}",
-        f"the workspace has no {kind} {name}",
-        expected,
-        f"did you mean {similar[0]}? {fix}" if similar else fix,
-    )
+@dataclass(frozen=True)
+class CoreLimits:
+    """The lowest limits, in cores, by family; of all families together under ``total``. Unlimited ones are missing."""
+
+    dedicated: Mapping[str, int] = field(default_factory=dict)
+    low_priority: Mapping[str, int] = field(default_factory=dict)
+
+    def of(self, family: str, *, low_priority: bool) -> tuple[int, str] | None:
+        """Return the limit that applies to a family, and what it is a limit of; None if there is none."""
+        limits = self.low_priority if low_priority else self.dedicated
+        kind = "low-priority cores" if low_priority else "dedicated cores"
+        key = _family_key(family)
+        found = [(limits[key], f"{kind} of {family}")] if key in limits else []
+        found += [(limits[_TOTAL], f"all {kind} of the region")] if _TOTAL in limits else []
+        return min(found, default=None)
+
+
+def core_limits(usages: Iterable[Any]) -> CoreLimits:
+    """Return the limits of the SDK's Usage entities, as ``client.compute.list_usage`` yields them."""
+    dedicated: dict[str, int] = {}
+    low_priority: dict[str, int] = {}
+    for usage in usages:
+        if usage.limit is None or usage.limit < 0:
+            continue
+        name = usage.name["value"] if isinstance(usage.name, Mapping) else usage.name.value
+        if usage.type and "cores" not in usage.type.lower():
+            continue  # a number of clusters, not of cores
+        kind = _squeezed(f"{usage.type or ''} {name}")
+        rows = low_priority if "lowpriority" in kind else dedicated
+        key = _TOTAL if "total" in kind else _family_key(str(name))
+        rows[key] = min(rows.get(key, usage.limit), usage.limit)
+    return CoreLimits(dedicated, low_priority)
+
+
+def of_quota(client: Any, required: list[Requirements]) -> Iterator[Problem]:
+    """Yield the serverless steps that exceed the total quota. Quota that is in use now only delays a step.
+
+    The service returns a row for each family of sizes, rows for the totals of the region by priority, and the same
+    again for the workspace, where -1 means that the workspace has no limit of its own.
+
+    client: the SDK's MLClient. Raise AzureError or InputError.
+    """
+    serverless = [step for step in required if step.size and not ComputeId.parse(step.compute).is_cluster]
+    if not serverless:
+        return
+    with service_errors("looking at the quota of the subscription"):
+        location = client.workspaces.get(client.workspace_name).location
+        available = {size.name.lower(): size for size in client.compute.list_sizes(location=location)}
+        limits = core_limits(client.compute.list_usage(location=location))
+    for step in serverless:
+        where = f"{step.where}, key resources.instance_type"
+        size = available.get(step.size.lower())
+        if size is None:
+            similar = difflib.get_close_matches(step.size.lower(), list(available), n=3, cutoff=0.4)
+            near = ", ".join(available[name].name for name in similar)
+            fix = f"for example {near}" if near else "see: allranks sizes"
+            yield Problem(where, f"{step.size} is not available in {location}", "a size of the region", fix)
+            continue
+        cores = step.instances * int(vars(size).get("vCPUs") or vars(size).get("v_cp_us") or 0)
+        limit = limits.of(str(size.family), low_priority=step.low_priority)
+        if limit is not None and cores > limit[0]:
+            yield Problem(
+                where,
+                f"{step.instances} x {step.size} have {cores} cores; the quota for {limit[1]} is {limit[0]}",
+                f"at most {limit[0]} cores",
+                "fewer instances, another size, or ask for more quota in the studio: Manage > Quota",
+                code="quota",
+            )
+
+
+def _family_key(family: str) -> str:
+    """Return the same key for every form of a family's name.
+
+    Sizes have ``standardNCADSA100v4Family``, quota has ``Standard NCADSA100v4 Family Cluster Dedicated vCPUs``.
+    """
+    squeezed = _squeezed(family)
+    start, found, _ = squeezed.partition("family")
+    return start + found
+
+
+def _squeezed(text: str) -> str:
+    return re.sub(r"[^a-z0-9]", "", text.lower())

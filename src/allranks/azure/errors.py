@@ -6,7 +6,7 @@ import contextlib
 import json
 import re
 import traceback
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import astuple
 from pathlib import Path
 from typing import Any
@@ -58,7 +58,7 @@ def service_errors(doing: str, fix: str = "") -> Iterator[None]:
     """Convert errors of the SDK to InputError (the user can fix it) or AzureError.
 
     doing: what the block does, for the message: "submitting the job"
-    fix:   what to do if something was not found or rejected, unless the service says so itself
+    fix:   what to do if something was not found or rejected, unless the service gives a fix
     """
     try:
         yield
@@ -72,8 +72,7 @@ def service_errors(doing: str, fix: str = "") -> Iterator[None]:
 
 
 def translate(error: Exception, doing: str, fix: str = "") -> InputError | AzureError | None:
-    """Return the error as InputError or AzureError; None for an error that is not the SDK's, which is a bug of
-    allranks."""
+    """Return the error as InputError or AzureError; None for a bug of allranks, which is not the SDK's error."""
     from azure.core import exceptions as core
     from azure.core.polling.base_polling import OperationFailed
 
@@ -96,33 +95,40 @@ def translate(error: Exception, doing: str, fix: str = "") -> InputError | Azure
         return _wrong(doing, _sdk_message(error), "", fix)
     if isinstance(error, core.AzureError):
         return _failed(doing, _sdk_message(error), "", fix)
-    if _is_ours(error):
-        return None
+    frames = traceback.extract_tb(error.__traceback__)
+    if not frames or frames[-1].filename.startswith(_OWN):
+        return None  # our code raised it, not a library that it called
     return _failed(doing, f"the SDK failed to process the response: {type(error).__name__}: {_short(str(error))}")
 
 
 def _of_status(error: Any, doing: str, fix: str) -> InputError | AzureError:
     status, message = int(error.status_code), _service_message(error)
-    if status == 401:
-        found = f"authentication failed (401): {message}"
-        return _wrong(doing, found, "a sign-in for this tenant", SIGN_IN, kind=RejectedSignInError)
-    if status == 403:
-        expected = "a role that allows it, such as AzureML Data Scientist on the workspace"
-        return _wrong(doing, f"access denied (403): {message}", expected, "ask an owner of the workspace for the role")
-    if status == 404:
-        fix = fix or "check the name, and the subscription, resource group and workspace"
-        return _wrong(doing, f"not found (404): {message}", "", fix, kind=NotFoundError)
-    if status in (409, 412):
-        fix = fix or "use another name or version, or wait until the other change is complete"
-        return _wrong(doing, f"it exists already, or is being changed ({status}): {message}", "", fix)
     if status == 429:
-        wait = _retry_after(error)
-        found = f"too many requests (429), after several tries: {message}"
-        return _failed(doing, found, "", f"try again in {wait} seconds" if wait else "try again later")
+        wait = str(getattr(error.response, "headers", {}).get("Retry-After", ""))
+        fix = f"try again in {wait} seconds" if wait.isdecimal() else "try again later"
+        return _failed(doing, f"too many requests (429), after several tries: {message}", "", fix)
     if status >= 500 or status == 408:
         found = f"the service failed ({status}), after several tries: {message}"
         return _failed(doing, found, "", "try again; https://azure.status.microsoft lists outages")
-    return _wrong(doing, f"rejected ({status}): {message}", "", fix)
+    kind, found, expected, default_fix = _REFUSALS.get(status, (InputError, "rejected", "", ""))
+    fix = default_fix if expected else fix or default_fix
+    return _wrong(doing, f"{found} ({status}): {message}", expected, fix, kind)
+
+
+_CONFLICT = "it exists already, or is being changed"
+_OTHER_NAME = "use another name or version, or wait until the other change is complete"
+_REFUSALS: Mapping[int, tuple[type[InputError], str, str, str]] = {
+    401: (RejectedSignInError, "authentication failed", "a sign-in for this tenant", SIGN_IN),
+    403: (
+        InputError,
+        "access denied",
+        "a role that allows it, such as AzureML Data Scientist on the workspace",
+        "ask an owner of the workspace for the role",
+    ),
+    404: (NotFoundError, "not found", "", "check the name, and the subscription, resource group and workspace"),
+    **dict.fromkeys((409, 412), (InputError, _CONFLICT, "", _OTHER_NAME)),
+}
+"""The error for each status: its class, what was found, what was expected, and the fix."""
 
 
 def _wrong(
@@ -136,8 +142,7 @@ def _failed(where: str, found: str, expected: str = "", fix: str = "") -> AzureE
 
 
 def _service_message(error: Any) -> str:
-    """Return the service's message: the message of its error, else the beginning of the body, else the name of the
-    status."""
+    """Return the message of the service's error, else the beginning of the body, else the name of the status."""
     response = error.response
     with contextlib.suppress(Exception):  # the body may have any format or be consumed already
         body = response.text()
@@ -153,25 +158,16 @@ def _service_message(error: Any) -> str:
 
 
 def _not_signed_in(error: Any) -> str:
-    """Return the relevant part of the error of DefaultAzureCredential, which explains why each of ten methods
-    failed."""
+    """Return the relevant part of DefaultAzureCredential's error, which explains ten failed methods."""
     text = str(error.message)
     reasons = re.findall(r"(AADSTS\d+: [^\n]*)", text)
     if reasons:
         return _short(reasons[0])
     if type(error).__name__ == "CredentialUnavailableError" or "Attempted credentials" in text:
-        return "nobody is signed in to Azure: " + _short(_attempts(text))
+        names = re.findall(r"^\s*(\w+Credential): ", text, re.MULTILINE)
+        attempts = f"none of {len(names)} methods worked ({', '.join(names)})" if names else text
+        return f"nobody is signed in to Azure: {_short(attempts)}"
     return _short(text)
-
-
-def _attempts(text: str) -> str:
-    names = re.findall(r"^\s*(\w+Credential): ", text, re.MULTILINE)
-    return f"none of {len(names)} methods worked ({', '.join(names)})" if names else text
-
-
-def _retry_after(error: Any) -> str:
-    value = str(getattr(error.response, "headers", {}).get("Retry-After", ""))
-    return value if value.isdecimal() else ""
 
 
 def _is_validation(error: Exception) -> bool:
@@ -200,17 +196,10 @@ def _sdk_message(error: Exception) -> str:
 def _innermost(error: BaseException) -> str:
     """Return the message of the innermost error of a chain."""
     text = _short(str(error))
-    if match := _REASON.search(text):
-        return match[0].strip()
-    return text
+    match = _REASON.search(text)
+    return match[0].strip() if match else text
 
 
 def _short(text: str) -> str:
     text = " ".join(_ESCAPES.sub("", text).split())
     return text if len(text) <= _MAX_LENGTH else f"{text[:_MAX_LENGTH].rstrip()} ..."
-
-
-def _is_ours(error: Exception) -> bool:
-    """Return whether our code raised the error, not a library that it called."""
-    frames = traceback.extract_tb(error.__traceback__)
-    return not frames or frames[-1].filename.startswith(_OWN)

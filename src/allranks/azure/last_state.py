@@ -1,7 +1,7 @@
 """The last known state of a workspace or a registry, in the workspace folder, so that `--dry-run` works offline.
 
 It is saved whenever a command has read the state or changed it. A file that is missing, damaged or of another version
-is no known state: nothing but the comparison of a dry run depends on it.
+is ignored: only the comparison of a dry run depends on it.
 """
 
 from __future__ import annotations
@@ -11,11 +11,14 @@ import hashlib
 import json
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
+from allranks.azure.dry_run import NO_WORKSPACE
+from allranks.azure.errors import SignInError, UnreachableError
+from allranks.azure.workspace import WorkspaceName, WorkspaceOptions, named
 from allranks.runs.workspace import Workspace, private_file
 
 FOLDER = "azure"
@@ -24,14 +27,14 @@ _VERSION = 1
 
 @dataclass
 class LastState:
-    """What is known of one workspace or registry.
+    """The known schedules, assets and clusters of one workspace or registry.
 
     where:     its full name
     path:      the file
     schedules: by name, in the form of `azure.schedules`; None if they were never listed
     listed:    when they were listed, in seconds since the epoch
-    assets:    by kind and name, in the form of `azure.registered`
-    clusters:  the sizes of its computes, in the form of `azure.size_variable`
+    assets:    by kind and name, in the form of `azure.register`
+    clusters:  the sizes of its computes, in the form of `azure.changes`
     """
 
     where: str
@@ -43,39 +46,74 @@ class LastState:
 
     @classmethod
     def of(cls, where: str, workspace: Workspace | None = None) -> LastState:
-        """Return the state that was saved last, empty if there is none. where: the full name"""
+        """Return the state that was saved last, an empty one without a file. where: the full name"""
         folder = (workspace or Workspace.at()).root / FOLDER
-        state = cls(where, folder / f"{hashlib.sha256(where.encode()).hexdigest()[:12]}.json")
+        path = folder / f"{hashlib.sha256(where.encode()).hexdigest()[:12]}.json"
         with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
-            content = json.loads(state.path.read_text(encoding="utf-8"))
-            if content["version"] == _VERSION and content["where"] == where:
-                schedules, assets = content["schedules"], dict(content["assets"])
-                state.listed, state.assets = float(content["listed"]), assets
-                state.clusters = dict(content.get("clusters", {}))
-                state.schedules = None if schedules is None else dict(schedules)
-        return state
-
-    def save_schedules(self, schedules: Mapping[str, dict[str, Any]]) -> None:
-        """Save all schedules."""
-        self.schedules, self.listed = dict(schedules), time.time()
-        self.save()
+            content = json.loads(path.read_text(encoding="utf-8"))
+            if content.pop("version") == _VERSION and content.pop("where") == where:
+                return cls(where, path, **content)
+        return cls(where, path)
 
     def save(self) -> None:
         """Write the file. A command does not fail because the folder cannot be written."""
-        content = {
-            "version": _VERSION,
-            "where": self.where,
-            "listed": self.listed,
-            "schedules": self.schedules,
-            "assets": self.assets,
-            "clusters": self.clusters,
-        }
+        content = {name: value for name, value in vars(self).items() if name != "path"}
         temporary = self.path.with_name(f"{self.path.name}.{os.getpid()}")
         with contextlib.suppress(OSError):
             self.path.parent.mkdir(parents=True, exist_ok=True)
             try:
                 private_file(temporary)
-                temporary.write_text(json.dumps(content, default=str), encoding="utf-8")
+                temporary.write_text(json.dumps({"version": _VERSION, **content}, default=str), encoding="utf-8")
                 temporary.replace(self.path)
             finally:
                 temporary.unlink(missing_ok=True)
+
+
+T = TypeVar("T")
+
+
+def where_of(options: WorkspaceOptions) -> str:
+    """Return the full name of the registry or the workspace, with placeholders for parts that are not given, under
+    which its state is saved. Raise InputError for an invalid name or file."""
+    return f"registry {options.registry_name}" if options.registry_name else workspace_of(options).arm_id
+
+
+def workspace_of(options: WorkspaceOptions) -> WorkspaceName:
+    """Return the workspace that the options name, with placeholders for parts that are not given. Raise InputError for
+    an invalid name or file."""
+    known = named(options)
+    return WorkspaceName(
+        known.subscription_id or NO_WORKSPACE.subscription_id,
+        known.resource_group or NO_WORKSPACE.resource_group,
+        known.workspace_name or NO_WORKSPACE.workspace_name,
+    )
+
+
+def online_or_offline(online: Callable[[], T], offline: Callable[[str], T], *, only_offline: bool) -> T:
+    """Return the result of `online`; if Azure cannot be reached or nobody is signed in, that of `offline`.
+
+    only_offline: whether not to contact Azure at all
+    offline:      receives the reason why Azure is not contacted: a sentence, or "" if that was requested
+    """
+    if only_offline:
+        return offline("")
+    try:
+        return online()
+    except UnreachableError as error:
+        reason = error.problem.found
+    except SignInError as error:
+        reason = error.problems[0].found
+    return offline(reason)
+
+
+def compared_with(times: Iterable[float], what: str) -> str:
+    """Return the sentence on what a dry run was compared with.
+
+    times: when each answer was known, in seconds since the epoch
+    what:  what is compared, such as "schedules"
+    """
+    known = [moment for moment in times if moment]
+    if not known:
+        return f"no {what} of this workspace are known; Azure was not contacted, and everything would be new"
+    day = time.strftime("%Y-%m-%d %H:%M", time.localtime(min(known)))
+    return f"compared with the state of {day}; Azure was not contacted"

@@ -5,18 +5,20 @@ from __future__ import annotations
 import difflib
 import json
 import re
+import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from allranks.azure.errors import service_errors
-from allranks.azure.registered import KnownRegistry, Registered, Registry, ServiceRegistry
-from allranks.azure.uploads import quiet_uploads
+from allranks.azure.last_state import LastState
+from allranks.azure.workspace import quiet_uploads
 from allranks.components.releases import ENVIRONMENT, Release, as_yaml
 from allranks.components.stamps import DIGEST, changes, files_of, properties
 from allranks.errors import InputError, Problem
+from allranks.sdk import internals
 from allranks.sdk.quick_nodes import quiet
 
 _CONCURRENCY = 4
@@ -24,8 +26,112 @@ _CONCURRENCY = 4
 
 
 @dataclass(frozen=True)
+class Registered:
+    """A version of an asset. spec: None if only its digest is known"""
+
+    version: str
+    spec: dict[str, Any] | None
+    properties: dict[str, str]
+
+
+@dataclass
+class ServiceRegistry:
+    """Asks the service, and notes its answers in the last known state.
+
+    client: the SDK's MLClient
+    """
+
+    client: Any
+    state: LastState
+
+    def version(self, kind: str, name: str, version: str) -> Registered | None:
+        from azure.core.exceptions import ResourceNotFoundError
+
+        try:
+            if kind == ENVIRONMENT:
+                found = _of_environment(self.client.environments.get(name, version))
+            else:
+                found = _of_component(internals.component_version(self.client, name, version))
+        except ResourceNotFoundError:
+            return None
+        KnownRegistry(self.state).note(kind, name, found, latest=False)
+        return found
+
+    def latest(self, kind: str, name: str) -> Registered | None:
+        from azure.core.exceptions import ResourceNotFoundError
+
+        operations = self.client.environments if kind == ENVIRONMENT else self.client.components
+        try:
+            # Versions have no order of their own.
+            assets = list(operations.list(name=name))
+        except ResourceNotFoundError:
+            assets = []
+        versions = [(str(asset.creation_context.created_at), str(asset.version)) for asset in assets]
+        found = self.version(kind, name, max(versions)[1]) if versions else None
+        KnownRegistry(self.state).note(kind, name, found, latest=True)
+        return found
+
+
+@dataclass
+class KnownRegistry:
+    """Answers from the last known state, without contacting Azure.
+
+    used: the times at which the answers were known, in seconds since the epoch
+    """
+
+    state: LastState
+    used: list[float] = field(default_factory=list)
+
+    def version(self, kind: str, name: str, version: str) -> Registered | None:
+        asset = self._asset(kind, name)
+        digest = asset.get("versions", {}).get(version)
+        if digest is None:
+            return None
+        latest = asset.get("latest") or {}
+        if latest.get("version") == version:
+            return Registered(version, latest["spec"], latest["properties"])
+        return Registered(version, None, {DIGEST: digest} if digest else {})
+
+    def latest(self, kind: str, name: str) -> Registered | None:
+        latest = self._asset(kind, name).get("latest")
+        return Registered(**latest) if latest else None
+
+    def note(self, kind: str, name: str, found: Registered | None, *, latest: bool) -> None:
+        """Add an answer to the state. found: None if the asset has no version; latest: whether it is the last one"""
+        asset = self.state.assets.setdefault(f"{kind} {name}", {"versions": {}, "latest": None})
+        asset["seen"] = time.time()
+        if found is None:
+            asset["versions"], asset["latest"] = {}, None
+        else:
+            asset["versions"][found.version] = found.properties.get(DIGEST, "")
+            if latest or asset["latest"] is None or asset["latest"]["version"] == found.version:
+                asset["latest"] = {"version": found.version, "spec": found.spec, "properties": found.properties}
+
+    def _asset(self, kind: str, name: str) -> dict[str, Any]:
+        asset = self.state.assets.get(f"{kind} {name}", {})
+        if asset:
+            self.used.append(float(asset["seen"]))
+        return asset
+
+
+Registry: TypeAlias = ServiceRegistry | KnownRegistry
+"""Looks assets up: `version` returns a version of an asset, `latest` the one that was registered last; None without."""
+
+
+def _of_environment(environment: Any) -> Registered:
+    keys = ("name", "version", "description", "tags", "image", "conda_file")
+    spec = {key: getattr(environment, key) for key in keys}
+    return Registered(str(environment.version), spec, dict(environment.properties or {}))
+
+
+def _of_component(component: Any) -> Registered:
+    spec = dict(component.properties.component_spec)
+    return Registered(str(spec.get("version") or component.name), spec, dict(component.properties.properties or {}))
+
+
+@dataclass(frozen=True)
 class Difference:
-    """What registering a release would change.
+    """The changes that registering a release would make.
 
     latest: the version that was registered last; "" if there is none
     spec:   the lines of a unified diff between its spec and ours

@@ -1,13 +1,13 @@
-"""What the steps of a job require of a workspace."""
+"""The steps of a job, their computes, and what they require of a workspace."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import date
 from typing import Any
 
-from allranks.azure.job_steps import JobStep, job_steps
 from allranks.contract.distributions import processes_per_instance
 from allranks.errors import Problem
 from allranks.hardware import traps
@@ -17,10 +17,101 @@ from allranks.plan.graph import DoWhile, Graph, ParallelFor, Pipeline, Step
 from allranks.plan.reader import alone
 from allranks.sdk import internals
 
+SERVERLESS = "serverless"
+LOCAL = "local"
+
+_ARM = re.compile(
+    r"/subscriptions/[^/]+/resourceGroups/[^/]+/providers/Microsoft\.MachineLearningServices"
+    r"/(?:workspaces/(?P<workspace>[^/]+)/computes|virtualclusters)/(?P<name>[^/]+)/?",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True)
+class JobStep:
+    """A node other than a nested pipeline: a step, or a decision between steps.
+
+    path:    its name, after those of the pipelines that it is in; "" for a job by itself
+    node:    the SDK's
+    compute: as the job names it: the step's own, else that of the innermost pipeline that has one; "" if none has
+    """
+
+    path: str
+    node: Any
+    compute: str
+
+    @property
+    def kind(self) -> str:
+        """The name of the node's class: Command, Parallel, Sweep, Spark."""
+        return type(self.node).__name__
+
+
+def job_steps(job: Any) -> Iterator[JobStep]:
+    """Yield the steps of the SDK's job, also those of nested pipelines. A job without steps is its only step."""
+    return _steps("", job, "")
+
+
+def _steps(path: str, node: Any, inherited: str) -> Iterator[JobStep]:
+    nodes = _nodes(node)
+    if nodes is None:
+        yield JobStep(path, node, _compute_name(vars(node).get("compute")) or inherited)
+        return
+    settings = getattr(node, "settings", None)
+    compute = _compute_name(getattr(node, "compute", None) or getattr(settings, "default_compute", None)) or inherited
+    for name, each in nodes.items():
+        yield from _steps(f"{path}.{name}" if path else name, each, compute)
+
+
+def _nodes(job: Any) -> Mapping[str, Any] | None:
+    """Return the nodes of a pipeline job or of a node that is a pipeline component on this machine; None for a step."""
+    from azure.ai.ml.entities import PipelineJob
+
+    if isinstance(job, PipelineJob):
+        return dict(job.jobs)
+    inner = getattr(internals.component(job), "jobs", None)
+    return dict(inner) if type(job).__name__ == "Pipeline" and isinstance(inner, dict) else None
+
+
+def _compute_name(compute: Any) -> str:
+    return str(compute).removeprefix("azureml:") if compute else ""
+
+
+@dataclass(frozen=True)
+class ComputeId:
+    """The compute that a job names.
+
+    name:      the name of the compute, or `SERVERLESS`, or `LOCAL`; "" if none is given
+    workspace: the workspace of an ARM id; "" if only a name is given
+    in_workspace: whether it is a compute of a workspace; a virtual cluster is not
+    """
+
+    name: str
+    workspace: str = ""
+    in_workspace: bool = True
+
+    @classmethod
+    def parse(cls, text: object) -> ComputeId:
+        """Return the compute of ``cpu-cluster``, ``azureml:cpu-cluster`` or an ARM id, with or without ``azureml:``."""
+        given = str(text or "").strip().removeprefix("azureml:")
+        match = _ARM.fullmatch(given)
+        if match is None:
+            return cls(given)
+        return cls(match["name"], match["workspace"] or "", in_workspace=match["workspace"] is not None)
+
+    @property
+    def is_cluster(self) -> bool:
+        """Return whether it is a named compute of a workspace. An expression is known only when the job runs."""
+        reserved = self.name.lower() in ("", SERVERLESS, LOCAL) or "${{" in self.name
+        return self.in_workspace and not reserved
+
+    def is_of(self, workspace: str) -> bool:
+        """Return whether it is a compute of the workspace of that name, ignoring case."""
+        return self.is_cluster and self.workspace.lower() in ("", workspace.lower())
+
 
 @dataclass(frozen=True)
 class HardwareNeeds:
-    """What a step needs.
+    """A step's needs of its size.
 
     cuda:       the CUDA version of its environment; "" if unknown or none
     infiniband: whether its environment variables ask for InfiniBand
@@ -32,7 +123,7 @@ class HardwareNeeds:
 
 @dataclass(frozen=True)
 class Requirements:
-    """What one step requires.
+    """The requirements of one step.
 
     where:       the step, as named in messages
     compute:     of the step or of the job; "" if none is named
@@ -84,31 +175,25 @@ def _of_step(step: JobStep, planned: Step | None) -> Requirements:
     environment = vars(node).get("environment") or getattr(component, "environment", None)
     resources = internals.resources(node) or getattr(component, "resources", None)
     size = getattr(resources, "instance_type", None) or ""
+    # Any attribute of a node exists: only those of its class have a meaning.
+    queue = node.queue_settings if hasattr(type(node), "queue_settings") else None
+    processes, needs = None, HardwareNeeds()
+    if planned is not None:
+        variables = {name: str(value) for name, value in planned.environment_variables.items()}
+        needs = HardwareNeeds(cuda_version(planned.environment), traps.asks_for_infiniband(variables))
+        if hasattr(planned.distribution, "process_count_per_instance"):
+            processes = max(processes_per_instance(planned.distribution), 1)
     return Requirements(
         where=f"step {step.path}" if step.path else "the job",
         compute=step.compute,
         size=size if isinstance(size, str) else "",
         instances=max(planned.instance_count, 1) if planned else 1,
-        low_priority=_is_spot(node),
-        processes=_processes(planned),
+        low_priority=str(getattr(queue, "job_tier", None)).lower() == "spot",
+        processes=processes,
         environment=environment if isinstance(environment, str) else "",
         component=component if isinstance(component, str) else "",
-        hardware=_hardware_needs(planned) if planned else HardwareNeeds(),
+        hardware=needs,
     )
-
-
-def _processes(planned: Step | None) -> int | None:
-    """Return the ranks per instance if the platform starts every rank."""
-    if planned is None or not hasattr(planned.distribution, "process_count_per_instance"):
-        return None
-    return max(processes_per_instance(planned.distribution), 1)
-
-
-def _is_spot(node: Any) -> bool:
-    # Any attribute of a node exists: only those of its class have a meaning.
-    settings = node.queue_settings if hasattr(type(node), "queue_settings") else None
-    tier = getattr(settings, "job_tier", None)
-    return str(tier or "").lower() == "spot"
 
 
 def without_compute(job: Any) -> tuple[str, ...]:
@@ -122,12 +207,6 @@ def without_compute(job: Any) -> tuple[str, ...]:
         return ()
     kinds = ("Command", "Parallel", "Spark", "Sweep")
     return tuple(step.path for step in job_steps(job) if step.kind in kinds and not vars(step.node).get("compute"))
-
-
-def _hardware_needs(step: Step) -> HardwareNeeds:
-    """Return what a step of a plan needs."""
-    variables = {name: str(value) for name, value in step.environment_variables.items()}
-    return HardwareNeeds(cuda_version(step.environment), traps.asks_for_infiniband(variables))
 
 
 def hardware_problems(where: str, size: Size, needs: HardwareNeeds) -> Iterator[Problem]:

@@ -1,21 +1,31 @@
-"""Submitted jobs: submit, query, download logs, cancel."""
+"""Submitted jobs: submit, query, download logs, cancel; and their records, in the form of local runs' records."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from allranks.azure.errors import service_errors
-from allranks.azure.uploads import quiet_uploads
+from allranks.azure.workspace import quiet_uploads
+from allranks.plan import codec
+from allranks.plan.node_records import graph_records
+from allranks.plan.secrets import hidden
 from allranks.runs.log_redaction import redacted
+from allranks.runs.records import RunRecord, Status, StepRecord, Submission, Verdict
+from allranks.runs.store import Store
+from allranks.runs.workspace import Workspace
 from allranks.sdk import internals
 from allranks.secrets import redact, same_length
 
-ENDED = frozenset({"Completed", "Failed", "Canceled"})
+if TYPE_CHECKING:
+    from allranks.azure.workspace import WorkspaceName
+    from allranks.plan.graph import Plan
+
 LOGS = "user_logs/"
 
 _PIECE = 64 * 1024
@@ -48,13 +58,6 @@ class JobState:
     steps: tuple[JobState, ...] = ()
 
 
-@dataclass(frozen=True)
-class Logs:
-    """The logs of a job by name, such as ``user_logs/std_log.txt``, with their URLs, which are secrets."""
-
-    addresses: Mapping[str, str] = field(default_factory=dict, repr=False)
-
-
 def submit(client: Any, job: Any) -> tuple[str, str]:
     """Submit the SDK's job. Return its name and its page in the studio. Raise InputError or AzureError."""
     with service_errors("submitting the job"), quiet_uploads():
@@ -67,25 +70,18 @@ def state(client: Any, name: str, *, steps: bool = True) -> JobState:
     with service_errors(f"requesting the state of {name}"):
         details = internals.run_details(client, name)
         children = list(internals.child_runs(client, name)) if steps else []
-    return JobState(
-        name=name,
-        status=str(details.status),
-        started=_moment(details.start_time_utc),
-        ended=_moment(details.end_time_utc),
-        error=_error(details),
-        result=_result(details),
-        steps=tuple(map(_step, children)),
-    )
+    return _state(details, name, steps=tuple(map(_step, children)))
 
 
-def logs(client: Any, name: str) -> Logs:
-    """Return the logs that a job has so far. Raise InputError or AzureError."""
+def logs(client: Any, name: str) -> dict[str, str]:
+    """Return the URLs of the logs that a job has so far, by name, such as ``user_logs/std_log.txt``. The URLs are
+    secrets. Raise InputError or AzureError."""
     with service_errors(f"requesting the logs of {name}"):
         log_files = internals.run_details(client, name).log_files or {}
-    return Logs({log: address for log, address in log_files.items() if log.startswith(LOGS) and _is_safe(log)})
+    return {log: address for log, address in log_files.items() if log.startswith(LOGS) and _is_safe(log)}
 
 
-def download(client: Any, found: Logs, folder: Path, *, ended: bool) -> bool:
+def download(client: Any, found: Mapping[str, str], folder: Path, *, ended: bool) -> bool:
     """Download new parts of the logs into the folder, with their secrets overwritten. Only the rest of a partial file
     is requested.
 
@@ -96,7 +92,7 @@ def download(client: Any, found: Logs, folder: Path, *, ended: bool) -> bool:
     first line is written. Raise InputError or AzureError.
     """
     exists = True
-    for log, address in found.addresses.items():
+    for log, address in found.items():
         path = folder / log
         with service_errors(f"downloading {log}"):
             exists = _append(client, address, path, ended) and exists
@@ -122,38 +118,28 @@ def download_output(client: Any, name: str, output: str, folder: Path) -> bool:
 def cancel(client: Any, name: str) -> None:
     """Request the cancellation of the job, which takes some time. Raise InputError or AzureError.
 
-    The SDK's poller is not started: nobody would wait for it, and it would go on in a thread of its own.
+    The SDK's poller is not started: nothing would wait for it, and it would continue in its own thread.
     """
     with service_errors(f"canceling {name}"):
         client.jobs.begin_cancel(name, polling=False)
 
 
-def is_over(job: JobState) -> bool:
-    """Return whether the state of the job is final."""
-    return job.status in ENDED
-
-
 def _step(run: Any) -> JobState:
-    properties = run.properties or {}
+    name, reused_from = str(run.display_name or run.name or run.run_id), (run.properties or {}).get(_REUSED)
+    return _state(run, str(run.run_id), display_name=name, reused_from=str(reused_from or ""))
+
+
+def _state(run: Any, name: str, **more: Any) -> JobState:
+    error = getattr(run.error, "error", None)
     return JobState(
-        name=str(run.run_id),
-        status=str(run.status),
-        display_name=str(run.display_name or run.name or run.run_id),
+        name,
+        str(run.status),
         started=_moment(run.start_time_utc),
         ended=_moment(run.end_time_utc),
-        error=_error(run),
-        reused_from=str(properties.get(_REUSED) or ""),
-        result=_result(run),
+        error=redact(str(getattr(error, "message", "") or "")),
+        result=redact(str((run.tags or {}).get(_RESULT) or "")),
+        **more,
     )
-
-
-def _result(run: Any) -> str:
-    return redact(str((run.tags or {}).get(_RESULT) or ""))
-
-
-def _error(run: Any) -> str:
-    error = getattr(run.error, "error", None)
-    return redact(str(getattr(error, "message", "") or ""))
 
 
 def _moment(moment: datetime | None) -> float | None:
@@ -169,7 +155,7 @@ def _is_safe(log: str) -> bool:
 def _append(client: Any, address: str, path: Path, ended: bool) -> bool:
     from azure.core.exceptions import HttpResponseError
 
-    # What is stored is as long as the log on Azure ML up to there.
+    # The stored file is as long as that part of the log on Azure ML.
     size = path.stat().st_size if path.exists() else 0
     response = internals.requests(client).get(address, headers={"Range": f"bytes={size}-"} if size else {})
     if response.status_code == 404:
@@ -184,3 +170,96 @@ def _append(client: Any, address: str, path: Path, ended: bool) -> bool:
     with path.open("ab" if response.status_code == 206 else "wb") as file:
         file.writelines(redacted(pieces, mask=same_length, complete=ended))
     return True
+
+
+_STATES = {
+    "NotStarted": Status.NOT_STARTED,
+    "Queued": Status.PREPARING,
+    "Preparing": Status.PREPARING,
+    "Provisioning": Status.PREPARING,
+    "Starting": Status.PREPARING,
+    "Completed": Status.COMPLETED,
+    "Failed": Status.FAILED,
+    "Canceled": Status.CANCELED,
+    "Skipped": Status.SKIPPED,
+}
+
+
+def add_record(
+    workspace: Workspace, plan: Plan, name: str, where: WorkspaceName, studio: str, *, pipeline: bool
+) -> RunRecord:
+    """Store the record of a run that was just submitted. name: of the job, set by the service"""
+    folder = workspace.runs / name
+    record = RunRecord(
+        id=name,
+        name=plan.name,
+        display_name=plan.display_name or plan.name,
+        source=plan.source,
+        instances=f"Azure ML {where.workspace_name}",
+        created=time.time(),
+        folder=str(folder),
+        steps=list(graph_records(plan.graph, folder)),
+        submitted=Submission(where.subscription_id, where.resource_group, where.workspace_name, studio, pipeline),
+    )
+    workspace.make()
+    with Store(workspace.database) as store:
+        # The run is never resumed, so its secrets are not needed.
+        store.add_run(record, hidden(codec.dumps(plan)).plan)
+    return record
+
+
+def update_record(record: RunRecord, state: JobState) -> list[StepRecord]:
+    """Update the record. Return the steps whose state has changed."""
+    changed = []
+    for job, step in _matched(record, state):
+        before = step.status
+        step.mlflow_run_id = job.name
+        step.status = run_status(job.status)
+        step.started, step.ended = job.started, job.ended
+        step.reused_from = job.reused_from or None
+        step.result = job.result
+        if step.status is Status.FAILED:
+            step.verdict = Verdict(step.name, job.error or "the service gives no reason")
+        if step.status is not before:
+            changed.append(step)
+    record.status, record.ended = run_status(state.status), state.ended
+    failed = record.status is Status.FAILED and not any(step.verdict for step in record.steps)
+    if failed and state.error and state.error not in record.notes:
+        record.notes.append(state.error)
+    return changed
+
+
+def run_status(word: str) -> Status:
+    """Return the status for the service's word. Its states before and after a job's execution are Running."""
+    return _STATES.get(word, Status.RUNNING)
+
+
+def _matched(record: RunRecord, state: JobState) -> Iterator[tuple[JobState, StepRecord]]:
+    """Yield each job of the run with its step. The service names a step's job like the step, or by its display name."""
+    if not is_pipeline(record):
+        yield state, record.steps[0]
+        return
+    unmatched = {step.name: step for step in record.steps}
+    for job in state.steps:
+        steps = unmatched.values()
+        step = next((candidate for candidate in steps if candidate.mlflow_run_id == job.name), None)
+        step = step or unmatched.get(job.display_name)
+        step = step or next((candidate for candidate in steps if candidate.display_name == job.display_name), None)
+        if step is None:
+            step = _unplanned(record, job)
+        unmatched.pop(step.name, None)
+        yield job, step
+
+
+def _unplanned(record: RunRecord, job: JobState) -> StepRecord:
+    """Add a step that the plan lacks, because its kind cannot be planned on this machine."""
+    name = job.display_name if all(step.name != job.display_name for step in record.steps) else job.name
+    folder = Path(record.folder) / re.sub(r"[^\w.-]", "_", name)
+    step = StepRecord(name, name, "", "", 1, 1, folder=str(folder))
+    record.steps.append(step)
+    return step
+
+
+def is_pipeline(record: RunRecord) -> bool:
+    """Return whether the record belongs to a submitted pipeline, whose steps are jobs of their own."""
+    return record.submitted is not None and record.submitted.pipeline

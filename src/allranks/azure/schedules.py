@@ -6,8 +6,10 @@ pipeline, in which the versions of code and components are derived from their co
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timedelta
@@ -15,14 +17,12 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from allranks.azure.changes import place
+from allranks.azure.changes import cluster_sizes, place, set_sizes
 from allranks.azure.checks import of_sizes
 from allranks.azure.errors import service_errors
 from allranks.azure.last_state import LastState
 from allranks.azure.requirements import requirements, without_compute
-from allranks.azure.size_variable import cluster_sizes, set_sizes
-from allranks.azure.uploads import quiet_uploads
-from allranks.azure.workspace import WorkspaceName
+from allranks.azure.workspace import WorkspaceName, quiet_uploads
 from allranks.errors import InputError, Problem, did_you_mean
 from allranks.plan.graph import Graph
 from allranks.plan.reader import OpenJob
@@ -84,29 +84,46 @@ def applied(client: Any) -> dict[str, Applied]:
     return {entity.name: _applied(entity) for entity in entities}
 
 
-def seen(client: Any, state: LastState) -> dict[str, Applied]:
+def _applied(entity: Any) -> Applied:
+    trigger = None
+    if getattr(entity, "trigger", None) is not None:
+        with contextlib.suppress(InputError):
+            trigger = read_trigger(entity.trigger, str, any_offset=True)
+    properties = entity.properties or {}
+    return Applied(
+        name=entity.name,
+        display_name=entity.display_name or entity.name,
+        description=" ".join((entity.description or "").split()),
+        enabled=entity.is_enabled is not False,
+        trigger=trigger,
+        digest=properties.get(DIGEST, ""),
+        declared_in=properties.get(DECLARED_IN, ""),
+    )
+
+
+def refresh_schedules(client: Any, state: LastState) -> dict[str, Applied]:
     """Return the workspace's schedules as `applied` does, and save them as the last known state."""
-    there = applied(client)
-    save(state, there)
-    return there
+    existing = applied(client)
+    save(state, existing)
+    return existing
 
 
-def seen_clusters(client: Any, state: LastState) -> dict[str, str]:
+def save(state: LastState, existing: Mapping[str, Applied]) -> None:
+    """Save schedules as the last known state of their workspace."""
+    state.schedules = {
+        name: {**vars(each), "trigger": None if each.trigger is None else triggers.dumps(each.trigger)}
+        for name, each in existing.items()
+    }
+    state.listed = time.time()
+    state.save()
+
+
+def refresh_clusters(client: Any, state: LastState) -> dict[str, str]:
     """Return the sizes of the workspace's computes by their names, and save them as the last known state."""
     with session():
         state.clusters = cluster_sizes(client)
     state.save()
     return state.clusters
-
-
-def save(state: LastState, there: Mapping[str, Applied]) -> None:
-    """Save schedules as the last known state of their workspace."""
-    state.save_schedules(
-        {
-            name: {**vars(each), "trigger": None if each.trigger is None else triggers.dumps(each.trigger)}
-            for name, each in there.items()
-        }
-    )
 
 
 def known(state: LastState) -> dict[str, Applied]:
@@ -124,7 +141,7 @@ def known(state: LastState) -> dict[str, Applied]:
 def changes(
     target: Path | None,
     workspace: WorkspaceName,
-    there: Mapping[str, Applied],
+    existing: Mapping[str, Applied],
     now: datetime,
     *,
     prune: bool,
@@ -135,7 +152,7 @@ def changes(
 
     prune:    whether to delete schedules that were applied from the same files and are no longer declared
     compute:  the cluster for the steps that do not name one
-    clusters: the sizes of the workspace's clusters, from `seen_clusters` or the last known state
+    clusters: the sizes of the workspace's clusters, from `refresh_clusters` or the last known state
 
     Raise InputError for a schedule that is invalid or has ended, and for steps without a compute, or on a size that
     cannot run them.
@@ -146,12 +163,12 @@ def changes(
         problems += [problem for each in declared for problem in _misplaced(each, clusters)]
         if problems:
             raise InputError.of(problems)
-        planned = [_change(each, there.get(each.schedule.name), workspace) for each in declared]
+        planned = [_change(each, existing.get(each.schedule.name), workspace) for each in declared]
     if prune:
         names, files = {change.name for change in planned}, _files(declared, target)
         planned += [
             Change(name, DELETE)
-            for name, other in sorted(there.items())
+            for name, other in sorted(existing.items())
             if name not in names and other.declared_in and files(other.declared_in)
         ]
     return planned
@@ -160,7 +177,7 @@ def changes(
 def apply(
     client: Any,
     target: Path | None,
-    there: Mapping[str, Applied],
+    existing: Mapping[str, Applied],
     planned: Iterable[Change],
     done: Callable[[Change], None],
     compute: str = "",
@@ -176,19 +193,20 @@ def apply(
     planned = list(planned)
     with session():
         # Read again: computing the digests has added ids to the first entities.
-        fresh = {each.schedule.name: each for each in _read_again(target, planned, compute, clusters)}
+        is_changing = any(change.action in (CREATE, UPDATE) for change in planned)
+        declared = _declared(target, compute, clusters) if is_changing else ()
+        fresh = {each.schedule.name: each for each in declared}
         for change in planned:
             if change.action in (CREATE, UPDATE):
-                _put(client, fresh[change.name], change.digest, there.get(change.name))
+                _put(client, fresh[change.name], change.digest, existing.get(change.name))
             elif change.action == DELETE:
-                delete(client, there[change.name])
+                delete(client, existing[change.name])
             done(change)
 
 
-def switch(client: Any, there: Mapping[str, Applied], name: str, *, on: bool) -> bool:
-    """Enable or disable a schedule. Return False if it was in that state already. Raise InputError if it does not
-    exist."""
-    schedule = named(there, name)
+def switch(client: Any, existing: Mapping[str, Applied], name: str, *, on: bool) -> bool:
+    """Enable or disable a schedule. Return whether that changed it. Raise InputError if it does not exist."""
+    schedule = named(existing, name)
     if schedule.enabled is on:
         return False
     doing = f"{'enabling' if on else 'disabling'} schedule {name}"
@@ -206,12 +224,12 @@ def delete(client: Any, schedule: Applied) -> None:
         client.schedules.begin_delete(schedule.name).result()
 
 
-def named(there: Mapping[str, Applied], name: str) -> Applied:
+def named(existing: Mapping[str, Applied], name: str) -> Applied:
     """Return the workspace's schedule of that name. Raise InputError if it does not exist."""
-    if name in there:
-        return there[name]
-    expected = f"one of {', '.join(sorted(there))}" if there else "none: the workspace has no schedules"
-    fix = did_you_mean(name, there, "apply it first: allranks schedules apply")
+    if name in existing:
+        return existing[name]
+    expected = f"one of {', '.join(sorted(existing))}" if existing else "none: the workspace has no schedules"
+    fix = did_you_mean(name, existing, "apply it first: allranks schedules apply")
     raise InputError(Problem(f"schedule {name}", "the workspace has no schedule of that name", expected, fix))
 
 
@@ -230,10 +248,9 @@ def _change(declared: Declared, other: Applied | None, workspace: WorkspaceName)
     if trigger_differs(schedule.trigger, other.trigger):
         before = _words(other.trigger) if other.trigger else "something else"
         differences.append(Difference("trigger", before, _words(schedule.trigger)))
-    if schedule.display_name != other.display_name:
-        differences.append(Difference("display_name", other.display_name, schedule.display_name))
-    if schedule.description != other.description:
-        differences.append(Difference("description", other.description, schedule.description))
+    for key in ("display_name", "description"):
+        if getattr(schedule, key) != getattr(other, key):
+            differences.append(Difference(key, getattr(other, key), getattr(schedule, key)))
     if not differences and digest != other.digest:
         before = "as applied" if other.digest else "not applied by this command"
         differences.append(Difference("create_job", before, "its pipeline, its inputs or its code changed"))
@@ -259,32 +276,18 @@ def _declared(target: Path | None, compute: str, clusters: Mapping[str, str]) ->
         for each in declared:
             if hasattr(each.entity.create_job, "compute"):
                 place(each.entity.create_job, compute)
-    problems = [
-        Problem(
-            f"schedule {each.schedule.name}, key compute ({each.schedule.where})",
-            f"no compute is given for {', '.join(steps)}",
-            "a cluster",
-            "--compute NAME; or name one in the pipeline: settings.default_compute",
-            code="no-compute",
-        )
-        for each in declared
-        if (steps := without_compute(each.entity.create_job))
-    ]
+    problems, fix = [], "--compute NAME; or name one in the pipeline: settings.default_compute"
+    for each in declared:
+        if steps := without_compute(each.entity.create_job):
+            where = f"schedule {each.schedule.name}, key compute ({each.schedule.where})"
+            found = f"no compute is given for {', '.join(steps)}"
+            problems.append(Problem(where, found, "a cluster", fix, code="no-compute"))
     if problems:
         raise InputError.of(problems)
     for each in declared:
         if not isinstance(each.entity.create_job, str):  # a job of the workspace, by its id
             set_sizes(each.entity.create_job, clusters)
     return declared
-
-
-def _read_again(
-    target: Path | None, planned: list[Change], compute: str, clusters: Mapping[str, str]
-) -> tuple[Declared, ...]:
-    changing = {change.name for change in planned if change.action in (CREATE, UPDATE)}
-    if not changing:
-        return ()
-    return tuple(each for each in _declared(target, compute, clusters) if each.schedule.name in changing)
 
 
 def _digest(declared: Declared, workspace: WorkspaceName) -> str:
@@ -308,25 +311,6 @@ def _digest(declared: Declared, workspace: WorkspaceName) -> str:
     return hashlib.sha256(json.dumps(content, sort_keys=True, default=str).encode()).hexdigest()[:16]
 
 
-def _applied(entity: Any) -> Applied:
-    trigger = None
-    if getattr(entity, "trigger", None) is not None:
-        try:
-            trigger = read_trigger(entity.trigger, str, any_offset=True)
-        except InputError:
-            trigger = None
-    properties = entity.properties or {}
-    return Applied(
-        name=entity.name,
-        display_name=entity.display_name or entity.name,
-        description=" ".join((entity.description or "").split()),
-        enabled=entity.is_enabled is not False,
-        trigger=trigger,
-        digest=properties.get(DIGEST, ""),
-        declared_in=properties.get(DECLARED_IN, ""),
-    )
-
-
 def _ended(declared: Declared, now: datetime) -> Problem | None:
     schedule = declared.schedule
     if next(firings(schedule.trigger, now - timedelta(microseconds=1), now), None) is not None:
@@ -334,9 +318,8 @@ def _ended(declared: Declared, now: datetime) -> Problem | None:
     end = schedule.trigger.end
     found = f"its end is in the past: {end.isoformat() if end else '–'}"
     fix = "set a later end, or remove the schedule and apply with --prune"
-    return Problem(
-        f"schedule {schedule.name}, key trigger.end_time ({schedule.where})", found, "an end in the future", fix
-    )
+    where = f"schedule {schedule.name}, key trigger.end_time ({schedule.where})"
+    return Problem(where, found, "an end in the future", fix)
 
 
 def _misplaced(declared: Declared, clusters: Mapping[str, str]) -> Iterator[Problem]:

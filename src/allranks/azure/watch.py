@@ -12,9 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from allranks.azure import runs
-from allranks.azure.errors import AzureError, service_errors
-from allranks.azure.polling import Polling
-from allranks.azure.run_records import is_pipeline, update
+from allranks.azure.errors import AzureError, NotFoundError, RejectedSignInError, SignInError, service_errors
+from allranks.azure.runs import is_pipeline, update_record
 from allranks.errors import InputError, Problem
 from allranks.runs import history
 from allranks.runs.log_reader import tail
@@ -33,6 +32,67 @@ STOPPED = {
 _LOG = re.compile(
     r"user_logs/(?:retry_(?P<retry>\d+)/)?std_log(?:_process_(?P<rank>\d+)|_node_(?P<node>\d+)_\w+)?\.txt"
 )
+
+POLL = 2.0
+"""Seconds between two requests while the run changes."""
+
+POLL_MAX = 30.0
+"""Seconds between two requests while nothing changes, or while they fail."""
+
+PATIENCE = 5
+"""Number of failed requests in a row after which watching ends."""
+
+UNKNOWN_PATIENCE = 12
+"""The same while run history does not have the run: it may return 404 for a minute after the job is accepted."""
+
+SIGN_IN_PATIENCE = 120
+"""The same while the sign-in has expired: an hour, to sign in again in another terminal."""
+
+_GROWTH = 1.5
+
+
+class Polling:
+    """The intervals and the patience of one watch: when to request the state again, and which failures end it.
+
+    delay: seconds until the next request
+    """
+
+    def __init__(self) -> None:
+        self.delay = POLL
+        self._known = False
+        self._failures = 0
+        self._noted = ""
+
+    def succeeded(self, *, changed: bool) -> None:
+        """Continue after an answer. changed: whether the run has changed since the last one"""
+        self._known, self._failures, self._noted = True, 0, ""
+        self.delay = POLL if changed else self._longer()
+
+    def failed(self, error: AzureError | InputError) -> Iterator[str]:
+        """Yield a note for the user if it differs from the last one. Raise the error if watching ends with it."""
+        self._failures += 1
+        if self._failures > self._patience(error):
+            raise error
+        self.delay = self._longer()
+        problem = error.problem if isinstance(error, AzureError) else error.problems[0]
+        fix = "; sign in again, and watching continues" if _is_sign_in(error) else ""
+        if (note := f"{problem.found}{fix}") != self._noted:
+            self._noted = note
+            yield note
+
+    def _patience(self, error: AzureError | InputError) -> int:
+        if isinstance(error, AzureError):
+            return PATIENCE
+        if _is_sign_in(error):
+            return SIGN_IN_PATIENCE
+        return UNKNOWN_PATIENCE if isinstance(error, NotFoundError) and not self._known else 0
+
+    def _longer(self) -> float:
+        return min(self.delay * _GROWTH, POLL_MAX)
+
+
+def _is_sign_in(error: AzureError | InputError) -> bool:
+    return isinstance(error, (SignInError, RejectedSignInError))
 
 
 def finder(folder: Path | None) -> Callable[[str], RunRecord]:
@@ -70,7 +130,7 @@ def refresh(client: Any, workspace: Workspace, record: RunRecord) -> None:
     """Update the record and the logs of its steps, and store them. Raise InputError or AzureError."""
     with _locked(workspace, record):
         state = runs.state(client, record.id, steps=is_pipeline(record))
-        update(record, state)
+        update_record(record, state)
         try:
             _download_logs(client, record)
         finally:
@@ -89,14 +149,16 @@ def watch(client: Any, workspace: Workspace, record: RunRecord, watcher: Observe
         changed = []
         try:
             state = runs.state(client, record.id, steps=is_pipeline(record))
-            changed = update(record, state)
+            changed = update_record(record, state)
             polling.succeeded(changed=bool(changed))
         except (AzureError, InputError) as error:
             for note in polling.failed(error):
                 watcher.noted(record, None, note)
         else:
             if reason := STOPPED.get(state.status):
-                raise AzureError(_stopped(record, state.status, reason))
+                found = f"Azure ML says {state.status}: {reason}"
+                fix = f"see the studio; then watch it again, or cancel it: allranks cancel {record.id}"
+                raise AzureError(Problem(f"run {record.id}", found, "a run that continues", fix))
         for step in changed:
             watcher.changed(record, step)
         if changed:
@@ -105,11 +167,6 @@ def watch(client: Any, workspace: Workspace, record: RunRecord, watcher: Observe
             time.sleep(polling.delay)
     refresh(client, workspace, record)
     watcher.ended(record)
-
-
-def _stopped(record: RunRecord, state: str, reason: str) -> Problem:
-    fix = f"see the studio; then watch it again, or cancel it: allranks cancel {record.id}"
-    return Problem(f"run {record.id}", f"Azure ML says {state}: {reason}", "a run that goes on", fix)
 
 
 def _save(workspace: Workspace, record: RunRecord) -> None:
@@ -148,7 +205,7 @@ def _download_logs(client: Any, record: RunRecord) -> None:
 
 
 def _ranks(step: StepRecord) -> list[RankRecord]:
-    """Return the ranks of the last attempt, as far as the logs describe them."""
+    """Return the ranks of the last attempt that have logs."""
     logs_by_attempt: dict[int, list[tuple[int, str, Path]]] = {}
     folder = Path(step.folder)
     for path in sorted(folder.rglob("*.txt")):

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
@@ -22,6 +23,11 @@ _FILES = ("config.json", "project.json")
 _KEYS = ("subscription_id", "resource_group", "workspace_name")
 _MAX_PARENTS = 20
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{1,32}")
+_GIVE_WORKSPACE = (
+    "--subscription ID --resource-group NAME --workspace NAME,\n"
+    f"or {SUBSCRIPTION}, {RESOURCE_GROUP} and {WORKSPACE_NAME},\n"
+    "or config.json of the workspace (studio: Download config file) in .azureml/ in this folder or a parent"
+)
 
 
 @dataclass(frozen=True)
@@ -114,16 +120,21 @@ def resolve(options: WorkspaceOptions, environment: Mapping[str, str] | None = N
         "workspace": known.workspace_name,
     }
     if missing := [part for part, value in parts.items() if not value]:
-        raise InputError(_missing_parts(missing))
+        found = f"no {' and no '.join(missing)} is given"
+        expected = "a workspace by options, by environment variables, or by a file"
+        raise InputError(Problem("workspace", found, expected, _GIVE_WORKSPACE, code="no-workspace"))
     return WorkspaceName(*parts.values())
 
 
 def named(options: WorkspaceOptions, environment: Mapping[str, str] | None = None) -> WorkspaceOptions:
-    """Return the options with empty values filled in as far as they are known. Raise InputError for an invalid name or
-    file."""
+    """Return the options with known values filled in. Raise InputError for an invalid name or file."""
     environment = os.environ if environment is None else environment
     if options.workspace_name and not _NAME.fullmatch(options.workspace_name):
-        raise InputError(_invalid_name(options.workspace_name))
+        name = options.workspace_name
+        is_folder = "/" in name or name.startswith(".")
+        fix = "--workspace is the Azure ML workspace; for the folder of runs use --folder" if is_folder else ""
+        expected = "2 to 33 letters, digits, hyphens and underscores"
+        raise InputError(Problem(f"--workspace {name}", "this is not a valid name of a workspace", expected, fix))
     if options.config is not None:
         path = _config_file(options.config)
         if path is None:
@@ -163,8 +174,7 @@ def read_config(path: Path) -> WorkspaceOptions:
 
 
 def _config_file(start: Path) -> Path | None:
-    """Return the file itself, or the first one in the folder and its parents, in the order of
-    `MLClient.from_config`."""
+    """Return the file itself, or the first in the folder and its parents, in `MLClient.from_config`'s order."""
     if start.is_file():
         return start
     start = start.absolute()
@@ -184,23 +194,12 @@ def _filled(options: WorkspaceOptions, other: WorkspaceOptions) -> WorkspaceOpti
     )
 
 
-def _missing_parts(missing: list[str]) -> Problem:
-    return Problem(
-        "workspace",
-        f"no {' and no '.join(missing)} is given",
-        "a workspace by options, by environment variables, or by a file",
-        "--subscription ID --resource-group NAME --workspace NAME,\n"
-        f"or {SUBSCRIPTION}, {RESOURCE_GROUP} and {WORKSPACE_NAME},\n"
-        "or config.json of the workspace (studio: Download config file) in .azureml/ in this folder or a parent",
-        code="no-workspace",
-    )
-
-
-def _invalid_name(name: str) -> Problem:
-    folder = "/" in name or name.startswith(".")
-    return Problem(
-        f"--workspace {name}",
-        "this is not a valid name of a workspace",
-        "2 to 33 letters, digits, hyphens and underscores",
-        "--workspace is the Azure ML workspace; for the folder of runs use --folder" if folder else "",
-    )
+@contextlib.contextmanager
+def quiet_uploads() -> Iterator[None]:
+    """Drop what is printed inside of the block. The SDK ends each upload with coloured empty lines."""
+    with (
+        open(os.devnull, "w", encoding="utf-8") as nowhere,
+        contextlib.redirect_stdout(nowhere),
+        contextlib.redirect_stderr(nowhere),
+    ):
+        yield

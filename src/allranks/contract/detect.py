@@ -6,13 +6,13 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 
-from allranks.contract import single, slurm, torchrun, variables
+from allranks.contract import pytorch, single, slurm, variables
 from allranks.contract.distributions import DISTRIBUTIONS
 from allranks.contract.rank_env import RankEnv
 from allranks.contract.single import Single
 
 READERS: tuple[Callable[[Mapping[str, str]], RankEnv | None], ...] = (
-    torchrun.read,
+    pytorch.read_torchrun,
     *(kind.module.read for name, kind in DISTRIBUTIONS.items() if name != Single.type),
     slurm.read,
     single.read,

@@ -30,7 +30,7 @@ WORKSPACE: Mapping[str, str] = MappingProxyType(
 class Job:
     """One run of one step.
 
-    run_id, root_run_id: its own id, and the id of the pipeline's run (its own id if there is no pipeline)
+    run_id, root_run_id: its own id, and the id of the pipeline's run (its own id without a pipeline)
     experiment:          the name of the experiment
     tracking_uri:        the URI of MLflow; None if nothing is logged
     mlflow_run_id:       the MLflow run of the process; None if the process creates one itself

@@ -1,12 +1,21 @@
-"""A distributed job before its processes start, as plain data: its distribution, its instances, its processes."""
+"""A distributed job before its processes start, as plain data: its distribution, its instances, its processes.
+
+Also the variables that describe the instance of a process, with or without a distribution.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
-from allranks.contract.layout import Layout
-from allranks.contract.master import MASTER_PORT
+from allranks.contract import variables
+from allranks.contract.layout import Layout, at_least_one
+from allranks.contract.variables import MASTER_PORT
+from allranks.errors import Problem
+
+BATCH_PORT = 6000
+"""The port in AZ_BATCH_MASTER_NODE. Azure Batch uses it itself, so ranks must not connect there."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +53,7 @@ class Launch:
     master_port: a free port on the first instance
     ports:       a port for each process if the instances share their ports; if empty, the documented ports are used
 
-    The constructor raises ValueError if there is no instance, or not one hostname for each address.
+    The constructor raises ValueError without an instance, and if not every address has a hostname.
     """
 
     distribution: Distribution
@@ -64,8 +73,51 @@ class Launch:
         return len(self.addresses)
 
 
-def workers(layout: Layout) -> tuple[Process, ...]:
-    """Return the processes of a layout in the order of their ranks."""
+def count_problems(settings: Distribution, instance_count: int) -> tuple[Problem, ...]:
+    """Return the problems of the counts of instances and of processes per instance, by key."""
+    counts = {"resources.instance_count": instance_count}
+    if (processes := getattr(settings, "process_count_per_instance", None)) is not None:
+        counts["distribution.process_count_per_instance"] = processes
+    return at_least_one(counts)
+
+
+def equal_processes(settings: Distribution, instance_count: int) -> tuple[Process, ...]:
+    """Return equally many processes per instance, by rank. Raise ValueError if a count is below 1."""
+    layout = Layout(instance_count, getattr(settings, "process_count_per_instance", 1))
     return tuple(
         Process(rank, layout.local_rank(rank), layout.instance_rank(rank)) for rank in range(layout.world_size)
     )
+
+
+def instance_environment(launch: Launch, process: Process) -> dict[str, str]:
+    """Return the variables of an instance: its number, the number of instances, and Azure Batch's lists if there are
+    several.
+
+    Sources: Azure Batch's "compute node environment variables" (AZ_BATCH_*, set only for a job with several instances;
+    Lightning#14118), and azureml-assets and azureml-examples (AZUREML_*, AZ_BATCHAI_TASK_INDEX).
+    """
+    values = {
+        "AZUREML_NODE_COUNT": str(launch.instance_count),
+        "AZUREML_CR_NODE_RANK": str(process.instance_rank),
+        "AZUREML_PROCESS_NAME": f"rank_{process.rank}",
+        "AZ_BATCHAI_TASK_INDEX": str(process.instance_rank),
+    }
+    if launch.instance_count > 1:
+        values |= {
+            "AZ_BATCH_MASTER_NODE": f"{launch.addresses[0]}:{BATCH_PORT}",
+            "AZ_BATCH_HOST_LIST": ",".join(launch.addresses),
+            "AZ_BATCH_NODE_LIST": ";".join(launch.addresses),
+            "AZ_BATCH_IS_CURRENT_NODE_MASTER": "true" if process.instance_rank == 0 else "false",
+        }
+    return values
+
+
+def read_instance(environ: Mapping[str, str]) -> tuple[int, int] | None:
+    """Return the instance's number and the number of instances; None outside Azure ML.
+
+    Raise InputError if only one of them is set, or they contradict each other.
+    """
+    if not any(variables.text(environ, name) for name in ("AZUREML_NODE_COUNT", "AZUREML_CR_NODE_RANK")):
+        return None
+    count = variables.integer(environ, "AZUREML_NODE_COUNT", minimum=1)
+    return variables.integer(environ, "AZUREML_CR_NODE_RANK", below=count), count

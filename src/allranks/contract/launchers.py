@@ -36,7 +36,7 @@ MODULES = {
 STARTS = {
     "torchrun": "{program} --nnodes {nodes} --node-rank {rank} --nproc-per-node {each} "
     "--master-addr $MASTER_ADDR --master-port $MASTER_PORT{options}",
-    # Without GPUs it would start one process. It is told that there are several, and its processes that there are none.
+    # Without GPUs it would start one process. So the options claim several GPUs, and the variable disables them.
     "accelerate": "[ -e /dev/nvidiactl ] || export ACCELERATE_USE_CPU=true; "
     "{program} --num_machines {nodes} --machine_rank {rank} --num_processes {total} --multi_gpu --same_network "
     "--main_process_ip $MASTER_ADDR --main_process_port $MASTER_PORT{options}",

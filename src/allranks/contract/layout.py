@@ -67,8 +67,5 @@ def parse(text: str, option: str) -> Layout:
 
 def at_least_one(counts: Mapping[str, int]) -> tuple[Problem, ...]:
     """Return a problem for each count that is below 1. The keys name the settings, such as resources.instance_count."""
-    return tuple(
-        Problem(where=key, found=str(count), expected="at least 1", fix=f"set {key} to 1 or more")
-        for key, count in counts.items()
-        if count < 1
-    )
+    low = ((key, count) for key, count in counts.items() if count < 1)
+    return tuple(Problem(key, str(count), "at least 1", f"set {key} to 1 or more") for key, count in low)

@@ -31,8 +31,7 @@ def mpi_log(attempt: int = 0) -> str:
 
 
 def log_of(launch: Launch, process: Process, attempt: int = 0) -> str:
-    """Return the path of a process's log. It differs from `log_name` under TensorFlow, and for a distribution with one
-    process."""
+    """Return the path of a process's log. TensorFlow, and a distribution with one process, have other names."""
     started = processes(launch)
     if launch.distribution.type == "tensorflow":
         number = _padded(process.instance_rank, launch.instance_count)

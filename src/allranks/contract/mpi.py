@@ -11,11 +11,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
-from allranks.contract import master, variables
-from allranks.contract.launch import Distribution, Launch, Process, workers
-from allranks.contract.layout import Layout, at_least_one
+from allranks.contract import variables
+from allranks.contract.launch import Distribution, Launch, Process, count_problems, equal_processes
 from allranks.contract.rank_env import RankEnv, checked
-from allranks.errors import Problem
 
 
 @dataclass(frozen=True)
@@ -41,19 +39,8 @@ OPEN_MPI = Names(
 HYDRA = Names("PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS")
 
 
-def problems(settings: Mpi, instance_count: int) -> tuple[Problem, ...]:
-    """Return the problems of the settings, by key."""
-    return at_least_one(
-        {
-            "resources.instance_count": instance_count,
-            "distribution.process_count_per_instance": settings.process_count_per_instance,
-        }
-    )
-
-
-def processes(settings: Mpi, instance_count: int) -> tuple[Process, ...]:
-    """Return every process, in the order of the ranks. Raise ValueError if a count is below 1."""
-    return workers(Layout(instance_count, settings.process_count_per_instance))
+problems = count_problems
+processes = equal_processes
 
 
 def environment(settings: Mpi, launch: Launch, process: Process) -> dict[str, str]:
@@ -73,7 +60,7 @@ def environment(settings: Mpi, launch: Launch, process: Process) -> dict[str, st
     }
     if launch.instance_count == 1:
         values["AZ_BATCHAI_MPI_MASTER_NODE"] = launch.addresses[0]
-    return values | master.unusual_port(launch.master_port)
+    return values | variables.unusual_port(launch.master_port)
 
 
 def read(environ: Mapping[str, str]) -> RankEnv | None:
@@ -98,16 +85,13 @@ def read(environ: Mapping[str, str]) -> RankEnv | None:
             local_world_size=local_world_size,
             instance_rank=rank // local_world_size,
             instance_count=instance_count,
-            master_addr=master.address(environ, instance_count),
-            master_port=master.port(environ),
+            master_addr=variables.master_address(environ, instance_count),
+            master_port=variables.master_port(environ),
             launcher=Mpi.type,
         ),
-        rank=names.rank,
-        world_size=names.world_size,
-        local_rank=names.local_rank,
-        local_world_size=names.local_world_size,
-        instance_rank=names.rank,
-        instance_count=f"{names.world_size} / {names.local_world_size}",
+        rank=(names.rank, names.world_size),
+        local_rank=(names.local_rank, names.local_world_size),
+        instance_rank=(names.rank, f"{names.world_size} / {names.local_world_size}"),
     )
     if world_size % local_world_size or rank % local_world_size != local_rank:
         raise variables.wrong(

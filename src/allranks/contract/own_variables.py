@@ -29,6 +29,5 @@ DEFAULT_JOIN_SECONDS = 600.0
 
 
 def join_seconds(environ: Mapping[str, str], default: float = DEFAULT_JOIN_SECONDS) -> float:
-    """Return how many seconds to wait for the ranks of other instances. Raise InputError if the variable is not a
-    whole number of at least 1."""
+    """Return the seconds to wait for the ranks of other instances. Raise InputError unless it is a whole number."""
     return float(variables.integer(environ, JOIN_SECONDS, minimum=1, default=None) or default)

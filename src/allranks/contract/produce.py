@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from allranks.contract import instance
 from allranks.contract.distributions import DISTRIBUTIONS, Module
-from allranks.contract.launch import Distribution, Launch, Process
+from allranks.contract.launch import Distribution, Launch, Process, instance_environment
 from allranks.errors import Problem
 
 
 def problems(distribution: Distribution, instance_count: int) -> tuple[Problem, ...]:
-    """Return the problems of these settings with that number of instances. `where` is a key,
-    such as distribution.worker_count."""
+    """Return the problems of these settings. `where` is a key, such as distribution.worker_count."""
     return _module(distribution).problems(distribution, instance_count)
 
 
@@ -29,7 +27,7 @@ def environment(launch: Launch, process: Process) -> dict[str, str]:
     `allranks.contract.job.environment` adds those of the job.
     """
     distribution = launch.distribution
-    return instance.environment(launch, process) | _module(distribution).environment(distribution, launch, process)
+    return instance_environment(launch, process) | _module(distribution).environment(distribution, launch, process)
 
 
 def _module(distribution: Distribution) -> Module:

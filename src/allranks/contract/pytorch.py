@@ -1,7 +1,7 @@
 """The PyTorch distribution: Azure ML starts every process and sets the variables of torch.distributed.
 
-With one process per instance it is a per-node launch: a launcher such as torchrun, which has its own module, starts the
-rest. Source: Azure ML's "Distributed GPU training guide".
+With one process per instance it is a per-node launch: a launcher such as torchrun starts the rest.
+Source: Azure ML's "Distributed GPU training guide".
 """
 
 from __future__ import annotations
@@ -10,11 +10,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
-from allranks.contract import master, variables
-from allranks.contract.launch import Distribution, Launch, Process, workers
-from allranks.contract.layout import Layout, at_least_one
+from allranks.contract import variables
+from allranks.contract.launch import Distribution, Launch, Process, count_problems, equal_processes
 from allranks.contract.rank_env import RankEnv, checked
-from allranks.errors import Problem
 
 
 @dataclass(frozen=True)
@@ -25,19 +23,8 @@ class PyTorch(Distribution):
     process_count_per_instance: int = 1
 
 
-def problems(settings: PyTorch, instance_count: int) -> tuple[Problem, ...]:
-    """Return the problems of the settings, by key."""
-    return at_least_one(
-        {
-            "resources.instance_count": instance_count,
-            "distribution.process_count_per_instance": settings.process_count_per_instance,
-        }
-    )
-
-
-def processes(settings: PyTorch, instance_count: int) -> tuple[Process, ...]:
-    """Return every process, in the order of the ranks. Raise ValueError if a count is below 1."""
-    return workers(Layout(instance_count, settings.process_count_per_instance))
+problems = count_problems
+processes = equal_processes
 
 
 def environment(settings: PyTorch, launch: Launch, process: Process) -> dict[str, str]:
@@ -84,16 +71,13 @@ def read(environ: Mapping[str, str]) -> RankEnv | None:
             local_world_size=local_world_size,
             instance_rank=instance_rank,
             instance_count=world_size // local_world_size,
-            master_addr=master.address(environ, world_size // local_world_size),
-            master_port=master.port(environ),
+            master_addr=variables.master_address(environ, world_size // local_world_size),
+            master_port=variables.master_port(environ),
             launcher=PyTorch.type,
         ),
-        rank="RANK",
-        world_size="WORLD_SIZE",
-        local_rank="LOCAL_RANK",
-        local_world_size=source,
-        instance_rank="NODE_RANK" if node_rank is not None else "RANK",
-        instance_count=f"WORLD_SIZE / {source}",
+        rank=("RANK", "WORLD_SIZE"),
+        local_rank=("LOCAL_RANK", source),
+        instance_rank=("NODE_RANK" if node_rank is not None else "RANK", f"WORLD_SIZE / {source}"),
     )
     if derived and rank != instance_rank * local_world_size + local_rank:
         raise variables.wrong(
@@ -133,4 +117,32 @@ def _local_world_size(
         "LOCAL_WORLD_SIZE",
         f"the number of ranks on each instance: of {world_size} ranks, nothing says how many are on this one",
         "set LOCAL_WORLD_SIZE, or AZUREML_NODE_COUNT",
+    )
+
+
+def read_torchrun(environ: Mapping[str, str]) -> RankEnv | None:
+    """Return the rank and layout that torchrun set; None if it did not start this process, that is, has set no run id.
+
+    torchrun overrides RANK, LOCAL_RANK, WORLD_SIZE and LOCAL_WORLD_SIZE in each process. A group is torchrun on one
+    instance, so GROUP_RANK is the instance's rank. NODE_RANK may come from an outer launch and is not read. Raise
+    InputError if one of the variables is missing or contradicts another.
+    """
+    if variables.text(environ, "TORCHELASTIC_RUN_ID") is None:
+        return None
+    instance_count = variables.integer(environ, "GROUP_WORLD_SIZE", minimum=1)
+    return checked(
+        RankEnv(
+            rank=variables.integer(environ, "RANK"),
+            local_rank=variables.integer(environ, "LOCAL_RANK"),
+            world_size=variables.integer(environ, "WORLD_SIZE", minimum=1),
+            local_world_size=variables.integer(environ, "LOCAL_WORLD_SIZE", minimum=1),
+            instance_rank=variables.integer(environ, "GROUP_RANK"),
+            instance_count=instance_count,
+            master_addr=variables.master_address(environ, instance_count),
+            master_port=variables.master_port(environ),
+            launcher="torchrun",
+        ),
+        rank=("RANK", "WORLD_SIZE"),
+        local_rank=("LOCAL_RANK", "LOCAL_WORLD_SIZE"),
+        instance_rank=("GROUP_RANK", "GROUP_WORLD_SIZE"),
     )

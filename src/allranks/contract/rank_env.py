@@ -35,41 +35,30 @@ class RankEnv:
     def master(self) -> tuple[str, int]:
         """Return the master's address and port. Raise InputError if they are unknown."""
         if self.master_addr is None or self.master_port is None:
-            raise InputError(
-                Problem(
-                    where=f"rank {self.rank} of {self.world_size} (launcher {self.launcher})",
-                    found="no master address",
-                    expected="MASTER_ADDR: the address of the instance that rank 0 runs on",
-                    fix="set MASTER_ADDR, and MASTER_PORT if the port is not 6105",
-                )
-            )
+            where = f"rank {self.rank} of {self.world_size} (launcher {self.launcher})"
+            expected = "MASTER_ADDR: the address of the instance that rank 0 runs on"
+            fix = "set MASTER_ADDR, and MASTER_PORT if the port is not 6105"
+            raise InputError(Problem(where, "no master address", expected, fix))
         return self.master_addr, self.master_port
 
 
 def checked(
-    env: RankEnv,
-    *,
-    rank: str,
-    world_size: str,
-    local_rank: str,
-    local_world_size: str,
-    instance_rank: str,
-    instance_count: str,
+    env: RankEnv, rank: tuple[str, str], local_rank: tuple[str, str], instance_rank: tuple[str, str]
 ) -> RankEnv:
-    """Return `env` if its numbers are consistent. The other arguments name the variables that the numbers come from.
+    """Return `env` if its numbers are consistent. The arguments name the variables of each number and of its count.
 
     Raise InputError for the first two numbers that contradict each other.
     """
-    pairs = (
-        (rank, env.rank, world_size, env.world_size),
-        (local_rank, env.local_rank, local_world_size, env.local_world_size),
-        (instance_rank, env.instance_rank, instance_count, env.instance_count),
-        (local_world_size, env.local_world_size - 1, world_size, env.world_size),
-        (instance_count, env.instance_count - 1, world_size, env.world_size),
+    ranks, local_ranks, instances = rank[1], local_rank[1], instance_rank[1]
+    numbers = (
+        (*rank, env.rank, env.world_size),
+        (*local_rank, env.local_rank, env.local_world_size),
+        (*instance_rank, env.instance_rank, env.instance_count),
     )
-    for name, value, limit_name, limit in pairs:
+    for name, limit_name, value, limit in numbers:
         if value >= limit:
-            is_count = name in (local_world_size, instance_count)
-            found = f"{value + is_count}, with {limit_name} {limit}"
-            raise variables.wrong(name, found, f"{'at most' if is_count else 'less than'} {limit_name}")
+            raise variables.wrong(name, f"{value}, with {limit_name} {limit}", f"less than {limit_name}")
+    for name, value in ((local_ranks, env.local_world_size), (instances, env.instance_count)):
+        if value > env.world_size:
+            raise variables.wrong(name, f"{value}, with {ranks} {env.world_size}", f"at most {ranks}")
     return env

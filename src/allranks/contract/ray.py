@@ -11,9 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
-from allranks.contract import instance, master, variables
-from allranks.contract.launch import Distribution, Launch, Process, workers
-from allranks.contract.layout import Layout, at_least_one
+from allranks.contract import variables
+from allranks.contract.launch import Distribution, Launch, Process, count_problems, equal_processes, read_instance
 from allranks.contract.rank_env import RankEnv
 from allranks.errors import Problem
 
@@ -39,26 +38,25 @@ class Ray(Distribution):
 def problems(settings: Ray, instance_count: int) -> tuple[Problem, ...]:
     """Return the problems of the settings, by key."""
     ports = {"distribution.port": settings.port, "distribution.dashboard_port": settings.dashboard_port}
-    return at_least_one({"resources.instance_count": instance_count}) + tuple(
+    return count_problems(settings, instance_count) + tuple(
         Problem(where=key, found=str(port), expected="a port from 1 to 65535", fix=f"set {key} to a free port")
         for key, port in ports.items()
         if port is not None and not 1 <= port <= 65535
     )
 
 
-def processes(settings: Ray, instance_count: int) -> tuple[Process, ...]:  # noqa: ARG001
-    """Return one process per instance. Raise ValueError if there is no instance."""
-    return workers(Layout(instance_count))
+processes = equal_processes
+"""One process per instance."""
 
 
 def environment(settings: Ray, launch: Launch, process: Process) -> dict[str, str]:  # noqa: ARG001
     """Return RAY_ADDRESS, and MASTER_PORT if it is not the default."""
-    return {"RAY_ADDRESS": head(settings, launch)} | master.unusual_port(launch.master_port)
+    return {"RAY_ADDRESS": head(settings, launch)} | variables.unusual_port(launch.master_port)
 
 
 def head(settings: Ray, launch: Launch) -> str:
     """Return the head's address, as `host:port`."""
-    host, port = master.split(settings.address or launch.addresses[0])
+    host, port = variables.split_endpoint(settings.address or launch.addresses[0])
     return f"{host}:{settings.port or port or (launch.ports[0] if launch.ports else HEAD_PORT)}"
 
 
@@ -68,17 +66,17 @@ def read(environ: Mapping[str, str]) -> RankEnv | None:
     The master is the head's instance, but not at Ray's port, which is in use. `auto` and `local` name no host.
     Raise InputError if the instance's variables contradict each other.
     """
-    address, position = variables.text(environ, "RAY_ADDRESS"), instance.read(environ)
+    address, position = variables.text(environ, "RAY_ADDRESS"), read_instance(environ)
     if address is None or position is None:
         return None
     rank, count = position
-    host = master.split(address.removeprefix("ray://"))[0]
+    host = variables.split_endpoint(address.removeprefix("ray://"))[0]
     return RankEnv(
         rank=rank,
         world_size=count,
         instance_rank=rank,
         instance_count=count,
-        master_addr=master.address(environ, count) if host in ("auto", "local") else host,
-        master_port=master.port(environ),
+        master_addr=variables.master_address(environ, count) if host in ("auto", "local") else host,
+        master_port=variables.master_port(environ),
         launcher=Ray.type,
     )

@@ -6,11 +6,13 @@ one line of JSON, appended with one write, so that a reader can follow the file 
 
 from __future__ import annotations
 
+import errno
 import json
 import os
+import re
 import time as clock
-from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict, dataclass, field, fields
 from types import MappingProxyType
 from typing import Any, TypeAlias
 
@@ -120,37 +122,50 @@ def _line(event: Event) -> str | None:
 def _plain(event: Event) -> dict[str, Any]:
     """Return an event's fields. A metric may be any object that float() accepts, such as a tensor of one element."""
     if isinstance(event, Progress):
-        return {**vars(event), "metrics": {name: float(value) for name, value in event.metrics.items()}}
+        return {**vars(event), "metrics": _metrics(event.metrics)}
     return asdict(event)
 
 
 def _parsed(line: bytes) -> Event | None:
     try:
         record = json.loads(line)
-        kind = record["event"]
-        if kind == "progress":
-            return Progress(
-                step=int(record["step"]),
-                total=_optional(record["total"]),
-                metrics={str(name): float(value) for name, value in record["metrics"].items()},
-                epoch=_optional(record["epoch"]),
-                time=float(record["time"]),
-            )
-        if kind == "failure":
-            return Failure(
-                type=str(record["type"]),
-                message=str(record["message"]),
-                traceback=str(record["traceback"]),
-                time=float(record["time"]),
-            )
-        if kind == "note":
-            return Note(str(record["text"]), float(record["time"]))
-        if kind == "finished":
-            return Finished(int(record["pid"]), float(record["time"]))
+        kind = KINDS[record["event"]]
+        return kind(**{each.name: _CONVERSIONS[each.name](record[each.name]) for each in fields(kind)})
     except (AttributeError, KeyError, TypeError, ValueError):
-        pass
-    return None
+        return None
 
 
 def _optional(value: Any) -> int | None:
     return None if value is None else int(value)
+
+
+def _metrics(values: Any) -> dict[str, float]:
+    return {str(name): float(value) for name, value in values.items()}
+
+
+_CONVERSIONS: Mapping[str, Callable[[Any], Any]] = {
+    **dict.fromkeys(("type", "message", "traceback", "text"), str),
+    "step": int,
+    "pid": int,
+    "total": _optional,
+    "epoch": _optional,
+    "metrics": _metrics,
+    "time": float,
+}
+"""The conversion of each field of an event from JSON."""
+
+
+FULL_DISK_NUMBERS = (errno.ENOSPC, errno.EDQUOT)
+"""The numbers of the system's errors."""
+
+# torch.save to a path does not report the system's error. Its writer finds that less was written than passed on, or
+# that a write failed: caffe2/serialize/inline_container.cc of PyTorch, seen with 2.13, and in innnky/so-vits-svc#46.
+_FULL_DISK = re.compile(
+    "|".join([*(re.escape(os.strerror(number)) for number in FULL_DISK_NUMBERS), r"PytorchStreamWriter failed writing"])
+    + r"|inline_container\.cc:\d+\] \. unexpected pos \d+ vs \d+"
+)
+
+
+def tells_of_full_disk(message: str) -> bool:
+    """Return whether the message of an error, or a line of a log, reports a full disk."""
+    return _FULL_DISK.search(message) is not None

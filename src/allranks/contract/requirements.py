@@ -1,4 +1,4 @@
-"""What a component requires of its environment and its launch, as its tags declare it.
+"""Read a component's requirements of its environment and its launch from its tags.
 
 - ``requires: PACKAGE, ...``: packages that every run of it needs.
 - ``requires.INPUT.VALUE: PACKAGE, ...``: packages that a choice needs. For an input named `strategy`, the libraries of
@@ -86,12 +86,9 @@ def launch_problem(launch: str, distribution: Distribution) -> Problem | None:
         return Problem("distribution.type", found, expected, f"set distribution.type to {types[0]}")
     processes = processes_per_instance(distribution)
     if launch == PER_NODE and processes > 1:
-        return Problem(
-            "distribution.process_count_per_instance",
-            f"{processes}; the component starts the processes of an instance itself",
-            "1",
-            "leave process_count_per_instance out, and give the number to the component's own input",
-        )
+        found = f"{processes}; the component starts the processes of an instance itself"
+        fix = "leave process_count_per_instance out, and give the number to the component's own input"
+        return Problem("distribution.process_count_per_instance", found, "1", fix)
     return None
 
 

@@ -6,11 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
-from allranks.contract import instance
-from allranks.contract.launch import Distribution, Launch, Process, workers
-from allranks.contract.layout import Layout, at_least_one
+from allranks.contract.launch import Distribution, Launch, Process, count_problems, equal_processes, read_instance
 from allranks.contract.rank_env import RankEnv
-from allranks.errors import Problem
 
 
 @dataclass(frozen=True)
@@ -20,15 +17,9 @@ class Single(Distribution):
     type: ClassVar[str] = "none"
 
 
-def problems(settings: Single, instance_count: int) -> tuple[Problem, ...]:  # noqa: ARG001
-    """Return the problems of the settings, by key."""
-    return at_least_one({"resources.instance_count": instance_count})
-
-
-def processes(settings: Single, instance_count: int) -> tuple[Process, ...]:  # noqa: ARG001
-    """Return one process per instance. The numbers determine the names of the logs; each process itself is rank 0 of
-    1."""
-    return workers(Layout(instance_count))
+problems = count_problems
+processes = equal_processes
+"""One process per instance. The numbers determine the names of the logs; each process itself is rank 0 of 1."""
 
 
 def environment(settings: Single, launch: Launch, process: Process) -> dict[str, str]:  # noqa: ARG001
@@ -37,7 +28,6 @@ def environment(settings: Single, launch: Launch, process: Process) -> dict[str,
 
 
 def read(environ: Mapping[str, str]) -> RankEnv:
-    """Return rank 0 of 1, on the instance that Azure ML's variables name. Raise InputError if they contradict each
-    other."""
-    instance_rank, instance_count = instance.read(environ) or (0, 1)
+    """Return rank 0 of 1, on Azure ML's instance. Raise InputError if its variables contradict each other."""
+    instance_rank, instance_count = read_instance(environ) or (0, 1)
     return RankEnv(instance_rank=instance_rank, instance_count=instance_count)

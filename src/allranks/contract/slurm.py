@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from allranks.contract import master, variables
+from allranks.contract import variables
 from allranks.contract.rank_env import RankEnv, checked
 
 FIRST_SPECIAL_STEP = 0xFFFFFFF0
@@ -42,21 +42,17 @@ def read(environ: Mapping[str, str]) -> RankEnv | None:
             instance_rank=instance_rank,
             instance_count=instance_count,
             master_addr=_master(environ, instance_count),
-            master_port=master.port(environ),
+            master_port=variables.master_port(environ),
             launcher="slurm",
         ),
-        rank="SLURM_PROCID",
-        world_size=ranks_name,
-        local_rank="SLURM_LOCALID",
-        local_world_size=source,
-        instance_rank="SLURM_NODEID",
-        instance_count=instances_name,
+        rank=("SLURM_PROCID", ranks_name),
+        local_rank=("SLURM_LOCALID", source),
+        instance_rank=("SLURM_NODEID", instances_name),
     )
 
 
 def tasks_per_node(value: str) -> tuple[int, ...] | None:
-    """Return the number of tasks of each node, from Slurm's short form: `2(x3),1` is 2, 2, 2, 1. None for another
-    format."""
+    """Return the tasks of each node: `2(x3),1` in Slurm's short form is 2, 2, 2, 1. None for another format."""
     counts: list[int] = []
     for part in value.split(","):
         match = re.fullmatch(r"(\d+)(?:\(x(\d+)\))?", part.strip(), re.ASCII)
@@ -104,4 +100,4 @@ def _master(environ: Mapping[str, str], instance_count: int) -> str | None:
     for name in ("SLURM_STEP_NODELIST", "SLURM_JOB_NODELIST", "SLURM_NODELIST"):
         if nodes := variables.text(environ, name):
             return first_host(nodes)
-    return variables.text(environ, "SLURM_LAUNCH_NODE_IPADDR") or master.address(environ, instance_count)
+    return variables.text(environ, "SLURM_LAUNCH_NODE_IPADDR") or variables.master_address(environ, instance_count)

@@ -42,7 +42,7 @@ def render(command: str, inputs: Mapping[str, str | None], outputs: Mapping[str,
     outputs: the path of each output; for a primitive output, of the file that the process writes
 
     A part ``$[[ ... ]]`` is removed if one of its inputs has no value. Parts may be nested; an inner part is removed
-    alone. Values are inserted unchanged, including spaces and shell characters, as Azure ML does: the command must
+    by itself. Values are inserted unchanged, including spaces and shell characters, as Azure ML does: the command must
     quote them. Other expressions, such as ``${{search_space.x}}``, do not change.
 
     Raise KeyError for a name that is in neither mapping, and for an input without a value outside ``$[[ ... ]]``.

@@ -12,8 +12,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from allranks.contract import instance, master, variables
-from allranks.contract.launch import Distribution, Launch, Process
+from allranks.contract import variables
+from allranks.contract.launch import Distribution, Launch, Process, read_instance
 from allranks.contract.layout import at_least_one
 from allranks.contract.rank_env import RankEnv
 from allranks.errors import Problem
@@ -27,8 +27,7 @@ RANKED_ROLES = ("chief", "worker", "ps")
 
 @dataclass(frozen=True)
 class TensorFlow(Distribution):
-    """Settings of the TensorFlow distribution: the job's number of workers (None: one per instance) and parameter
-    servers."""
+    """Settings of TensorFlow: the job's workers (None: one per instance) and parameter servers."""
 
     type: ClassVar[str] = "tensorflow"
     worker_count: int | None = None
@@ -44,25 +43,15 @@ def problems(settings: TensorFlow, instance_count: int) -> tuple[Problem, ...]:
     workers = settings.workers(instance_count)
     invalid = list(at_least_one({"resources.instance_count": instance_count, "distribution.worker_count": workers}))
     if settings.parameter_server_count < 0:
-        invalid.append(
-            Problem(
-                where="distribution.parameter_server_count",
-                found=str(settings.parameter_server_count),
-                expected="at least 0",
-                fix="set distribution.parameter_server_count to 0 or more",
-            )
-        )
+        key = "distribution.parameter_server_count"
+        invalid.append(Problem(key, str(settings.parameter_server_count), "at least 0", f"set {key} to 0 or more"))
     counts = {"worker_count": workers, "parameter_server_count": settings.parameter_server_count}
     for key, count in counts.items():
         if count > instance_count >= 1:
-            invalid.append(
-                Problem(
-                    where=f"distribution.{key}",
-                    found=f"{count} on {instance_count} instance{'s' * (instance_count > 1)}",
-                    expected=f"at most {instance_count}: an instance runs one of them",
-                    fix=f"set resources.instance_count to {count}, or distribution.{key} to {instance_count}",
-                )
-            )
+            found = f"{count} on {instance_count} instance{'s' * (instance_count > 1)}"
+            expected = f"at most {instance_count}: an instance runs one of them"
+            fix = f"set resources.instance_count to {count}, or distribution.{key} to {instance_count}"
+            invalid.append(Problem(f"distribution.{key}", found, expected, fix))
     return tuple(invalid)
 
 
@@ -81,8 +70,7 @@ def processes(settings: TensorFlow, instance_count: int) -> tuple[Process, ...]:
 
 
 def environment(settings: TensorFlow, launch: Launch, process: Process) -> dict[str, str]:
-    """Return TF_CONFIG. Hosts are IP addresses, which need no name resolution. Without parameter servers, there is no
-    `ps`."""
+    """Return TF_CONFIG, with IP addresses, which need no name resolution. Without parameter servers, it has no `ps`."""
     import json
 
     cluster: dict[str, list[str]] = {}
@@ -106,7 +94,7 @@ def read(environ: Mapping[str, str]) -> RankEnv | None:
     if config is None:
         return None
     cluster, role, index = config
-    position = instance.read(environ)
+    position = read_instance(environ)
     if role == "evaluator":
         instance_rank, instance_count = position or (0, 1)
         return RankEnv(instance_rank=instance_rank, instance_count=instance_count, launcher=TensorFlow.type, role=role)
@@ -115,7 +103,7 @@ def read(environ: Mapping[str, str]) -> RankEnv | None:
         listed = ", ".join(f"{name} {number}" for name, number in tasks)
         raise variables.wrong("TF_CONFIG", f"task {role} {index}", f"a task of its cluster: {listed}")
     rank = tasks.index((role, index))
-    endpoints = [master.split(cluster[name][number]) for name, number in tasks]
+    endpoints = [variables.split_endpoint(cluster[name][number]) for name, number in tasks]
     hosts = [host for host, _ in endpoints]
     distinct = list(dict.fromkeys(hosts))
     instance_rank, instance_count = position or (distinct.index(hosts[rank]), len(distinct))
@@ -136,19 +124,17 @@ def read(environ: Mapping[str, str]) -> RankEnv | None:
 def idle_instances(environ: Mapping[str, str]) -> Problem | None:
     """Return the problem of a job with instances on which TF_CONFIG lists no task; None if there are none, or outside
     Azure ML. Raise InputError if TF_CONFIG is not valid."""
-    config, position = _config(environ), instance.read(environ)
+    config, position = _config(environ), read_instance(environ)
     if config is None or position is None:
         return None
-    hosts = list(dict.fromkeys(master.split(task)[0] for tasks in config[0].values() for task in tasks))
+    hosts = list(dict.fromkeys(variables.split_endpoint(task)[0] for tasks in config[0].values() for task in tasks))
     used, declared = len(hosts), position[1]
     if used >= declared:
         return None
-    return Problem(
-        where="environment variable TF_CONFIG",
-        found=f"tasks on {used} of the job's {declared} instances: {', '.join(hosts)}",
-        expected=f"a worker or a parameter server on each of the {declared} instances",
-        fix=f"set distribution.worker_count to {declared}, or resources.instance_count to {used}",
-    )
+    found = f"tasks on {used} of the job's {declared} instances: {', '.join(hosts)}"
+    expected = f"a worker or a parameter server on each of the {declared} instances"
+    fix = f"set distribution.worker_count to {declared}, or resources.instance_count to {used}"
+    return Problem("environment variable TF_CONFIG", found, expected, fix)
 
 
 def _config(environ: Mapping[str, str]) -> tuple[dict[str, list[str]], str, int] | None:

@@ -1,5 +1,7 @@
-"""Read environment variables as numbers and texts, with errors for invalid ones. An empty variable counts as not
-set."""
+"""Read environment variables as numbers and texts, with errors for invalid ones, and the master's address and port.
+
+An empty variable counts as not set. The ranks of a job connect at the master, on the first instance.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +9,11 @@ from collections.abc import Mapping
 from typing import overload
 
 from allranks.errors import InputError, Problem
+
+MASTER_PORT = 6105
+"""The default port of Azure ML (its distributed GPU training guide)."""
+
+LOOPBACK = "127.0.0.1"
 
 
 def text(environ: Mapping[str, str], name: str) -> str | None:
@@ -42,7 +49,7 @@ def integer(
         if isinstance(default, str):
             raise missing(name, expected)
         return default
-    # int() alone would also accept "1_000" and digits of other scripts.
+    # int() would also accept "1_000" and digits of other scripts.
     digits = value.removeprefix("-")
     number = int(value) if digits.isascii() and digits.isdigit() and len(digits) < 19 else None
     if number is None or number < minimum or (below is not None and number >= below):
@@ -57,11 +64,39 @@ def missing(name: str, expected: str, fix: str = "") -> InputError:
 
 def wrong(name: str, found: str, expected: str, fix: str = "") -> InputError:
     """Return the InputError for an invalid variable, or for two variables that contradict each other."""
-    return InputError(
-        Problem(
-            where=f"environment variable {name}",
-            found=found,
-            expected=expected,
-            fix=fix or f"unset {name} if it is left from another launcher, or set it right",
-        )
-    )
+    fix = fix or f"unset {name} if it is left from another launcher, or set it right"
+    return InputError(Problem(f"environment variable {name}", found, expected, fix))
+
+
+def master_port(environ: Mapping[str, str]) -> int:
+    """Return MASTER_PORT, or Azure ML's default. Raise InputError if the variable is not a port."""
+    return integer(environ, "MASTER_PORT", minimum=1, below=65536, default=MASTER_PORT)
+
+
+def master_address(environ: Mapping[str, str], instance_count: int) -> str | None:
+    """Return the first instance's address if no process launcher sets it; None if several instances have no address.
+
+    MASTER_ADDR comes first: if Azure ML does not set it, the user or an outer launcher did. Next is
+    AZ_BATCH_MASTER_NODE, such as `10.0.0.4:6000`, whose port is Azure Batch's own and is dropped.
+    AZ_BATCHAI_MPI_MASTER_NODE is meant for a single instance, and may be `localhost`, which is not an address for
+    several (hi-ml#588). Some clusters outside Azure ML set MASTER_IP.
+    """
+    if master_addr := text(environ, "MASTER_ADDR"):
+        return master_addr
+    if batch := text(environ, "AZ_BATCH_MASTER_NODE"):
+        return split_endpoint(batch)[0]
+    single = text(environ, "AZ_BATCHAI_MPI_MASTER_NODE")
+    if single and (instance_count == 1 or single not in ("localhost", LOOPBACK)):
+        return single
+    return text(environ, "MASTER_IP") or (LOOPBACK if instance_count == 1 else None)
+
+
+def unusual_port(port: int) -> dict[str, str]:
+    """Return {"MASTER_PORT": port} if the port is not the default, else {}."""
+    return {} if port == MASTER_PORT else {"MASTER_PORT": str(port)}
+
+
+def split_endpoint(endpoint: str) -> tuple[str, int | None]:
+    """Split `host:port` into host and port. Without a port, return the host and None."""
+    host, _, tail = endpoint.rpartition(":")
+    return (host, int(tail)) if host and tail.isdecimal() else (endpoint, None)

@@ -19,16 +19,15 @@ FIX = (
 
 
 def instances(env: RankEnv, environ: Mapping[str, str] = os.environ) -> int:
-    """Return the number of instances that ranks should run on: what Azure ML declares in AZUREML_NODE_COUNT, else what
-    the launcher says."""
+    """Return the number of instances to run on: Azure ML's AZUREML_NODE_COUNT, else the launcher's."""
     if env.launcher not in LAUNCHERS:
         return env.instance_count
     return variables.integer(environ, "AZUREML_NODE_COUNT", minimum=1, default=env.instance_count)
 
 
 def elastic(environ: Mapping[str, str] = os.environ) -> bool:
-    """Return whether torchrun may go on with fewer instances than declared. It sets TORCHELASTIC_MAX_RESTARTS from its
-    option --max-restarts, which is 0 for a job that is not elastic."""
+    """Return whether torchrun may continue with fewer instances than declared. It sets TORCHELASTIC_MAX_RESTARTS
+    from its option --max-restarts, which is 0 for a job that is not elastic."""
     return bool(variables.integer(environ, "TORCHELASTIC_MAX_RESTARTS", default=0))
 
 
@@ -41,18 +40,15 @@ def smaller(env: RankEnv, declared: int) -> Problem | None:
     if env.instance_count >= declared:
         return None
     ranks = "1 rank" if env.world_size == 1 else f"{env.world_size} ranks"
-    return Problem(
-        where="world size",
-        found=f"{ranks} on {env.instance_count} of the job's {declared} instances (launcher {env.launcher})",
-        expected=f"{env.local_world_size * declared} ranks: {env.local_world_size} on each of the {declared} instances",
-        fix=FIX,
-    )
+    found = f"{ranks} on {env.instance_count} of the job's {declared} instances (launcher {env.launcher})"
+    expected = f"{env.local_world_size * declared} ranks: {env.local_world_size} on each of the {declared} instances"
+    return Problem("world size", found, expected, FIX)
 
 
 def check(env: RankEnv, environ: Mapping[str, str] = os.environ) -> None:
     """Raise InputError if the ranks came up on fewer instances than the job was declared with, so that each instance
     would train alone, as with Open MPI 5 (kubeflow/trainer#4028), or if TF_CONFIG leaves instances without a task. A
-    torchrun that may go on with fewer is accepted."""
+    torchrun that may continue with fewer is accepted."""
     if env.launcher == tensorflow.TensorFlow.type:
         problem = tensorflow.idle_instances(environ)
     else:

@@ -44,11 +44,6 @@ class Device:
         """Whether this is Azure's accelerated networking, by the device name in Azure's images."""
         return self.name.startswith(_ACCELERATED)
 
-    @property
-    def is_active(self) -> bool:
-        """Whether the port is up, and the subnet manager has assigned it an address."""
-        return self.state == "ACTIVE"
-
     def __str__(self) -> str:
         """Return the device and port as NCCL and UCX write them: mlx5_ib0:1."""
         return f"{self.name}:{self.port}"
@@ -68,15 +63,15 @@ def devices(sysfs: Path = SYSFS) -> tuple[Device, ...]:
 
 
 def usable(found: Iterable[Device]) -> tuple[Device, ...]:
-    """Return the devices over which NCCL can reach other instances: active InfiniBand ports."""
-    return tuple(device for device in found if device.is_infiniband and device.is_active)
+    """Return the InfiniBand ports that are up, with an address of the subnet manager: those that NCCL can use."""
+    return tuple(device for device in found if device.is_infiniband and device.state == "ACTIVE")
 
 
 def _device(name: str, port: Path) -> Device:
     # "4: ACTIVE", "200 Gb/sec (4X HDR)"
-    state = _text(port / "state").rpartition(":")[2].strip()
-    rate = re.match(r"[\d.]+(?= Gb/sec)", _text(port / "rate"))
-    return Device(name, int(port.name), _text(port / "link_layer"), float(rate[0]) if rate else None, state)
+    state = text(port / "state").rpartition(":")[2].strip()
+    rate = re.match(r"[\d.]+(?= Gb/sec)", text(port / "rate"))
+    return Device(name, int(port.name), text(port / "link_layer"), float(rate[0]) if rate else None, state)
 
 
 def _entries(folder: Path) -> list[Path]:
@@ -86,7 +81,8 @@ def _entries(folder: Path) -> list[Path]:
         return []
 
 
-def _text(file: Path) -> str:
+def text(file: Path) -> str:
+    """Return the text of a file in /sys; "" if it cannot be read."""
     try:
         return file.read_text(encoding="ascii", errors="replace").strip()
     except OSError:

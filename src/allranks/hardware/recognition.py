@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from allranks.hardware import infiniband
-from allranks.hardware.infiniband import Device
+from allranks.hardware.infiniband import Device, text
 from allranks.hardware.sizes import Size, sizes
 
 GPU_IDS = {
@@ -39,7 +39,7 @@ _GPU_CLASSES = ("0x03", "0x12")
 
 @dataclass(frozen=True)
 class Hardware:
-    """What /sys lists.
+    """The hardware that /sys lists.
 
     gpus:      the GPUs whose ids are known, by PCI address: model and GB of memory
     devices:   the ports of its RDMA devices
@@ -96,10 +96,12 @@ def recognise(found: Hardware) -> Recognised:
         return NOTHING
     ((model, memory), count) = next(iter(models.items()))
     ports = sum(device.is_infiniband for device in found.devices)
+    # A container without access to InfiniBand lists it all the same; a host whose driver failed does not.
     matches = tuple(
         size
         for size in sizes()
-        if (size.gpu, size.gpu_memory_gb, size.gpus) == (model, memory, count) and _has_ports(size, ports)
+        if (size.gpu, size.gpu_memory_gb, size.gpus) == (model, memory, count)
+        and (ports > 0 if size.infiniband_ports is None else ports == size.infiniband_ports)
     )
     if len(matches) > 1:
         matches = tuple(size for size in matches if size.vcpus == found.cpus) or matches
@@ -107,25 +109,12 @@ def recognise(found: Hardware) -> Recognised:
     return Recognised(matches, families.pop() if len(families) == 1 else "")
 
 
-def _has_ports(size: Size, ports: int) -> bool:
-    if size.infiniband_ports is None:
-        return ports > 0
-    # A container without access to InfiniBand lists it all the same; a host whose driver failed does not.
-    return ports == size.infiniband_ports
-
-
 def _gpus(folder: Path) -> tuple[tuple[str, int], ...]:
     found = []
     for device in sorted(folder.glob("*")):
-        if _text(device / "class").startswith(_GPU_CLASSES):
-            key = f"{_text(device / 'vendor')[2:]}:{_text(device / 'device')[2:]}"
+        if text(device / "class").startswith(_GPU_CLASSES):
+            vendor, model = (text(device / name).lower().removeprefix("0x") for name in ("vendor", "device"))
+            key = f"{vendor}:{model}"
             if key in GPU_IDS:
                 found.append(GPU_IDS[key])
     return tuple(found)
-
-
-def _text(file: Path) -> str:
-    try:
-        return file.read_text(encoding="ascii", errors="replace").strip().lower()
-    except OSError:
-        return ""

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from datetime import date
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from allranks.errors import InputError, Problem
 
@@ -84,7 +85,7 @@ def sizes() -> tuple[Size, ...]:
 
 
 def known(name: str) -> Size | None:
-    """Return the size of that name, in any case, with or without "Standard_"; None if there is none."""
+    """Return the size of that name, ignoring case and with or without "Standard_"; None if it is unknown."""
     return _by_key().get(_key(name))
 
 
@@ -96,14 +97,9 @@ def find(name: str, where: str = "size") -> Size:
     size = known(name)
     if size is None:
         near = ", ".join(size.name for size in _near(_key(name)))
-        raise InputError(
-            Problem(
-                where=where,
-                found=f"no size {name!r} is known",
-                expected=f"an Azure size with GPUs{f', such as {near}' if near else ''}",
-                fix="see them all: allranks sizes --retired",
-            )
-        )
+        found = f"no size {name!r} is known"
+        expected = f"an Azure size with GPUs{f', such as {near}' if near else ''}"
+        raise InputError(Problem(where, found, expected, "see them all: allranks sizes --retired"))
     return size
 
 
@@ -123,34 +119,13 @@ def _by_key() -> dict[str, Size]:
 
 
 def _size(row: dict[str, str]) -> Size:
-    return Size(
-        name=row["name"],
-        gpus=int(row["gpus"]),
-        gpu=row["gpu"],
-        gpu_memory_gb=int(row["gpu_memory_gb"]),
-        nvlink=_flag(row["nvlink"]) if row["nvlink"] else None,
-        infiniband_ports=_whole(row["infiniband_ports"]),
-        infiniband_gbit_s=_whole(row["infiniband_gbit_s"]),
-        rdma=_flag(row["rdma"]),
-        sriov=_flag(row["sriov"]),
-        architecture=row["architecture"],
-        host_memory_gib=_whole(row["host_memory_gib"]),
-        vcpus=int(row["vcpus"]),
-        retired=date.fromisoformat(row["retired"]) if row["retired"] else None,
-        topology=row["topology"],
-        all_reduce_gb_s=_number(row["all_reduce_gb_s"]),
-        all_reduce_two_instances_gb_s=_number(row["all_reduce_two_instances_gb_s"]),
-        sources=tuple(row["source"].split("; ")),
-    )
-
-
-def _flag(text: str) -> bool:
-    return {"yes": True, "no": False}[text]
-
-
-def _whole(text: str) -> int | None:
-    return int(text) if text else None
-
-
-def _number(text: str) -> float | None:
-    return float(text) if text else None
+    values: dict[str, Any] = dict(row)
+    for name in ("gpus", "gpu_memory_gb", "vcpus", "host_memory_gib", "infiniband_ports", "infiniband_gbit_s"):
+        values[name] = int(row[name]) if row[name] else None
+    for name in ("all_reduce_gb_s", "all_reduce_two_instances_gb_s"):
+        values[name] = float(row[name]) if row[name] else None
+    for name in ("nvlink", "rdma", "sriov"):
+        values[name] = {"yes": True, "no": False, "": None}[row[name]]
+    values["retired"] = date.fromisoformat(row["retired"]) if row["retired"] else None
+    values["sources"] = tuple(values.pop("source").split("; "))
+    return Size(**values)

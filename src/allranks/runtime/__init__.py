@@ -35,9 +35,9 @@ if TYPE_CHECKING:
     from allranks.runtime.ranks.ranks import Ranks, started
     from allranks.runtime.script import main
     from allranks.runtime.spec_arguments import argument_defaults, arguments
-    from allranks.runtime.strategies import Strategy, Training
     from allranks.runtime.strategies.deepspeed_inputs import resolve_deepspeed_file
     from allranks.runtime.strategies.settings import TrainingSettings
+    from allranks.runtime.strategies.training import Strategy, Training
     from allranks.runtime.training.batch_size import find_batch_size
     from allranks.runtime.training.early_stopping import EarlyStopping
     from allranks.runtime.training.exponential_moving_average import ExponentialMovingAverage
@@ -97,8 +97,8 @@ _MODULES = {
     "ShardedDataset": "allranks.runtime.data.sharded_dataset",
     "Stateful": "allranks.runtime.checkpoints",
     "StepTimes": "allranks.runtime.training.step_times",
-    "Strategy": "allranks.runtime.strategies",
-    "Training": "allranks.runtime.strategies",
+    "Strategy": "allranks.runtime.strategies.training",
+    "Training": "allranks.runtime.strategies.training",
     "argument_defaults": "allranks.runtime.spec_arguments",
     "arguments": "allranks.runtime.spec_arguments",
     "detect": "allranks.contract.detect",

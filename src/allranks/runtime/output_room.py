@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
-from allranks.contract import full_disk
+from allranks.contract import report
 from allranks.errors import InputError, Problem
 
 
@@ -151,10 +151,10 @@ def _size(folder: Path) -> int:
 
 def _is_full(error: BaseException | None) -> bool:
     while error is not None:
-        if isinstance(error, OSError) and error.errno in full_disk.NUMBERS:
+        if isinstance(error, OSError) and error.errno in report.FULL_DISK_NUMBERS:
             return True
         # shutil.copytree collects its errors as text. Libraries in Rust and C++ write the system's text or their own.
-        if full_disk.tells_of_full_disk(str(error)):
+        if report.tells_of_full_disk(str(error)):
             return True
         error = error.__cause__ or error.__context__
     return False

@@ -8,12 +8,12 @@ import pytest
 
 from allranks.contract import world
 from allranks.contract.rank_env import RankEnv
+from allranks.hardware.sizes import find
 from allranks.runtime.preflight import judging
-from allranks.runtime.preflight.checking import wanted
+from allranks.runtime.preflight.checking import is_enabled
 from allranks.runtime.preflight.facts import Facts
-from allranks.runtime.preflight.finding import FAILED, OK, WARNING, Finding
 from allranks.runtime.preflight.links import Link, Sum
-from allranks.runtime.preflight.report import table
+from allranks.runtime.preflight.report import FAILED, OK, WARNING, Finding, table
 
 FAST = 1e9
 
@@ -89,7 +89,8 @@ def test_a_rank_that_counts_others() -> None:
 def test_ranks_on_fewer_instances_than_declared(variables: dict[str, str], state: str | None) -> None:
     """As with Open MPI 5, which ignores the hosts that Azure ML passes."""
     env = RankEnv(world_size=1, launcher="mpi")
-    assert wanted(env, variables) == (state is not None)
+    assert is_enabled(env, variables) == (state is not None)
+    assert not is_enabled(env, {**variables, "ALLRANKS_PREFLIGHT": "0"})
     found = judging.world_size(ranks(1, 1), env, world.instances(env, variables), elastic=world.elastic(variables))
     assert [finding.state for finding in found] == ([] if state is None else [state])
 
@@ -176,3 +177,73 @@ def test_the_table_has_a_line_a_check_and_says_more_of_what_is_wrong() -> None:
 def test_facts_survive_the_way_to_rank_0() -> None:
     (facts,) = ranks(instances=1, processes=1, unresolved=("node-7",), gpu="GPU-1")
     assert Facts.of_text(facts.as_text()) == facts
+
+
+NDV4 = find("ND96asr_v4")
+TWO = [
+    Facts(
+        8 * number,
+        number,
+        16,
+        f"node-{number}",
+        {},
+        "GPU-0",
+        False,
+        (),
+        2 << 30,
+        (200.0,) * 8,
+        False,
+        (NDV4.name,),
+        "ndv4",
+        "/opt/microsoft/ndv4-topo.xml",
+        True,
+    )
+    for number in range(2)
+]
+
+
+def second(**changes: object) -> list[Facts]:
+    """Two instances, of which the second is changed."""
+    return [TWO[0], replace(TWO[1], **changes)]  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("size", [NDV4, None])
+def test_two_instances_as_they_should_be(size: object) -> None:
+    assert list(judging.port_rates(TWO, size)) == []  # type: ignore[arg-type]
+    assert list(judging.topology(TWO, size)) == []  # type: ignore[arg-type]
+    assert judging.topology_text(TWO) == "Standard_ND96asr_v4, /opt/microsoft/ndv4-topo.xml"
+    assert Facts.of_text(TWO[1].as_text()) == TWO[1]
+
+
+@pytest.mark.parametrize(("size", "source"), [(NDV4, "as Standard_ND96asr_v4 has"), (None, "as the others have")])
+def test_a_slow_port(size: object, source: str) -> None:
+    instances = second(infiniband=(200.0,) * 6 + (100.0, 0.0))
+    (finding,) = judging.port_rates(instances, size)  # type: ignore[arg-type]
+    assert (finding.state, finding.instance, finding.rank) == (WARNING, 1, 8)
+    assert finding.found == "1 of 8 InfiniBand ports on node-1 run at 100 Gbit/s"
+    assert finding.expected == f"200 Gbit/s, {source}"
+
+
+@pytest.mark.parametrize(
+    ("changes", "found", "fix"),
+    [
+        (
+            {"sizes": ("Standard_ND96isr_H100_v5",)},
+            "node-1 has the hardware of Standard_ND96isr_H100_v5",
+            "ALLRANKS_SIZE",
+        ),
+        ({"topology_file": ""}, "NCCL knows no PCI topology on node-1", "ndv4-topo.xml"),
+        ({"topology_exists": False}, "NCCL_TOPO_FILE=/opt/microsoft/ndv4-topo.xml does not exist", "unset"),
+    ],
+)
+def test_a_topology_that_is_wrong(changes: dict[str, object], found: str, fix: str) -> None:
+    (finding,) = judging.topology(second(**changes), NDV4)
+    assert (finding.state, finding.instance, finding.rank) == (WARNING, 1, 8)
+    assert found in finding.found
+    assert fix in finding.fix
+
+
+def test_without_gpus_or_a_size_nothing_is_said() -> None:
+    assert list(judging.topology(second(gpu=None, topology_file=""), None)) == []
+    assert list(judging.topology(second(sizes=(), family="", topology_file=""), NDV4)) == []
+    assert judging.topology_text([replace(TWO[0], gpu=None)]) == "no GPUs"

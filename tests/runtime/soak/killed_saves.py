@@ -29,8 +29,7 @@ from allranks import runtime
 from allranks.contract.launch import Launch
 from allranks.contract.produce import environment, processes
 from allranks.contract.pytorch import PyTorch
-from allranks.runtime.checkpoints import folder as folders
-from allranks.runtime.checkpoints import reading
+from allranks.runtime.checkpoints import manifest, reading
 from allranks.runtime.tensors.tensor_shards import replicated
 
 RANKS = 2
@@ -151,11 +150,11 @@ def attempt(folder: Path, reports: Reports, choose: random.Random) -> None:
 def check(folder: Path, reports: Reports) -> None:
     """Raise AssertionError if a checkpoint with a manifest is damaged, or one that was complete is gone."""
     checkpoints = folder / "checkpoints"
-    complete = folders.complete(checkpoints)
-    for entry in folders.entries(checkpoints):
+    complete = manifest.complete(checkpoints)
+    for entry in manifest.entries(checkpoints):
         assert entry in complete or not (entry.path / "manifest.json").exists(), f"the manifest of {entry.path} is torn"
     for entry in complete:
-        assert reading.is_intact(entry), f"{entry.path} has a manifest, and is damaged"
+        assert manifest.is_intact(entry), f"{entry.path} has a manifest, and is damaged"
     newest = complete[0].step if complete else 0
     assert newest >= max([0, *reports.steps("saved"), *reports.steps("loaded")]), f"step {newest} is the newest"
     if complete:

@@ -10,8 +10,8 @@ import torch
 from allranks import runtime
 from allranks.errors import InputError, Problem
 from allranks.runtime.output_room import outputs_of_training, require_room
-from allranks.runtime.strategies import deepspeed_config, deepspeed_file, deepspeed_precision
-from allranks.runtime.strategies.deepspeed_optimizers import SCHEDULE_PARAMETERS
+from allranks.runtime.strategies import deepspeed_config, deepspeed_file
+from allranks.runtime.strategies.deepspeed_config import SCHEDULE_PARAMETERS
 
 FLOAT32_BYTES = 4
 CHECKPOINT_VALUES = 3
@@ -26,7 +26,7 @@ def resolved(ranks: runtime.Ranks) -> Namespace:
     if args.precision == "auto":
         file = deepspeed_file.read(args.deepspeed, "input deepspeed")
         stage = args.deepspeed_stage if args.strategy == "deepspeed" else None
-        args.precision = deepspeed_precision.automatic(file, stage, ranks.device)
+        args.precision = deepspeed_config.automatic_for_deepspeed(file, stage, ranks.device)
     return args
 
 

@@ -66,7 +66,7 @@ def longest_first(names: Mapping[str, str]) -> dict[str, str]:
 
 
 def described(value: str) -> str:
-    """Return the value of a variable if it cannot identify anybody, otherwise what kind of value it is."""
+    """Return the value of a variable if it cannot identify anybody, otherwise the kind of value."""
     if re.fullmatch(r"-?\d{1,6}(?:\.\d+)?|(?i:true|false)|(?:<[\w ]+>[,;:/]?)+|\*\*\*|", value):
         return value
     if re.match(r"[\[{]", value):

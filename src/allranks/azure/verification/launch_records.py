@@ -1,4 +1,4 @@
-"""What the processes of a job were given, as the component record_launch writes it: read, and made comparable.
+"""Read the records of a job's processes, which the component record_launch writes, and make them comparable.
 
 Two runs never have the same ids, addresses and folders. Each is replaced by a placeholder such as ``<run id>``, so that
 what remains is what the platform decides.
@@ -66,10 +66,10 @@ class Fact:
 
 
 READABLE = Fact("rank", "readable")
-"""Whether the runtime can read a rank from the variables. If not, there are no other facts of the kind rank."""
+"""Whether the runtime can read a rank from the variables. If not, the process has no other facts of the kind rank."""
 
 Facts = Mapping[Fact, str]
-"""What one process was given, in a form that is the same for two runs under the same platform."""
+"""The facts of one process, in a form that is the same for two runs on the same platform."""
 
 
 def read(folder: Path) -> tuple[Mapping[str, Any], ...]:
@@ -90,7 +90,7 @@ def read(folder: Path) -> tuple[Mapping[str, Any], ...]:
             raise InputError(Problem(str(path), found, "a record as the component record_launch writes it")) from None
         records.append({**record, "rank": int(match[1])})
     if not records:
-        raise InputError(Problem(str(folder), "there are no records of ranks", "rank-0.json and so on"))
+        raise InputError(Problem(str(folder), "it has no records of ranks", "rank-0.json and so on"))
     return tuple(sorted(records, key=lambda record: record["rank"]))
 
 

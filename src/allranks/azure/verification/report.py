@@ -9,8 +9,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from allranks.azure.verification.anonymous import anonymous
-from allranks.azure.verification.comparison import Compared
-from allranks.azure.verification.kinds import KINDS
+from allranks.azure.verification.comparison import KINDS, FactComparison
 from allranks.azure.verification.results import step_of
 from allranks.runs.formatting import count, duration, rank_list, step_layout
 from allranks.runs.records import RunRecord, Status, StepRecord
@@ -21,7 +20,7 @@ DATA = "comparison.json"
 
 @dataclass(frozen=True)
 class Report:
-    """What a verification found.
+    """The result of a verification.
 
     run:      the run on Azure ML
     size:     the size of its instances, as it was requested; "" for a cluster
@@ -34,12 +33,12 @@ class Report:
     run: RunRecord
     size: str
     versions: dict[str, str]
-    compared: tuple[Compared, ...]
+    compared: tuple[FactComparison, ...]
     missing: tuple[str, ...] = ()
     names: Mapping[str, str] = field(default_factory=dict)
 
     @property
-    def differences(self) -> tuple[Compared, ...]:
+    def differences(self) -> tuple[FactComparison, ...]:
         """The differences in what the platform decides."""
         return tuple(each for each in self.compared if each.is_failure)
 
@@ -56,7 +55,7 @@ class Report:
         if self.incomplete:
             parts.append(f"{count(len(self.incomplete), 'step')} did not complete: {', '.join(self.incomplete)}")
         if self.missing:
-            parts.append(f"not compared, because there are no records: {', '.join(self.missing)}")
+            parts.append(f"not compared, because no records exist: {', '.join(self.missing)}")
         return "; ".join(parts)
 
 
@@ -78,15 +77,15 @@ def write(report: Report, folder: Path) -> None:
     (folder / DATA).write_text(anonymous(json.dumps(data, indent=1), report.names) + "\n", encoding="utf-8")
 
 
-def grouped(compared: Iterable[Compared]) -> dict[Compared, list[Compared]]:
+def grouped(compared: Iterable[FactComparison]) -> dict[FactComparison, list[FactComparison]]:
     """Return the things that are the same under several launches together, by the first of them."""
-    groups: dict[tuple[str, ...], list[Compared]] = {}
+    groups: dict[tuple[str, ...], list[FactComparison]] = {}
     for each in compared:
         groups.setdefault((each.kind, each.name, each.local, each.azure), []).append(each)
     return {group[0]: group for group in groups.values()}
 
 
-def where(group: Sequence[Compared], compared: Iterable[Compared]) -> str:
+def where(group: Sequence[FactComparison], compared: Iterable[FactComparison]) -> str:
     """Return under which launches, and on which of their ranks, something is so."""
     ranks: dict[str, set[int]] = {}
     for each in compared:

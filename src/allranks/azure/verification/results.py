@@ -1,4 +1,4 @@
-"""What a run of pipelines/verify_workspace.py found: the records of its processes, and the reports of its steps."""
+"""Collect the results of pipelines/verify_workspace.py: its processes' records, and its steps' reports."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from typing import Any
 from allranks.azure import runs
 from allranks.azure.verification import launch_records
 from allranks.azure.verification.anonymous import anonymous, names_of
-from allranks.azure.verification.comparison import Compared, compare
-from allranks.plan.graph import Plan, steps
+from allranks.azure.verification.comparison import FactComparison, compare
+from allranks.plan.graph import Plan, Step, steps
 from allranks.runs.records import RunRecord
 
 _STEP = "record_"
@@ -24,14 +24,14 @@ _REPORTS = ("preflight", "bandwidth", "verification")
 
 @dataclass(frozen=True)
 class Results:
-    """What was found.
+    """The results of comparing two runs.
 
     compared: everything that was compared
     missing:  the launches without records on Azure ML, which could not be compared
     names:    what must not be published, each with its placeholder
     """
 
-    compared: tuple[Compared, ...]
+    compared: tuple[FactComparison, ...]
     missing: tuple[str, ...]
     names: Mapping[str, str]
 
@@ -56,7 +56,7 @@ def compare_runs(client: Any, run: RunRecord, local: RunRecord) -> Results:
 
     Raise InputError if a record cannot be read, and AzureError.
     """
-    compared: list[Compared] = []
+    compared: list[FactComparison] = []
     missing: list[str] = []
     hosts: set[str] = set()
     for launch in launches(local):
@@ -91,3 +91,34 @@ def _launches(names: Iterable[str]) -> tuple[str, ...]:
 
 def _outputs(run: RunRecord, step: str) -> Mapping[str, str]:
     return {output.name: output.path for record in run.steps if record.name == step for output in record.outputs}
+
+
+MINUTES = 5
+"""Minutes for which each instance is estimated to be billed, most of them for its start and the pull of the image."""
+
+
+@dataclass(frozen=True)
+class Submission:
+    """The steps that are submitted, by name."""
+
+    steps: dict[str, Step]
+
+    @property
+    def at_once(self) -> int:
+        """The number of instances if all steps that can run together do."""
+        return sum(step.instance_count for step in self.steps.values())
+
+    @property
+    def at_least(self) -> int:
+        """The number of instances that a workspace has to have."""
+        return max(step.instance_count for step in self.steps.values())
+
+    @property
+    def instance_minutes(self) -> int:
+        """The estimated cost: billed instances x minutes."""
+        return self.at_once * MINUTES
+
+
+def submission(plan: Plan) -> Submission:
+    """Return what is submitted for a plan."""
+    return Submission(dict(steps(plan.graph)))

@@ -88,9 +88,8 @@ def _differences(
     """Return what would change; and what it was compared with, if that is not the service."""
     from allranks.azure import register as registering
     from allranks.azure.errors import service_errors
-    from allranks.azure.last_state import LastState
-    from allranks.azure.offline import compared_with, online_or_offline, where_of
-    from allranks.azure.registered import KnownRegistry, ServiceRegistry
+    from allranks.azure.last_state import LastState, compared_with, online_or_offline, where_of
+    from allranks.azure.register import KnownRegistry, ServiceRegistry
     from allranks.azure.workspace import connect
     from allranks.sdk.session import session
 
@@ -116,9 +115,8 @@ def _registered(options: WorkspaceOptions, releases: Sequence[Release], staged: 
     """Register the releases that are not registered yet, and return them."""
     from allranks.azure import register as registering
     from allranks.azure.errors import service_errors
-    from allranks.azure.last_state import LastState
-    from allranks.azure.offline import where_of
-    from allranks.azure.registered import ServiceRegistry
+    from allranks.azure.last_state import LastState, where_of
+    from allranks.azure.register import ServiceRegistry
     from allranks.azure.workspace import connect
     from allranks.sdk.session import session
 

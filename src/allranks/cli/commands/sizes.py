@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from datetime import date
 
     from allranks.errors import Problem
-    from allranks.hardware.network_variable import NetworkVariable
+    from allranks.hardware.nccl import NetworkVariable
     from allranks.hardware.sizes import Size
 
 
@@ -107,12 +107,12 @@ def _settings(size: Size) -> tuple[NetworkVariable, ...]:
     brackets."""
     from dataclasses import replace
 
-    from allranks.hardware import nccl, ucx
+    from allranks.hardware import nccl
     from allranks.hardware.infiniband import Device
-    from allranks.hardware.topology import FOLDER, GRAPH_FAMILIES, Topology
+    from allranks.hardware.nccl import GRAPH_FAMILIES, TOPOLOGY_FOLDER, Topology
 
     device, interface = Device("<each InfiniBand device found>"), "<the interface found>"
-    folder = FOLDER / size.topology
+    folder = TOPOLOGY_FOLDER / size.topology
     files = Topology(
         size.topology,
         str(folder / "topo.xml") if size.topology else None,
@@ -123,7 +123,7 @@ def _settings(size: Size) -> tuple[NetworkVariable, ...]:
         replace(setting, value=setting.value.replace(str(device), device.name))
         for setting in (
             *nccl.settings(size, devices, files, interface=interface),
-            *ucx.settings(size, devices, files, interface=interface),
+            *nccl.ucx_settings(size, devices, files, interface=interface),
         )
     )
 
@@ -131,4 +131,4 @@ def _settings(size: Size) -> tuple[NetworkVariable, ...]:
 def _warnings(size: Size, today: date, *, wants_infiniband: bool) -> tuple[Problem, ...]:
     from allranks.hardware import traps
 
-    return traps.of_size(size, today, wants_infiniband=wants_infiniband)
+    return tuple(traps.of_size(size, today, wants_infiniband=wants_infiniband))

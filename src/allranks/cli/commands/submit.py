@@ -112,10 +112,9 @@ def changes_of(compute: str, size: list[str], experiment: str, display_name: str
 def _print_body(file: str, settings: dict[str, str], changes: Changes, options: WorkspaceOptions) -> None:
     from json import dumps
 
-    from allranks.azure.changes import apply, place
+    from allranks.azure.changes import apply, place, set_sizes
     from allranks.azure.dry_run import NO_COMPUTE, NO_WORKSPACE, body_of
     from allranks.azure.requirements import without_compute
-    from allranks.azure.size_variable import set_sizes
     from allranks.azure.workspace import WorkspaceName, named
     from allranks.cli.console import errors
     from allranks.cli.views.uploads import print_uploads
@@ -165,11 +164,10 @@ def submit_job(
     Raise InputError or AzureError. Exit with 130 after Ctrl-C while the run is watched.
     """
     from allranks.azure import runs
-    from allranks.azure.changes import apply
+    from allranks.azure.changes import apply, cluster_sizes, set_sizes
     from allranks.azure.checks import of_workspace
     from allranks.azure.errors import service_errors
-    from allranks.azure.run_records import add_record
-    from allranks.azure.size_variable import cluster_sizes, set_sizes
+    from allranks.azure.runs import add_record
     from allranks.azure.workspace import connect, resolve
     from allranks.cli.console import console, errors
     from allranks.errors import InputError

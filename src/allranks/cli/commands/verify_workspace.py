@@ -110,7 +110,7 @@ class _Verification:
 
     def print_submission(self, size: str, compute: str) -> None:
         """Print what would be submitted."""
-        from allranks.azure.verification.submission import submission
+        from allranks.azure.verification.results import submission
         from allranks.cli.console import console
         from allranks.cli.views.verification import print_submission
 
@@ -197,7 +197,7 @@ class _Verification:
 
     def _agree(self, plan: Plan, where: str, yes: bool) -> None:
         """Ask before anything is submitted, because it costs money. Exit with 2 if the answer is no."""
-        from allranks.azure.verification.submission import submission
+        from allranks.azure.verification.results import submission
         from allranks.cli.console import errors
         from allranks.cli.views.verification import cost
         from allranks.errors import InputError, Problem

@@ -17,7 +17,7 @@ from allranks.cli.views.whole_tables import print_whole
 from allranks.errors import Problem
 from allranks.hardware import shared_memory
 from allranks.hardware.cuda import has_bfloat16, releases_of
-from allranks.hardware.network_variable import NetworkVariable
+from allranks.hardware.nccl import NetworkVariable
 from allranks.hardware.sizes import Size
 from allranks.runs.formatting import NOTHING, count
 

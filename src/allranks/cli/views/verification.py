@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.table import Table
 
 from allranks.azure.verification.report import Report, grouped, where
-from allranks.azure.verification.submission import MINUTES, Submission
+from allranks.azure.verification.results import MINUTES, Submission
 from allranks.cli.views.plan import step_layout
 from allranks.runs.formatting import count
 

@@ -6,7 +6,7 @@ import re
 import signal
 from pathlib import Path
 
-from allranks.contract import full_disk, report
+from allranks.contract import report
 from allranks.local import stacks
 from allranks.runs.log_reader import tail
 from allranks.runs.records import RankRecord, Status, Verdict
@@ -55,7 +55,7 @@ def hint(verdict: Verdict, *, isolated: bool) -> str:
             " fewer instances or a longer --start-timeout",
             code="missing-instance",
         )
-    if any(full_disk.tells_of_full_disk(line) for line in (verdict.reason, *verdict.tail)):
+    if any(report.tells_of_full_disk(line) for line in (verdict.reason, *verdict.tail)):
         return _advice(
             "a disk was full, or a quota reached, while the rank wrote a file; the traceback shows which one",
             code="disk-full",

@@ -1,7 +1,7 @@
 """One save: a thread writes this rank's file, and rank 0's thread completes the checkpoint.
 
-The thread spends its time in system calls and checksums, which do not hold Python's lock. The ranks tell each other by
-their store, over a connection of its own, never by a collective: those belong to the training.
+The thread spends its time in system calls and checksums, which do not hold Python's lock. The ranks communicate
+through their store, over a separate connection, never by a collective: those belong to the training.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from allranks.errors import InputError, Problem
-from allranks.runtime.checkpoints import folder, manifest
+from allranks.runtime.checkpoints import manifest
 from allranks.runtime.checkpoints.manifest import BLOCK_BYTES, FileRecord, Manifest
 from allranks.runtime.exit import closing
 
@@ -35,7 +35,7 @@ _POLL_SECONDS = (0.002, 0.1)
 
 @dataclass(frozen=True)
 class Target:
-    """What a save writes, and where.
+    """The checkpoint that a save writes.
 
     path:     folder of the checkpoint
     token:    differs between attempts, so that none overwrites the files of another
@@ -73,15 +73,9 @@ class Channel:
 
 def not_written(path: Path, reason: str) -> InputError:
     """Return the error of a checkpoint that could not be written."""
-    return InputError(
-        Problem(
-            where=f"checkpoint {path}",
-            found=reason,
-            expected="a folder with enough space, which all instances share, and every rank can write to",
-            fix="free space there, keep fewer checkpoints, or use an output of the job",
-            code="checkpoints",
-        )
-    )
+    expected = "a folder with enough space, which all instances share, and every rank can write to"
+    fix = "free space there, keep fewer checkpoints, or use an output of the job"
+    return InputError(Problem(f"checkpoint {path}", reason, expected, fix, code="checkpoints"))
 
 
 class BackgroundSave:
@@ -108,7 +102,7 @@ class BackgroundSave:
 
     @property
     def has_failed(self) -> bool:
-        """Whether the checkpoint could not be written. The other ranks may not know it yet."""
+        """Whether the checkpoint could not be written. The other ranks may not know yet."""
         return self._error is not None
 
     def wait(self) -> None:
@@ -187,22 +181,33 @@ class BackgroundSave:
             manifest.sync_folder(path)
             manifest.write(path, description)
             manifest.sync_folder(path.parent)
-            folder.remove_strays(path, description)
-            folder.remove_old(path.parent, self._target.step, self._target.keep, self._target.mode)
+            manifest.remove_strays(path, description)
+            manifest.remove_old(path.parent, self._target.step, self._target.keep, self._target.mode)
         except OSError as error:
             return f"rank 0: {_first_line(error)}"
         return None
 
     def _unseen(self, description: Manifest) -> list[str]:
-        """Wait until rank 0 sees the files of the other ranks, and return those that it does not see in time."""
-        deadline = time.monotonic() + VISIBLE_SECONDS
+        """Wait until rank 0 sees the files of the other ranks. Return the names that it does not see in time."""
+        unseen = list(description.files)
+
+        def all_seen() -> bool:
+            unseen[:] = [name for name in unseen if self._size(name) != description.files[name].size]
+            return not unseen
+
+        self._poll(all_seen, VISIBLE_SECONDS)
+        return unseen
+
+    def _poll(self, is_done: Callable[[], bool], seconds: float) -> bool:
+        """Wait until `is_done` returns True, the time is up or the save is abandoned. Return whether it is done."""
+        deadline = time.monotonic() + seconds
         pause, longest = _POLL_SECONDS
-        while True:
-            unseen = [name for name, record in description.files.items() if self._size(name) != record.size]
-            if not unseen or time.monotonic() > deadline or self._abandoned:
-                return unseen
+        while not is_done():
+            if self._abandoned or time.monotonic() > deadline:
+                return False
             time.sleep(pause)
             pause = min(pause * 1.5, longest)
+        return True
 
     def _size(self, name: str) -> int | None:
         try:
@@ -224,24 +229,17 @@ class BackgroundSave:
 
     def _wait_until_seen(self, store: Any) -> None:
         # Rank 0 hosts the store, and may exit next.
-        deadline = time.monotonic() + ABANDON_SECONDS
-        others = self._channel.world_size - 1
-        while others and time.monotonic() < deadline and store.add(f"{self._number}/seen", 0) < others:
-            time.sleep(_POLL_SECONDS[0])
+        if others := self._channel.world_size - 1:
+            self._poll(lambda: bool(store.add(f"{self._number}/seen", 0) >= others), ABANDON_SECONDS)
 
     def _wait_for(self, store: Any, keys: list[str]) -> list[Any]:
         names = [f"{self._number}/{key}" for key in keys]
-        deadline = time.monotonic() + WRITE_SECONDS
-        pause, longest = _POLL_SECONDS
         # Not the store's `wait`, which can't be interrupted.
-        while not store.check(names):
+        if not self._poll(lambda: bool(store.check(names)), WRITE_SECONDS):
             if self._abandoned:
                 raise TimeoutError("the training failed while the checkpoint was being written")
-            if time.monotonic() > deadline:
-                missing = [key for key, name in zip(keys, names, strict=True) if not store.check([name])]
-                raise TimeoutError(f"waited {WRITE_SECONDS:g} s for {', '.join(missing[:8])}")
-            time.sleep(pause)
-            pause = min(pause * 1.5, longest)
+            missing = [key for key, name in zip(keys, names, strict=True) if not store.check([name])]
+            raise TimeoutError(f"waited {WRITE_SECONDS:g} s for {', '.join(missing[:8])}")
         return [json.loads(value) for value in store.multi_get(names)]
 
 

@@ -7,18 +7,17 @@ import secrets
 import time
 import weakref
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol
 
-from torch import Tensor, distributed
+from torch import distributed
 from torch.distributed import PrefixStore  # type: ignore[attr-defined]
 
 from allranks.errors import InputError, Problem
-from allranks.runtime.checkpoints import folder as folders
-from allranks.runtime.checkpoints import manifest, reading, state_tree, tensor_file
+from allranks.runtime.checkpoints import manifest, reading, tensor_file
 from allranks.runtime.checkpoints.background_save import BackgroundSave, Channel, Target, not_written
-from allranks.runtime.checkpoints.folder import Entry
+from allranks.runtime.checkpoints.manifest import Entry
 from allranks.runtime.checkpoints.staging import StagingMemory
 from allranks.runtime.exit.eviction import Evicted, Eviction
 from allranks.runtime.notes import note
@@ -47,14 +46,6 @@ class Stateful(Protocol):
         SavedTensor, from which it reads what it needs; any other part gets whole tensors."""
 
 
-@dataclass(frozen=True)
-class _Saved:
-    """The checkpoint that was saved or loaded last."""
-
-    step: int
-    metric: float | None
-
-
 class Checkpoints:
     """The checkpoints of a training in one folder, `step_000000100` and so on.
 
@@ -75,7 +66,7 @@ class Checkpoints:
     every_minutes: minutes between checkpoints
     keep:          number of newest checkpoints to keep, besides the one with the best metric; others are removed
     mode:          whether the best metric is the lowest ("min") or the highest ("max")
-    asynchronous:  whether the training goes on while a checkpoint is written
+    asynchronous:  whether the training continues while a checkpoint is written
 
     metric: the metric of the checkpoint that was saved or loaded last; None if it has none
 
@@ -99,7 +90,7 @@ class Checkpoints:
         for name, value in (("every_steps", every_steps), ("every_minutes", every_minutes), ("keep", keep)):
             if value is not None and value <= 0:
                 raise InputError(Problem(name, str(value), "more than 0", "leave it out, or use a positive number"))
-        if mode not in folders.MODES:
+        if mode not in manifest.MODES:
             raise InputError(Problem("mode", repr(mode), "min or max", "use one of these"))
         self._folder = Path(folder)
         self._ranks = ranks
@@ -110,7 +101,7 @@ class Checkpoints:
         self._mode = mode
         self._asynchronous = asynchronous
         self.metric: float | None = None
-        self._saved: _Saved | None = None
+        self._saved_step: int | None = None
         self._due_from = 0
         self._polls = 0
         self._is_due = self._must_stop = False  # as the ranks have agreed
@@ -139,7 +130,7 @@ class Checkpoints:
         no complete checkpoint, if the checkpoint has other parts, or parts of another shape."""
         self._finish_pending()
         if self._ranks.is_main:
-            folders.remove_incomplete(self._folder)
+            manifest.remove_incomplete(self._folder)
         sources = [self._folder] if start_from is None else [self._folder, Path(start_from)]
         for source in sources:
             for entry in self._candidates(source, best):
@@ -148,15 +139,10 @@ class Checkpoints:
                 if self._ranks.is_main:
                     note(f"{entry.path} is incomplete or damaged: skipped")
         if start_from is not None:
-            raise InputError(
-                Problem(
-                    where=start_from_name,
-                    found=f"no complete checkpoint in {start_from}",
-                    expected="a folder of checkpoints, such as step_000000100",
-                    fix=f"give the checkpoints of an earlier training, or leave {start_from_name} out",
-                    code="checkpoints",
-                )
-            )
+            found = f"no complete checkpoint in {start_from}"
+            expected = "a folder of checkpoints, such as step_000000100"
+            fix = f"give the checkpoints of an earlier training, or leave {start_from_name} out"
+            raise InputError(Problem(start_from_name, found, expected, fix, code="checkpoints"))
         return 0
 
     def save_if_due(self, step: int, *, metric: float | None = None) -> None:
@@ -173,7 +159,9 @@ class Checkpoints:
         Raise InputError if an earlier checkpoint could not be written, on every rank at the same step.
         """
         if self._staging is None and (self._every_steps or self._every_seconds):
-            self._reserve()
+            # At the first step, when the optimizers have their state.
+            self._staging = StagingMemory(self._ranks.device)
+            self._staging.reserve(tensor_file.layout(self._pieces()).size)
         self._poll()
         agreed, self._is_due = self._is_due, False
         if self._must_stop:
@@ -187,7 +175,7 @@ class Checkpoints:
                 self.save(step)
 
     def interrupted(self) -> bool:
-        """Return whether to leave long work between two steps, because a rank has received SIGTERM, or a checkpoint
+        """Return whether to stop long work between two steps, because a rank has received SIGTERM, or a checkpoint
         could not be written. The next `save_if_due` then saves and ends the training.
 
             for batch in validation_loader:
@@ -226,7 +214,12 @@ class Checkpoints:
             return
         if self._eviction.requested or (self._pending is not None and self._pending.has_failed):
             self._agreement.request(stop=True)
-        elif self._every_seconds is not None and not self._is_due and self._time_is_up():
+        elif (
+            self._every_seconds is not None
+            and not self._is_due
+            and self._ranks.is_main  # clocks differ between instances
+            and time.monotonic() - self._saved_at >= self._every_seconds
+        ):
             self._agreement.request(stop=False)
         self._polls += 1
         decision = self._agreement.reach(self._polls)
@@ -236,8 +229,8 @@ class Checkpoints:
     def _start(self, step: int, metric: float | None) -> None:
         """Begin to save, unless this step is already saved."""
         metric = None if metric is None else float(metric)
-        if self._saved is not None and step == self._saved.step:
-            if metric is not None and self._saved.metric is None:
+        if step == self._saved_step:
+            if metric is not None and self.metric is None:
                 self._finish_pending()
                 self._add_metric(step, metric)
             return
@@ -255,7 +248,7 @@ class Checkpoints:
             self._staging = StagingMemory(self._ranks.device)
         data, ready = self._staging.fill(layout, pieces)
         target = Target(
-            path=folders.path_of(self._folder, step),
+            path=manifest.path_of(self._folder, step),
             token=self._attempt(),
             step=step,
             metric=metric,
@@ -263,15 +256,14 @@ class Checkpoints:
             mode=self._mode,
         )
         self._pending = BackgroundSave(target, data, ready, self._channel)
-        self._saved = _Saved(step, metric)
+        self._saved_step = step
         self.metric = metric
         self._due_from = step
         self._saved_at = time.monotonic()
 
     def _add_metric(self, step: int, metric: float) -> None:
-        self._saved = _Saved(step, metric)
         self.metric = metric
-        path = folders.path_of(self._folder, step)
+        path = manifest.path_of(self._folder, step)
         description = manifest.read(path) if self._ranks.is_main else None
         if description is not None:
             try:
@@ -281,8 +273,8 @@ class Checkpoints:
 
     def _pieces(self) -> dict[str, tensor_file.Piece]:
         """Return the tensors, or parts of them, that this rank saves."""
-        structure, leaves = state_tree.part({name: part.state_dict() for name, part in self._parts.items()})
-        aliases = state_tree.aliases(leaves)
+        structure, leaves = reading.split_state({name: part.state_dict() for name, part in self._parts.items()})
+        aliases = reading.aliases(leaves)
         pieces: dict[str, tensor_file.Piece] = {}
         for number, (name, value) in enumerate(leaves.items()):
             if name in aliases:
@@ -298,11 +290,6 @@ class Checkpoints:
         pieces[reading.random_states_name(self._ranks.rank)] = _bytes_piece(own_states)
         return pieces
 
-    def _reserve(self) -> None:
-        # At the first step, when the optimizers have their state.
-        self._staging = StagingMemory(self._ranks.device)
-        self._staging.reserve(tensor_file.layout(self._pieces()).size)
-
     def _attempt(self) -> str:
         """Return a token of this attempt, the same on every rank."""
         if not self._token:
@@ -315,17 +302,12 @@ class Checkpoints:
         if self._pending is not None:
             self._pending.wait()
 
-    def _time_is_up(self) -> bool:
-        # Clocks differ between instances, so rank 0 decides.
-        assert self._every_seconds is not None
-        return self._ranks.is_main and time.monotonic() - self._saved_at >= self._every_seconds
-
     def _candidates(self, source: Path, best: bool) -> list[Entry]:
         """Return the checkpoints that rank 0 sees, in the order in which to try them. A collective."""
         found: list[list[Entry]] = [[]]
         if self._ranks.is_main:
-            found = [folders.entries(source)]
-            if best and (best_one := folders.best(found[0], self._mode)):
+            found = [manifest.entries(source)]
+            if best and (best_one := manifest.best(found[0], self._mode)):
                 found[0].insert(0, best_one)
         distributed.broadcast_object_list(found, src=0)
         return found[0]
@@ -342,7 +324,7 @@ class Checkpoints:
                     code="checkpoints",
                 )
             )
-        return not self._ranks.any_rank(not reading.is_intact(entry, self._ranks.rank, self._ranks.world_size))
+        return not self._ranks.any_rank(not manifest.is_intact(entry, self._ranks.rank, self._ranks.world_size))
 
     def _load(self, entry: Entry, *, is_own: bool) -> int:
         saved = reading.open_checkpoint(entry)
@@ -354,23 +336,18 @@ class Checkpoints:
         if self._ranks.is_main:
             note(f"resuming from step {saved.step} ({entry.path})")
         self.metric = entry.manifest.metric if entry.manifest else None
-        # What another folder has is not saved in this one.
-        self._saved = _Saved(saved.step, self.metric) if is_own else None
+        # A checkpoint of another folder is not saved in this one.
+        self._saved_step = saved.step if is_own else None
         self._due_from = saved.step
         self._saved_at = time.monotonic()
         return saved.step
 
     def _load_parts(self, path: Path, states: Mapping[str, Any]) -> None:
         if set(states) != set(self._parts):
-            raise InputError(
-                Problem(
-                    where=f"checkpoint {path}",
-                    found=f"the parts {', '.join(sorted(states))}",
-                    expected=f"the parts {', '.join(sorted(self._parts))}",
-                    fix="use a folder without checkpoints of another training",
-                    code="checkpoints",
-                )
-            )
+            found = f"the parts {', '.join(sorted(states))}"
+            expected = f"the parts {', '.join(sorted(self._parts))}"
+            fix = "use a folder without checkpoints of another training"
+            raise InputError(Problem(f"checkpoint {path}", found, expected, fix, code="checkpoints"))
         for name, part in self._parts.items():
             state = states[name]
             try:
@@ -390,5 +367,4 @@ class Checkpoints:
 
 
 def _bytes_piece(value: object) -> tensor_file.Piece:
-    data: Tensor = reading.encode(value)
-    return (0,), data
+    return (0,), reading.encode(value)

@@ -1,24 +1,32 @@
-"""The manifest of a checkpoint, which is written when every file of it is on disk: a folder without one is incomplete.
+"""The checkpoints in a folder, and their manifests.
 
-Not a rename of the folder: on a mounted blob container, a folder is renamed file by file.
+A manifest is written when every file of its checkpoint is on disk: a folder without one is incomplete. Folders are not
+renamed, because a mounted blob container renames a folder file by file.
 """
 
 from __future__ import annotations
 
 import json
+import math
 import os
+import re
+import shutil
 import zlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
+
+from allranks.runtime.notes import note
 
 MANIFEST = "manifest.json"
 BLOCK_BYTES = 1 << 25
 """Each block of a file has a checksum of its own, so that threads and ranks check a file together."""
 
 _THREADS = 8
+_NAME = re.compile(r"step_(\d+)")
+MODES = ("min", "max")
 
 
 @dataclass(frozen=True)
@@ -45,8 +53,20 @@ class Manifest:
     files: Mapping[str, FileRecord] = field(default_factory=dict)
 
 
+@dataclass(frozen=True)
+class Entry:
+    """A checkpoint whose content has not been checked.
+
+    manifest: None if it is incomplete or damaged
+    """
+
+    step: int
+    path: Path
+    manifest: Manifest | None
+
+
 def write(folder: Path, manifest: Manifest) -> None:
-    """Write the manifest of a checkpoint. It is complete, or not there."""
+    """Write the manifest of a checkpoint. The file is complete or absent."""
     content = json.dumps(asdict(manifest), sort_keys=True)
     document = {"checksum": zlib.crc32(content.encode()), "content": content}
     temporary = folder / f"{MANIFEST}.tmp"
@@ -73,11 +93,13 @@ def read(folder: Path) -> Manifest | None:
         return None
 
 
-def is_intact(folder: Path, manifest: Manifest, rank: int = 0, world_size: int = 1) -> bool:
+def is_intact(entry: Entry, rank: int = 0, world_size: int = 1) -> bool:
     """Return whether the files have the sizes and checksums of the manifest. Each rank checks a share of the blocks."""
+    if entry.manifest is None:
+        return False
     blocks: list[tuple[Path, int, int]] = []
-    for name, record in sorted(manifest.files.items()):
-        path = folder / name
+    for name, record in sorted(entry.manifest.files.items()):
+        path = entry.path / name
         try:
             if path.stat().st_size != record.size:
                 return False
@@ -108,3 +130,67 @@ def _has_checksum(block: tuple[Path, int, int]) -> bool:
     except OSError:
         return False
     return found == checksum
+
+
+def path_of(folder: Path, step: int) -> Path:
+    """Return the folder of the checkpoint of a step."""
+    return folder / f"step_{step:09d}"
+
+
+def entries(folder: Path) -> list[Entry]:
+    """Return the checkpoints in a folder, the newest first."""
+    found = [Entry(step, path, read(path)) for step, path in _paths(folder)]
+    return sorted(found, key=lambda entry: entry.step, reverse=True)
+
+
+def complete(folder: Path) -> list[Entry]:
+    """Return the complete checkpoints in a folder, the newest first."""
+    return [entry for entry in entries(folder) if entry.manifest is not None]
+
+
+def remove_incomplete(folder: Path) -> None:
+    """Remove the incomplete checkpoints that killed processes left. No process may be saving."""
+    for _, path in _paths(folder):
+        if not (path / MANIFEST).exists():
+            note(f"{path} is incomplete, because a process was ended while saving it: removed")
+            shutil.rmtree(path, ignore_errors=True)
+
+
+def best(candidates: list[Entry], mode: str) -> Entry | None:
+    """Return the newest of the checkpoints with the best metric, None if none has a metric."""
+    measured = [
+        (entry.manifest.metric, entry)
+        for entry in candidates
+        if entry.manifest and entry.manifest.metric is not None and not math.isnan(entry.manifest.metric)
+    ]
+    sign = 1 if mode == "max" else -1
+    return max(measured, key=lambda pair: (sign * pair[0], pair[1].step))[1] if measured else None
+
+
+def remove_old(folder: Path, step: int, keep: int, mode: str) -> None:
+    """Remove the checkpoints before a step, other than the newest and the best one.
+
+    step: the step that was saved last. Later ones belong to another attempt and remain.
+    keep: number of the newest ones
+    mode: whether the best metric is the lowest ("min") or the highest ("max")
+    """
+    candidates = [entry for entry in complete(folder) if entry.step <= step]
+    best_one = best(candidates, mode)
+    for entry in candidates[keep:]:
+        if entry != best_one:
+            (entry.path / MANIFEST).unlink(missing_ok=True)  # first, so that it is never half a checkpoint
+            shutil.rmtree(entry.path, ignore_errors=True)
+
+
+def remove_strays(path: Path, description: Manifest) -> None:
+    """Remove files of a checkpoint's folder that do not belong to it, from an earlier attempt at the same step."""
+    for file in path.iterdir():
+        if file.name != MANIFEST and file.name not in description.files:
+            file.unlink(missing_ok=True)
+
+
+def _paths(folder: Path) -> Iterator[tuple[int, Path]]:
+    if folder.is_dir():
+        for path in folder.iterdir():
+            if path.is_dir() and (match := _NAME.fullmatch(path.name)):
+                yield int(match[1]), path

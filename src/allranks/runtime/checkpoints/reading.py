@@ -1,21 +1,25 @@
-"""Open a checkpoint: its step, and the state of its parts, whose tensors are read where they are needed."""
+"""The state in a checkpoint: split it into tensors and a structure to save it, and open it again."""
 
 from __future__ import annotations
 
 import io
-from collections.abc import Callable
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import quote
 
 import torch
 from torch import Tensor
 
-from allranks.runtime.checkpoints import manifest, state_tree, tensor_file
-from allranks.runtime.checkpoints.folder import Entry
+from allranks.runtime.checkpoints import tensor_file
+from allranks.runtime.checkpoints.manifest import Entry
+from allranks.runtime.checkpoints.tensor_file import DTYPES
 from allranks.runtime.tensors.saved_tensors import SavedTensor
+from allranks.runtime.tensors.tensor_shards import TensorShard, is_dtensor, of_dtensor
 
 STRUCTURE = "structure"
-"""Name of the tensor that has the bytes of everything that is not a tensor, as `torch.save` writes it."""
+"""Name of the tensor with everything that is not a tensor, as bytes of `torch.save`."""
 
 
 @dataclass(frozen=True)
@@ -34,11 +38,6 @@ class SavedState:
     random_states: Callable[[int], dict[str, Any]]
 
 
-def is_intact(entry: Entry, rank: int = 0, world_size: int = 1) -> bool:
-    """Return whether the files of a checkpoint are complete and undamaged. Each rank checks a share of them."""
-    return entry.manifest is not None and manifest.is_intact(entry.path, entry.manifest, rank, world_size)
-
-
 def open_checkpoint(entry: Entry) -> SavedState:
     """Open a checkpoint that is intact. No code in it is executed."""
     assert entry.manifest is not None
@@ -55,7 +54,7 @@ def open_checkpoint(entry: Entry) -> SavedState:
     return SavedState(
         entry.manifest.step,
         entry.manifest.world_size,
-        state_tree.join(structure["parts"], read),
+        join_state(structure["parts"], read),
         lambda rank: decode(found[random_states_name(rank)][0][1]),
     )
 
@@ -78,3 +77,80 @@ def encode(value: object) -> Tensor:
 def decode(data: Tensor) -> Any:
     """Return the value of `encode`. Executes no code."""
     return torch.load(io.BytesIO(data.numpy().tobytes()), map_location="cpu", weights_only=True)
+
+
+Leaves = dict[str, Tensor | TensorShard]
+
+
+def split_state(state: Any) -> tuple[Any, Leaves]:
+    """Return the structure of a state, and its tensors by their paths, such as "training/model/head.weight".
+
+    In the structure, a meta tensor of the same shape stands for each tensor. Tensors that are not dense remain in it.
+    """
+    leaves: Leaves = {}
+
+    def replace(path: str, value: Any) -> Any:
+        if is_dtensor(value):
+            value = of_dtensor(value)
+        if isinstance(value, TensorShard):
+            placeholder = torch.empty(value.shape, dtype=value.local.dtype, device="meta")
+        elif isinstance(value, Tensor) and _is_plain(value):
+            value = value.detach()
+            placeholder = torch.empty(value.shape, dtype=value.dtype, device="meta")
+        else:
+            return value
+        if path in leaves:
+            raise TypeError(f"a part's state has two tensors with the name {path}")
+        leaves[path] = value
+        return placeholder
+
+    return _walk("", state, replace), leaves
+
+
+def join_state(structure: Any, read: Callable[[str, Tensor], Any]) -> Any:
+    """Return the state of a structure. read: returns the value for the placeholder at a path."""
+
+    def replace(path: str, value: Any) -> Any:
+        return read(path, value) if isinstance(value, Tensor) and value.is_meta else value
+
+    return _walk("", structure, replace)
+
+
+def _walk(path: str, value: Any, replace: Callable[[str, Any], Any]) -> Any:
+    kind = type(value)
+    if kind in (dict, OrderedDict):
+        walked = kind((key, _walk(_join(path, key), item, replace)) for key, item in value.items())
+        if kind is OrderedDict:
+            walked.__dict__.update(vars(value))  # a module's state dict has its versions there
+        return walked
+    if kind in (list, tuple):
+        return kind(_walk(_join(path, number), item, replace) for number, item in enumerate(value))
+    return replace(path, value)
+
+
+def _join(path: str, key: object) -> str:
+    name = quote(str(key), safe=" !#$&'()*+,:;=?@[]")
+    return f"{path}/{name}" if path else name
+
+
+def _is_plain(tensor: Tensor) -> bool:
+    return tensor.layout == torch.strided and not tensor.is_quantized and not tensor.is_meta and tensor.dtype in DTYPES
+
+
+def aliases(leaves: Mapping[str, Tensor | TensorShard]) -> dict[str, str]:
+    """Return the names of tensors that are the same as an earlier one, such as tied weights, with that one's name.
+
+    Only whole tensors: a rank may have an empty shard of others, and could not compare them."""
+    first: dict[tuple[object, ...], str] = {}
+    found: dict[str, str] = {}
+    for name, value in leaves.items():
+        if isinstance(value, TensorShard):
+            if value.local.shape != value.shape:
+                continue
+            value = value.local
+        if not value.numel():
+            continue
+        identity = (value.data_ptr(), value.device, value.dtype, value.shape, value.stride())
+        if (earlier := first.setdefault(identity, name)) != name:
+            found[name] = earlier
+    return found

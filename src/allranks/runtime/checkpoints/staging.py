@@ -1,7 +1,8 @@
-"""Host memory into which a save copies its tensors, so that the training can go on while a thread writes them."""
+"""Host memory into which a save copies its tensors, so that the training continues while a thread writes them."""
 
 from __future__ import annotations
 
+import contextlib
 import mmap
 import threading
 from collections.abc import Callable, Mapping
@@ -15,7 +16,7 @@ _PAGE = 1 << 21
 
 
 class StagingMemory:
-    """Memory for the bytes of one file, which saves use again and again. It is pinned where the device is a GPU.
+    """Reusable memory for the bytes of one file. It is pinned if the device is a GPU.
 
     Forked processes, such as the workers of a DataLoader, do not inherit it. Otherwise every page would be copied when
     it is written after a fork.
@@ -58,21 +59,14 @@ class StagingMemory:
         self._unpin()
         length = -(-max(size, 1) // _PAGE) * _PAGE
         self._memory = mmap.mmap(-1, length, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
-        for advice in ("MADV_HUGEPAGE", "MADV_DONTFORK"):  # not on every system
-            if hasattr(mmap, advice):
-                self._advise(getattr(mmap, advice))
+        for advice in ("MADV_HUGEPAGE", "MADV_DONTFORK"):
+            with contextlib.suppress(AttributeError, OSError):  # not on every system
+                self._memory.madvise(getattr(mmap, advice))
         self._bytes = torch.frombuffer(self._memory, dtype=torch.uint8)
 
     def _touch(self) -> None:
         self._bytes.zero_()
         self._pin()
-
-    def _advise(self, advice: int) -> None:
-        assert self._memory is not None
-        try:
-            self._memory.madvise(advice)
-        except OSError:  # a kernel without it
-            return
 
     def _pin(self) -> None:
         if self._device.type == "cuda":

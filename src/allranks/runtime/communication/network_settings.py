@@ -15,7 +15,7 @@ from allranks.contract.rank_env import RankEnv
 
 if TYPE_CHECKING:
     from allranks.hardware.infiniband import Device
-    from allranks.hardware.network_variable import NetworkVariable
+    from allranks.hardware.nccl import NetworkVariable
     from allranks.hardware.sizes import Size
 
 APPLIED = "ALLRANKS_FABRIC"
@@ -65,7 +65,7 @@ def apply(
             environ.setdefault(INTERFACE, f"={interface}")
         return
     # Imported here because most instances do not need these modules.
-    from allranks.hardware import infiniband, nccl_conf, recognition, sizes
+    from allranks.hardware import infiniband, nccl, recognition, sizes
 
     devices = infiniband.devices(paths.sysfs)
     if name:
@@ -75,7 +75,7 @@ def apply(
         recognised = recognition.recognise(recognition.hardware(paths.root))
         size, family = recognised.size, recognised.family
     settings = _settings(env, size, family, devices, interface, gpus, paths)
-    existing = {**nccl_conf.read(environ, paths.nccl_conf), **environ}
+    existing = {**nccl.configured(environ, paths.nccl_conf), **environ}
     added = {setting.name: setting.value for setting in settings if setting.name not in existing}
     environ.update(added)
     if name or added.keys() - {INTERFACE}:
@@ -105,18 +105,18 @@ def _settings(
     gpus: int,
     paths: HardwarePaths,
 ) -> tuple[NetworkVariable, ...]:
-    from allranks.hardware import infiniband, nccl, topology, ucx
+    from allranks.hardware import infiniband, nccl
 
     known = size is not None or gpus > 0 or bool(infiniband.usable(devices))
     if size is not None or family:
-        files = topology.of_family(family, paths.topology)
+        files = nccl.topology_of(family, paths.topology)
     else:
-        files = topology.here(paths.topology) if known else topology.Topology("")
+        files = nccl.topology_here(paths.topology) if known else nccl.Topology("")
     # The devices of an instance without InfiniBand and GPUs are Ethernet and irrelevant.
     relevant = devices if known else ()
     return (
         *nccl.settings(size, relevant, files, interface=interface, ranks=env.local_world_size),
-        *ucx.settings(size, relevant, files, interface=interface),
+        *nccl.ucx_settings(size, relevant, files, interface=interface),
     )
 
 

@@ -17,9 +17,9 @@ from torch.distributed import PrefixStore, Store  # type: ignore[attr-defined]
 from allranks.contract import variables, world
 from allranks.contract.rank_env import RankEnv
 from allranks.errors import InputError, Problem
-from allranks.runtime.preflight import all_checks, facts, links, report
+from allranks.runtime.preflight import facts, judging, links, report
 from allranks.runtime.preflight.facts import Facts
-from allranks.runtime.preflight.finding import FAILED, Finding
+from allranks.runtime.preflight.report import FAILED, Finding
 
 VARIABLE = "ALLRANKS_PREFLIGHT"
 """`0` disables the checks."""
@@ -53,7 +53,7 @@ class Preflight:
         texts = self._gather("facts", facts.gather(env).as_text())
         offsets = clock_offsets(env, self._store, _TIMEOUT)
         ranks = [Facts.of_text(text) for text in texts]
-        self._conclude("before", all_checks.before_the_group(ranks, offsets, env) if ranks else [])
+        self._conclude("before", judging.before_the_group(ranks, offsets, env) if ranks else [])
 
     def in_the_group(self, device: torch.device) -> None:
         """Check the network between the instances and a first all-reduce. Raise InputError if a check failed.
@@ -65,7 +65,7 @@ class Preflight:
         total = links.first_sum(env, device)
         texts = self._gather("measured", links.as_text(links.measure_links(env), total))
         measured = [links.of_text(text) for text in texts]
-        self._conclude("in", all_checks.in_the_group(measured, env) if measured else [])
+        self._conclude("in", judging.in_the_group(measured, env) if measured else [])
 
     def _gather(self, key: str, text: str) -> list[bytes]:
         """Return every rank's text on rank 0, [] on other ranks."""
@@ -77,13 +77,12 @@ class Preflight:
         return list(self._store.multi_get(keys))
 
     def _conclude(self, part: str, findings: list[Finding]) -> None:
-        """Send rank 0's findings to every rank. If a check failed, raise InputError: first on the rank that it is
-        about, then on the others."""
+        """Send rank 0's findings to all ranks. Raise InputError if a check failed, first on the rank that caused it."""
         if self._env.rank == 0:
             self._seconds += time.perf_counter() - self._started_at
             # Printed before a rank can fail, because its failure may end this rank.
             if part == "in" or any(finding.state == FAILED for finding in findings):
-                report.tell(self._env, self._seconds, (*self.findings, *findings))
+                report.print_findings(self._env, self._seconds, (*self.findings, *findings))
             self._store.set(part, json.dumps([asdict(finding) for finding in findings]))
         self._store.wait([part], _TIMEOUT * 2)
         self.findings += tuple(Finding(**record) for record in json.loads(self._store.get(part)))
@@ -104,9 +103,9 @@ class Preflight:
         raise InputError.of(_problem(finding) for finding in failed)
 
 
-def wanted(env: RankEnv, environ: Mapping[str, str] = os.environ) -> bool:
-    """Return whether to run the checks: they are not disabled, and there are several ranks, or there should be, or a
-    report is requested.
+def is_enabled(env: RankEnv, environ: Mapping[str, str] = os.environ) -> bool:
+    """Return whether to run the checks: they are not disabled, and several ranks are running or declared, or a report
+    is requested.
 
     Raise InputError if the variable is neither 0 nor 1.
     """

@@ -15,7 +15,7 @@ import torch
 
 from allranks.contract.own_variables import gpus_shared
 from allranks.contract.rank_env import RankEnv
-from allranks.hardware import infiniband, nccl_conf, recognition, shared_memory
+from allranks.hardware import infiniband, nccl, recognition, shared_memory
 
 LIBRARIES = ("numpy", "deepspeed", "horovod", "lightning", "transformers", "accelerate")
 """Libraries that, like torch and Python, must have the same version on every rank."""
@@ -40,7 +40,7 @@ class Facts:
     infiniband_off: whether NCCL_IB_DISABLE disables InfiniBand
     sizes:      names of the Azure sizes whose hardware the instance shows
     family:     the family of NCCL's topology files of these sizes; "" if they have none
-    topology_file: the file that NCCL is told to read; "" if none
+    topology_file: NCCL_TOPO_FILE, from a variable or a file of NCCL; "" if it is not set
     topology_exists: whether that file exists
     """
 
@@ -60,6 +60,11 @@ class Facts:
     topology_file: str = ""
     topology_exists: bool = False
 
+    @property
+    def place(self) -> tuple[int, int]:
+        """The numbers of the instance and of the rank."""
+        return self.instance, self.rank
+
     def as_text(self) -> str:
         return json.dumps(asdict(self))
 
@@ -76,7 +81,7 @@ def gather(env: RankEnv, environ: Mapping[str, str] = os.environ) -> Facts:
     gpu = _gpu(env, environ)
     # Without a GPU nothing follows from the size.
     recognised = recognition.recognise(recognition.hardware()) if gpu is not None else recognition.NOTHING
-    topology_file = environ.get("NCCL_TOPO_FILE") or nccl_conf.read(environ).get("NCCL_TOPO_FILE", "")
+    topology_file = environ.get("NCCL_TOPO_FILE") or nccl.configured(environ).get("NCCL_TOPO_FILE", "")
     return Facts(
         rank=env.rank,
         instance=env.instance_rank,
@@ -128,13 +133,11 @@ def _infiniband() -> tuple[float, ...]:
 
 def _unresolved(environ: Mapping[str, str]) -> tuple[str, ...]:
     """Return the hosts that Azure Batch lists for the job and that have no address."""
-    names = environ.get("AZ_BATCH_HOST_LIST", "").split(",")
-    return tuple(name for name in dict.fromkeys(names) if name.strip() and not _resolves(name.strip()))
-
-
-def _resolves(name: str) -> bool:
-    try:
-        socket.getaddrinfo(name, None)
-    except OSError:
-        return False
-    return True
+    unresolved = []
+    for name in dict.fromkeys(environ.get("AZ_BATCH_HOST_LIST", "").split(",")):
+        try:
+            if name.strip():
+                socket.getaddrinfo(name.strip(), None)
+        except OSError:
+            unresolved.append(name)
+    return tuple(unresolved)

@@ -21,9 +21,9 @@ from allranks.runtime.communication.process_group import open_group
 from allranks.runtime.communication.rendezvous import connect_ranks
 from allranks.runtime.exit import closing
 from allranks.runtime.metrics.metrics import Metrics
-from allranks.runtime.preflight.checking import Preflight, wanted
+from allranks.runtime.preflight.checking import Preflight, is_enabled
 from allranks.runtime.ranks.rank_mean import RankMean
-from allranks.runtime.strategies import Strategy
+from allranks.runtime.strategies.training import Strategy
 
 T = TypeVar("T")
 
@@ -131,7 +131,7 @@ def start(strategy_name: str, timeout_seconds: float) -> Ranks:
     connect within ALLRANKS_JOIN_SECONDS, by default timeout_seconds.
     """
     env = detect()
-    has_preflight = wanted(env)
+    has_preflight = is_enabled(env)
     if not has_preflight:  # it compares the worlds too, in its table
         world.check(env)
     strategies.check(strategy_name)

@@ -2,41 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-
-import torch
 from torch import Tensor, nn, optim
 from torch.nn.parallel import DistributedDataParallel
 
-from allranks.runtime.strategies.precision import settled, with_precision
-from allranks.runtime.strategies.preparation import transform
-from allranks.runtime.strategies.settings import TrainingSettings, reject_unsupported
+from allranks.runtime.strategies.preparation import transform, with_automatic_precision, with_precision
+from allranks.runtime.strategies.settings import TrainingSettings
 from allranks.runtime.strategies.torch_training import ReplicatedTraining
-from allranks.runtime.strategies.training import Schedule
+from allranks.runtime.strategies.training import Schedule, Strategy
 
 
-@dataclass(frozen=True)
-class Ddp:
+class Ddp(Strategy):
     """DistributedDataParallel on one device."""
 
-    device: torch.device
+    name = "ddp"
+    unsupported = ("shard_group_size", "deepspeed_stage", "offload", "deepspeed_config", "compression")
 
-    def create(self, build: Callable[[], nn.Module]) -> nn.Module:
-        """Return the model that `build` returns: every rank has all of it."""
-        return build()
-
-    def prepare(
-        self,
-        model: nn.Module,
-        optimizer: optim.Optimizer,
-        settings: TrainingSettings | None = None,
-        schedule: Schedule | None = None,
+    def _distribute(
+        self, model: nn.Module, optimizer: optim.Optimizer, settings: TrainingSettings, schedule: Schedule | None
     ) -> DdpTraining:
         """Move the model to its device and wrap it in DistributedDataParallel. A collective."""
-        settings = settled(settings or TrainingSettings(), self.device)
-        reject_unsupported("ddp", settings, "shard_group_size", "deepspeed_stage", "offload")
-        reject_unsupported("ddp", settings, "deepspeed_config", "compression")
+        settings = with_automatic_precision(settings, self.device)
         model, blocks = transform(model, settings, self.device)
         model = model.to(self.device)
         wrapped = DistributedDataParallel(
@@ -54,11 +39,10 @@ class Ddp:
 class DdpTraining(ReplicatedTraining):
     """A training under DistributedDataParallel; see `Training`."""
 
-    _strategy = "ddp"
+    strategy = "ddp"
     _recorded_passes = 0
 
     def backward(self, loss: Tensor) -> None:
-        """See `Training`."""
         super().backward(loss)
         self._recorded_passes += 1
 

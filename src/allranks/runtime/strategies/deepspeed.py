@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -15,24 +14,23 @@ from torch import Tensor, distributed, nn, optim
 from torch.optim.lr_scheduler import LRScheduler
 
 from allranks.errors import InputError, Problem
-from allranks.runtime.strategies import checkpoint_state, deepspeed_optimizers, deferred, zero_states
+from allranks.runtime.strategies import deepspeed_config, deferred, training, zero_states
 from allranks.runtime.strategies.deepspeed_config import Configuration, configuration
-from allranks.runtime.strategies.precision import with_precision
-from allranks.runtime.strategies.preparation import transform
-from allranks.runtime.strategies.schedules import create_schedule
-from allranks.runtime.strategies.settings import TrainingSettings, reject_unsupported
-from allranks.runtime.strategies.training import Schedule
+from allranks.runtime.strategies.preparation import transform, with_precision
+from allranks.runtime.strategies.settings import OPTIONS_OF_DDP, TrainingSettings
+from allranks.runtime.strategies.training import Schedule, Strategy, create_schedule
 from allranks.runtime.tensors.saved_tensors import full
 
 
-@dataclass(frozen=True)
-class DeepSpeed:
+class DeepSpeed(Strategy):
     """DeepSpeed on torch's process group, which is already initialised."""
 
-    device: torch.device
+    name = "deepspeed"
+    unsupported = (*OPTIONS_OF_DDP, "shard_group_size", "compression")
 
-    def __post_init__(self) -> None:
-        # Without a launcher, there is one rank. DeepSpeed reads its place from the environment alone.
+    def __init__(self, device: torch.device) -> None:
+        super().__init__(device)
+        # Without a launcher, there is one rank. DeepSpeed reads its rank only from the environment.
         for name, value in (("RANK", "0"), ("LOCAL_RANK", "0"), ("WORLD_SIZE", "1")):
             os.environ.setdefault(name, value)
         import deepspeed.ops
@@ -45,16 +43,11 @@ class DeepSpeed:
         warnings.filterwarnings("ignore", message=r"`torch\.distributed\.\w+` is deprecated", category=FutureWarning)
 
     def create(self, build: Callable[[], nn.Module]) -> nn.Module:
-        """Return the model that `build` returns, on the meta device. `prepare` computes the values, and with ZeRO 3
-        shards each of them before it computes the next."""
+        """Return the model of `build` on the meta device. `prepare` computes its values, one by one under ZeRO 3."""
         return deferred.record(build)
 
-    def prepare(
-        self,
-        model: nn.Module,
-        optimizer: optim.Optimizer,
-        settings: TrainingSettings | None = None,
-        schedule: Schedule | None = None,
+    def _distribute(
+        self, model: nn.Module, optimizer: optim.Optimizer, settings: TrainingSettings, schedule: Schedule | None
     ) -> DeepSpeedTraining:
         """Create DeepSpeed's engine for the model and its optimizer. A collective.
 
@@ -63,23 +56,15 @@ class DeepSpeed:
         """
         import deepspeed
 
-        settings = settings or TrainingSettings()
-        reject_unsupported("deepspeed", settings, "find_unused_parameters", "static_graph", "gradient_as_bucket_view")
-        reject_unsupported("deepspeed", settings, "shard_group_size", "compression")
         config = configuration(settings, optimizer, distributed.get_world_size(), self.device)
         values = dict(config.values)
         if config.deepspeed_stage == 0:
             values["gradient_clipping"] = 0.0  # clipped by the training, because the engine drops the norm
         _check(values, settings.deepspeed_config)
         if settings.compile and config.deepspeed_stage == 3:
-            raise InputError(
-                Problem(
-                    where="compile",
-                    found="with ZeRO stage 3",
-                    expected="ZeRO 0 to 2: stage 3 gathers the weights of each layer in hooks, which split its graph",
-                    fix="leave compile out, or use the strategy fsdp",
-                )
-            )
+            found = "with ZeRO stage 3"
+            expected = "ZeRO 0 to 2: stage 3 gathers the weights of each layer in hooks, which split its graph"
+            raise InputError(Problem("compile", found, expected, "leave compile out, or use the strategy fsdp"))
         recording = deferred.take(model)
         model, blocks = transform(model, settings, self.device)
         if recording is not None:
@@ -91,7 +76,7 @@ class DeepSpeed:
         engine, *_ = deepspeed.initialize(
             model=with_precision(config.precision, model, self.device),
             optimizer=None if replaced else optimizer,
-            model_parameters=deepspeed_optimizers.parameters(optimizer),
+            model_parameters=deepspeed_config.optimizer_parameters(optimizer),
             config=values,
             lr_scheduler=None if schedule is None or "scheduler" in values else partial(create_schedule, schedule),
             dist_init_required=False,
@@ -145,7 +130,7 @@ class DeepSpeedTraining:
 
     @property
     def optimizer(self) -> optim.Optimizer:
-        """See `Training`. ZeRO's optimizer, which is none of torch's, wraps it."""
+        """See `Training`. ZeRO's optimizer, which is not a torch optimizer, wraps it."""
         optimizer: optim.Optimizer = getattr(self._engine.optimizer, "optimizer", self._engine.optimizer)
         return optimizer
 
@@ -156,11 +141,9 @@ class DeepSpeedTraining:
         return schedule
 
     def backward(self, loss: Tensor) -> None:
-        """See `Training`."""
         self._engine.backward(loss)
 
     def step(self) -> bool:
-        """See `Training`."""
         norm: Any = None
         measured = self._config.max_grad_norm > 0
         if measured and self._config.deepspeed_stage == 0 and self._engine.is_gradient_accumulation_boundary():
@@ -173,17 +156,14 @@ class DeepSpeedTraining:
         return stepped
 
     def weights(self) -> dict[str, Any]:
-        """See `Training`."""
         return zero_states.weights(self.module)
 
     def state_dict(self) -> dict[str, Any]:
-        """See `Training`."""
-        state = checkpoint_state.pack("deepspeed", *zero_states.gather(self._engine, self.module))
+        state = training.pack("deepspeed", *zero_states.gather(self._engine, self.module))
         return state if self.schedule is None else state | {"schedule": self.schedule.state_dict()}
 
     def load_state_dict(self, state: dict[str, Any], /) -> None:
-        """See `Training`."""
-        weights, optimizer = checkpoint_state.unpack("deepspeed", state)
+        weights, optimizer = training.unpack("deepspeed", state)
         zero_states.scatter(self._engine, self.module, weights, optimizer)
         if self.schedule is not None:
             self.schedule.load_state_dict(full(state["schedule"]))

@@ -1,4 +1,4 @@
-"""The inputs of a component's training for which DeepSpeed's file has keys."""
+"""Resolve the inputs of a component's training with the keys of DeepSpeed's file."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ _OPTIMIZERS = {"adam": "adamw_torch", "adamw": "adamw_torch", "sgd": "sgd"}
 def resolve_deepspeed_file(inputs: Namespace, default: Callable[[str], Any], world_size: int) -> Namespace:
     """Return the inputs of a component, with the values that DeepSpeed's file has for them.
 
-    inputs:  have `strategy`, and `deepspeed`: the path of the file, or None. Of the other inputs, those with the names
-             that the recipes have for them are looked at
+    inputs:  with `strategy` and `deepspeed`, the path of the file, or None. Other inputs are recognised by the names
+             that the recipes use
     default: returns the default of an input, such as `parser.get_default`
 
     A value in the file replaces the default of an input. An input with another value must agree with the file. "auto"
-    and a key that is not there stand for the input.
+    and a missing key stand for the input.
 
     Raise InputError for a file that cannot be read, or that another strategy does not use, and for each input that the
     file contradicts, with the names of both.
@@ -53,7 +53,7 @@ def resolve_deepspeed_file(inputs: Namespace, default: Callable[[str], Any], wor
         _contradiction(file, inputs, name, key, value) for name, key, value in _without_effect(file) if is_set(name)
     ]
     for key, precision in _PRECISIONS.items():
-        if file.section(key).get("enabled") is False and inputs.precision == precision:
+        if file.enabled(key) is False and inputs.precision == precision:
             problems.append(_contradiction(file, inputs, "precision", f"{key}.enabled", "false"))
     if problems:
         raise InputError.of(problems)
@@ -69,7 +69,7 @@ def resolve_deepspeed_file(inputs: Namespace, default: Callable[[str], Any], wor
 
 
 def _values(file: DeepSpeedFile) -> Iterator[tuple[str, str, Any]]:
-    """Yield input, key and value for each key of the file with a value that an input can have, too."""
+    """Yield input, key and value for each key of the file that is equivalent to an input."""
     for name, key in (
         ("gradient_accumulation_steps", "gradient_accumulation_steps"),
         ("per_device_train_batch_size", "train_micro_batch_size_per_gpu"),
@@ -95,14 +95,14 @@ def _values(file: DeepSpeedFile) -> Iterator[tuple[str, str, Any]]:
             raise file.error("scheduler.params.warmup_num_steps", repr(steps), 'a whole number, at least 1, or "auto"')
         yield "warmup_steps", "scheduler.params.warmup_num_steps", steps
     for key, precision in _PRECISIONS.items():
-        if file.section(key).get("enabled") is True:
+        if file.enabled(key) is True:
             yield "precision", f"{key}.enabled", precision
     if (kind := str(_value(file, "optimizer.type")).lower()) in _OPTIMIZERS:
         yield "optim", "optimizer.type", _OPTIMIZERS[kind]
 
 
 def _without_effect(file: DeepSpeedFile) -> Iterator[tuple[str, str, str]]:
-    """Yield input, key and value for each input that has no effect, because the file has something in its place."""
+    """Yield input, key and value for each input that has no effect, because the file replaces it."""
     optimizer = _value(file, "optimizer.type")
     if optimizer is not None and str(optimizer).lower() not in _OPTIMIZERS:
         yield "optim", "optimizer.type", str(optimizer)
@@ -119,8 +119,7 @@ def _without_effect(file: DeepSpeedFile) -> Iterator[tuple[str, str, str]]:
 
 
 def _value(file: DeepSpeedFile, key: str) -> Any:
-    """Return the value of a key with dots; None if it is not there. Raise InputError if what is before a dot is no
-    object."""
+    """Return the value of a key with dots; None if it is missing. Raise InputError if a parent is not an object."""
     first, *rest = key.split(".")
     found: Any = file.content.get(first)
     for number, name in enumerate(rest, start=1):
@@ -133,9 +132,5 @@ def _value(file: DeepSpeedFile, key: str) -> Any:
 
 
 def _contradiction(file: DeepSpeedFile, inputs: Namespace, name: str, key: str, value: str) -> Problem:
-    return Problem(
-        where=f"input {name}",
-        found=f"{getattr(inputs, name)}, and {value} in {file.path}, key {key}",
-        expected="the same value",
-        fix=f"leave {name} out, or the key",
-    )
+    found = f"{getattr(inputs, name)}, and {value} in {file.path}, key {key}"
+    return Problem(f"input {name}", found, "the same value", f"leave {name} out, or the key")

@@ -58,7 +58,7 @@ class _Operation:
 
 @dataclass
 class Recording:
-    """What a function did to tensors of the meta device."""
+    """The operations of a function on tensors of the meta device."""
 
     random_state: Tensor = field(default_factory=torch.get_rng_state)
     operations: list[_Operation] = field(default_factory=list)
@@ -155,14 +155,10 @@ def record(build: Callable[[], nn.Module]) -> nn.Module:
     except (NotImplementedError, RuntimeError) as error:
         if "meta" not in str(error):
             raise
-        raise InputError(
-            Problem(
-                where="strategy.create",
-                found=f"the function reads values of a tensor: {error}",
-                expected="a function that only creates and initializes tensors: they are on the meta device",
-                fix='compute values that the code depends on with device="cpu", or call the function itself',
-            )
-        ) from error
+        found = f"the function reads values of a tensor: {error}"
+        expected = "a function that only creates and initializes tensors: they are on the meta device"
+        fix = 'compute values that the code depends on with device="cpu", or call the function itself'
+        raise InputError(Problem("strategy.create", found, expected, fix)) from error
     for name, tensor in (*model.named_parameters(), *model.named_buffers()):
         recording.tensors[name] = recording.reference(tensor) if tensor.is_meta else tensor.detach()
     for _ in recording.values():  # only to advance the generator
@@ -174,18 +170,13 @@ def record(build: Callable[[], nn.Module]) -> nn.Module:
 def take(model: nn.Module) -> Recording | None:
     """Return the recording of a model that `record` has returned; None for an ordinary model.
 
-    Raise InputError for a model of the meta device without a recording, whose values nobody knows.
+    Raise InputError for a model of the meta device without a recording, whose values are unknown.
     """
     recording = _recordings.pop(model, None)
     if recording is None and any(parameter.is_meta for parameter in model.parameters()):
-        raise InputError(
-            Problem(
-                where="model",
-                found="on the meta device: it has no values",
-                expected="a model with values, or one that strategy.create has built",
-                fix="use model = ranks.strategy.create(lambda: Model(...))",
-            )
-        )
+        found = "on the meta device: it has no values"
+        expected = "a model with values, or one that strategy.create has built"
+        raise InputError(Problem("model", found, expected, "use model = ranks.strategy.create(lambda: Model(...))"))
     return recording
 
 

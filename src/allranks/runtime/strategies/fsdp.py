@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -30,13 +29,12 @@ from torch.nn.modules.batchnorm import _BatchNorm
 
 from allranks.errors import InputError, Problem
 from allranks.runtime.communication import collectives
-from allranks.runtime.strategies import checkpoint_state, deferred
+from allranks.runtime.strategies import deferred, training
 from allranks.runtime.strategies.deferred import Recording
-from allranks.runtime.strategies.precision import DTYPES, settled, with_precision
-from allranks.runtime.strategies.preparation import transform
-from allranks.runtime.strategies.settings import TrainingSettings, reject_unsupported
+from allranks.runtime.strategies.preparation import DTYPES, transform, with_automatic_precision, with_precision
+from allranks.runtime.strategies.settings import OPTIONS_OF_DDP, TrainingSettings
 from allranks.runtime.strategies.torch_training import TorchTraining
-from allranks.runtime.strategies.training import Schedule
+from allranks.runtime.strategies.training import Schedule, Strategy
 from allranks.runtime.tensors.saved_tensors import SavedTensor, full
 
 _FULL_STATE = StateDictOptions(full_state_dict=True, cpu_offload=True)
@@ -45,32 +43,25 @@ _BROADCAST_BYTES = 250 << 20
 _IN_FLOAT32 = {"cuda": (_BatchNorm,), "cpu": (_BatchNorm, nn.LayerNorm, nn.GroupNorm)}
 """Modules by type of device whose parameters stay in float32. Batch normalization has running statistics in float32,
 and refuses parameters of another type. The others refuse 16-bit parameters for a float32 input, which autocast casts on
-GPUs alone. Not instance normalization: it returns a view, of which an operation in place would drop fully_shard's
+GPUs only. Not instance normalization: it returns a view, of which an operation in place would drop fully_shard's
 hook."""
 
 
-@dataclass(frozen=True)
-class Fsdp:
+class Fsdp(Strategy):
     """fully_shard over all ranks: block by block if the settings name blocks, otherwise the model as one unit."""
 
-    device: torch.device
+    name = "fsdp"
+    unsupported = (*OPTIONS_OF_DDP, "deepspeed_stage", "deepspeed_config", "compression")
 
     def create(self, build: Callable[[], nn.Module]) -> nn.Module:
         """Return the model that `build` returns, on the meta device. `prepare` computes this rank's shard of it."""
         return deferred.record(build)
 
-    def prepare(
-        self,
-        model: nn.Module,
-        optimizer: optim.Optimizer,
-        settings: TrainingSettings | None = None,
-        schedule: Schedule | None = None,
+    def _distribute(
+        self, model: nn.Module, optimizer: optim.Optimizer, settings: TrainingSettings, schedule: Schedule | None
     ) -> FsdpTraining:
-        """Broadcast rank 0's weights, shard the model, and replace the optimizer's parameters by the sharded ones. A
-        collective."""
-        settings = settled(settings or TrainingSettings(), self.device)
-        reject_unsupported("fsdp", settings, "find_unused_parameters", "static_graph", "gradient_as_bucket_view")
-        reject_unsupported("fsdp", settings, "deepspeed_stage", "deepspeed_config", "compression")
+        """Broadcast rank 0's weights, and shard the model and the optimizer's parameters. A collective."""
+        settings = with_automatic_precision(settings, self.device)
         mesh = _mesh(settings.shard_group_size, self.device)
         recording = deferred.take(model)
         model, blocks = transform(model, settings, self.device)
@@ -118,14 +109,8 @@ def _mesh(shard_group_size: int | None, device: torch.device) -> DeviceMesh:
     ranks = distributed.get_world_size()
     size = shard_group_size or ranks
     if ranks % size:
-        raise InputError(
-            Problem(
-                where="shard_group_size",
-                found=f"{size}, on {ranks} ranks",
-                expected=f"a divisor of {ranks}",
-                fix="use the number of ranks of an instance, or leave shard_group_size out",
-            )
-        )
+        fix = "use the number of ranks of an instance, or leave shard_group_size out"
+        raise InputError(Problem("shard_group_size", f"{size}, on {ranks} ranks", f"a divisor of {ranks}", fix))
     if size == ranks:
         return init_device_mesh(device.type, (ranks,))
     mesh = torch.arange(ranks).reshape(-1, size)
@@ -153,7 +138,7 @@ def _fill(model: nn.Module, recording: Recording, device: torch.device, offload:
     targets: dict[str, Tensor] = dict(model.named_parameters()) | dict(model.named_buffers())
     # The ranks' generators may differ, and shards must be of one model. The state is a tensor on the CPU.
     recording.random_state = collectives.broadcast(recording.random_state)
-    with torch.random.fork_rng(devices=()):  # each rank goes on with random numbers of its own
+    with torch.random.fork_rng(devices=()):  # each rank continues with random numbers of its own
         for name, value in recording.values():
             target = targets[name]
             if isinstance(target, DTensor):
@@ -172,17 +157,14 @@ class FsdpTraining(TorchTraining):
     reads_saved_tensors = True
 
     def weights(self) -> dict[str, Any]:
-        """See `Training`."""
-        return checkpoint_state.to_cpu(get_model_state_dict(self.module, options=_FULL_STATE))
+        return training.to_cpu(get_model_state_dict(self.module, options=_FULL_STATE))
 
     def state_dict(self) -> dict[str, Any]:
-        """See `Training`."""
-        state = checkpoint_state.pack("fsdp", *_gather(self.module, self.optimizer))
+        state = training.pack("fsdp", *_gather(self.module, self.optimizer))
         return state | self._progress()
 
     def load_state_dict(self, state: dict[str, Any], /) -> None:
-        """See `Training`."""
-        _scatter(self.module, self.optimizer, *checkpoint_state.unpack("fsdp", state))
+        _scatter(self.module, self.optimizer, *training.unpack("fsdp", state))
         self._load_progress(state)
 
     def _set_gradient_sync(self, enabled: bool) -> None:

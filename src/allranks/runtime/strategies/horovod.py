@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import itertools
 import os
-from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -14,44 +12,33 @@ from torch import distributed, nn, optim
 from allranks.contract.detect import detect
 from allranks.contract.rank_env import RankEnv
 from allranks.errors import InputError, Problem
-from allranks.runtime.strategies.precision import settled, with_precision
-from allranks.runtime.strategies.preparation import transform
-from allranks.runtime.strategies.settings import TrainingSettings, reject_unsupported
+from allranks.runtime.strategies.preparation import transform, with_automatic_precision, with_precision
+from allranks.runtime.strategies.settings import OPTIONS_OF_DDP, TrainingSettings
 from allranks.runtime.strategies.torch_training import ReplicatedTraining
-from allranks.runtime.strategies.training import Schedule
+from allranks.runtime.strategies.training import Schedule, Strategy
 
 _numbers = itertools.count()
 """Numbers of the trainings, the same on every rank. Horovod identifies a gradient by its name, and two models may have
 the same names."""
 
 
-@dataclass(frozen=True)
-class Horovod:
+class Horovod(Strategy):
     """Horovod beside torch's process group. Horovod uses its own connections for gradients."""
 
-    device: torch.device
+    name = "horovod"
+    unsupported = (*OPTIONS_OF_DDP, "shard_group_size", "deepspeed_stage", "offload", "deepspeed_config")
 
-    def __post_init__(self) -> None:
+    def __init__(self, device: torch.device) -> None:
+        super().__init__(device)
         _initialise()
 
-    def create(self, build: Callable[[], nn.Module]) -> nn.Module:
-        """Return the model that `build` returns: every rank has all of it."""
-        return build()
-
-    def prepare(
-        self,
-        model: nn.Module,
-        optimizer: optim.Optimizer,
-        settings: TrainingSettings | None = None,
-        schedule: Schedule | None = None,
+    def _distribute(
+        self, model: nn.Module, optimizer: optim.Optimizer, settings: TrainingSettings, schedule: Schedule | None
     ) -> HorovodTraining:
-        """Move the model to its device, broadcast rank 0's weights, and wrap the optimizer in Horovod's. A
-        collective."""
+        """Broadcast rank 0's weights from the device, and wrap the optimizer in Horovod's. A collective."""
         import horovod.torch as hvd
 
-        settings = settled(settings or TrainingSettings(), self.device)
-        reject_unsupported("horovod", settings, "find_unused_parameters", "static_graph", "gradient_as_bucket_view")
-        reject_unsupported("horovod", settings, "shard_group_size", "deepspeed_stage", "offload", "deepspeed_config")
+        settings = with_automatic_precision(settings, self.device)
         model, blocks = transform(model, settings, self.device)
         model = model.to(self.device)
         if settings.compile and not blocks:
@@ -75,7 +62,7 @@ class Horovod:
 class HorovodTraining(ReplicatedTraining):
     """A training with Horovod's optimizer; see `Training`."""
 
-    _strategy = "horovod"
+    strategy = "horovod"
     optimizer: Any
 
     def _update(self) -> bool:

@@ -1,29 +1,84 @@
-"""What every strategy does to a model before it distributes it."""
+"""Prepare a model for any strategy: precision, compilation, activation checkpointing, batch normalization."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
+from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
+from torch.utils._pytree import tree_map
 from torch.utils.checkpoint import checkpoint
 
 from allranks.errors import InputError, Problem
-from allranks.runtime.strategies.precision import allow_tf32
-from allranks.runtime.strategies.settings import TrainingSettings
+from allranks.runtime.strategies.settings import AUTO, TrainingSettings
+
+DTYPES = {"bfloat16": torch.bfloat16, "float16": torch.float16}
+"""The 16-bit types by the names that the settings have for them."""
+
+
+def automatic_precision(device: torch.device) -> str:
+    """Return the precision that "auto" stands for on a device.
+
+    bfloat16 on GPUs that compute in it, float16 with a loss scale on older ones (V100, T4), float32 on the CPU.
+    """
+    if device.type != "cuda":
+        return "float32"
+    # torch emulates bfloat16 on older GPUs, slower than float32.
+    return "bfloat16" if torch.cuda.is_bf16_supported(including_emulation=False) else "float16"
+
+
+def with_automatic_precision(settings: TrainingSettings, device: torch.device) -> TrainingSettings:
+    """Return the settings with the precision that "auto" stands for on the device."""
+    return replace(settings, precision=automatic_precision(device)) if settings.precision == AUTO else settings
+
+
+class LowPrecision(nn.Module):
+    """A model under autocast. Its outputs are float32, so that the loss is computed in full precision."""
+
+    def __init__(self, model: nn.Module, device: torch.device, dtype: torch.dtype) -> None:
+        super().__init__()
+        self.model = model
+        self._device_type = device.type
+        self._dtype = dtype
+
+    def forward(self, *inputs: Any, **options: Any) -> Any:
+        """Return the model's outputs, with 16-bit tensors converted to float32."""
+        with torch.autocast(self._device_type, dtype=self._dtype):
+            outputs = self.model(*inputs, **options)
+        return tree_map(_widened, outputs)
+
+
+def with_precision(precision: str | None, model: nn.Module, device: torch.device) -> nn.Module:
+    """Return the model under autocast if the precision is a 16-bit type, else the model itself."""
+    return LowPrecision(model, device, DTYPES[precision]) if precision in DTYPES else model
+
+
+def _widened(value: object) -> object:
+    return value.float() if isinstance(value, Tensor) and value.dtype in DTYPES.values() else value
 
 
 def transform(model: nn.Module, settings: TrainingSettings, device: torch.device) -> tuple[nn.Module, list[nn.Module]]:
     """Apply activation checkpointing, compilation of the blocks, synchronized batch normalization and TF32.
 
-    Return the model, which has the same parameters, and its blocks. Compiling a model without blocks is left to the
-    strategy. Raise InputError if the model has no such blocks, or the device cannot do it.
+    Return the model, which has the same parameters, and its blocks. The strategy compiles a model without blocks. Raise
+    InputError if the model has no such blocks, or the device cannot do it.
     """
-    blocks = _blocks_of(model, settings.blocks)
     if settings.sync_batchnorm:
-        model = _synchronize(model, device)
+        if device.type == "cpu":
+            expected = "GPUs: torch.nn.SyncBatchNorm has no implementation for CPUs"
+            raise InputError(Problem("sync_batchnorm", "the ranks train on CPUs", expected, "leave sync_batchnorm out"))
+        model = nn.SyncBatchNorm.convert_sync_batchnorm(model)  # type: ignore[no-untyped-call]
+    blocks = [module for module in model.modules() if isinstance(module, settings.blocks)]
+    if settings.blocks and not blocks:
+        names = ", ".join(block.__qualname__ for block in settings.blocks)
+        raise InputError(
+            Problem("blocks", f"{type(model).__qualname__} has no {names}", "classes of modules inside the model")
+        )
     if settings.activation_checkpointing:
-        _recompute(model, settings.blocks)
+        for block in blocks:
+            block.forward = partial(checkpoint, block.forward, use_reentrant=False)
     if settings.compile:
         _check_compilable(blocks or [model])
         # One by one: blocks of a class are compiled once, which takes a fraction of the time of compiling a model of
@@ -31,58 +86,14 @@ def transform(model: nn.Module, settings: TrainingSettings, device: torch.device
         for block in blocks:
             block.compile()
     if settings.tf32:
-        allow_tf32()
+        torch.set_float32_matmul_precision("high")  # in the whole process
     return model, blocks
 
 
 def _check_compilable(modules: list[nn.Module]) -> None:
-    """Raise InputError for modules whose class is torch's own: Module.compile compiles the code of a forward method
-    unless it is part of torch."""
+    """Raise InputError for modules of torch's own classes, whose forward methods Module.compile does not compile."""
     for module in modules:
         if type(module).__module__.startswith("torch."):
-            raise InputError(
-                Problem(
-                    where="compile",
-                    found=f"a {type(module).__qualname__}, which torch.nn.Module.compile leaves as it is",
-                    expected="a model, or blocks, of a class of your own",
-                    fix="set blocks to classes of your own, or leave compile out",
-                )
-            )
-
-
-def _synchronize(model: nn.Module, device: torch.device) -> nn.Module:
-    """Return the model with its batch normalizations replaced by torch's SyncBatchNorm, which has the same parameters.
-
-    Raise InputError on the CPU, for which SyncBatchNorm has no implementation.
-    """
-    if device.type == "cpu":
-        raise InputError(
-            Problem(
-                where="sync_batchnorm",
-                found="the ranks train on CPUs",
-                expected="GPUs: torch.nn.SyncBatchNorm has no implementation for CPUs",
-                fix="leave sync_batchnorm out",
-            )
-        )
-    synchronized: nn.Module = nn.SyncBatchNorm.convert_sync_batchnorm(model)  # type: ignore[no-untyped-call]
-    return synchronized
-
-
-def _recompute(model: nn.Module, blocks: tuple[type[nn.Module], ...]) -> None:
-    """Enable activation checkpointing for the model's modules of these classes.
-
-    Parameter names do not change. Raise InputError if the model has no such module.
-    """
-    for block in _blocks_of(model, blocks):
-        block.forward = partial(checkpoint, block.forward, use_reentrant=False)
-
-
-def _blocks_of(model: nn.Module, blocks: tuple[type[nn.Module], ...]) -> list[nn.Module]:
-    """Return the model's modules of these classes. Raise InputError if `blocks` is not empty and there is none."""
-    found = [module for module in model.modules() if isinstance(module, blocks)]
-    if blocks and not found:
-        names = ", ".join(block.__qualname__ for block in blocks)
-        raise InputError(
-            Problem("blocks", f"{type(model).__qualname__} has no {names}", "classes of modules inside the model")
-        )
-    return found
+            found = f"a {type(module).__qualname__}, which torch.nn.Module.compile leaves as it is"
+            fix = "set blocks to classes of your own, or leave compile out"
+            raise InputError(Problem("compile", found, "a model, or blocks, of a class of your own", fix))

@@ -16,6 +16,8 @@ AUTO = "auto"
 PRECISIONS = ("float32", "bfloat16", "float16", AUTO)
 COMPRESSIONS = ("none", "fp16")
 ZERO_STAGES = (0, 1, 2, 3)
+OPTIONS_OF_DDP = ("find_unused_parameters", "static_graph", "gradient_as_bucket_view")
+"""Settings that no other strategy supports."""
 
 
 @dataclass(frozen=True)
@@ -87,14 +89,9 @@ class TrainingSettings:
                 Problem("max_grad_norm", str(self.max_grad_norm), "0 or more", "use 0 to disable clipping")
             )
         if self.activation_checkpointing and not self.blocks:
-            raise InputError(
-                Problem(
-                    where="activation_checkpointing",
-                    found="no blocks to recompute",
-                    expected="the classes of the model's blocks",
-                    fix="set blocks=(Block,), or leave activation_checkpointing out",
-                )
-            )
+            found = "no blocks to recompute"
+            fix = "set blocks=(Block,), or leave activation_checkpointing out"
+            raise InputError(Problem("activation_checkpointing", found, "the classes of the model's blocks", fix))
 
 
 def _one_of(name: str, value: object, allowed: tuple[object, ...]) -> None:

@@ -7,39 +7,10 @@ from typing import Any
 import torch
 from torch import Tensor, distributed, nn, optim
 
-from allranks.runtime.strategies import checkpoint_state
-from allranks.runtime.strategies.schedules import create_schedule
+from allranks.runtime.strategies import training
 from allranks.runtime.strategies.settings import TrainingSettings
-from allranks.runtime.strategies.training import Schedule
+from allranks.runtime.strategies.training import Schedule, create_schedule
 from allranks.runtime.tensors.saved_tensors import full
-
-
-class _Accumulation:
-    """Counter of the backward passes in the current optimizer step. passes: backward passes per step."""
-
-    def __init__(self, passes: int) -> None:
-        self.passes = passes
-        self._done = 0
-
-    @property
-    def is_last(self) -> bool:
-        """Whether the next backward pass completes a step."""
-        return self._done == self.passes - 1
-
-    def share(self, loss: Tensor) -> Tensor:
-        """Return the loss divided by the number of backward passes per step."""
-        # A division by 1 would be an operation in both passes.
-        return loss if self.passes == 1 else loss / self.passes
-
-    def count(self) -> bool:
-        """Count a backward pass. Return True if it completed a step."""
-        complete = self.is_last
-        self._done = 0 if complete else self._done + 1
-        return complete
-
-    def reset(self) -> None:
-        """Begin a step anew."""
-        self._done = 0
 
 
 class TorchTraining:
@@ -67,47 +38,40 @@ class TorchTraining:
         self.module = module
         self._max_grad_norm = settings.max_grad_norm
         self._loss_scale = _LossScale(optimizer, device) if settings.precision == "float16" else None
-        self._accumulation = _Accumulation(settings.gradient_accumulation_steps or 1)
-        self._set_gradient_sync(self._accumulation.is_last)
-
-    @property
-    def gradient_accumulation_steps(self) -> int:
-        """See `Training`."""
-        return self._accumulation.passes
+        self.gradient_accumulation_steps = settings.gradient_accumulation_steps or 1
+        self._passes = 0  # backward passes in the current optimizer step
+        self._set_gradient_sync(self.gradient_accumulation_steps == 1)
 
     def backward(self, loss: Tensor) -> None:
-        """See `Training`."""
-        loss = self._accumulation.share(loss)
-        torch.autograd.backward(loss if self._loss_scale is None else self._loss_scale.scale(loss))
+        if self.gradient_accumulation_steps > 1:  # a division by 1 would be an operation in both passes
+            loss = loss / self.gradient_accumulation_steps
+        torch.autograd.backward(loss if self._loss_scale is None else self._loss_scale.scaler.scale(loss))
 
     def step(self) -> bool:
-        """See `Training`."""
-        stepped = self._accumulation.count() and self._update()
-        if self._accumulation.passes > 1:  # otherwise every pass is the last; under FSDP this visits every module
-            self._set_gradient_sync(self._accumulation.is_last)
+        self._passes = (self._passes + 1) % self.gradient_accumulation_steps
+        stepped = self._passes == 0 and self._update()
+        if self.gradient_accumulation_steps > 1:  # else nothing changes; FSDP visits every module
+            self._set_gradient_sync(self._passes == self.gradient_accumulation_steps - 1)
         return stepped
 
     def _update(self) -> bool:
-        """Clip the gradients, step the optimizer and the schedule, and set the gradients to zero. Return whether the
-        optimizer took a step."""
+        """Clip the gradients, step the optimizer and the schedule, zero the gradients. Return whether it stepped."""
         norm = None
         if self._max_grad_norm:
             if self._loss_scale is not None:
-                self._loss_scale.unscale()
+                self._loss_scale.scaler.unscale_(self.optimizer)
             norm = self._clip(self._max_grad_norm)
-        stepped = self._step_optimizer()
+        if self._loss_scale is None:
+            self.optimizer.step()
+            stepped = True
+        else:
+            stepped = self._loss_scale.step()
         self.optimizer.zero_grad()
         if stepped:
             self.gradient_norm = norm
             if self.schedule is not None:
                 self.schedule.step()
         return stepped
-
-    def _step_optimizer(self) -> bool:
-        if self._loss_scale is not None:
-            return self._loss_scale.step()
-        self.optimizer.step()
-        return True
 
     def _clip(self, max_norm: float) -> Tensor:
         """Clip the gradients, and return their norm before."""
@@ -126,7 +90,7 @@ class TorchTraining:
         if self.schedule is not None:
             state["schedule"] = self.schedule.state_dict()
         if self._loss_scale is not None:
-            state["loss_scale"] = self._loss_scale.state_dict()
+            state["loss_scale"] = self._loss_scale.scaler.state_dict()
         return state
 
     def _load_progress(self, state: dict[str, Any]) -> None:
@@ -135,40 +99,37 @@ class TorchTraining:
         if self.schedule is not None:
             self.schedule.load_state_dict(state["schedule"])
         if self._loss_scale is not None and "loss_scale" in state:
-            self._loss_scale.load_state_dict(state["loss_scale"])
+            self._loss_scale.scaler.load_state_dict(state["loss_scale"])
         self._drop_gradients()
-        self._accumulation.reset()
-        self._set_gradient_sync(self._accumulation.is_last)
+        self._passes = 0
+        self._set_gradient_sync(self.gradient_accumulation_steps == 1)
 
 
 class ReplicatedTraining(TorchTraining):
     """Base class of DdpTraining and HorovodTraining, whose ranks all have the whole model and optimizer."""
 
-    _strategy: str
+    strategy: str
 
     def weights(self) -> dict[str, Any]:
-        """See `Training`."""
-        return checkpoint_state.to_cpu(self.module.state_dict()) if distributed.get_rank() == 0 else {}
+        return training.to_cpu(self.module.state_dict()) if distributed.get_rank() == 0 else {}
 
     def state_dict(self) -> dict[str, Any]:
-        """See `Training`."""
-        state = checkpoint_state.pack(
-            self._strategy,
-            checkpoint_state.replicated_model(self.module),
-            checkpoint_state.replicated_optimizer(self.optimizer.state_dict()),
+        state = training.pack(
+            self.strategy,
+            training.replicated_model(self.module),
+            training.replicated_optimizer(self.optimizer.state_dict()),
         )
         return state | self._progress()
 
     def load_state_dict(self, state: dict[str, Any], /) -> None:
-        """See `Training`."""
-        model, optimizer = checkpoint_state.unpack(self._strategy, state)
+        model, optimizer = training.unpack(self.strategy, state)
         self.module.load_state_dict(model)
         self.optimizer.load_state_dict(optimizer)
         self._load_progress(state)
 
 
 class _LossScale:
-    """torch's GradScaler for one optimizer, which also tells whether a step was skipped.
+    """torch's GradScaler for one optimizer, which also returns whether a step was skipped.
 
     All ranks scale by the same factor, and skip the same steps: averaged gradients are the same on every rank, and for
     the shards of a gradient torch reduces over the ranks whether one is infinite or NaN.
@@ -176,17 +137,9 @@ class _LossScale:
 
     def __init__(self, optimizer: optim.Optimizer, device: torch.device) -> None:
         self._optimizer = optimizer
-        self._scaler = torch.amp.GradScaler(device.type)
+        self.scaler = torch.amp.GradScaler(device.type)
         self._stepped = False
         optimizer.register_step_pre_hook(self._before_step)
-
-    def scale(self, loss: Tensor) -> Tensor:
-        """Return the loss multiplied by the scale."""
-        return self._scaler.scale(loss)
-
-    def unscale(self) -> None:
-        """Divide the optimizer's gradients by the scale."""
-        self._scaler.unscale_(self._optimizer)
 
     def step(self) -> bool:
         """Step the optimizer unless a gradient is infinite or NaN, and update the scale. Return whether it stepped.
@@ -194,22 +147,14 @@ class _LossScale:
         Raise FloatingPointError if the scale falls below 1.
         """
         self._stepped = False
-        self._scaler.step(self._optimizer)
-        self._scaler.update()
-        if not self._stepped and self._scaler.get_scale() < 1:
+        self.scaler.step(self._optimizer)
+        self.scaler.update()
+        if not self._stepped and self.scaler.get_scale() < 1:
             raise FloatingPointError(
                 "gradients are infinite or NaN at every loss scale down to 1: the loss diverges, or the model needs the"
                 " range of bfloat16 or float32"
             )
         return self._stepped
-
-    def state_dict(self) -> dict[str, Any]:
-        """Return the scaler's state: numbers."""
-        return self._scaler.state_dict()
-
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Load the scaler's state."""
-        self._scaler.load_state_dict(state)
 
     def _before_step(self, optimizer: optim.Optimizer, *_: Any) -> None:
         # GradScaler skips the call of most optimizers. Fused ones are called, and read this tensor.

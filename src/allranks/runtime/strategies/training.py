@@ -1,12 +1,18 @@
-"""The interface of a strategy for a training loop."""
+"""The interface between a training loop and a strategy, and what strategies share."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Any, Protocol, TypeAlias
+from typing import Any, ClassVar, Protocol, TypeAlias
 
+import torch
 from torch import Tensor, nn, optim
-from torch.optim.lr_scheduler import LRScheduler
+from torch.optim.lr_scheduler import LRScheduler, ReduceLROnPlateau
+
+from allranks.errors import InputError, Problem
+from allranks.runtime.strategies.settings import TrainingSettings, reject_unsupported
+from allranks.runtime.tensors.tensor_shards import replicated
 
 Schedule: TypeAlias = Callable[[optim.Optimizer], LRScheduler]
 """Creates the learning rate schedule of an optimizer."""
@@ -60,8 +66,7 @@ class Training(Protocol):
         max_grad_norm is 0."""
 
     def backward(self, loss: Tensor) -> None:
-        """Compute gradients of the loss, divided by the number of backward passes per step, and add them to the
-        step's."""
+        """Add the gradients of the loss, divided by the backward passes per step, to the step's."""
 
     def step(self) -> bool:
         """Clip the gradients, step the optimizer and then the schedule, and set the gradients to zero, if the last
@@ -90,3 +95,134 @@ class Training(Protocol):
 
         Raise InputError if another strategy saved it.
         """
+
+
+class Strategy(ABC):
+    """A way to distribute models over the ranks. A subclass defines `_distribute`.
+
+    name:        the key in `STRATEGIES`
+    unsupported: names of the settings that it does not support
+    device:      device of this rank's tensors
+    """
+
+    name: ClassVar[str]
+    unsupported: ClassVar[tuple[str, ...]] = ()
+
+    def __init__(self, device: torch.device) -> None:
+        self.device = device
+
+    def create(self, build: Callable[[], nn.Module]) -> nn.Module:
+        """Build a model so that it never exists whole on a rank, if the strategy shards its weights (fsdp, and
+        deepspeed with ZeRO 3). Other strategies call `build` and return its model.
+
+            model = ranks.strategy.create(lambda: Gpt(shape))
+            training = ranks.strategy.prepare(model, torch.optim.AdamW(model.parameters()), settings)
+
+        The returned model is on the meta device. `prepare` repeats what `build` did to each tensor, on the CPU, one
+        tensor after another, and keeps this rank's shard of it. So the weights are the ones that `build` gives an
+        ordinary model with the same seed, whatever the number of ranks. `build` may also load a state dict, which is
+        best mapped into memory: `model.load_state_dict(torch.load(path, mmap=True))`.
+
+        `build` must be the same on every rank. Raise InputError if it reads values of the model's tensors, which the
+        meta device does not have.
+        """
+        return build()
+
+    def prepare(
+        self,
+        model: nn.Module,
+        optimizer: optim.Optimizer,
+        settings: TrainingSettings | None = None,
+        schedule: Schedule | None = None,
+    ) -> Training:
+        """Move the model to this rank's device, wrap the model and its optimizer, and return them for a training loop.
+        A collective.
+
+        optimizer: a new one, with an empty state, of the model's parameters
+        schedule:  function that returns one of torch's learning rate schedules of the optimizer that it is given;
+                   `step` of the training steps it
+
+        A loop with several models prepares each of them with its own optimizer. If one model trains through another,
+        as a generator through its discriminator, freeze the other with `requires_grad_(False)`, and call the module
+        that was passed to `prepare`, not `training.model`, which averages gradients that are not needed.
+
+        Raise InputError for settings that the strategy does not support.
+        """
+        settings = settings or TrainingSettings()
+        reject_unsupported(self.name, settings, *self.unsupported)
+        return self._distribute(model, optimizer, settings, schedule)
+
+    @abstractmethod
+    def _distribute(
+        self, model: nn.Module, optimizer: optim.Optimizer, settings: TrainingSettings, schedule: Schedule | None
+    ) -> Training:
+        """Prepare a model and its optimizer as `prepare` does. The settings are supported. A collective."""
+
+
+def create_schedule(schedule: Schedule | None, optimizer: optim.Optimizer) -> LRScheduler | None:
+    """Return the schedule of an optimizer, or None without one.
+
+    Raise InputError if it is not a function, or does not return one of torch's schedulers that count steps.
+    """
+    if schedule is None:
+        return None
+    if not callable(schedule):
+        raise _refused(f"a {type(schedule).__qualname__}")
+    created: object = schedule(optimizer)
+    if isinstance(created, ReduceLROnPlateau) or not isinstance(created, LRScheduler):
+        raise _refused(f"a function that returns a {type(created).__qualname__}")
+    return created
+
+
+def _refused(found: str) -> InputError:
+    expected = "a function that takes the optimizer, and returns a scheduler that needs no metric"
+    fix = "use for example: lambda optimizer: CosineAnnealingLR(optimizer, steps)"
+    return InputError(Problem("schedule", found, expected, fix))
+
+
+def pack(strategy: str, model: dict[str, Any], optimizer: dict[str, Any]) -> dict[str, Any]:
+    """Return one state dict with both states and the strategy's name."""
+    return {"strategy": strategy, "model": model, "optimizer": optimizer}
+
+
+def unpack(strategy: str, state: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the model's and the optimizer's state. Raise InputError if another strategy saved them."""
+    if state["strategy"] != strategy:
+        expected = f"a checkpoint of the strategy {strategy}: the format of the optimizer's state differs"
+        fix = f"resume with {state['strategy']}, or use a folder without its checkpoints"
+        raise InputError(Problem("checkpoint", f"saved with the strategy {state['strategy']}", expected, fix))
+    return state["model"], state["optimizer"]
+
+
+def replicated_model(model: nn.Module) -> dict[str, Any]:
+    """Return the state dict of a model of which every rank has the same parameters, and saves a share.
+
+    Buffers are rank 0's, from which DistributedDataParallel broadcasts them too."""
+    state = model.state_dict()
+    for name in dict(model.named_parameters(remove_duplicate=False)).keys() & state.keys():
+        state[name] = replicated(state[name])
+    return state
+
+
+def replicated_optimizer(state: dict[str, Any]) -> dict[str, Any]:
+    """Return the state dict of an optimizer of which every rank has the same, and saves a share.
+
+    Of an optimizer with another layout, such as one of DeepSpeed's for half precision, rank 0 saves all."""
+    if "state" not in state:
+        return state
+    tensors = {
+        parameter: {
+            key: replicated(value) if isinstance(value, Tensor) and value.dim() else value
+            for key, value in values.items()
+        }
+        for parameter, values in state["state"].items()
+    }
+    return {**state, "state": tensors}
+
+
+def to_cpu(weights: dict[str, Any]) -> dict[str, Any]:
+    """Return a copy with all tensors on the CPU. Later training steps do not change it."""
+    return {
+        name: value.detach().to("cpu", copy=True) if isinstance(value, Tensor) else value
+        for name, value in weights.items()
+    }

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, distributed, nn
 
 from allranks.errors import InputError, Problem
-from allranks.runtime.strategies import checkpoint_state
+from allranks.runtime.strategies import training
 from allranks.runtime.tensors.saved_tensors import SavedTensor, full
 from allranks.runtime.tensors.tensor_shards import TensorShard, flat_range
 
@@ -48,8 +48,8 @@ def gather(engine: Any, model: nn.Module) -> tuple[dict[str, Any], dict[str, Any
     loss_scale: the loss scaler's counters, which float16 needs
     """
     if not _sharded(engine):
-        optimizer = checkpoint_state.replicated_optimizer(engine.optimizer.state_dict())
-        return checkpoint_state.replicated_model(model), {"zero": False, "optimizer": optimizer}
+        optimizer = training.replicated_optimizer(engine.optimizer.state_dict())
+        return training.replicated_model(model), {"zero": False, "optimizer": optimizer}
     partitions = _partitions(engine)
     state = engine.optimizer.optimizer.state
     scalars = [
@@ -84,14 +84,9 @@ def scatter(engine: Any, model: nn.Module, weights: dict[str, Any], optimizer: d
     """
     if optimizer["zero"] != _sharded(engine):
         kinds = {True: "ZeRO 1, 2 or 3", False: "ZeRO 0"}
-        raise InputError(
-            Problem(
-                where="checkpoint",
-                found=f"saved with {kinds[optimizer['zero']]}",
-                expected=f"a checkpoint of {kinds[not optimizer['zero']]}",
-                fix="resume with the stage that it was saved with",
-            )
-        )
+        found = f"saved with {kinds[optimizer['zero']]}"
+        expected = f"a checkpoint of {kinds[not optimizer['zero']]}"
+        raise InputError(Problem("checkpoint", found, expected, "resume with the stage that it was saved with"))
     _set_weights(model, weights)
     if not optimizer["zero"]:
         engine.optimizer.load_state_dict(full(optimizer["optimizer"]))
@@ -139,7 +134,7 @@ def _own_shard(parameter: nn.Parameter, key: str | None) -> TensorShard:
 
 def _own_range(parameter: nn.Parameter, key: str | None) -> tuple[int, Tensor]:
     """Return the start of this rank's range in the flattened parameter, and the values, which are the optimizer's own.
-    They have no element where the rank has no range."""
+    They are empty if the rank has no range."""
     if hasattr(parameter, "ds_id"):
         return _zero3_range(parameter, key)
     if parameter.requires_grad and hasattr(parameter, "_hp_mapping"):

@@ -6,7 +6,7 @@ import socket
 import time
 from contextlib import ExitStack, suppress
 
-from allranks.contract import master
+from allranks.contract import variables
 from allranks.runtime.tensorflow.cluster import Cluster
 
 RETRY_SECONDS = 0.1
@@ -36,7 +36,7 @@ def _wait_for_tasks(cluster: Cluster, deadline: float, timeout_seconds: float) -
     missing = {_name(task): cluster.endpoint(task) for task in cluster.others}
     with ExitStack() as stack:
         try:
-            listener = stack.enter_context(socket.create_server(("", master.split(endpoint)[1] or 0)))
+            listener = stack.enter_context(socket.create_server(("", variables.split_endpoint(endpoint)[1] or 0)))
         except OSError as error:
             raise ConnectionError(f"the chief cannot listen at {endpoint}: {error.strerror}") from None
         connections: dict[str, socket.socket] = {}
@@ -62,7 +62,7 @@ def _wait_for_tasks(cluster: Cluster, deadline: float, timeout_seconds: float) -
 
 def _register(cluster: Cluster, deadline: float, timeout_seconds: float) -> socket.socket:
     endpoint = cluster.endpoint(cluster.chief)
-    host, port = master.split(endpoint)
+    host, port = variables.split_endpoint(endpoint)
     while (remaining := deadline - time.monotonic()) > 0:
         with suppress(OSError):
             connection = socket.create_connection((host, port or 0), timeout=remaining)

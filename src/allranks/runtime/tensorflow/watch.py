@@ -8,7 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 
-from allranks.contract import master
+from allranks.contract import variables
 
 INTERVAL_SECONDS = 0.5
 """Pause between two probes of a task."""
@@ -23,7 +23,7 @@ class Sight:
     def __init__(self, endpoint: str) -> None:
         self.endpoint = endpoint
         self.appeared = False
-        self._host, self._port = master.split(endpoint)
+        self._host, self._port = variables.split_endpoint(endpoint)
         self._since = time.monotonic()
 
     def missing(self, timeout_seconds: float) -> bool:

@@ -68,8 +68,7 @@ def _planned(
     from datetime import datetime, timezone
 
     from allranks.azure import schedules
-    from allranks.azure.last_state import LastState
-    from allranks.azure.offline import compared_with, online_or_offline, where_of, workspace_of
+    from allranks.azure.last_state import LastState, compared_with, online_or_offline, where_of, workspace_of
     from allranks.azure.workspace import sign_in
 
     now = datetime.now(timezone.utc)
@@ -77,7 +76,7 @@ def _planned(
 
     def online() -> tuple[list[Change], str]:
         client, name = sign_in(options)
-        clusters, seen = schedules.seen_clusters(client, state), schedules.seen(client, state)
+        clusters, seen = schedules.refresh_clusters(client, state), schedules.refresh_schedules(client, state)
         return schedules.changes(target, name, seen, now, prune=prune, compute=compute, clusters=clusters), ""
 
     def offline(reason: str) -> tuple[list[Change], str]:
@@ -97,14 +96,13 @@ def _applied(
 
     from allranks.azure import schedules
     from allranks.azure.errors import AzureError
-    from allranks.azure.last_state import LastState
-    from allranks.azure.offline import where_of
+    from allranks.azure.last_state import LastState, where_of
     from allranks.azure.workspace import sign_in
     from allranks.errors import InputError
 
     client, name = sign_in(options)
     state = LastState.of(where_of(options))
-    clusters, applied = schedules.seen_clusters(client, state), schedules.seen(client, state)
+    clusters, applied = schedules.refresh_clusters(client, state), schedules.refresh_schedules(client, state)
     now = datetime.now(timezone.utc)
     planned = schedules.changes(target, name, applied, now, prune=prune, compute=compute, clusters=clusters)
     try:
@@ -113,7 +111,7 @@ def _applied(
         if any(change.action != schedules.KEEP for change in planned):
             # Only a later dry run needs the new state.
             with contextlib.suppress(AzureError, InputError):
-                schedules.seen(client, state)
+                schedules.refresh_schedules(client, state)
     return planned
 
 

@@ -12,8 +12,7 @@ def delete(name: ScheduleArgument, *, azure: AzureOptions, json: JsonOption = Fa
     The runs that it started are not deleted.
     """
     from allranks.azure import schedules
-    from allranks.azure.last_state import LastState
-    from allranks.azure.offline import where_of
+    from allranks.azure.last_state import LastState, where_of
     from allranks.azure.workspace import sign_in
     from allranks.cli.console import console
     from allranks.cli.views.json import to_json

@@ -21,8 +21,7 @@ def switch(name: str, where: WorkspaceOptions, json: bool, *, on: bool) -> None:
     from dataclasses import replace
 
     from allranks.azure import schedules
-    from allranks.azure.last_state import LastState
-    from allranks.azure.offline import where_of
+    from allranks.azure.last_state import LastState, where_of
     from allranks.azure.workspace import sign_in
     from allranks.cli.console import console
     from allranks.cli.views.json import to_json

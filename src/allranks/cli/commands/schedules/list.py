@@ -28,8 +28,7 @@ def list_(
     from datetime import datetime, timezone
 
     from allranks.azure import schedules
-    from allranks.azure.last_state import LastState
-    from allranks.azure.offline import where_of
+    from allranks.azure.last_state import LastState, where_of
     from allranks.azure.workspace import sign_in
     from allranks.cli.console import console
     from allranks.cli.views.json import to_json
@@ -41,7 +40,7 @@ def list_(
     applied: dict[str, schedules.Applied] = {}
     if not local:
         options = azure.of()
-        applied = schedules.seen(sign_in(options)[0], LastState.of(where_of(options)))
+        applied = schedules.refresh_schedules(sign_in(options)[0], LastState.of(where_of(options)))
     with session(client=False):
         declared = {declaration.schedule.name: declaration.schedule for declaration in find_schedules(target)}
     rows: list[dict[str, Any]] = []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from allranks.contract.master import MASTER_PORT
+from allranks.contract.variables import MASTER_PORT
 from allranks.local.instances.instance import Instance
 
 
