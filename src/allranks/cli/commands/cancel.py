@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from allranks.cli import completion
-from allranks.cli.options import FolderOption, RunArgument
+from allranks.cli.options import FolderOption, RunArgument, argument
 
 if TYPE_CHECKING:
     from allranks.runs.records import RunRecord
@@ -19,10 +19,9 @@ def cancel(
     identity: RunArgument,
     steps: Annotated[
         list[str] | None,
-        typer.Argument(
-            metavar="STEP...",
-            help="Steps or groups of steps by their paths, such as train or loop.2.train; without them, the run.",
-            show_default=False,
+        argument(
+            "STEP...",
+            "Steps or groups of steps by their paths, such as train or loop.2.train; without them, the run.",
             autocompletion=completion.steps,
         ),
     ] = None,

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from allranks.cli import completion
-from allranks.cli.options import JsonOption
-from allranks.cli.params import ParamsOption, SetOption, settings_of
+from allranks.cli.options import JsonOption, ParamsOption, SetOption, argument
+from allranks.cli.values import settings_of
 
 if TYPE_CHECKING:
     from allranks.checks.plan.rule import Findings
@@ -50,10 +50,9 @@ class _Result:
 def check(
     files: Annotated[
         list[str],
-        typer.Argument(
-            metavar="FILE[:NAME]|FOLDER...",
-            help="Pipelines, jobs or components, or folders with any of them, at any depth.",
-            show_default=False,
+        argument(
+            "FILE[:NAME]|FOLDER...",
+            "Pipelines, jobs or components, or folders with any of them, at any depth.",
             autocompletion=completion.pipeline_files,
         ),
     ],
@@ -76,9 +75,7 @@ def check(
     package, mpirun or an asset of a workspace, is listed separately and is no error. --json prints an object, or an
     array of one per file.
     """
-    from allranks.cli.console import console
-    from allranks.cli.errors import print_machine, print_warnings
-    from allranks.cli.views.json import to_json
+    from allranks.cli.console import console, print_machine, print_warnings, to_json
     from allranks.errors import InputError, Problem
     from allranks.runs.formatting import plain as without_controls
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from allranks.cli.options import FolderOption
+from allranks.cli.options import FolderOption, confirm, option
 
 if TYPE_CHECKING:
     from allranks.runs.cleaning import CleaningPlan
@@ -19,11 +18,10 @@ DEFAULT_AGE = "30d"
 def clean(
     older_than: Annotated[
         str | None,
-        typer.Option(
+        option(
             "--older-than",
-            metavar="AGE",
-            help=f"Remove runs that are older, such as 12h, 7d or 4w. Default: {DEFAULT_AGE}, or any with --keep.",
-            show_default=False,
+            f"Remove runs that are older, such as 12h, 7d or 4w. Default: {DEFAULT_AGE}, or any with --keep.",
+            "AGE",
         ),
     ] = None,
     keep: Annotated[int, typer.Option("--keep", min=0, metavar="N", help="Keep the newest N runs.")] = 0,
@@ -37,10 +35,9 @@ def clean(
     """
     import time
 
-    from allranks.cli.ages import seconds
     from allranks.cli.console import console
+    from allranks.cli.values import seconds
     from allranks.cli.views.cleaning import print_cleaning, print_removed
-    from allranks.errors import InputError, Problem
     from allranks.runs.workspace import Workspace
 
     place = Workspace.at(workspace)
@@ -50,11 +47,7 @@ def clean(
     print_cleaning(out, plan)
     if dry_run or not plan.removals:
         return
-    if not yes:
-        if not sys.stdin.isatty():
-            raise InputError(Problem("allranks clean", "there is no terminal to ask", "", "agree to it: --yes"))
-        if not typer.confirm("Remove them?"):
-            sys.exit(1)
+    confirm("Remove them?", "allranks clean", yes)
     _remove(place, plan)
     print_removed(out, plan)
 

@@ -45,8 +45,7 @@ def doctor(
     """
     from pathlib import Path
 
-    from allranks.cli.console import console
-    from allranks.cli.views.json import to_json
+    from allranks.cli.console import console, to_json
     from allranks.local.doctor.launches import FIRST
 
     machine = _machine()
@@ -105,15 +104,12 @@ def _try_out(launch: Launch, folder: Path) -> str:
 
 
 def _print(findings: Sequence[_StackState]) -> None:
-    from rich import box
-    from rich.table import Table
     from rich.text import Text
 
     from allranks.cli.console import console, errors
+    from allranks.cli.views.tables import table_of
 
-    table = Table(box=box.SIMPLE_HEAD, header_style="bright_black", show_edge=False, pad_edge=False)
-    for column in ("stack", "version", "works", "how to get it"):
-        table.add_column(column)
+    table = table_of("stack", "version", "works", "how to get it")
     answers = {None: Text("not tried"), True: Text("yes", "green"), False: Text("no", "red")}
     for finding in findings:
         if finding.version is None:

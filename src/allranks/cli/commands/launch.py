@@ -8,13 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from allranks.cli.execute import execute_job
-from allranks.cli.option_groups import RunOptions
-from allranks.cli.options import (
-    DryRunOption,
-    FolderOption,
-    JsonOption,
-)
-from allranks.cli.params import settings_of
+from allranks.cli.options import DryRunOption, FolderOption, JsonOption, RunOptions, argument
+from allranks.cli.values import settings_of
 
 if TYPE_CHECKING:
     from allranks.script_jobs.job import ScriptJob
@@ -43,7 +38,7 @@ def _option(*names: str, metavar: str, help: str) -> Any:
 def launch(
     command: Annotated[
         list[str] | None,
-        typer.Argument(metavar="SCRIPT [ARGUMENT]", help=" ".join(_COMMAND.split()), show_default=False),
+        argument("SCRIPT [ARGUMENT]", " ".join(_COMMAND.split())),
     ] = None,
     layout: Annotated[str, _option("--layout", "-j", metavar="NxM", help=_LAYOUT)] = "",
     distribution: Annotated[
@@ -103,20 +98,15 @@ def launch(
 
         made = job()
         print_dry_run(
-            lambda snapshots: (plan_of(made, snapshots, place), uploads_of(made)),
-            place,
-            execution.instances.value,
-            execution.mpi.value,
-            json=json,
+            lambda snapshots: (plan_of(made, snapshots, place), uploads_of(made)), place, execution.of(), json
         )
     else:
         script = next((word for word in command or () if word.endswith(".py")), "")
-        execute_job(job, script, place, execution.of(), json)
+        execute_job(job, script, place, execution.of(), json, verbose=execution.verbose)
 
 
 def _emit(job: ScriptJob, file: Path, json: bool) -> None:
-    from allranks.cli.console import console
-    from allranks.cli.views.json import to_json
+    from allranks.cli.console import console, to_json
     from allranks.script_jobs.emit import emit
 
     written = emit(job, file)

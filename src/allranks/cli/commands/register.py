@@ -6,17 +6,17 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
-from allranks.cli.option_groups import AzureOptions
 from allranks.cli.options import (
     AssetNamesArgument,
+    AzureOptions,
+    ChangesOption,
     ComponentsOption,
     JsonOption,
     LibraryOption,
     OfflineOption,
-    RegistryOption,
     components_of,
+    option,
+    require_dry_run,
 )
 
 if TYPE_CHECKING:
@@ -29,11 +29,11 @@ def register(
     names: AssetNamesArgument = None,
     components: ComponentsOption = None,
     library: LibraryOption = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print what would change; change nothing.")] = False,
+    dry_run: ChangesOption = False,
     offline: OfflineOption = False,
     *,
     azure: AzureOptions,
-    registry: RegistryOption = "",
+    registry: Annotated[str, option("--registry", "Azure ML registry, instead of a workspace.", "NAME")] = "",
     json: JsonOption = False,
 ) -> None:
     """Register components for Azure ML's designer.
@@ -46,9 +46,7 @@ def register(
     import tempfile
 
     from allranks.azure.workspace import named, resolve
-    from allranks.cli.console import console, errors
-    from allranks.cli.options import require_dry_run
-    from allranks.cli.views.json import to_json
+    from allranks.cli.console import console, errors, to_json
     from allranks.components.releases import release
 
     require_dry_run(offline, dry_run)

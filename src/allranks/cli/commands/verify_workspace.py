@@ -11,9 +11,17 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from allranks.cli.option_groups import AzureOptions
-from allranks.cli.options import FolderOption, InstancesChoice, InstancesOption, JsonOption
-from allranks.cli.params import SetOption, settings_of
+from allranks.cli.options import (
+    AzureOptions,
+    FolderOption,
+    InstancesChoice,
+    InstancesOption,
+    JsonOption,
+    SetOption,
+    confirm,
+    option,
+)
+from allranks.cli.values import settings_of
 
 if TYPE_CHECKING:
     from allranks.azure.workspace import WorkspaceOptions
@@ -29,19 +37,12 @@ LATER = f"\n  compare it later  {COMMAND} --job {{run}}"
 def verify_workspace(
     size: Annotated[
         str,
-        typer.Option("--size", metavar="SIZE", help="Run serverless on this Azure size.", show_default=False),
+        option("--size", "Run serverless on this Azure size.", "SIZE"),
     ] = "",
-    compute: Annotated[
-        str, typer.Option("--compute", metavar="NAME", help="Run on this cluster.", show_default=False)
-    ] = "",
+    compute: Annotated[str, option("--compute", "Run on this cluster.", "NAME")] = "",
     job: Annotated[
         str,
-        typer.Option(
-            "--job",
-            metavar="RUN",
-            help="Wait for this run, which was submitted before, and compare it.",
-            show_default=False,
-        ),
+        option("--job", "Wait for this run, which was submitted before, and compare it.", "RUN"),
     ] = "",
     settings: SetOption = None,
     output: Annotated[Path, typer.Option("--output", "-o", metavar="DIR", help="Folder for the report.")] = Path(
@@ -53,11 +54,10 @@ def verify_workspace(
     ] = False,
     pipeline: Annotated[
         Path | None,
-        typer.Option(
+        option(
             "--pipeline",
-            metavar="FILE",
-            help=f"The pipeline. Default: {PIPELINE} in this folder or a parent, or that of the library.",
-            show_default=False,
+            f"The pipeline. Default: {PIPELINE} in this folder or a parent, or that of the library.",
+            "FILE",
         ),
     ] = None,
     instances: InstancesOption = InstancesChoice.AUTO,
@@ -200,15 +200,10 @@ class _Verification:
         from allranks.azure.verification.submission import submission
         from allranks.cli.console import errors
         from allranks.cli.views.verification import cost
-        from allranks.errors import InputError, Problem
 
-        if yes:
-            return
-        if not sys.stdin.isatty():
-            raise InputError(Problem(COMMAND, "there is no terminal to ask", "", "agree to it: --yes"))
-        errors().print(cost(submission(plan)), soft_wrap=True)
-        if not typer.confirm(f"Submit {self.file} to run on {where}?"):
-            sys.exit(2)
+        if not yes and sys.stdin.isatty():
+            errors().print(cost(submission(plan)), soft_wrap=True)
+        confirm(f"Submit {self.file} to run on {where}?", COMMAND, yes, code=2)
 
     def _run_here(self, plan: Plan) -> RunRecord:
         """Run the steps that record their launch on this machine. Exit with 1 if one fails."""

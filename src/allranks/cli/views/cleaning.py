@@ -5,7 +5,7 @@ from __future__ import annotations
 from rich.console import Console
 from rich.text import Text
 
-from allranks.cli.views.states import symbol
+from allranks.cli.views.tables import symbol
 from allranks.runs.cleaning import LEFTOVER, RUN, SNAPSHOT, CleaningPlan
 from allranks.runs.formatting import count, in_bytes, plain, when
 

@@ -13,12 +13,17 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from allranks.cli.views.states import STYLES
+from allranks.cli.views.tables import STYLES
 from allranks.local.scheduler.ledger import ENDED, Firing, Missed
 from allranks.local.scheduler.scheduler import Line, Watcher
 from allranks.runs.formatting import NOTHING, SYMBOLS, clock, count, duration, plain
 from allranks.runs.records import Status
 from allranks.schedules.zones import zone
+
+
+def lines_for(console: Console) -> EventLines:
+    """Return the view for a console. Use it as a context manager."""
+    return LiveSchedules(console) if console.is_terminal else EventLines(console)
 
 
 class _Nexts:
