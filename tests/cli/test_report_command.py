@@ -51,7 +51,7 @@ def test_the_log_of_the_engine(folder: Path) -> None:
 
 def test_a_run_without_a_log_and_options_that_do_not_fit(folder: Path, tmp_path: Path) -> None:
     done = forked("logs", "--engine", "--rank", "0", folder=folder)
-    assert (done.code, "--engine is given too" in done.err) == (2, True)
+    assert (done.code, "it is given together with --engine" in done.err) == (2, True)
     record = run(Plan("plan", Graph((Step("a", "true"),))), Workspace(tmp_path / ".allranks"), Options("loopback"))
     Path(record.folder, engine_log.FILE).unlink(missing_ok=True)
     done = forked("logs", "--engine", folder=tmp_path)

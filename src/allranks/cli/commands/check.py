@@ -59,8 +59,7 @@ def check(
     settings: SetOption = None,
     params: ParamsOption = None,
     strict: Annotated[
-        bool,
-        typer.Option("--strict", help="Warnings are problems too, and so is advice about the designer."),
+        bool, typer.Option("--strict", help="Warnings are problems too, and so is advice about the designer.")
     ] = False,
     json: JsonOption = False,
 ) -> None:

@@ -17,8 +17,7 @@ if TYPE_CHECKING:
     from allranks.errors import Problem
 
 EnvironmentsOption: TypeAlias = Annotated[
-    Path | None,
-    option("--folder", "Folder with environments. Default: environments/ in this folder or a parent."),
+    Path | None, option("--folder", "Folder with environments. Default: environments/ in this folder or a parent.")
 ]
 EngineOption: TypeAlias = Annotated[
     str | None,
@@ -213,8 +212,7 @@ def build(
         ),
     ] = None,
     arguments: Annotated[
-        list[str] | None,
-        option("--build-arg", "Override a row of the version table. May be repeated.", "NAME=VALUE"),
+        list[str] | None, option("--build-arg", "Override a row of the version table. May be repeated.", "NAME=VALUE")
     ] = None,
     options: Annotated[
         list[str] | None, option("--engine-option", "Argument that is passed to the engine. May be repeated.")

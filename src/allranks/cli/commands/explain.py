@@ -8,10 +8,7 @@ from allranks.cli.options import JsonOption, argument
 
 
 def explain(
-    code: Annotated[
-        str | None,
-        argument("CODE", "The code or rule in a message, such as missing-package."),
-    ] = None,
+    code: Annotated[str | None, argument("CODE", "The code or rule in a message, such as missing-package.")] = None,
     json: JsonOption = False,
 ) -> None:
     """Explain a problem by the code or the rule in its message.

@@ -17,8 +17,7 @@ def export(
     components: ComponentsOption = None,
     library: LibraryOption = False,
     registry: Annotated[
-        str,
-        option("--registry", "Registry of the environments that the components refer to.", "NAME"),
+        str, option("--registry", "Registry of the environments that the components refer to.", "NAME")
     ] = "",
     json: JsonOption = False,
 ) -> None:

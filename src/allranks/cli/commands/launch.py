@@ -36,10 +36,7 @@ def _option(*names: str, metavar: str, help: str) -> Any:
 
 
 def launch(
-    command: Annotated[
-        list[str] | None,
-        argument("SCRIPT [ARGUMENT]", " ".join(_COMMAND.split())),
-    ] = None,
+    command: Annotated[list[str] | None, argument("SCRIPT [ARGUMENT]", " ".join(_COMMAND.split()))] = None,
     layout: Annotated[str, _option("--layout", "-j", metavar="NxM", help=_LAYOUT)] = "",
     distribution: Annotated[
         str,

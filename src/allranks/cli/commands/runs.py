@@ -29,8 +29,7 @@ def runs(
         option("--status", "List only runs in this state. May be repeated.", case_sensitive=False),
     ] = None,
     name: Annotated[
-        str,
-        option("--name", "List only runs whose pipeline or job has this text in its name.", "TEXT"),
+        str, option("--name", "List only runs whose pipeline or job has this text in its name.", "TEXT")
     ] = "",
     schedule: Annotated[str, option("--schedule", "List only runs of this schedule.", "NAME")] = "",
     since: Annotated[

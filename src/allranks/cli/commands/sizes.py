@@ -17,14 +17,10 @@ if TYPE_CHECKING:
 
 
 def sizes(
-    name: Annotated[
-        str | None,
-        argument("NAME", "Name of a size to describe, with or without Standard_."),
-    ] = None,
+    name: Annotated[str | None, argument("NAME", "Name of a size to describe, with or without Standard_.")] = None,
     gpu: Annotated[str | None, option("--gpu", "List only sizes with this GPU, such as A100.")] = None,
     infiniband: Annotated[
-        bool | None,
-        option("--infiniband/--no-infiniband", "List only sizes with InfiniBand, or without."),
+        bool | None, option("--infiniband/--no-infiniband", "List only sizes with InfiniBand, or without.")
     ] = None,
     retired: Annotated[bool, typer.Option("--retired", help="Also list sizes that Azure has retired.")] = False,
     json: JsonOption = False,

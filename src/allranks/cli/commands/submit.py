@@ -39,10 +39,7 @@ def submit(
         option("--size", "Run serverless on this Azure size: every step, or one step. May be repeated.", "[STEP=]SIZE"),
     ] = None,
     experiment: Annotated[str, option("--experiment", "Name of the experiment.", "NAME")] = "",
-    tag: Annotated[
-        list[str] | None,
-        option("--tag", "Tag of the run. May be repeated.", "KEY=VALUE"),
-    ] = None,
+    tag: Annotated[list[str] | None, option("--tag", "Tag of the run. May be repeated.", "KEY=VALUE")] = None,
     display_name: Annotated[str, option("--display-name", "Name of the run in the studio.", "TEXT")] = "",
     stream: Annotated[bool, typer.Option("--stream/--no-stream", help="Watch the run until it ends.")] = True,
     dry_run: Annotated[

@@ -35,15 +35,9 @@ LATER = f"\n  compare it later  {COMMAND} --job {{run}}"
 
 
 def verify_workspace(
-    size: Annotated[
-        str,
-        option("--size", "Run serverless on this Azure size.", "SIZE"),
-    ] = "",
+    size: Annotated[str, option("--size", "Run serverless on this Azure size.", "SIZE")] = "",
     compute: Annotated[str, option("--compute", "Run on this cluster.", "NAME")] = "",
-    job: Annotated[
-        str,
-        option("--job", "Wait for this run, which was submitted before, and compare it.", "RUN"),
-    ] = "",
+    job: Annotated[str, option("--job", "Wait for this run, which was submitted before, and compare it.", "RUN")] = "",
     settings: SetOption = None,
     output: Annotated[Path, typer.Option("--output", "-o", metavar="DIR", help="Folder for the report.")] = Path(
         "docs/azure-proof"
