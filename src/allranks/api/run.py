@@ -24,7 +24,7 @@ _started: dict[str, EngineProcess] = {}
 
 
 class RunFailedError(RuntimeError):
-    """A run that the caller waits for has failed or was canceled. The message says which rank failed, and why."""
+    """Raised if an awaited run has failed or was canceled. The message names the failed rank and the reason."""
 
 
 class Run:

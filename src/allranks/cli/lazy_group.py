@@ -98,7 +98,7 @@ class _Command(TyperCommand):
 
 
 class _AsWritten:
-    """Values of parameters as they are written."""
+    """Leave the values of parameters unchanged."""
 
     def coerce(self, value: Any, **_: Any) -> Any:
         return value

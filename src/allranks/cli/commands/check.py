@@ -66,12 +66,12 @@ def check(
     """Check a pipeline, job or component without running it.
 
     Print every problem and exit with 2 if there are any; of several files, a line with the result of each. A problem is
-    what Azure ML, azure-ai-ml or the designer refuses. A warning is what they take and what probably does something
-    else than was meant. Advice makes components easier to use in the designer, such as descriptions and ranges; it is
+    what Azure ML, azure-ai-ml or the designer refuses. A warning is what they accept but probably does not do
+    what was intended. Advice makes components easier to use in the designer, such as descriptions and ranges; it is
     listed by --strict only. docs/checks.md lists the rules, each with its source; a comment `# allranks: ignore RULE`
     ignores a warning or advice on its line, or in the whole file if it is above all content. For a pipeline, problems
     of its components and of the sizes that its steps name are warnings. What this machine lacks to run it, such as a
-    package, mpirun or an asset of a workspace, is listed separately and is no error. --json prints an object, or an
+    package, mpirun or an asset of a workspace, is listed separately and is not an error. --json prints an object, or an
     array of one per file.
     """
     from allranks.cli.console import console, print_machine, print_warnings, to_json
