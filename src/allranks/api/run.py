@@ -175,6 +175,7 @@ class Run:
             raise
 
 
+# Over 60 lines: most of it describes the options.
 def run(
     job: Any,
     inputs: Mapping[str, Any] | None = None,

@@ -82,7 +82,7 @@ def files_below(folder: Path) -> dict[str, bytes]:
 
 
 def _conflict(folder: Path, name: str, content: bytes) -> Problem | None:
-    """Return the problem of what is in the way of a file; None if there is nothing, or the file itself."""
+    """Return the problem of an entry that is in the way of a file; None if there is none."""
     path = folder / name
     for parent in (path.parent, *path.parent.parents):
         if os.path.lexists(parent):
@@ -106,7 +106,7 @@ def _conflict(folder: Path, name: str, content: bytes) -> Problem | None:
 
 
 def _write(path: Path, content: bytes, undo: contextlib.ExitStack) -> None:
-    """Write a new file and its folders. undo: gets what removes them again"""
+    """Write a new file and its folders. undo: receives the functions that remove them"""
     for parent in reversed([path.parent, *path.parent.parents]):
         if not parent.exists():
             parent.mkdir()

@@ -113,7 +113,7 @@ def _strict(result: _Result) -> _Result:
 
 
 def _result(file: str, values: dict[str, str]) -> _Result:
-    """Return what is in a file or folder and what is wrong with it."""
+    """Check a file or a folder."""
     from allranks.api import jobs
     from allranks.checks.component.rules import check as check_specs
     from allranks.checks.plan import tolerated
@@ -181,7 +181,7 @@ def _specs(path: Path, values: dict[str, str]) -> SpecFiles | None:
 
 
 def _of_their_components(plan: Plan, checked: Sequence[Path]) -> Findings:
-    """Return what is wrong with the local components that the plan uses and that are not in `checked`."""
+    """Check the local components that the plan uses, except those in `checked`."""
     from allranks.checks.component.rules import check as check_specs
     from allranks.plan.graph import steps
     from allranks.sdk.spec_files import is_component

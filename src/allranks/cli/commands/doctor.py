@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class _StackState:
-    """What was found of one stack.
+    """The state of one stack on this machine.
 
     version: None if it is not installed
     works:   None if it was not tried

@@ -1,4 +1,4 @@
-"""`allranks launch`: run a script of one's own as Azure ML would."""
+"""`allranks launch`: run a script as Azure ML would."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from allranks.script_jobs.job import ScriptJob
 
 SETTINGS = {"allow_interspersed_args": False}
-"""What follows the script is for the script."""
+"""Options after the script belong to the script."""
 
 _COMMAND = """The script and its own arguments, also if they look like options of this command. A launcher may be in
 front: torchrun, accelerate launch, deepspeed, mpirun."""
@@ -35,6 +35,7 @@ def _option(*names: str, metavar: str, help: str) -> Any:
     return typer.Option(*names, metavar=metavar, help=" ".join(help.split()), show_default=False)
 
 
+# Over 60 lines: its options are half of it.
 def launch(
     command: Annotated[list[str] | None, argument("SCRIPT [ARGUMENT]", " ".join(_COMMAND.split()))] = None,
     layout: Annotated[str, _option("--layout", "-j", metavar="NxM", help=_LAYOUT)] = "",

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -20,7 +21,9 @@ from allranks.cli.options import (
 )
 
 if TYPE_CHECKING:
+    from allranks.azure.last_state import LastState
     from allranks.azure.register import Difference
+    from allranks.azure.registered import ServiceRegistry
     from allranks.azure.workspace import WorkspaceOptions
     from allranks.components.releases import Release
 
@@ -83,24 +86,17 @@ def register(
 def _differences(
     options: WorkspaceOptions, releases: Sequence[Release], only_offline: bool
 ) -> tuple[Sequence[Difference], str]:
-    """Return what would change; and what it was compared with, if that is not the service."""
+    """Return the changes, and the comparison's basis if it is not the service."""
     from allranks.azure import register as registering
-    from allranks.azure.errors import service_errors
     from allranks.azure.last_state import LastState
     from allranks.azure.offline import compared_with, online_or_offline, where_of
-    from allranks.azure.registered import KnownRegistry, ServiceRegistry
-    from allranks.azure.workspace import connect
-    from allranks.sdk.session import session
+    from allranks.azure.registered import KnownRegistry
 
     state = LastState.of(where_of(options))
 
     def online() -> tuple[Sequence[Difference], str]:
-        with session():
-            with service_errors("signing in"):
-                registry = ServiceRegistry(connect(options), state)
-            found = registering.differences(registry, registering.missing(registry, releases))
-        state.save()
-        return found, ""
+        with _service(options, state) as registry:
+            return registering.differences(registry, registering.missing(registry, releases)), ""
 
     def offline(reason: str) -> tuple[Sequence[Difference], str]:
         registry = KnownRegistry(state)
@@ -113,29 +109,36 @@ def _differences(
 def _registered(options: WorkspaceOptions, releases: Sequence[Release], staged: Path, out: Any) -> list[Release]:
     """Register the releases that are not registered yet, and return them."""
     from allranks.azure import register as registering
-    from allranks.azure.errors import service_errors
     from allranks.azure.last_state import LastState
     from allranks.azure.offline import where_of
-    from allranks.azure.registered import ServiceRegistry
-    from allranks.azure.workspace import connect
-    from allranks.sdk.session import session
 
     registered: list[Release] = []
-    state = LastState.of(where_of(options))
-    with session():
-        with service_errors("signing in"):
-            registry = ServiceRegistry(connect(options), state)
+    with _service(options, LastState.of(where_of(options))) as registry:
         missing = registering.missing(registry, releases)
 
         def report(release: Release) -> None:
             registered.append(release)
             out.print(f"registered  {release}  ({len(registered)} of {len(missing)})", soft_wrap=True)
 
+        registering.register(registry, missing, staged, report)
+    return registered
+
+
+@contextmanager
+def _service(options: WorkspaceOptions, state: LastState) -> Iterator[ServiceRegistry]:
+    """Sign in to the service, and save afterwards what is known of it."""
+    from allranks.azure.errors import service_errors
+    from allranks.azure.registered import ServiceRegistry
+    from allranks.azure.workspace import connect
+    from allranks.sdk.session import session
+
+    with session():
+        with service_errors("signing in"):
+            registry = ServiceRegistry(connect(options), state)
         try:
-            registering.register(registry, missing, staged, report)
+            yield registry
         finally:
             state.save()
-    return registered
 
 
 def _print_difference(out: Any, difference: Difference) -> None:

@@ -154,7 +154,7 @@ class _Verification:
         return local, record
 
     def _as_in(self, record: RunRecord) -> dict[str, str]:
-        """Return the inputs with which a run was submitted, as far as they decide what is compared."""
+        """Return those inputs of a submitted run that determine what is compared."""
         from allranks.azure.verification.results import launches, step_of
 
         layouts = {step.name: (step.instance_count, step.process_count_per_instance) for step in record.steps}
@@ -167,8 +167,7 @@ class _Verification:
         } | self.settings
 
     def _possible(self) -> dict[str, str]:
-        """Return the inputs, with the launches that this machine can run unless the user has set them. Note the
-        others."""
+        """Return the inputs. Unless the user has set the launches, leave out, with a note, those that fail here."""
         from allranks.azure.verification.results import launches_of, step_of
         from allranks.cli.console import errors
         from allranks.local.machine import missing_launchers
@@ -237,7 +236,7 @@ def _require_place(size: str, compute: str) -> None:
 
 @contextmanager
 def _small_workspace() -> Iterator[None]:
-    """Add to the problem of too few instances what can be verified nevertheless."""
+    """Add to the problem of too few instances what can still be verified."""
     from allranks.errors import InputError
 
     try:

@@ -30,14 +30,14 @@ class _View(Watcher):
     """A view that is used as a context manager."""
 
     def __enter__(self) -> None:
-        """Begin."""
+        """Start drawing."""
 
     def __exit__(self, *_: object) -> None:
-        """End."""
+        """Stop drawing."""
 
 
 class _Nexts:
-    """The next firings that have been printed."""
+    """Remembers the next firings that have been printed."""
 
     def __init__(self) -> None:
         self._printed: dict[str, datetime | None] = {}

@@ -15,7 +15,7 @@ from allranks.runs.formatting import SYMBOLS
 from allranks.runs.records import Status
 
 _UNLIMITED = 10_000
-"""Columns that no table needs."""
+"""More columns than any table has."""
 
 STYLES = MappingProxyType(
     {
