@@ -38,7 +38,7 @@ def test_version(tmp_path: Path) -> None:
 
 
 def test_without_a_command_it_gives_help_and_fails(tmp_path: Path) -> None:
-    done = called(folder=tmp_path)
+    done = allranks(folder=tmp_path)
     assert done.code == 2
     assert "Usage: allranks" in done.out + done.err
 
