@@ -16,7 +16,7 @@ from rich.console import Console
 from rich.terminal_theme import TerminalTheme
 from rich.text import Text
 
-from allranks.cli.views.json import from_json
+from allranks.cli.console import from_json
 from allranks.cli.views.summary import summary
 from allranks.cli.views.tree import tree
 from allranks.runs.records import Progress, RunRecord, Status

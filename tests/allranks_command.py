@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import psutil
 
@@ -54,6 +55,32 @@ def allranks(*arguments: object, folder: Path, patience: float = 2 * PATIENCE, *
         check=False,
     )
     return Ended(done.returncode, done.stdout.decode("utf-8", "surrogateescape"), done.stderr.decode())
+
+
+def called(*arguments: object, folder: Path, **variables: str) -> Ended:
+    """As `allranks`, in this process: for commands that read, whose process is not what is tested."""
+    before = Path.cwd()
+    argv = ["allranks", *map(str, arguments)]
+    with (
+        tempfile.TemporaryFile("w+", encoding="utf-8", errors="surrogateescape", newline="") as out,
+        tempfile.TemporaryFile("w+", encoding="utf-8", newline="") as err,
+        mock.patch.dict(os.environ, environment(**variables), clear=True),
+        mock.patch.multiple(sys, argv=argv, stdout=out, stderr=err),
+    ):
+        os.chdir(folder)
+        try:
+            main.main()
+            code: object = 0
+        except SystemExit as exit:
+            code = exit.code or 0
+        finally:
+            os.chdir(before)
+        texts = []
+        for stream in (out, err):
+            stream.flush()
+            stream.buffer.seek(0)
+            texts.append(stream.buffer.read().decode("utf-8", "surrogateescape"))
+        return Ended(code if isinstance(code, int) else 1, *texts)
 
 
 def forked(*arguments: object, folder: Path, patience: float = 2 * PATIENCE, **variables: str) -> Ended:

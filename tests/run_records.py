@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+from allranks import engine_log
 from allranks.runs.records import Point, RankRecord, RunRecord, Status, StepRecord
 
 BEGIN = 1783166584.0
@@ -41,3 +42,25 @@ def make_ranks(instances: int, processes: int) -> list[RankRecord]:
 def write_matrix(path: Path, labels: object, matrix: object, kind: str = "confusion_matrix") -> None:
     data = {"class_labels": labels, "matrix": matrix}
     path.write_text(json.dumps({"schema_type": kind, "schema_version": "v1", "data": data}))
+
+
+def write_engine_log(folder: Path) -> Path:
+    """Write a log of the engine into a run's folder, if it has none, and return its file."""
+    file = folder / engine_log.FILE
+    if not file.exists():
+        entries = (
+            {"monotonic": 7.0, "process": "engine", "level": "info", "event": "run started"},
+            {"monotonic": 7.5, "process": "supervisor", "level": "debug", "event": "rank started", "node": "train"},
+            {
+                "monotonic": 9.25,
+                "process": "agent 0",
+                "level": "error",
+                "event": "rank exited",
+                "node": "train",
+                "rank": 2,
+            }
+            | {"exception": "OSError: gone"},
+        )
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text("".join(json.dumps({"time": 0.0, "pid": 1, **entry}) + "\n" for entry in entries) + '{"cut')
+    return file

@@ -18,7 +18,7 @@ from pathlib import Path
 from rich.console import Console
 
 from allranks.checks.plan import warnings
-from allranks.cli.views.tables import print_run, print_runs
+from allranks.cli.views.runs import print_run, print_runs
 from allranks.local import engine, requirements
 from allranks.local.options import Options
 from allranks.plan.graph import Graph, Node, Pipeline, Plan, Step

@@ -18,9 +18,8 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from allranks.api.jobs import Checked, check
-    from allranks.api.launch import launch
     from allranks.api.layout import layout
-    from allranks.api.run import Run, RunFailedError, run, runs
+    from allranks.api.run import Run, RunFailedError, launch, run, runs
     from allranks.errors import InputError, Problem
 
 __version__ = "0.1.0"
@@ -34,7 +33,7 @@ _HOMES = {
     "Run": "allranks.api.run",
     "RunFailedError": "allranks.api.run",
     "check": "allranks.api.jobs",
-    "launch": "allranks.api.launch",
+    "launch": "allranks.api.run",
     "layout": "allranks.api.layout",
     "run": "allranks.api.run",
     "runs": "allranks.api.run",

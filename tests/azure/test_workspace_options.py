@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from allranks.azure.workspace import WorkspaceName, WorkspaceOptions, resolve
-from allranks.cli.option_groups import AzureOptions
+from allranks.cli.options import AzureOptions
 from allranks.errors import InputError
 
 VARIABLES = {

@@ -115,7 +115,7 @@ def _import() -> None:
     import pydantic  # noqa: F401
 
     import allranks.cli.commands.check
-    import allranks.cli.views.tables
+    import allranks.cli.views.runs
     import allranks.runs.history
     import allranks.schedules.finding  # noqa: F401
     from allranks.checks.component import check

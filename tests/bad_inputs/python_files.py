@@ -120,7 +120,7 @@ ROWS = {
     "an unknown input": _set("data=data.csv lrr=1", "input lrr", "no input lrr", "did you mean lr?"),
     "no value": _set("data=data.csv lr", "--set lr", "NAME=VALUE", "for example: --set epochs=5"),
     "no name": _set("data=data.csv =1", "--set =1", "NAME=VALUE"),
-    "one name twice": _set("data=data.csv lr=1 lr=0", "--set lr=0", "set twice", "remove one of them"),
+    "one name twice": _set("data=data.csv lr=1 lr=0", "--set lr=0", "given twice", "remove one of them"),
     "several at once": _set(
         "data=data.csv lr=2 size=tiny", "key inputs.lr", "key inputs.size", "2 problems; nothing was started."
     ),

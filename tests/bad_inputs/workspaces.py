@@ -90,7 +90,7 @@ ROWS = {
     "a step path of brackets": _state("show bad fail[1", "fail[1"),
     "no such rank": _state("logs bad fail --rank 7", "rank 7", "no such rank", "0 to 0"),
     "a run that is complete": _state("resume good", "is complete", "allranks rerun"),
-    "a run to cancel that is over": _state("cancel bad", "it is Failed", "a run that is not over"),
+    "a run to cancel that is over": _state("cancel bad", "it is Failed", "a run that has not ended"),
     "a step to cancel of a run that is over": _state("cancel bad fail", "it is Failed"),
     "no terminal to ask": _state("clean --older-than 0d", "there is no terminal to ask", "--yes", prints=True),
     "a workspace file": Row(

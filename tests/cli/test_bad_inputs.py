@@ -53,6 +53,7 @@ def test_there_are_many_rows() -> None:
     assert len(ROWS) >= 150
 
 
+@pytest.mark.xdist_group("bad inputs")  # one process imports what they need, in 20 s
 @pytest.mark.parametrize("name", ROWS)
 def test_a_message_leads_to_the_fix(name: str, commands: Commands, place: Path, workspace: Path) -> None:
     row = ROWS[name]

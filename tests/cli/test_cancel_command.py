@@ -22,7 +22,7 @@ from allranks.plan.ports import Path as DataPath
 from allranks.runs import history, locks
 from allranks.runs.records import RunRecord, Status
 from allranks.runs.workspace import Workspace
-from allranks_command import PATIENCE, Ended, Fifo, allranks
+from allranks_command import PATIENCE, Ended, Fifo, called
 
 ENGINE = """
 import sys
@@ -72,7 +72,7 @@ def record_of(folder: Path) -> RunRecord:
 
 
 def cancel(folder: Path, *arguments: str) -> Ended:
-    return allranks("cancel", "latest", *arguments, folder=folder)
+    return called("cancel", "latest", *arguments, folder=folder)
 
 
 def until_told(fifo: Fifo, trap: str = "") -> str:
@@ -89,7 +89,7 @@ def test_a_run_ends_in_good_order(tmp_path: Path, fifo: Fifo, engine: Engine) ->
     done = cancel(tmp_path)
     assert (done.code, done.err) == (0, "")
     record = record_of(tmp_path)
-    assert done.out == f"run {record.id} is Canceled; go on with it: allranks resume {record.id}\n"
+    assert done.out == f"run {record.id} is Canceled; resume it: allranks resume {record.id}\n"
     assert process.wait(PATIENCE) == 0
     assert fifo.read() == b""
     assert [step.status for step in record.steps] == [Status.CANCELED, Status.NOT_STARTED]

@@ -15,7 +15,7 @@ from allranks.local.options import Options
 from allranks.plan.graph import Graph, Plan, Step
 from allranks.runs import history
 from allranks.runs.workspace import Workspace
-from allranks_command import PATIENCE, allranks, content, environment, words
+from allranks_command import PATIENCE, called, content, environment, words
 
 
 @pytest.fixture
@@ -36,7 +36,7 @@ def names(folder: Path) -> list[str]:
 
 def test_it_says_what_it_would_remove_and_removes_nothing(project: Path) -> None:
     before = content(project)
-    done = allranks("clean", "--keep", "1", "--dry-run", folder=project)
+    done = called("clean", "--keep", "1", "--dry-run", folder=project)
     assert (done.code, done.err) == (0, "")
     assert "first" in done.out
     assert "second" not in done.out
@@ -47,25 +47,25 @@ def test_it_says_what_it_would_remove_and_removes_nothing(project: Path) -> None
 
 
 def test_with_yes_it_does_not_ask(project: Path) -> None:
-    done = allranks("clean", "--keep", "1", "--yes", folder=project)
+    done = called("clean", "--keep", "1", "--yes", folder=project)
     assert (done.code, done.err) == (0, "")
     assert "freed" in done.out
     assert names(project) == ["second"]
     assert list((project / ".allranks" / "tmp").iterdir()) == []
     assert len(list((project / ".allranks" / "runs").iterdir())) == 1
-    again = allranks("clean", "--keep", "1", folder=project)
+    again = called("clean", "--keep", "1", folder=project)
     assert (again.code, again.out) == (0, "There is nothing to remove.\n")
 
 
 def test_young_runs_stay_by_default(project: Path) -> None:
-    assert allranks("clean", "--yes", folder=project).code == 0
+    assert called("clean", "--yes", folder=project).code == 0
     assert names(project) == ["second", "first"]
-    assert allranks("clean", "--older-than", "0d", "--yes", folder=project).code == 0
+    assert called("clean", "--older-than", "0d", "--yes", folder=project).code == 0
     assert names(project) == []
 
 
 def test_without_a_terminal_it_wants_to_be_told(project: Path) -> None:
-    done = allranks("clean", "--keep", "1", folder=project)
+    done = called("clean", "--keep", "1", folder=project)
     assert done.code == 2
     assert "--yes" in done.err
     assert names(project) == ["second", "first"]
@@ -87,6 +87,6 @@ def test_a_person_is_asked(project: Path, answer: str, code: int, left: list[str
 
 
 def test_an_age_that_is_none(project: Path) -> None:
-    done = allranks("clean", "--older-than", "soon", folder=project)
+    done = called("clean", "--older-than", "soon", folder=project)
     assert (done.code, done.out) == (2, "")
     assert "--older-than 30d" in done.err

@@ -15,7 +15,7 @@ from typer.main import get_command
 
 from allranks import __version__
 from allranks.cli.main import app
-from allranks_command import allranks
+from allranks_command import allranks, called
 
 
 def test_help_lists_every_command(tmp_path: Path) -> None:
@@ -27,7 +27,7 @@ def test_help_lists_every_command(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("command", ["run", "resume", "runs", "show", "logs", "check", "components list", "sizes"])
 def test_each_command_has_help_with_its_options(tmp_path: Path, command: str) -> None:
-    done = allranks(*command.split(), "--help", folder=tmp_path)
+    done = called(*command.split(), "--help", folder=tmp_path)
     assert (done.code, done.err) == (0, "")
     assert "--json" in done.out
     assert not list(tmp_path.iterdir())
@@ -75,7 +75,7 @@ def groups(group: Any, name: str = "allranks") -> Iterator[tuple[str, Any]]:
 
 @pytest.mark.parametrize(("name", "group"), list(groups(get_command(app))))
 def test_a_groups_help_says_of_a_command_what_that_says_first(name: str, group: Any, tmp_path: Path) -> None:
-    listed = allranks(*name.split()[1:], "--help", folder=tmp_path).out.partition("Commands:")[2]
+    listed = called(*name.split()[1:], "--help", folder=tmp_path).out.partition("Commands:")[2]
     # A text that is too long for the column continues on the next line, below its beginning.
     lines = re.sub(r"\n {3,}", " ", listed).splitlines()
     found = dict(line.split(maxsplit=1) for line in lines if line.strip())
@@ -83,6 +83,6 @@ def test_a_groups_help_says_of_a_command_what_that_says_first(name: str, group: 
 
 
 def test_a_mistyped_command_is_told_what_was_probably_meant(tmp_path: Path) -> None:
-    done = allranks("schedules", "aply", folder=tmp_path)
+    done = called("schedules", "aply", folder=tmp_path)
     assert done.code == 2
     assert "No such command 'aply'. Did you mean 'apply'?" in done.err

@@ -11,7 +11,7 @@ from allranks.local.options import Options
 from allranks.plan.graph import Graph, Plan, Step
 from allranks.plan.ports import Output
 from allranks.runs.workspace import Workspace
-from allranks_command import allranks, content, write, write_job
+from allranks_command import called, content, write, write_job
 
 
 @pytest.fixture
@@ -26,18 +26,18 @@ def two_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_runs_lists_the_newest_first(two_runs: Path) -> None:
-    lines = allranks("runs", folder=two_runs).out.splitlines()
+    lines = called("runs", folder=two_runs).out.splitlines()
     assert [line.split()[:4] for line in lines[2:]] == [
         ["ab000002", "second", "✓", "Completed"],
         ["ab000001", "first", "✓", "Completed"],
     ]
-    assert [run["id"] for run in allranks("runs", "--json", folder=two_runs).json] == ["ab000002", "ab000001"]
-    assert [run["id"] for run in allranks("runs", "--json", "--limit", 1, folder=two_runs).json] == ["ab000002"]
+    assert [run["id"] for run in called("runs", "--json", folder=two_runs).json] == ["ab000002", "ab000001"]
+    assert [run["id"] for run in called("runs", "--json", "--limit", 1, folder=two_runs).json] == ["ab000002"]
 
 
 def test_there_may_be_no_runs_yet(tmp_path: Path) -> None:
-    assert "No runs yet. Start one with: allranks run FILE" in allranks("runs", folder=tmp_path).out
-    assert allranks("runs", "--json", folder=tmp_path).json == []
+    assert "No runs yet. Start one with: allranks run FILE" in called("runs", folder=tmp_path).out
+    assert called("runs", "--json", folder=tmp_path).json == []
     assert not list(tmp_path.iterdir())
 
 
@@ -47,9 +47,9 @@ def test_there_may_be_no_runs_yet(tmp_path: Path) -> None:
 def test_show_tells_of_the_run_that_is_asked_for(two_runs: Path, identity: tuple[str, ...], name: str) -> None:
     below = two_runs / "some" / "folder"
     below.mkdir(parents=True)
-    record = allranks("show", *identity, "--json", folder=below).json
+    record = called("show", *identity, "--json", folder=below).json
     assert (record["name"], record["status"], record["steps"][0]["status"]) == (name, "Completed", "Completed")
-    text = allranks("show", *identity, folder=below).out
+    text = called("show", *identity, folder=below).out
     assert text.startswith(f"{name}  ✓ Completed\n")
     assert record["page"] in text
 
@@ -63,7 +63,7 @@ def test_a_run_that_is_not_there_or_not_told_apart(
     two_runs: Path, command: str, identity: str, said: list[str]
 ) -> None:
     before = content(two_runs)
-    done = allranks(command, identity, folder=two_runs)
+    done = called(command, identity, folder=two_runs)
     assert (done.code, done.out) == (2, "")
     assert not [text for text in said if text not in done.err]
     assert content(two_runs) == before
@@ -71,7 +71,7 @@ def test_a_run_that_is_not_there_or_not_told_apart(
 
 @pytest.mark.parametrize("command", ["show", "logs", "resume"])
 def test_there_may_be_no_workspace(tmp_path: Path, command: str) -> None:
-    done = allranks(command, "latest", "--folder", "typo", folder=tmp_path)
+    done = called(command, "latest", "--folder", "typo", folder=tmp_path)
     assert (done.code, done.out) == (2, "")
     assert "there is no workspace in" in done.err
     assert "--folder DIR" in done.err
@@ -93,7 +93,7 @@ def test_components(tmp_path: Path) -> None:
         distribution: {type: pytorch, process_count_per_instance: 2}
         """,
     )
-    (component,) = allranks("components", "--json", folder=tmp_path / "components").json
+    (component,) = called("components", "--json", folder=tmp_path / "components").json
     assert (component["name"], component["version"], component["description"]) == ("say", "1.0.0", "Says it.")
     assert (component["distribution"], component["process_count_per_instance"]) == ("pytorch", 2)
     (port,) = component["inputs"]
@@ -101,14 +101,14 @@ def test_components(tmp_path: Path) -> None:
 
 
 def test_components_of_a_folder_that_is_not_there(tmp_path: Path) -> None:
-    done = allranks("components", "nowhere", "--json", folder=tmp_path)
+    done = called("components", "nowhere", "--json", folder=tmp_path)
     assert (done.code, done.out) == (2, "")
     assert "no such folder" in done.err
 
 
 def test_check_of_a_right_file_says_so_and_writes_nothing(tmp_path: Path) -> None:
     write_job(tmp_path, "echo ${{inputs.n}}", "right.yml", inputs={"n": 1})
-    done = allranks("check", "right.yml", "--set", "n=2", folder=tmp_path)
+    done = called("check", "right.yml", "--set", "n=2", folder=tmp_path)
     assert (done.code, done.out, done.err) == (0, "right.yml: right, 1 step, no problems\n", "")
     assert [path.name for path in tmp_path.iterdir()] == ["right.yml"]
 
@@ -121,10 +121,10 @@ def test_check_tells_everything_that_is_wrong(tmp_path: Path) -> None:
         inputs={"data": {"type": "uri_file", "path": "./gone.csv"}},
         distribution={"type": "pytorch", "process_count_per_instance": 0},
     )
-    told = allranks("check", "wrong.yml", folder=tmp_path)
+    told = called("check", "wrong.yml", folder=tmp_path)
     assert (told.code, told.out) == (2, "")
     assert told.err.splitlines()[-1].endswith(" problems; nothing was started.")
-    found = allranks("check", "wrong.yml", "--json", folder=tmp_path)
+    found = called("check", "wrong.yml", "--json", folder=tmp_path)
     assert (found.code, found.err) == (2, "")
     problems = found.json["problems"]
     assert len(problems) >= 3

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from allranks_command import Ended, allranks, write_job
+from allranks_command import Ended, called, write_job
 
 COLUMNS = "140"
 
 
 def shown(folder: Path, *arguments: str) -> Ended:
-    return allranks("sizes", *arguments, folder=folder, COLUMNS=COLUMNS)
+    return called("sizes", *arguments, folder=folder, COLUMNS=COLUMNS)
 
 
 def names(folder: Path, *arguments: str) -> set[str]:
@@ -32,7 +32,7 @@ def test_the_table(tmp_path: Path) -> None:
 
 
 def test_a_row_fits_a_line_of_80_columns(tmp_path: Path) -> None:
-    done = allranks("sizes", folder=tmp_path)
+    done = called("sizes", folder=tmp_path)
     assert len(done.out.splitlines()) == 2 + len(names(tmp_path))
     assert max(map(len, done.out.splitlines())) <= 80
 
@@ -110,12 +110,12 @@ JOB |= {"distribution": {"type": "pytorch", "process_count_per_instance": 8}}
 
 def test_check_warns_of_a_steps_size(tmp_path: Path) -> None:
     write_job(tmp_path, "echo hello", **JOB)
-    done = allranks("check", "job.yml", folder=tmp_path)
+    done = called("check", "job.yml", folder=tmp_path)
     assert done.code == 0
     assert "no problems, 1 warning" in done.out
     assert "8 processes on the 4 GPUs of Standard_NC96ads_A100_v4" in done.err
     assert "nothing was started" not in done.err
-    found = allranks("check", "job.yml", "--json", folder=tmp_path).json
+    found = called("check", "job.yml", "--json", folder=tmp_path).json
     assert found["problems"] == []
     assert [warning["where"].partition(" (")[0] for warning in found["warnings"]] == [
         "step job, key distribution.process_count_per_instance"
@@ -124,7 +124,7 @@ def test_check_warns_of_a_steps_size(tmp_path: Path) -> None:
 
 def test_a_dry_run_warns_of_it_too(tmp_path: Path) -> None:
     write_job(tmp_path, "echo hello", **JOB)
-    done = allranks("run", "job.yml", "--dry-run", "--instances", "loopback", "--json", folder=tmp_path)
+    done = called("run", "job.yml", "--dry-run", "--instances", "loopback", "--json", folder=tmp_path)
     assert done.code == 0
     assert done.json["steps"][0]["instance_type"] == "Standard_NC96ads_A100_v4"
     assert "8 processes on the 4 GPUs" in done.err

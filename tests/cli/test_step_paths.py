@@ -8,7 +8,7 @@ import pytest
 
 from allranks.runs.store import Store
 from allranks.runs.workspace import Workspace
-from allranks_command import allranks, write
+from allranks_command import called, write
 from run_records import make_ranks, make_run, make_step
 
 
@@ -28,16 +28,16 @@ def loop(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("step", ["loop[2]", "loop.2", "loop[2].train", "loop.2.train"])
 def test_a_step_may_be_named_by_its_path(loop: Path, step: str) -> None:
-    shown = allranks("show", "latest", step, "--json", folder=loop).json
+    shown = called("show", "latest", step, "--json", folder=loop).json
     assert [record["name"] for record in shown["steps"]] == ["loop[2].train"]
-    lines = allranks("show", "latest", step, folder=loop).out.splitlines()
+    lines = called("show", "latest", step, folder=loop).out.splitlines()
     assert [line.split()[0] for line in lines if "component" in line] == ["train"]
-    assert allranks("logs", "latest", step, folder=loop).out == "log of loop[2].train\n"
+    assert called("logs", "latest", step, folder=loop).out == "log of loop[2].train\n"
 
 
 @pytest.mark.parametrize("command", ["show", "logs"])
 def test_a_path_that_no_step_has(loop: Path, command: str) -> None:
-    done = allranks(command, "latest", "loop.2.trian", folder=loop)
+    done = called(command, "latest", "loop.2.trian", folder=loop)
     assert (done.code, done.out) == (2, "")
     assert "step loop.2.trian" in done.err
     assert "did you mean loop[2].train?" in done.err

@@ -20,16 +20,20 @@ from allranks.contract.pytorch import PyTorch
 from allranks.local.engine import run
 from allranks.local.options import Options
 from allranks.plan.graph import Graph, Plan, Step
-from allranks.project.create import create, template
+from allranks.project.files import create, template
 from allranks.runs.workspace import Workspace
 from allranks_command import PATIENCE, forked, started
 from documents import FENCE, Shown, commands_of
+from run_records import write_engine_log
 
 # Each starts trainings or imports the SDK in processes of its own: seconds apiece.
 pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parents[2]
-DOCUMENTS = (ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").rglob("*.md")))
+DOCUMENTS = (
+    *(ROOT / f"{name}.md" for name in ("README", "CONTRIBUTING", "CHANGELOG")),
+    *sorted((ROOT / "docs").rglob("*.md")),
+)
 RUN_AS_A_WHOLE = ("first-own-pipeline.md",)
 """Documents whose commands depend on the ones before them. They have tests of their own."""
 LINK = re.compile(r"!?\[(?:[^\]\[]|\[[^\]]*\])*\]\(([^)\s]+)\)")
@@ -50,7 +54,7 @@ HELP_OF = (
 )
 IN_AZURE = ("submit", "cancel", "schedules")
 """Commands that talk to Azure: they get the fake service, with a run that goes on and is the latest."""
-ON_RUNS = ("cancel", "clean", "logs", "resume", "runs", "show")
+ON_RUNS = ("cancel", "clean", "logs", "report", "resume", "runs", "show")
 """Commands on earlier runs: they get one that failed."""
 OF_APPLIED = ("disable", "enable", "delete")
 """What can be done to a schedule that is applied, in an order in which each can."""
@@ -88,7 +92,8 @@ def fail(project: Path) -> None:
         Step("train", f"echo loss; [ -e {mended} ]", distribution=PyTorch(2), instance_count=2, after=("prepare",)),
         Step("evaluate", "echo 0.98", after=("train",)),
     )
-    run(Plan("image_classification", Graph(steps)), Workspace(mended.parent), Options(instances="loopback"))
+    record = run(Plan("image_classification", Graph(steps)), Workspace(mended.parent), Options(instances="loopback"))
+    write_engine_log(Path(record.folder))
     mended.touch()
 
 

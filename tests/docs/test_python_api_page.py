@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from allranks.project.create import create, template
+from allranks.project.files import create, template
 from allranks_command import PATIENCE, environment, kept_warm
 from documents import FENCE
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from allranks.errors import InputError
-from allranks.project.create import create, template
+from allranks.project.files import create, template
 from allranks_command import content, forked
 from documents import commands_of
 
@@ -106,6 +106,6 @@ def test_its_steps_are_uploaded_with_the_runtime_only_if_they_use_it(project: Pa
 
 def test_its_files_can_be_read_by_others() -> None:
     """Data files keep their modes in a wheel."""
-    from allranks.project.create import TEMPLATE
+    from allranks.project.files import TEMPLATE
 
     assert not [path for path in TEMPLATE.rglob("*") if not os.stat(path).st_mode & 0o004]

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from allranks.components.shipped import shipped_folder
-from allranks.project.copy import copy_components
+from allranks.project.files import copy_components
 from allranks_command import content, forked
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from allranks.cli.views.json import to_json
+from allranks.cli.console import to_json
 from allranks.cli.views.summary import summary
 from allranks.runs.page.page import page
 from allranks.runs.records import ModelRecord

@@ -16,7 +16,7 @@ from allranks.plan.graph import Plan
 from allranks.runs.workspace import Workspace
 
 _READING = threading.Lock()
-"""The SDK is changed while it reads a job, for the whole process."""
+"""Held while the SDK, which is patched for the whole process, reads a job."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class Checked(Findings):
 
 
 def check(job: Any, inputs: Mapping[str, Any] | None = None, *, folder: Path | str | None = None) -> Checked:
-    """Check a job without running it, and return its problems and warnings. Nothing is raised for a job with problems.
+    """Check a job without running it, and return its problems and warnings. Do not raise an error for them.
 
     job:    the path of a file (``FILE[:NAME]``), the name of a component, a job of azure-ai-ml, or a function with
             ``@dsl.pipeline``
@@ -88,9 +88,9 @@ def read(
 
 
 def resolved(job: Any) -> Any:
-    """Return the spec of a component that is given by its name, and anything else as it is.
+    """Return the path of the spec for the name of a component, and any other job unchanged.
 
-    Raise InputError for a name that neither a file nor a component has.
+    Raise InputError if neither a file nor a component has this name.
     """
     from allranks.components.find import run_target
 
@@ -108,7 +108,7 @@ def is_path(job: Any) -> bool:
 
 
 def texts_of(inputs: Mapping[str, Any] | None) -> dict[str, str]:
-    """Return the values of inputs as text. Raise InputError for a value that is no input."""
+    """Return the values of inputs as text. Raise InputError for a value that cannot be an input."""
     from allranks.plan.reader.python_object import as_texts
 
     return as_texts(inputs or {})

@@ -147,7 +147,7 @@ def _store(ctx: typer.Context) -> Iterator[sqlite3.Connection]:
     import sqlite3
 
     path = (_workspace(ctx) / "allranks.db").absolute()
-    # Without a journal nobody writes, and SQLite need not create files for the lock.
+    # Without a journal there is no writer, and SQLite need not create files for the lock.
     mode = "mode=ro" if path.with_name(f"{path.name}-wal").exists() else "immutable=1"
     connection = sqlite3.connect(f"{path.as_uri()}?{mode}", uri=True, timeout=_PATIENCE)
     try:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from typing import TYPE_CHECKING, Any
+
+from allranks import engine_log
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -14,8 +17,10 @@ if TYPE_CHECKING:
     from allranks.runs.workspace import Workspace
 
 
-def execute_job(job: Callable[[], Any], file: str, workspace: Workspace, options: Options, json: bool) -> None:
-    """Read a job and execute it, as `execute` does. Import meanwhile what a run of the same file needed before.
+def execute_job(
+    job: Callable[[], Any], file: str, workspace: Workspace, options: Options, json: bool, *, verbose: bool
+) -> None:
+    """Read a job and execute it, as `execute` does. Meanwhile import what an earlier run of the same file needed.
 
     job: returns the job, as `jobs.read` takes it
     """
@@ -24,6 +29,7 @@ def execute_job(job: Callable[[], Any], file: str, workspace: Workspace, options
     from allranks.local.forkserver.warm.early import EarlyStarters
     from allranks.local.tracking.process import EarlyTracker
 
+    _set_level(verbose)
     # MLflow takes as long to import as everything below.
     with (
         EarlyTracker(workspace, enabled=options.track and find_spec("mlflow") is not None) as tracker,
@@ -34,48 +40,58 @@ def execute_job(job: Callable[[], Any], file: str, workspace: Workspace, options
 
         plan = jobs.read(job(), options.settings, workspace, track=options.track, mpi=options.mpi)
         execute(
-            lambda observer: engine.run(plan, workspace, options, observer, tracker=tracker, starters=starters), json
+            lambda observer: engine.run(plan, workspace, options, observer, tracker=tracker, starters=starters),
+            json,
+            verbose=verbose,
         )
 
 
-def execute(run: Callable[[Observer], RunRecord], json: bool, *, prints_record: bool = True) -> None:
+def execute(
+    run: Callable[[Observer], RunRecord], json: bool, *, verbose: bool = False, prints_record: bool = True
+) -> None:
     """Call `run` with an observer that shows its progress, and print the result.
 
     json:          whether standard output is for a program
+    verbose:       whether the lines of the engine's log are printed to standard error
     prints_record: whether that program gets the record
 
-    Exit with 1 if the run fails or the disk is full, and with 130 if the run is canceled. Once nobody reads the output,
-    as in ``allranks run FILE | head -1``, the run continues without any.
+    Exit with 1 if the run fails or the disk is full, and with 130 if the run is canceled. If the reader of the output
+    goes away, as in ``allranks run FILE | head -1``, the run continues without output.
     """
     from allranks.cli import streams
-
-    with streams.unbroken():
-        _execute(run, json, prints_record)
-
-
-def _execute(run: Callable[[Observer], RunRecord], json: bool, prints_record: bool) -> None:
-    from allranks.cli.console import console, errors
-    from allranks.cli.views.json import to_json
-    from allranks.cli.views.lines import PlainLines
-    from allranks.cli.views.live import LiveTree
+    from allranks.cli.console import console, errors, to_json
+    from allranks.cli.views.progress import view_of
     from allranks.local.engine import DiskFullError
     from allranks.runs.records import Status
 
-    # With --json, stdout is for a program; the view goes to stderr.
-    out = errors() if json else console()
-    watcher = LiveTree(out) if out.is_terminal and not out.is_dumb_terminal else PlainLines(out)
-    try:
-        with watcher:
-            record = run(watcher)
-    except DiskFullError as error:
-        errors().print(
-            f"error: {error}\n  every process of the run has ended; free some space, then: allranks resume latest\n"
-            "  more: allranks explain disk-full"
-        )
-        sys.exit(1)
-    if json and prints_record:
-        print(to_json(record))
+    _set_level(verbose)
+    with streams.unbroken():
+        # With --json, stdout is for a program; the view goes to stderr.
+        view = view_of(errors() if json else console(), plain=verbose)
+        try:
+            with view:
+                if verbose:
+                    from allranks.cli.views.engine_log import FollowedLog
+
+                    with FollowedLog(view, errors()) as observer:
+                        record = run(observer)
+                else:
+                    record = run(view)
+        except DiskFullError as error:
+            errors().print(
+                f"error: {error}\n  every process of the run has ended; free some space, then: allranks resume latest\n"
+                "  more: allranks explain disk-full"
+            )
+            sys.exit(1)
+        if json and prints_record:
+            print(to_json(record))
     if record.status is Status.FAILED:
         sys.exit(1)
     if record.status is Status.CANCELED:
         sys.exit(130)
+
+
+def _set_level(verbose: bool) -> None:
+    """Make the engine and its processes, which inherit the variable, log everything."""
+    if verbose:
+        os.environ[engine_log.LEVEL_VARIABLE] = "debug"

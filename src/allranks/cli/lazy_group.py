@@ -14,7 +14,7 @@ from typer.main import get_command
 def lazy_group(
     package: str, summaries: Mapping[str, str], help: str, *, add_completion: bool = False, default: str = ""
 ) -> typer.Typer:
-    """Return a group of the commands in a package, one module per command.
+    """Return a group of the commands in a package, one module per command, or in a module, one function per command.
 
     The module of a command is named like the command and holds a function of that name, or a subgroup named `app`. A
     function whose name is a Python builtin ends with an underscore. A hyphen in a command is an underscore in Python.
@@ -98,7 +98,7 @@ class _Command(TyperCommand):
 
 
 class _AsWritten:
-    """Values of parameters as they are written."""
+    """Leave the values of parameters unchanged."""
 
     def coerce(self, value: Any, **_: Any) -> Any:
         return value
@@ -140,14 +140,16 @@ class _Commands(Mapping[str, Any]):
         return len(self._summaries)
 
     def _application(self, name: str) -> typer.Typer:
-        from allranks.cli.option_groups import expanded  # the help of a group needs no options
+        from allranks.cli.options import expanded  # the help of a group needs no options
 
         python_name = name.replace("-", "_")
-        module = import_module(f"{self._package}.{python_name}")
-        group: typer.Typer | None = getattr(module, "app", None)
-        if group is not None:
-            return group
-        alone = typer.Typer(add_completion=False, rich_markup_mode=None)
-        function = getattr(module, python_name, None) or getattr(module, f"{name}_")
-        alone.command(name, cls=_Command, context_settings=getattr(module, "SETTINGS", None))(expanded(function))
-        return alone
+        module = import_module(self._package)
+        if hasattr(module, "__path__"):
+            module = import_module(f"{self._package}.{python_name}")
+            group: typer.Typer | None = getattr(module, "app", None)
+            if group is not None:
+                return group
+        single = typer.Typer(add_completion=False, rich_markup_mode=None)
+        function = getattr(module, f"{name}_", None) or getattr(module, python_name)
+        single.command(name, cls=_Command, context_settings=getattr(module, "SETTINGS", None))(expanded(function))
+        return single

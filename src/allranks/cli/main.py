@@ -17,7 +17,7 @@ app = lazy_group(
     "allranks.cli.commands",
     {
         "init": "Create a small project that runs at once.",
-        "run": "Run a pipeline, or one component alone, on this machine.",
+        "run": "Run a pipeline, or a single component, on this machine.",
         "launch": "Run a script on this machine as Azure ML would.",
         "resume": "Resume a run that did not finish.",
         "rerun": "Run the pipeline of a run again, as a new run.",
@@ -28,7 +28,8 @@ app = lazy_group(
         "clean": "Remove old runs and files that no run needs.",
         "runs": "List the runs of this workspace, the newest first.",
         "show": "Show a run: steps, metrics, outputs, and failures.",
-        "logs": "Print the logs of the ranks of a run.",
+        "logs": "Print the logs of the ranks of a run, or of the engine.",
+        "report": "Pack what an issue about a run needs into one file.",
         "check": "Check a pipeline, job or component without running it.",
         "map": "List the names in a pipeline that this machine cannot resolve.",
         "components": "List the components of a project or of the library, and copy those of the library.",
@@ -97,7 +98,7 @@ def main() -> None:
 
 def _print_os_error(error: OSError) -> None:
     """Print an error of a file that no command has expected."""
-    from allranks.cli.errors import print_failure
+    from allranks.cli.console import print_failure
     from allranks.errors import Problem
 
     forbidden = error.errno in (errno.EACCES, errno.EPERM, errno.EROFS)
@@ -109,7 +110,7 @@ def _print_os_error(error: OSError) -> None:
 def _print_expected(error: Exception) -> int | None:
     """Print an error that a user can fix. Return its exit code, or None for any other error."""
     from allranks.azure.errors import AzureError
-    from allranks.cli.errors import print_failure, print_problems
+    from allranks.cli.console import print_failure, print_problems
     from allranks.errors import InputError
 
     if isinstance(error, InputError):

@@ -1,63 +1,36 @@
-"""Options that several commands share."""
+"""Options and arguments that several commands share, and groups of them.
+
+A parameter of a command whose class is a group stands for the options of the group, which are the group's fields.
+"""
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
+from dataclasses import dataclass, fields, is_dataclass
 from enum import Enum
+from inspect import Parameter, signature
 from pathlib import Path
-from typing import Annotated, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, get_type_hints
 
 import typer
 
 from allranks.cli import completion
 
-FolderOption: TypeAlias = Annotated[
-    Path | None,
-    typer.Option(
-        "--folder",
-        metavar="DIR",
-        help="Folder for runs and results. Default: .allranks in this folder or a parent.",
-        show_default=False,
-    ),
-]
-JsonOption: TypeAlias = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-RunArgument: TypeAlias = Annotated[
-    str,
-    typer.Argument(
-        metavar="RUN",
-        help="A run's id, the first characters of it, the name of its job or pipeline, or: latest.",
-        autocompletion=completion.runs,
-    ),
-]
-StepArgument: TypeAlias = Annotated[
-    str | None,
-    typer.Argument(
-        metavar="STEP",
-        help="Path of a step or a group of steps, such as train or loop.2.train. Default: every step.",
-        show_default=False,
-        autocompletion=completion.steps,
-    ),
-]
-FileArgument: TypeAlias = Annotated[
-    str,
-    typer.Argument(
-        metavar="FILE[:NAME]",
-        help="Python file, notebook, or YAML with a pipeline or job. NAME: a job's variable or a pipeline function.",
-        show_default=False,
-        autocompletion=completion.pipeline_files,
-    ),
-]
+if TYPE_CHECKING:
+    from allranks.azure.workspace import WorkspaceOptions
+    from allranks.local.options import Options
+    from allranks.local.selection import Selection
 
 
-LayoutOption: TypeAlias = Annotated[
-    str,
-    typer.Option(
-        "--layout",
-        "-j",
-        metavar="NxM",
-        help="For a component alone: N instances with M processes each. Default: as its spec says.",
-        show_default=False,
-    ),
-]
+def option(names: str, help: str, metavar: str | None = None, **settings: Any) -> Any:
+    """Return an option whose default its help states, if it is not obvious. names: separated by spaces"""
+    return typer.Option(*names.split(), help=help, metavar=metavar, show_default=False, **settings)
+
+
+def argument(metavar: str, help: str, **settings: Any) -> Any:
+    """Return an argument whose default its help states, if it is not obvious."""
+    return typer.Argument(metavar=metavar, help=help, show_default=False, **settings)
 
 
 class InstancesChoice(str, Enum):
@@ -75,6 +48,59 @@ class MpiChoice(str, Enum):
     SSH = "ssh"
 
 
+def _gpus(value: str) -> str:
+    if value not in ("auto", "share") and not value.isdecimal():
+        raise typer.BadParameter(f"found {value!r}, expected auto, share, or a number such as 0")
+    return value
+
+
+FolderOption: TypeAlias = Annotated[
+    Path | None,
+    option("--folder", "Folder for runs and results. Default: .allranks in this folder or a parent.", "DIR"),
+]
+JsonOption: TypeAlias = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+YesOption: TypeAlias = Annotated[bool, typer.Option("--yes", "-y", help="Do it without asking.")]
+RunArgument: TypeAlias = Annotated[
+    str,
+    typer.Argument(
+        metavar="RUN",
+        help="A run's id, the first characters of it, the name of its job or pipeline, or: latest.",
+        autocompletion=completion.runs,
+    ),
+]
+StepArgument: TypeAlias = Annotated[
+    str | None,
+    argument(
+        "STEP",
+        "Path of a step or a group of steps, such as train or loop.2.train. Default: every step.",
+        autocompletion=completion.steps,
+    ),
+]
+FileArgument: TypeAlias = Annotated[
+    str,
+    argument(
+        "FILE[:NAME]",
+        "Python file, notebook, or YAML with a pipeline or job. NAME: a job's variable or a pipeline function.",
+        autocompletion=completion.pipeline_files,
+    ),
+]
+SetOption: TypeAlias = Annotated[
+    list[str] | None, option("--set", "Set an input of the pipeline. May be repeated.", "NAME=VALUE")
+]
+ParamsOption: TypeAlias = Annotated[
+    Path | None,
+    option(
+        "--params",
+        "Set inputs of the pipeline from a YAML or JSON file with a mapping of names to values. --set overrides them.",
+        "FILE",
+    ),
+]
+LayoutOption: TypeAlias = Annotated[
+    str,
+    option(
+        "--layout -j", "For a single component: N instances with M processes each. Default: as its spec says.", "NxM"
+    ),
+]
 InstancesOption: TypeAlias = Annotated[
     InstancesChoice,
     typer.Option(
@@ -86,21 +112,17 @@ InstancesOption: TypeAlias = Annotated[
 DryRunOption: TypeAlias = Annotated[
     bool,
     typer.Option(
-        "--dry-run",
-        help="Print the plan, each rank's environment, and the copied files, without starting anything.",
+        "--dry-run", help="Print the plan, each rank's environment, and the copied files, without starting anything."
     ),
 ]
+ChangesOption: TypeAlias = Annotated[bool, typer.Option("--dry-run", help="Print what would change; change nothing.")]
+ComputeOption: TypeAlias = Annotated[str, option("--compute", "Cluster for steps that do not name one.", "NAME")]
 RetriesOption: TypeAlias = Annotated[
     int, typer.Option("--retries", min=0, help="How many times a failed step is retried.")
 ]
 SlotsOption: TypeAlias = Annotated[
     int | None,
-    typer.Option(
-        "--slots",
-        min=1,
-        help="How many ranks may run at once; a larger step runs alone. Default: the number of cores.",
-        show_default=False,
-    ),
+    option("--slots", "How many ranks may run at once; a larger step runs alone. Default: the number of cores.", min=1),
 ]
 GpusOption: TypeAlias = Annotated[
     str,
@@ -108,156 +130,41 @@ GpusOption: TypeAlias = Annotated[
         "--gpus",
         metavar="auto|share|N",
         help="auto: one GPU per rank. share: ranks share the GPUs. N: use N GPUs; 0 trains on the CPU.",
-        callback=lambda value: _gpus(value),
+        callback=_gpus,
     ),
 ]
 TrackOption: TypeAlias = Annotated[
     bool, typer.Option("--track/--no-track", help="Create an MLflow run for each step that runs Python.")
 ]
-ColdOption: TypeAlias = Annotated[
+ForceOption: TypeAlias = Annotated[
+    bool, typer.Option("--force-rerun", help="Run every step, even if an earlier result could be reused.")
+]
+VerboseOption: TypeAlias = Annotated[
     bool,
     typer.Option(
-        "--cold", help="Start every rank as a new process, instead of forking it from one with the imported packages."
-    ),
-]
-MpiOption: TypeAlias = Annotated[
-    MpiChoice,
-    typer.Option(
-        "--mpi",
-        help="How mpirun starts ranks on other instances. rsh: through the engine. ssh: through an sshd on each "
-        "instance, with the configuration of the images; needs the distribution's Open MPI and OpenSSH.",
-    ),
-]
-StartTimeoutOption: TypeAlias = Annotated[
-    float,
-    typer.Option(
-        "--start-timeout",
-        metavar="SECONDS",
-        min=0.1,
-        help="How long an emulated instance may take to start its processes. The step then fails and names it.",
-    ),
-]
-FromOption: TypeAlias = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--from",
-        metavar="STEP",
-        help="Run this step and everything after it, even if results could be reused; reuse what it needs. May be "
-        "repeated.",
-        show_default=False,
-    ),
-]
-OnlyOption: TypeAlias = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--only", metavar="STEP", help="Run only this step; reuse what it needs. May be repeated.", show_default=False
-    ),
-]
-UntilOption: TypeAlias = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--until",
-        metavar="STEP",
-        help="Run only this step and what it needs. May be repeated.",
-        show_default=False,
+        "--verbose", "-v", help="Log everything that the engine does, as ALLRANKS_LOG=debug, and print it to stderr."
     ),
 ]
 LatestCodeOption: TypeAlias = Annotated[
     bool,
     typer.Option(
-        "--latest-code",
-        help="Read the pipeline's file again, instead of running the code that the run started with.",
+        "--latest-code", help="Read the pipeline's file again, instead of running the code that the run started with."
     ),
 ]
 SchedulesArgument: TypeAlias = Annotated[
     Path | None,
-    typer.Argument(
-        metavar="FILE|FOLDER",
-        help="File or folder with schedules. Default: pipelines/ in this folder or a parent.",
-        show_default=False,
-    ),
+    argument("FILE|FOLDER", "File or folder with schedules. Default: pipelines/ in this folder or a parent."),
 ]
-ScheduleArgument: TypeAlias = Annotated[str, typer.Argument(metavar="NAME", help="The schedule's name.")]
 ComponentsOption: TypeAlias = Annotated[
     Path | None,
-    typer.Option(
-        "--components",
-        metavar="DIR",
-        help="Folder with components. Default: components/ in this folder or a parent.",
-        show_default=False,
-    ),
+    option("--components", "Folder with components. Default: components/ in this folder or a parent.", "DIR"),
 ]
 LibraryOption: TypeAlias = Annotated[
     bool, typer.Option("--library", help="The components that come with allranks, instead of a project's.")
 ]
-EnvironmentsOption: TypeAlias = Annotated[
-    Path | None,
-    typer.Option(
-        "--folder",
-        help="Folder with environments. Default: environments/ in this folder or a parent.",
-        show_default=False,
-    ),
-]
-EnvironmentNamesArgument: TypeAlias = Annotated[
-    list[str] | None,
-    typer.Argument(
-        metavar="NAME",
-        help="Names of environments. Default: all.",
-        show_default=False,
-        autocompletion=completion.environments,
-    ),
-]
 AssetNamesArgument: TypeAlias = Annotated[
     list[str] | None,
-    typer.Argument(
-        metavar="NAME",
-        help="Names of components or environments. Default: all.",
-        show_default=False,
-        autocompletion=completion.components,
-    ),
-]
-EngineOption: TypeAlias = Annotated[
-    str | None,
-    typer.Option(
-        "--engine",
-        metavar="buildah|podman|docker",
-        help="Program that builds images. Default: the first that is installed.",
-        show_default=False,
-    ),
-]
-SubscriptionOption: TypeAlias = Annotated[
-    str,
-    typer.Option(
-        "--subscription",
-        metavar="ID",
-        help="Azure subscription. Default: AZUREML_ARM_SUBSCRIPTION.",
-        show_default=False,
-    ),
-]
-ResourceGroupOption: TypeAlias = Annotated[
-    str,
-    typer.Option(
-        "--resource-group",
-        "-g",
-        metavar="NAME",
-        help="Azure resource group. Default: AZUREML_ARM_RESOURCEGROUP.",
-        show_default=False,
-    ),
-]
-AzureWorkspaceOption: TypeAlias = Annotated[
-    str,
-    typer.Option(
-        "--workspace",
-        "--workspace-name",
-        "-w",
-        metavar="NAME",
-        help="Azure ML workspace. Default: AZUREML_ARM_WORKSPACE_NAME, then config.json.",
-        show_default=False,
-    ),
-]
-RegistryOption: TypeAlias = Annotated[
-    str,
-    typer.Option("--registry", metavar="NAME", help="Azure ML registry, instead of a workspace.", show_default=False),
+    argument("NAME", "Names of components or environments. Default: all.", autocompletion=completion.components),
 ]
 OfflineOption: TypeAlias = Annotated[
     bool,
@@ -267,26 +174,158 @@ OfflineOption: TypeAlias = Annotated[
         "cannot be reached.",
     ),
 ]
-ConfigOption: TypeAlias = Annotated[
-    Path | None,
-    typer.Option(
-        "--config",
-        metavar="PATH",
-        help="A workspace's config.json. Default: the one in .azureml/ in this folder or a parent.",
-        show_default=False,
-    ),
-]
 
 
-def _gpus(value: str) -> str:
-    if value not in ("auto", "share") and not value.isdecimal():
-        raise typer.BadParameter(f"found {value!r}, expected auto, share, or a number such as 0")
-    return value
+@dataclass(frozen=True)
+class AzureOptions:
+    """The workspace of Azure ML."""
+
+    subscription: Annotated[
+        str, option("--subscription", "Azure subscription. Default: AZUREML_ARM_SUBSCRIPTION.", "ID")
+    ] = ""
+    resource_group: Annotated[
+        str, option("--resource-group -g", "Azure resource group. Default: AZUREML_ARM_RESOURCEGROUP.", "NAME")
+    ] = ""
+    workspace: Annotated[
+        str,
+        option(
+            "--workspace --workspace-name -w",
+            "Azure ML workspace. Default: AZUREML_ARM_WORKSPACE_NAME, then config.json.",
+            "NAME",
+        ),
+    ] = ""
+    config: Annotated[
+        Path | None,
+        option(
+            "--config", "A workspace's config.json. Default: the one in .azureml/ in this folder or a parent.", "PATH"
+        ),
+    ] = None
+
+    def of(self, registry: str = "") -> WorkspaceOptions:
+        """Return the values. Raise InputError if both a workspace and a registry are given."""
+        from allranks.azure.workspace import WorkspaceOptions
+        from allranks.errors import InputError, Problem
+
+        if registry and self.workspace:
+            found = f"the workspace {self.workspace} is given too"
+            raise InputError(Problem(f"--registry {registry}", found, "one of them", "remove one of the options"))
+        return WorkspaceOptions(self.subscription, self.resource_group, self.workspace, registry, self.config)
+
+
+@dataclass(frozen=True)
+class RunOptions:
+    """How a run is executed on this machine."""
+
+    instances: InstancesOption = InstancesChoice.AUTO
+    retries: RetriesOption = 0
+    slots: SlotsOption = None
+    gpus: GpusOption = "auto"
+    track: TrackOption = True
+    cold: Annotated[
+        bool,
+        typer.Option(
+            "--cold",
+            help="Start every rank as a new process, instead of forking it from one with the imported packages.",
+        ),
+    ] = False
+    mpi: Annotated[
+        MpiChoice,
+        typer.Option(
+            "--mpi",
+            help="How mpirun starts ranks on other instances. rsh: through the engine. ssh: through an sshd on each "
+            "instance, with the configuration of the images; needs the distribution's Open MPI and OpenSSH.",
+        ),
+    ] = MpiChoice.RSH
+    start_timeout: Annotated[
+        float,
+        typer.Option(
+            "--start-timeout",
+            metavar="SECONDS",
+            min=0.1,
+            help="How long an emulated instance may take to start its processes. The step then fails and names it.",
+        ),
+    ] = 20.0
+    verbose: VerboseOption = False
+
+    def of(self, **others: Any) -> Options:
+        """Return the options of a run. others: those that are not in the group"""
+        from allranks.local.options import Options
+
+        values = {field.name: getattr(self, field.name) for field in fields(self) if field.name != "verbose"}
+        return Options(**values | {"instances": self.instances.value, "mpi": self.mpi.value}, **others)
+
+
+@dataclass(frozen=True)
+class SelectionOptions:
+    """Which steps a run executes."""
+
+    start: Annotated[
+        list[str] | None,
+        option(
+            "--from",
+            "Run this step and everything after it, even if results could be reused; reuse what it needs. May be "
+            "repeated.",
+            "STEP",
+        ),
+    ] = None
+    only: Annotated[
+        list[str] | None, option("--only", "Run only this step; reuse what it needs. May be repeated.", "STEP")
+    ] = None
+    until: Annotated[
+        list[str] | None, option("--until", "Run only this step and what it needs. May be repeated.", "STEP")
+    ] = None
+
+    def of(self) -> Selection:
+        """Return the selection. Raise InputError for options that contradict each other."""
+        from allranks.local.selection import Selection
+
+        return Selection.of(self.start, self.only, self.until)
+
+
+@dataclass(frozen=True)
+class InputOptions:
+    """The inputs of a job."""
+
+    settings: SetOption = None
+    params: ParamsOption = None
+
+    def of(self) -> dict[str, str]:
+        """Return the values as text, by name. Raise InputError as `values.settings_of`."""
+        from allranks.cli.values import settings_of
+
+        return settings_of(self.settings, self.params)
+
+
+def expanded(command: Callable[..., None]) -> Callable[..., None]:
+    """Return a command with the options of its groups in place of the groups."""
+    hints = get_type_hints(command, include_extras=True)
+    groups: dict[str, Any] = {name: hint for name, hint in hints.items() if is_dataclass(hint)}
+    if not groups:
+        return command
+
+    @functools.wraps(command)
+    def with_groups(**values: Any) -> None:
+        for name, group in groups.items():
+            values[name] = group(**{field.name: values.pop(field.name) for field in fields(group)})
+        command(**values)
+
+    parameters = []
+    for name, parameter in signature(command).parameters.items():
+        if name not in groups:
+            parameters.append(parameter.replace(annotation=hints[name], kind=Parameter.KEYWORD_ONLY))
+            continue
+        types = get_type_hints(groups[name], include_extras=True)
+        parameters += [
+            Parameter(field.name, Parameter.KEYWORD_ONLY, default=field.default, annotation=types[field.name])
+            for field in fields(groups[name])
+        ]
+    with_groups.__signature__ = signature(command).replace(parameters=parameters)  # type: ignore[attr-defined]
+    with_groups.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    return with_groups
 
 
 def components_of(folder: Path | None, library: bool) -> Path | None:
-    """Return the folder of the library's components, or the one that is given. Raise InputError if both are asked
-    for."""
+    """Return the folder of the library's components, or the given one. Raise InputError if both are requested."""
     from allranks.components.shipped import shipped_folder
     from allranks.errors import InputError, Problem
 
@@ -301,3 +340,20 @@ def require_dry_run(offline: bool, dry_run: bool) -> None:
 
     if offline and not dry_run:
         raise InputError(Problem("--offline", "it is given without --dry-run", "both", "add --dry-run"))
+
+
+def confirm(question: str, command: str, yes: bool, code: int = 1) -> None:
+    """Ask the user, unless --yes is given. Exit with `code` if the answer is no.
+
+    Raise InputError if there is no terminal to ask.
+    """
+    import sys
+
+    from allranks.errors import InputError, Problem
+
+    if yes:
+        return
+    if not sys.stdin.isatty():
+        raise InputError(Problem(command, "there is no terminal to ask", "", "agree to it: --yes"))
+    if not typer.confirm(question):
+        sys.exit(code)

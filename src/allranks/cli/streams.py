@@ -27,7 +27,7 @@ PLAIN = MappingProxyType(
 """ASCII forms of the characters that allranks prints, one column each so that tables stay aligned."""
 
 _GONE = (errno.EPIPE, errno.EIO)
-"""Errors of a stream that nobody reads any more: a pipe without a reader, a terminal that was closed."""
+"""Errors of a stream without a reader: a pipe, or a terminal that was closed."""
 
 
 def prepare() -> None:
@@ -35,7 +35,7 @@ def prepare() -> None:
 
     A closed stream is replaced by /dev/null: otherwise the next file that is opened would get its number, and what is
     printed would be written into that file. A stream in another encoding than UTF-8, or any stream in the locale C,
-    gets the plain forms of characters that it lacks. Messages that nobody reads any more are discarded.
+    gets the plain forms of characters that it lacks. Messages without a reader are discarded.
     """
     for number in range(3):
         try:
@@ -54,8 +54,7 @@ def prepare() -> None:
 
 @contextlib.contextmanager
 def unbroken() -> Iterator[None]:
-    """Discard what is printed to standard output inside of the block once nobody reads it, instead of raising an
-    exception."""
+    """Discard what is printed to standard output after its reader has gone, instead of raising an error."""
     before = sys.stdout
     sys.stdout = _unbroken(before, 1)
     try:
@@ -66,7 +65,7 @@ def unbroken() -> Iterator[None]:
 
 
 class _Unbroken(io.FileIO):
-    """A file that leads to /dev/null as soon as nobody reads it."""
+    """A file that is replaced by /dev/null when its reader goes away."""
 
     def write(self, data: object) -> int:
         try:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from allranks.cli.console import console as make_console
-from allranks.cli.views.lines import PlainLines
+from allranks.cli.views.progress import PlainLines
 from allranks.runs.records import RunRecord, Status
 
 Screens = Callable[..., Any]

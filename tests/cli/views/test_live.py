@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from allranks.cli.views.live import LiveTree
+from allranks.cli.views.progress import LiveTree
 from allranks.cli.views.summary import summary
 from allranks.cli.views.tree import sparkline, tree
 from allranks.runs.records import Point, RankRecord, RunRecord, Status, StepRecord

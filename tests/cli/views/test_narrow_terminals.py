@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import pytest
 
-from allranks.cli.views.live import LiveTree
-from allranks.cli.views.tables import print_run, print_runs
+from allranks.cli.views.progress import LiveTree
+from allranks.cli.views.runs import print_run, print_runs
 from allranks.runs.records import RunRecord
 
 

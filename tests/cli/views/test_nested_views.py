@@ -7,10 +7,9 @@ from typing import Any
 
 import pytest
 
-from allranks.cli.views.lines import PlainLines
-from allranks.cli.views.live import LiveTree
+from allranks.cli.views.progress import LiveTree, PlainLines
+from allranks.cli.views.runs import print_run
 from allranks.cli.views.summary import summary
-from allranks.cli.views.tables import print_run
 from allranks.cli.views.tree import tree
 from allranks.errors import InputError
 from allranks.runs.records import RunRecord, Status, StepRecord, Verdict

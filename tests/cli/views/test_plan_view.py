@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from allranks.cli.views.plan import expression, plan_json, print_plan
-from allranks.cli.views.rank_variables import rank_variables
+from allranks.cli.views.plan import expression, plan_json, print_plan, rank_variables
 from allranks.contract.launch import Launch, Process
 from allranks.contract.produce import environment, processes
 from allranks.contract.pytorch import PyTorch

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from allranks.cli.errors import print_problems
-from allranks.cli.views.json import from_json, to_json
-from allranks.cli.views.lines import PlainLines
-from allranks.cli.views.tables import print_components, print_run, print_runs
+from allranks.cli.console import from_json, print_problems, to_json
+from allranks.cli.views.components import print_components
+from allranks.cli.views.progress import PlainLines
+from allranks.cli.views.runs import print_run, print_runs
 from allranks.components.find import ComponentInfo
 from allranks.components.ports import Port
 from allranks.errors import InputError, Problem

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+from allranks.cli.views.runs import print_run
 from allranks.cli.views.summary import summary
-from allranks.cli.views.tables import print_run
 from allranks.cli.views.tree import tree
 from allranks.runs.records import RankRecord, RunRecord, Status, StepRecord
 from allranks.runs.usage import RankUsage, Sample

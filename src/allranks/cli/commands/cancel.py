@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from allranks.cli import completion
-from allranks.cli.options import FolderOption, RunArgument
+from allranks.cli.options import FolderOption, RunArgument, argument
 
 if TYPE_CHECKING:
     from allranks.runs.records import RunRecord
@@ -19,10 +19,9 @@ def cancel(
     identity: RunArgument,
     steps: Annotated[
         list[str] | None,
-        typer.Argument(
-            metavar="STEP...",
-            help="Steps or groups of steps by their paths, such as train or loop.2.train; without them, the run.",
-            show_default=False,
+        argument(
+            "STEP...",
+            "Steps or groups of steps by their paths, such as train or loop.2.train; without them, the run.",
             autocompletion=completion.steps,
         ),
     ] = None,
@@ -58,7 +57,7 @@ def _cancel_run(workspace: Workspace, record: RunRecord, now: bool) -> None:
     status = history.run(workspace, record.id).status
     if not ended:
         _print_late(f"run {record.id} has not ended yet", f"allranks cancel {record.id} --now")
-    advice = f"; go on with it: allranks resume {record.id}" if status is not Status.COMPLETED else ""
+    advice = f"; resume it: allranks resume {record.id}" if status is not Status.COMPLETED else ""
     console().print(f"run {record.id} is {status}{advice}", soft_wrap=True)
 
 
@@ -74,7 +73,7 @@ def _cancel_steps(workspace: Workspace, record: RunRecord, steps: list[str], now
     nodes = [node_at(record, step) for step in steps]
     ended = [node for node in nodes if node.status.ended]
     if ended:
-        expected = "a step that is not over"
+        expected = "a step that has not ended"
         where = f"run {record.id}, step"
         raise InputError(*(Problem(f"{where} {node.path}", f"it is {node.status}", expected) for node in ended))
 
@@ -105,8 +104,8 @@ def _require_engine(workspace: Workspace, record: RunRecord) -> None:
     if locks.holder(workspace.run_folder(record.id)) is None:
         fix = f"see: allranks show {record.id}"
         if record.status is Status.INTERRUPTED:
-            fix = f"nothing of it is left running; go on with it: allranks resume {record.id}"
-        raise InputError(Problem(f"run {record.id}", f"it is {record.status}", "a run that is not over", fix))
+            fix = f"none of its processes is left; resume it: allranks resume {record.id}"
+        raise InputError(Problem(f"run {record.id}", f"it is {record.status}", "a run that has not ended", fix))
 
 
 def _print_late(found: str, fix: str) -> None:

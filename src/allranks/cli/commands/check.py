@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from allranks.cli import completion
-from allranks.cli.options import JsonOption
-from allranks.cli.params import ParamsOption, SetOption, settings_of
+from allranks.cli.options import JsonOption, ParamsOption, SetOption, argument
+from allranks.cli.values import settings_of
 
 if TYPE_CHECKING:
     from allranks.checks.table import Findings
@@ -46,18 +46,16 @@ class _Result:
 def check(
     files: Annotated[
         list[str],
-        typer.Argument(
-            metavar="FILE[:NAME]|FOLDER...",
-            help="Pipelines, jobs or components, or folders with any of them, at any depth.",
-            show_default=False,
+        argument(
+            "FILE[:NAME]|FOLDER...",
+            "Pipelines, jobs or components, or folders with any of them, at any depth.",
             autocompletion=completion.pipeline_files,
         ),
     ],
     settings: SetOption = None,
     params: ParamsOption = None,
     strict: Annotated[
-        bool,
-        typer.Option("--strict", help="Warnings are problems too, and so is advice about the designer."),
+        bool, typer.Option("--strict", help="Warnings are problems too, and so is advice about the designer.")
     ] = False,
     json: JsonOption = False,
 ) -> None:
@@ -74,9 +72,7 @@ def check(
     an array of one per file.
     """
     from allranks.checks.table import Findings
-    from allranks.cli.console import console
-    from allranks.cli.errors import print_machine, print_warnings
-    from allranks.cli.views.json import to_json
+    from allranks.cli.console import console, print_machine, print_warnings, to_json
     from allranks.errors import InputError, Problem
     from allranks.runs.formatting import plain as without_controls
 
@@ -102,7 +98,7 @@ def check(
 
 
 def _result(file: str, values: dict[str, str]) -> _Result:
-    """Return what is in a file or folder and what is wrong with it."""
+    """Check a file or a folder."""
     from allranks.api import jobs
     from allranks.checks.component import check as check_specs
     from allranks.checks.table import Findings

@@ -2,28 +2,28 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from allranks.cli.options import FolderOption
+from allranks.cli.options import FolderOption, confirm, option
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from allranks.runs.cleaning import CleaningPlan
-    from allranks.runs.workspace import Workspace
 
 DEFAULT_AGE = "30d"
+_MOST_RUNS = 20
 
 
 def clean(
     older_than: Annotated[
         str | None,
-        typer.Option(
+        option(
             "--older-than",
-            metavar="AGE",
-            help=f"Remove runs that are older, such as 12h, 7d or 4w. Default: {DEFAULT_AGE}, or any with --keep.",
-            show_default=False,
+            f"Remove runs that are older, such as 12h, 7d or 4w. Default: {DEFAULT_AGE}, or any with --keep.",
+            "AGE",
         ),
     ] = None,
     keep: Annotated[int, typer.Option("--keep", min=0, metavar="N", help="Keep the newest N runs.")] = 0,
@@ -37,42 +37,54 @@ def clean(
     """
     import time
 
-    from allranks.cli.ages import seconds
     from allranks.cli.console import console
-    from allranks.cli.views.cleaning import print_cleaning, print_removed
-    from allranks.errors import InputError, Problem
+    from allranks.cli.values import seconds
+    from allranks.local.instances import temporary
+    from allranks.local.scheduler.place import SchedulesPlace
+    from allranks.runs import cleaning
+    from allranks.runs.formatting import in_bytes
     from allranks.runs.workspace import Workspace
 
     place = Workspace.at(workspace)
     age = seconds(older_than or (DEFAULT_AGE if not keep else "0d"), "--older-than")
-    plan = _plan(place, time.time() - age, keep)
+    plan = cleaning.plan_cleaning(
+        place,
+        before=time.time() - age,
+        keep=keep,
+        plans=SchedulesPlace(place).plans(),
+        leftovers=temporary.leftovers(place.temporary),
+    )
     out = console()
-    print_cleaning(out, plan)
+    _print_plan(out, plan)
     if dry_run or not plan.removals:
         return
-    if not yes:
-        if not sys.stdin.isatty():
-            raise InputError(Problem("allranks clean", "there is no terminal to ask", "", "agree to it: --yes"))
-        if not typer.confirm("Remove them?"):
-            sys.exit(1)
-    _remove(place, plan)
-    print_removed(out, plan)
+    confirm("Remove them?", "allranks clean", yes)
+    cleaning.clean(place, plan, temporary.remove)
+    temporary.sweep(place.temporary)
+    out.print(f"removed; {in_bytes(plan.size)} freed")
 
 
-def _plan(workspace: Workspace, before: float, keep: int) -> CleaningPlan:
-    from allranks.local.instances import temporary
-    from allranks.local.scheduler.place import SchedulesPlace
-    from allranks.runs.cleaning import plan_cleaning
+def _print_plan(out: Console, plan: CleaningPlan) -> None:
+    """Print each run, the other removals by kind, and the old runs that are not removed."""
+    from rich.text import Text
 
-    plans = SchedulesPlace(workspace).plans()
-    return plan_cleaning(
-        workspace, before=before, keep=keep, plans=plans, leftovers=temporary.leftovers(workspace.temporary)
-    )
+    from allranks.cli.views.tables import symbol
+    from allranks.runs.cleaning import LEFTOVER, RUN, SNAPSHOT
+    from allranks.runs.formatting import count, in_bytes, plain, when
 
-
-def _remove(workspace: Workspace, plan: CleaningPlan) -> None:
-    from allranks.local.instances import temporary
-    from allranks.runs.cleaning import clean as carry_out
-
-    carry_out(workspace, plan, temporary.remove)
-    temporary.sweep(workspace.temporary)
+    runs = [(removal.run, removal.size) for removal in plan.removals if removal.run is not None]
+    for run, size in runs[:_MOST_RUNS]:
+        line = f" {plain(run.id)}  {plain(run.name)}  {when(run.created)[:16]}  {in_bytes(size)}"
+        out.print(Text.assemble(symbol(run.status), line), soft_wrap=True)
+    if len(runs) > _MOST_RUNS:
+        out.print(f"  and {count(len(runs) - _MOST_RUNS, 'more run')}")
+    for kind, noun in ((RUN, "run"), (SNAPSHOT, "snapshot"), (LEFTOVER, "leftover folder")):
+        sizes = [removal.size for removal in plan.removals if removal.kind == kind]
+        if sizes:
+            out.print(f"{count(len(sizes), noun)}: {in_bytes(sum(sizes))}")
+    for kept in plan.kept:
+        out.print(f"{plain(kept.run.id)} stays: {kept.reason}", soft_wrap=True)
+    if not plan.removals:
+        out.print("There is nothing to remove.")
+    elif runs:
+        out.print("Metrics and models in MLflow stay. Later runs do not reuse the results of removed ones.")

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class _StackState:
-    """What was found of one stack.
+    """The state of one stack on this machine.
 
     version: None if it is not installed
     works:   None if it was not tried
@@ -43,55 +42,39 @@ def doctor(
     Also print how to install the others. A stack works if two of its ranks can communicate. Exit with 1 if an installed
     stack does not work.
     """
+    import contextlib
+    import os
     from pathlib import Path
 
-    from allranks.cli.console import console
-    from allranks.cli.views.json import to_json
+    from allranks.cli.console import console, to_json
+    from allranks.local import gpus, preview
     from allranks.local.doctor.launches import FIRST
 
-    machine = _machine()
+    instances = preview.kind_of("auto").name
+    number = len(gpus.found(os.environ))
     out = console()
     if not json:
-        out.print(f"instances  {machine['description']}\nGPUs       {machine['gpus'] or _NO_GPUS}\n")
+        out.print(f"instances  {instances}: {_INSTANCES[instances]}")
+        out.print(f"GPUs       {number or 'none; training runs on the CPU'}\n")
     findings = []
     for launch in FIRST:
-        waiting = f"starting two ranks of {launch.stacks[0].name}"
-        with contextlib.nullcontext() if json else out.status(waiting):
+        with contextlib.nullcontext() if json else out.status(f"starting two ranks of {launch.stacks[0].name}"):
             findings.append(_finding(launch, start, Path.cwd()))
     if json:
-        print(to_json({"instances": machine["instances"], "gpus": machine["gpus"], "stacks": findings}))
+        print(to_json({"instances": instances, "gpus": number, "stacks": findings}))
     else:
         _print(findings)
     if any(finding.works is False for finding in findings):
         raise typer.Exit(1)
 
 
-_NO_GPUS = "none; training runs on the CPU"
-
-
-def _machine() -> dict[str, Any]:
-    import os
-
-    from allranks.local import gpus, preview
-
-    descriptions = {
-        "rack": "rack: each has its own network, hostname and /tmp",
-        "loopback": "loopback: addresses on 127.0.0.0/8",
-    }
-    kind = preview.kind_of("auto").name
-    return {"instances": kind, "description": descriptions[kind], "gpus": len(gpus.found(os.environ))}
+_INSTANCES = {
+    "rack": "each has its own network, hostname and /tmp",
+    "loopback": "addresses on 127.0.0.0/8",
+}
 
 
 def _finding(launch: Launch, start: bool, folder: Path) -> _StackState:
-    stack = launch.stacks[0]
-    version = stack.version(folder)
-    if version is None or not start:
-        return _StackState(stack.name, version, None, "", stack.install)
-    wrong = _try_out(launch, folder)
-    return _StackState(stack.name, version, not wrong, wrong, stack.install)
-
-
-def _try_out(launch: Launch, folder: Path) -> str:
     import tempfile
     from pathlib import Path
 
@@ -99,21 +82,23 @@ def _try_out(launch: Launch, folder: Path) -> str:
     from allranks.local.doctor.trial import try_out
     from allranks.runs.workspace import Workspace
 
+    stack = launch.stacks[0]
+    version = stack.version(folder)
+    if version is None or not start:
+        return _StackState(stack.name, version, None, "", stack.install)
     layout = next(layout for layout in TWO_RANKS if layout in launch.layouts)
     with tempfile.TemporaryDirectory(prefix="allranks-", ignore_cleanup_errors=True) as workspace:
-        return try_out(launch, layout, "auto", Workspace(Path(workspace)), folder)
+        wrong = try_out(launch, layout, "auto", Workspace(Path(workspace)), folder)
+    return _StackState(stack.name, version, not wrong, wrong, stack.install)
 
 
 def _print(findings: Sequence[_StackState]) -> None:
-    from rich import box
-    from rich.table import Table
     from rich.text import Text
 
     from allranks.cli.console import console, errors
+    from allranks.cli.views.tables import table_of
 
-    table = Table(box=box.SIMPLE_HEAD, header_style="bright_black", show_edge=False, pad_edge=False)
-    for column in ("stack", "version", "works", "how to get it"):
-        table.add_column(column)
+    table = table_of("stack", "version", "works", "how to get it")
     answers = {None: Text("not tried"), True: Text("yes", "green"), False: Text("no", "red")}
     for finding in findings:
         if finding.version is None:

@@ -4,27 +4,19 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
-
-from allranks.cli.options import JsonOption
+from allranks.cli.options import JsonOption, argument
 
 
 def explain(
-    code: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="CODE", help="The code or rule in a message, such as missing-package.", show_default=False
-        ),
-    ] = None,
+    code: Annotated[str | None, argument("CODE", "The code or rule in a message, such as missing-package.")] = None,
     json: JsonOption = False,
 ) -> None:
     """Explain a problem by the code or the rule in its message.
 
     Without a code: list all codes. docs/checks.md lists the rules of `allranks check`.
     """
-    from allranks.cli.console import console
+    from allranks.cli.console import console, to_json
     from allranks.cli.troubleshooting import explanations, rule_explanations
-    from allranks.cli.views.json import to_json
     from allranks.errors import InputError, Problem, did_you_mean
 
     known = explanations()

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from allranks.cli.commands.register import release_row
-from allranks.cli.options import AssetNamesArgument, ComponentsOption, JsonOption, LibraryOption, components_of
+from allranks.cli.options import AssetNamesArgument, ComponentsOption, JsonOption, LibraryOption, components_of, option
 
 
 def export(
@@ -17,13 +17,7 @@ def export(
     components: ComponentsOption = None,
     library: LibraryOption = False,
     registry: Annotated[
-        str,
-        typer.Option(
-            "--registry",
-            metavar="NAME",
-            help="Registry of the environments that the components refer to.",
-            show_default=False,
-        ),
+        str, option("--registry", "Registry of the environments that the components refer to.", "NAME")
     ] = "",
     json: JsonOption = False,
 ) -> None:
@@ -35,8 +29,7 @@ def export(
     """
     import tempfile
 
-    from allranks.cli.console import console
-    from allranks.cli.views.json import to_json
+    from allranks.cli.console import console, to_json
     from allranks.components.export import SCRIPT
     from allranks.components.export import export as write
     from allranks.components.releases import release

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from allranks.cli.options import JsonOption
+from allranks.cli.options import JsonOption, option
 
 
 def init(
@@ -16,12 +16,11 @@ def init(
     ] = Path(),
     pipeline: Annotated[
         str,
-        typer.Option(
+        option(
             "--from",
-            metavar="PIPELINE",
-            help="Copy this pipeline of the library instead, such as image_classification, language_model, finetuning, "
+            "Copy this pipeline of the library instead, such as image_classification, language_model, finetuning, "
             "own_script, recurring_training or gradient_boosting.",
-            show_default=False,
+            "PIPELINE",
         ),
     ] = "",
     json: JsonOption = False,
@@ -34,10 +33,9 @@ def init(
     """
     import shlex
 
-    from allranks.cli.console import console
-    from allranks.cli.views.json import to_json
-    from allranks.project.create import create, template
-    from allranks.project.create import pipeline as of_library
+    from allranks.cli.console import console, to_json
+    from allranks.project.files import create, template
+    from allranks.project.files import pipeline as of_library
     from allranks.runs.formatting import count
 
     contents = of_library(pipeline) if pipeline else template()

@@ -1,4 +1,4 @@
-"""`allranks launch`: run a script of one's own as Azure ML would."""
+"""`allranks launch`: run a script as Azure ML would."""
 
 from __future__ import annotations
 
@@ -8,19 +8,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from allranks.cli.execute import execute_job
-from allranks.cli.option_groups import RunOptions
-from allranks.cli.options import (
-    DryRunOption,
-    FolderOption,
-    JsonOption,
-)
-from allranks.cli.params import settings_of
+from allranks.cli.options import DryRunOption, FolderOption, JsonOption, RunOptions, argument
+from allranks.cli.values import settings_of
 
 if TYPE_CHECKING:
     from allranks.script_jobs.job import ScriptJob
 
 SETTINGS = {"allow_interspersed_args": False}
-"""What follows the script is for the script."""
+"""Options after the script belong to the script."""
 
 _COMMAND = """The script and its own arguments, also if they look like options of this command. A launcher may be in
 front: torchrun, accelerate launch, deepspeed, mpirun."""
@@ -40,11 +35,9 @@ def _option(*names: str, metavar: str, help: str) -> Any:
     return typer.Option(*names, metavar=metavar, help=" ".join(help.split()), show_default=False)
 
 
+# Over 60 lines: its options are half of it.
 def launch(
-    command: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="SCRIPT [ARGUMENT]", help=" ".join(_COMMAND.split()), show_default=False),
-    ] = None,
+    command: Annotated[list[str] | None, argument("SCRIPT [ARGUMENT]", " ".join(_COMMAND.split()))] = None,
     layout: Annotated[str, _option("--layout", "-j", metavar="NxM", help=_LAYOUT)] = "",
     distribution: Annotated[
         str,
@@ -103,20 +96,15 @@ def launch(
 
         made = job()
         print_dry_run(
-            lambda snapshots: (plan_of(made, snapshots, place), uploads_of(made)),
-            place,
-            execution.instances.value,
-            execution.mpi.value,
-            json=json,
+            lambda snapshots: (plan_of(made, snapshots, place), uploads_of(made)), place, execution.of(), json
         )
     else:
         script = next((word for word in command or () if word.endswith(".py")), "")
-        execute_job(job, script, place, execution.of(), json)
+        execute_job(job, script, place, execution.of(), json, verbose=execution.verbose)
 
 
 def _emit(job: ScriptJob, file: Path, json: bool) -> None:
-    from allranks.cli.console import console
-    from allranks.cli.views.json import to_json
+    from allranks.cli.console import console, to_json
     from allranks.script_jobs.emit import emit
 
     written = emit(job, file)

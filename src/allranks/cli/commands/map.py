@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from allranks.cli.options import FileArgument, FolderOption
-from allranks.cli.params import ParamsOption, SetOption, settings_of
+from allranks.cli.options import FileArgument, FolderOption, ParamsOption, SetOption
+from allranks.cli.values import settings_of
 
 if TYPE_CHECKING:
     from allranks.plan.assets.lookup import AssetLookup, Use

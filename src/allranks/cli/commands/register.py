@@ -2,25 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
-from allranks.cli.option_groups import AzureOptions
 from allranks.cli.options import (
     AssetNamesArgument,
+    AzureOptions,
+    ChangesOption,
     ComponentsOption,
     JsonOption,
     LibraryOption,
     OfflineOption,
-    RegistryOption,
     components_of,
+    option,
+    require_dry_run,
 )
 
 if TYPE_CHECKING:
-    from allranks.azure.register import Difference
+    from allranks.azure.last_state import LastState
+    from allranks.azure.register import Difference, ServiceRegistry
     from allranks.azure.workspace import WorkspaceOptions
     from allranks.components.releases import Release
 
@@ -29,11 +31,11 @@ def register(
     names: AssetNamesArgument = None,
     components: ComponentsOption = None,
     library: LibraryOption = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print what would change; change nothing.")] = False,
+    dry_run: ChangesOption = False,
     offline: OfflineOption = False,
     *,
     azure: AzureOptions,
-    registry: RegistryOption = "",
+    registry: Annotated[str, option("--registry", "Azure ML registry, instead of a workspace.", "NAME")] = "",
     json: JsonOption = False,
 ) -> None:
     """Register components for Azure ML's designer.
@@ -46,9 +48,7 @@ def register(
     import tempfile
 
     from allranks.azure.workspace import named, resolve
-    from allranks.cli.console import console, errors
-    from allranks.cli.options import require_dry_run
-    from allranks.cli.views.json import to_json
+    from allranks.cli.console import console, errors, to_json
     from allranks.components.releases import release
 
     require_dry_run(offline, dry_run)
@@ -85,23 +85,16 @@ def register(
 def _differences(
     options: WorkspaceOptions, releases: Sequence[Release], only_offline: bool
 ) -> tuple[Sequence[Difference], str]:
-    """Return what would change; and what it was compared with, if that is not the service."""
+    """Return the changes, and the comparison's basis if it is not the service."""
     from allranks.azure import register as registering
-    from allranks.azure.errors import service_errors
     from allranks.azure.last_state import LastState, compared_with, online_or_offline, where_of
-    from allranks.azure.register import KnownRegistry, ServiceRegistry
-    from allranks.azure.workspace import connect
-    from allranks.sdk.session import session
+    from allranks.azure.register import KnownRegistry
 
     state = LastState.of(where_of(options))
 
     def online() -> tuple[Sequence[Difference], str]:
-        with session():
-            with service_errors("signing in"):
-                registry = ServiceRegistry(connect(options), state)
-            found = registering.differences(registry, registering.missing(registry, releases))
-        state.save()
-        return found, ""
+        with _service(options, state) as registry:
+            return registering.differences(registry, registering.missing(registry, releases)), ""
 
     def offline(reason: str) -> tuple[Sequence[Difference], str]:
         registry = KnownRegistry(state)
@@ -114,28 +107,35 @@ def _differences(
 def _registered(options: WorkspaceOptions, releases: Sequence[Release], staged: Path, out: Any) -> list[Release]:
     """Register the releases that are not registered yet, and return them."""
     from allranks.azure import register as registering
-    from allranks.azure.errors import service_errors
     from allranks.azure.last_state import LastState, where_of
-    from allranks.azure.register import ServiceRegistry
-    from allranks.azure.workspace import connect
-    from allranks.sdk.session import session
 
     registered: list[Release] = []
-    state = LastState.of(where_of(options))
-    with session():
-        with service_errors("signing in"):
-            registry = ServiceRegistry(connect(options), state)
+    with _service(options, LastState.of(where_of(options))) as registry:
         missing = registering.missing(registry, releases)
 
         def report(release: Release) -> None:
             registered.append(release)
             out.print(f"registered  {release}  ({len(registered)} of {len(missing)})", soft_wrap=True)
 
+        registering.register(registry, missing, staged, report)
+    return registered
+
+
+@contextmanager
+def _service(options: WorkspaceOptions, state: LastState) -> Iterator[ServiceRegistry]:
+    """Sign in to the service, and save afterwards what is known of it."""
+    from allranks.azure.errors import service_errors
+    from allranks.azure.register import ServiceRegistry
+    from allranks.azure.workspace import connect
+    from allranks.sdk.session import session
+
+    with session():
+        with service_errors("signing in"):
+            registry = ServiceRegistry(connect(options), state)
         try:
-            registering.register(registry, missing, staged, report)
+            yield registry
         finally:
             state.save()
-    return registered
 
 
 def _print_difference(out: Any, difference: Difference) -> None:

@@ -2,36 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
-import typer
-
 from allranks.cli.execute import execute
-from allranks.cli.option_groups import RunOptions
 from allranks.cli.options import (
     FolderOption,
-    FromOption,
+    ForceOption,
+    InputOptions,
     JsonOption,
     LatestCodeOption,
-    OnlyOption,
     RunArgument,
-    UntilOption,
+    RunOptions,
+    SelectionOptions,
 )
-from allranks.cli.params import ParamsOption, SetOption, settings_of
 
 
 def rerun(
     identity: RunArgument,
-    settings: SetOption = None,
-    params: ParamsOption = None,
-    latest_code: LatestCodeOption = False,
-    start: FromOption = None,
-    only: OnlyOption = None,
-    until: UntilOption = None,
-    force_rerun: Annotated[
-        bool, typer.Option("--force-rerun", help="Run every step, even if an earlier result could be reused.")
-    ] = False,
     *,
+    inputs: InputOptions,
+    latest_code: LatestCodeOption = False,
+    chosen: SelectionOptions,
+    force_rerun: ForceOption = False,
     execution: RunOptions,
     workspace: FolderOption = None,
     json: JsonOption = False,
@@ -44,12 +34,12 @@ def rerun(
     For example: allranks rerun latest --set epochs=20 --from train
     """
     from allranks.api import retry
-    from allranks.local.selection import Selection
     from allranks.runs.workspace import Workspace
 
     place = Workspace.at(workspace)
-    options = execution.of(force_rerun=force_rerun, selection=Selection.of(start, only, until))
-    values = settings_of(settings, params)
+    options, values = execution.of(force_rerun=force_rerun, selection=chosen.of()), inputs.of()
     execute(
-        lambda observer: retry.rerun(identity, place, options, observer, latest_code=latest_code, inputs=values), json
+        lambda observer: retry.rerun(identity, place, options, observer, latest_code=latest_code, inputs=values),
+        json,
+        verbose=execution.verbose,
     )

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from allranks.cli.execute import execute
-from allranks.cli.option_groups import RunOptions
-from allranks.cli.options import FolderOption, JsonOption, LatestCodeOption, RunArgument
-from allranks.cli.params import ParamsOption, SetOption, settings_of
+from allranks.cli.options import FolderOption, InputOptions, JsonOption, LatestCodeOption, RunArgument, RunOptions
 
 
 def resume(
     identity: RunArgument,
-    latest_code: LatestCodeOption = False,
-    settings: SetOption = None,
-    params: ParamsOption = None,
     *,
+    latest_code: LatestCodeOption = False,
+    inputs: InputOptions,
     execution: RunOptions,
     workspace: FolderOption = None,
     json: JsonOption = False,
@@ -28,8 +25,9 @@ def resume(
     from allranks.runs.workspace import Workspace
 
     place = Workspace.at(workspace)
-    options = execution.of()
-    values = settings_of(settings, params)
+    options, values = execution.of(), inputs.of()
     execute(
-        lambda observer: retry.resume(identity, place, options, observer, latest_code=latest_code, inputs=values), json
+        lambda observer: retry.resume(identity, place, options, observer, latest_code=latest_code, inputs=values),
+        json,
+        verbose=execution.verbose,
     )

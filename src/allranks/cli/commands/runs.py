@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from allranks.cli.options import FolderOption, JsonOption
+from allranks.cli.options import FolderOption, JsonOption, option
 
 
 class StatusChoice(str, Enum):
@@ -26,33 +26,15 @@ def runs(
     limit: Annotated[int, typer.Option("--limit", min=1, help="Number of runs, the newest first.")] = 20,
     status: Annotated[
         list[StatusChoice] | None,
-        typer.Option(
-            "--status",
-            case_sensitive=False,
-            help="List only runs in this state. May be repeated.",
-            show_default=False,
-        ),
+        option("--status", "List only runs in this state. May be repeated.", case_sensitive=False),
     ] = None,
     name: Annotated[
-        str,
-        typer.Option(
-            "--name",
-            metavar="TEXT",
-            help="List only runs whose pipeline or job has this text in its name.",
-            show_default=False,
-        ),
+        str, option("--name", "List only runs whose pipeline or job has this text in its name.", "TEXT")
     ] = "",
-    schedule: Annotated[
-        str, typer.Option("--schedule", metavar="NAME", help="List only runs of this schedule.", show_default=False)
-    ] = "",
+    schedule: Annotated[str, option("--schedule", "List only runs of this schedule.", "NAME")] = "",
     since: Annotated[
         str | None,
-        typer.Option(
-            "--since",
-            metavar="AGE|DATE",
-            help="List only runs that were created since then, such as 12h, 7d or 2026-07-04.",
-            show_default=False,
-        ),
+        option("--since", "List only runs that were created since then, such as 12h, 7d or 2026-07-04.", "AGE|DATE"),
     ] = None,
     workspace: FolderOption = None,
     json: JsonOption = False,
@@ -61,10 +43,9 @@ def runs(
 
     For example: allranks runs --status Failed --since 7d
     """
-    from allranks.cli.ages import moment
-    from allranks.cli.console import console
-    from allranks.cli.views.json import to_json
-    from allranks.cli.views.tables import print_runs
+    from allranks.cli.console import console, to_json
+    from allranks.cli.values import moment
+    from allranks.cli.views.runs import print_runs
     from allranks.runs import history
     from allranks.runs.records import Status
     from allranks.runs.run_filter import EVERY_RUN, RunFilter

@@ -28,9 +28,8 @@ def show(
     from dataclasses import replace
 
     from allranks.azure.watch import finder
-    from allranks.cli.console import console
-    from allranks.cli.views.json import to_json
-    from allranks.cli.views.tables import print_run
+    from allranks.cli.console import console, to_json
+    from allranks.cli.views.runs import print_run
     from allranks.runs import history
     from allranks.runs.nested import records_at
     from allranks.runs.workspace import Workspace
@@ -49,9 +48,7 @@ def _open_page(record: RunRecord, json: bool) -> None:
     """Open the page of a run, or the studio for a run on Azure ML. Raise InputError if it has none yet."""
     from pathlib import Path
 
-    from allranks.cli.browser import open_in_browser
-    from allranks.cli.console import console
-    from allranks.cli.views.json import to_json
+    from allranks.cli.console import console, open_in_browser, to_json
     from allranks.errors import InputError, Problem
 
     page = record.page or (record.submitted.studio if record.submitted else "")

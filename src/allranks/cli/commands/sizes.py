@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from allranks.cli.options import JsonOption
+from allranks.cli.options import JsonOption, argument, option
 
 if TYPE_CHECKING:
     from datetime import date
@@ -17,20 +17,10 @@ if TYPE_CHECKING:
 
 
 def sizes(
-    name: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="NAME", help="Name of a size to describe, with or without Standard_.", show_default=False
-        ),
-    ] = None,
-    gpu: Annotated[
-        str | None, typer.Option("--gpu", help="List only sizes with this GPU, such as A100.", show_default=False)
-    ] = None,
+    name: Annotated[str | None, argument("NAME", "Name of a size to describe, with or without Standard_.")] = None,
+    gpu: Annotated[str | None, option("--gpu", "List only sizes with this GPU, such as A100.")] = None,
     infiniband: Annotated[
-        bool | None,
-        typer.Option(
-            "--infiniband/--no-infiniband", help="List only sizes with InfiniBand, or without.", show_default=False
-        ),
+        bool | None, option("--infiniband/--no-infiniband", "List only sizes with InfiniBand, or without.")
     ] = None,
     retired: Annotated[bool, typer.Option("--retired", help="Also list sizes that Azure has retired.")] = False,
     json: JsonOption = False,
@@ -41,8 +31,7 @@ def sizes(
     """
     from datetime import date
 
-    from allranks.cli.console import console
-    from allranks.cli.views.json import to_json
+    from allranks.cli.console import console, to_json
     from allranks.cli.views.sizes import print_size, print_sizes
     from allranks.hardware.sizes import find
 

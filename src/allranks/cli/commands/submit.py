@@ -8,9 +8,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from allranks.cli.option_groups import AzureOptions
-from allranks.cli.options import FileArgument, FolderOption, JsonOption
-from allranks.cli.params import ParamsOption, SetOption, settings_of
+from allranks.cli.options import (
+    AzureOptions,
+    ComputeOption,
+    FileArgument,
+    FolderOption,
+    InputOptions,
+    JsonOption,
+    option,
+)
+from allranks.cli.values import settings_of
 
 if TYPE_CHECKING:
     from allranks.azure.changes import Changes
@@ -24,31 +31,16 @@ if TYPE_CHECKING:
 
 def submit(
     file: FileArgument,
-    settings: SetOption = None,
-    params: ParamsOption = None,
-    compute: Annotated[
-        str,
-        typer.Option("--compute", metavar="NAME", help="Cluster for steps that do not name one.", show_default=False),
-    ] = "",
+    *,
+    inputs: InputOptions,
+    compute: ComputeOption = "",
     size: Annotated[
         list[str] | None,
-        typer.Option(
-            "--size",
-            metavar="[STEP=]SIZE",
-            help="Run serverless on this Azure size: every step, or one step. May be repeated.",
-            show_default=False,
-        ),
+        option("--size", "Run serverless on this Azure size: every step, or one step. May be repeated.", "[STEP=]SIZE"),
     ] = None,
-    experiment: Annotated[
-        str, typer.Option("--experiment", metavar="NAME", help="Name of the experiment.", show_default=False)
-    ] = "",
-    tag: Annotated[
-        list[str] | None,
-        typer.Option("--tag", metavar="KEY=VALUE", help="Tag of the run. May be repeated.", show_default=False),
-    ] = None,
-    display_name: Annotated[
-        str, typer.Option("--display-name", metavar="TEXT", help="Name of the run in the studio.", show_default=False)
-    ] = "",
+    experiment: Annotated[str, option("--experiment", "Name of the experiment.", "NAME")] = "",
+    tag: Annotated[list[str] | None, option("--tag", "Tag of the run. May be repeated.", "KEY=VALUE")] = None,
+    display_name: Annotated[str, option("--display-name", "Name of the run in the studio.", "TEXT")] = "",
     stream: Annotated[bool, typer.Option("--stream/--no-stream", help="Watch the run until it ends.")] = True,
     dry_run: Annotated[
         bool,
@@ -56,7 +48,6 @@ def submit(
             "--dry-run", help="Print the request body and the files that would be uploaded, without contacting Azure."
         ),
     ] = False,
-    *,
     azure: AzureOptions,
     folder: FolderOption = None,
     json: JsonOption = False,
@@ -67,13 +58,13 @@ def submit(
 
     For example: allranks submit pipelines/image_classification.py --compute gpu-cluster
     """
-    values = settings_of(settings, params)
+    values = inputs.of()
     changes = changes_of(compute, size or [], experiment, display_name, tag or [])
     options = azure.of()
     if dry_run:
         _print_body(file, values, changes, options)
         return
-    from allranks.cli.views.json import to_json
+    from allranks.cli.console import to_json
     from allranks.runs.workspace import Workspace
 
     record = submit_job(file, values, changes, options, Workspace.at(folder), stream=stream, json=json)
@@ -93,14 +84,7 @@ def changes_of(compute: str, size: list[str], experiment: str, display_name: str
         found = f"--compute {compute} is given too"
         fix = "leave one out: --size is serverless, and a cluster has its own size"
         raise InputError(Problem(f"--size {size[0]}", found, "one of them", fix))
-    parsed: dict[str, str] = {}
-    for text in tags:
-        key, equals, value = text.partition("=")
-        if not equals or not key:
-            raise InputError(Problem(f"--tag {text}", "it is not KEY=VALUE", "KEY=VALUE", "for example: --tag team=a"))
-        if key in parsed:
-            raise InputError(Problem(f"--tag {text}", f"{key} is given twice", "", "remove one of them"))
-        parsed[key] = value
+    parsed = settings_of(tags, option="--tag", example="team=a", form="KEY=VALUE")
     every, of_steps = parse_sizes(size)
     changes = Changes(compute, every, of_steps, experiment, display_name, parsed)
     for name in unchecked_sizes(changes):
@@ -203,8 +187,7 @@ def _checked(job: OpenJob) -> tuple[Plan, list[Requirements]]:
     from allranks.azure.checks import of_compute, of_sizes
     from allranks.azure.requirements import requirements, without_compute
     from allranks.checks.plan import check, warnings
-    from allranks.cli.console import errors
-    from allranks.cli.errors import print_warnings
+    from allranks.cli.console import errors, print_warnings
     from allranks.errors import InputError
     from allranks.plan.graph import Graph, Plan
 
@@ -234,10 +217,9 @@ def watch_run(client: Any, workspace: Workspace, record: RunRecord, out: Any, th
     from allranks.azure.errors import AzureError
     from allranks.azure.watch import watch
     from allranks.cli.console import errors
-    from allranks.cli.views.lines import PlainLines
-    from allranks.cli.views.live import LiveTree
+    from allranks.cli.views.progress import view_of
 
-    watcher = LiveTree(out) if out.is_terminal else PlainLines(out)
+    watcher = view_of(out)
     continues = (
         f"{record.id} continues on Azure ML\n  watch it   allranks logs {record.id} --follow\n"
         f"  cancel it  allranks cancel {record.id}{then.format(run=record.id)}"

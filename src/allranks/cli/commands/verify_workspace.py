@@ -11,9 +11,17 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from allranks.cli.option_groups import AzureOptions
-from allranks.cli.options import FolderOption, InstancesChoice, InstancesOption, JsonOption
-from allranks.cli.params import SetOption, settings_of
+from allranks.cli.options import (
+    AzureOptions,
+    FolderOption,
+    InstancesChoice,
+    InstancesOption,
+    JsonOption,
+    SetOption,
+    confirm,
+    option,
+)
+from allranks.cli.values import settings_of
 
 if TYPE_CHECKING:
     from allranks.azure.workspace import WorkspaceOptions
@@ -27,22 +35,9 @@ LATER = f"\n  compare it later  {COMMAND} --job {{run}}"
 
 
 def verify_workspace(
-    size: Annotated[
-        str,
-        typer.Option("--size", metavar="SIZE", help="Run serverless on this Azure size.", show_default=False),
-    ] = "",
-    compute: Annotated[
-        str, typer.Option("--compute", metavar="NAME", help="Run on this cluster.", show_default=False)
-    ] = "",
-    job: Annotated[
-        str,
-        typer.Option(
-            "--job",
-            metavar="RUN",
-            help="Wait for this run, which was submitted before, and compare it.",
-            show_default=False,
-        ),
-    ] = "",
+    size: Annotated[str, option("--size", "Run serverless on this Azure size.", "SIZE")] = "",
+    compute: Annotated[str, option("--compute", "Run on this cluster.", "NAME")] = "",
+    job: Annotated[str, option("--job", "Wait for this run, which was submitted before, and compare it.", "RUN")] = "",
     settings: SetOption = None,
     output: Annotated[Path, typer.Option("--output", "-o", metavar="DIR", help="Folder for the report.")] = Path(
         "docs/azure-proof"
@@ -53,11 +48,10 @@ def verify_workspace(
     ] = False,
     pipeline: Annotated[
         Path | None,
-        typer.Option(
+        option(
             "--pipeline",
-            metavar="FILE",
-            help=f"The pipeline. Default: {PIPELINE} in this folder or a parent, or that of the library.",
-            show_default=False,
+            f"The pipeline. Default: {PIPELINE} in this folder or a parent, or that of the library.",
+            "FILE",
         ),
     ] = None,
     instances: InstancesOption = InstancesChoice.AUTO,
@@ -160,7 +154,7 @@ class _Verification:
         return local, record
 
     def _as_in(self, record: RunRecord) -> dict[str, str]:
-        """Return the inputs with which a run was submitted, as far as they decide what is compared."""
+        """Return those inputs of a submitted run that determine what is compared."""
         from allranks.azure.verification.results import launches, step_of
 
         layouts = {step.name: (step.instance_count, step.process_count_per_instance) for step in record.steps}
@@ -173,8 +167,7 @@ class _Verification:
         } | self.settings
 
     def _possible(self) -> dict[str, str]:
-        """Return the inputs, with the launches that this machine can run unless the user has set them. Note the
-        others."""
+        """Return the inputs. Unless the user has set the launches, leave out, with a note, those that fail here."""
         from allranks.azure.verification.results import launches_of, step_of
         from allranks.cli.console import errors
         from allranks.local.machine import missing_launchers
@@ -200,15 +193,10 @@ class _Verification:
         from allranks.azure.verification.results import submission
         from allranks.cli.console import errors
         from allranks.cli.views.verification import cost
-        from allranks.errors import InputError, Problem
 
-        if yes:
-            return
-        if not sys.stdin.isatty():
-            raise InputError(Problem(COMMAND, "there is no terminal to ask", "", "agree to it: --yes"))
-        errors().print(cost(submission(plan)), soft_wrap=True)
-        if not typer.confirm(f"Submit {self.file} to run on {where}?"):
-            sys.exit(2)
+        if not yes and sys.stdin.isatty():
+            errors().print(cost(submission(plan)), soft_wrap=True)
+        confirm(f"Submit {self.file} to run on {where}?", COMMAND, yes, code=2)
 
     def _run_here(self, plan: Plan) -> RunRecord:
         """Run the steps that record their launch on this machine. Exit with 1 if one fails."""
@@ -248,7 +236,7 @@ def _require_place(size: str, compute: str) -> None:
 
 @contextmanager
 def _small_workspace() -> Iterator[None]:
-    """Add to the problem of too few instances what can be verified nevertheless."""
+    """Add to the problem of too few instances what can still be verified."""
     from allranks.errors import InputError
 
     try:

@@ -13,13 +13,13 @@ from rich.console import Console
 from rich.text import Text
 
 from allranks.checks.plan import warnings
-from allranks.cli.console import console
-from allranks.cli.errors import plain, print_machine, print_warnings
+from allranks.cli.console import console, plain, print_machine, print_warnings
 from allranks.cli.views.plan import plan_json, print_plan
 from allranks.cli.views.uploads import print_uploads
 from allranks.errors import InputError
 from allranks.local import capacity, preview, requirements
-from allranks.local.selection import ALL, Mode, Modes, Selection, modes_of
+from allranks.local.options import Options
+from allranks.local.selection import Mode, Modes, modes_of
 from allranks.plan import codec
 from allranks.plan.graph import Plan, steps
 from allranks.plan.secrets import shown
@@ -37,10 +37,8 @@ _WORDS = {
 def print_dry_run(
     read: Callable[[Path], tuple[Plan, list[Upload]]],
     workspace: Workspace,
-    instances: str,
-    mpi: str,
-    selection: Selection = ALL,
-    json: bool = False,
+    options: Options,
+    json: bool,
 ) -> None:
     """Print a plan without starting anything. Raise InputError if it cannot run on any machine.
 
@@ -48,22 +46,22 @@ def print_dry_run(
     """
     with tempfile.TemporaryDirectory(prefix="allranks-") as snapshots:
         plan, uploads = read(Path(snapshots))
-        modes = modes_of(plan.graph, selection)
-        problems, lacking = requirements.of_plan_and_machine(plan, mpi)
+        modes = modes_of(plan.graph, options.selection)
+        problems, lacking = requirements.of_plan_and_machine(plan, options.mpi)
     if problems:
         raise InputError(*problems)
     # Remove secrets, so that the output contains none.
     plan = codec.loads(to_json(shown(from_json(codec.dumps(plan)))))
-    kind = preview.kind_of(instances)
-    if problems := requirements.of_instances(plan, mpi, kind, workspace.run_folder(preview.RUN)):
+    kind = preview.kind_of(options.instances)
+    if problems := requirements.of_instances(plan, options.mpi, kind, workspace.run_folder(preview.RUN)):
         raise InputError(*problems)
-    previews = preview.previews(plan, workspace, kind, mpi)
+    previews = preview.previews(plan, workspace, kind, options.mpi)
     if json:
         print(plan_json(plan, previews, uploads))
     else:
         print_plan(console(), plan, previews)
         print_uploads(console(), uploads)
-        if selection:
+        if options.selection:
             _print_selection(console(), plan, modes)
     print_warnings([*warnings(plan, date.today()), *capacity.warnings(plan)])
     print_machine(lacking)

@@ -13,7 +13,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from allranks.cli.views.states import STYLES
+from allranks.cli.views.tables import STYLES
 from allranks.local.scheduler.ledger import ENDED, Firing, Missed
 from allranks.local.scheduler.scheduler import Line, Watcher
 from allranks.runs.formatting import NOTHING, SYMBOLS, clock, count, duration, plain
@@ -21,8 +21,23 @@ from allranks.runs.records import Status
 from allranks.schedules.zones import zone
 
 
+def lines_for(console: Console) -> EventLines:
+    """Return the view for a console. Use it as a context manager."""
+    return LiveSchedules(console) if console.is_terminal else EventLines(console)
+
+
+class _View(Watcher):
+    """A view that is used as a context manager."""
+
+    def __enter__(self) -> None:
+        """Start drawing."""
+
+    def __exit__(self, *_: object) -> None:
+        """Stop drawing."""
+
+
 class _Nexts:
-    """The next firings that have been printed."""
+    """Remembers the next firings that have been printed."""
 
     def __init__(self) -> None:
         self._printed: dict[str, datetime | None] = {}
@@ -35,18 +50,12 @@ class _Nexts:
                 yield line
 
 
-class EventLines(Watcher):
+class EventLines(_View):
     """Print events as lines: ``12:03:04  nightly  fires: run nightly-20260105T013000Z``."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
         self._nexts = _Nexts()
-
-    def __enter__(self) -> EventLines:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        return None
 
     def state(self, lines: list[Line]) -> None:
         for line in self._nexts.new(lines):
@@ -56,7 +65,7 @@ class EventLines(Watcher):
         self._line(firing.schedule, f"fires: run {firing.run}")
 
     def goes_on(self, firing: Firing, *, alive: bool) -> None:
-        how = "is still running" if alive else "goes on where it was"
+        how = "is still running" if alive else "resumes where it was"
         self._line(firing.schedule, f"run {firing.run} {how}")
 
     def ended(self, firing: Firing) -> None:
@@ -66,7 +75,7 @@ class EventLines(Watcher):
         self._line(missed.schedule, missed_text(missed))
 
     def stopping(self, running: int) -> None:
-        self._line("", f"stops, and with it {count(running, 'run')}; a second signal ends the ranks at once")
+        self._line("", f"stops, with {count(running, 'run')}; a second signal ends the ranks at once")
 
     def _line(self, name: str, text: str) -> None:
         now = clock(datetime.now(timezone.utc).timestamp())
@@ -74,18 +83,12 @@ class EventLines(Watcher):
         self._console.print(Text(line), soft_wrap=True)
 
 
-class JsonLines(Watcher):
+class JsonLines(_View):
     """Print each event as a JSON object on one line."""
 
     def __init__(self, write: Callable[[str], None]) -> None:
         self._write = write
         self._nexts = _Nexts()
-
-    def __enter__(self) -> JsonLines:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        return None
 
     def state(self, lines: list[Line]) -> None:
         for line in self._nexts.new(lines):
@@ -157,9 +160,8 @@ class LiveSchedules(EventLines):
         self._table = _Table([], {})
         self._live = Live(self._table, console=console, refresh_per_second=2, transient=True)
 
-    def __enter__(self) -> LiveSchedules:
+    def __enter__(self) -> None:
         self._live.start(refresh=True)
-        return self
 
     def __exit__(self, *_: object) -> None:
         self._live.stop()
@@ -204,7 +206,7 @@ def missed_text(missed: Missed) -> str:
 def outcome(firing: Firing) -> str:
     """Return the message for a run that ended or was stopped with its scheduler."""
     if firing.state != ENDED:
-        return f"run {firing.run} stopped; it goes on with the next scheduler"
+        return f"run {firing.run} stopped; the next scheduler resumes it"
     took = _took(firing)
     text = f"run {firing.run} {firing.status}" + (f" in {took}" if took else "")
     return f"{text}: {firing.reason}" if firing.reason else text

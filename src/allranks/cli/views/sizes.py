@@ -6,14 +6,13 @@ import shlex
 from collections.abc import Sequence
 from datetime import date
 
-from rich import box
-from rich.console import Console, JustifyMethod
+from rich.console import Console
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from allranks.cli.errors import warnings_text
-from allranks.cli.views.whole_tables import print_whole
+from allranks.cli.console import warnings_text
+from allranks.cli.views.tables import print_whole, table_of
 from allranks.errors import Problem
 from allranks.hardware import shared_memory
 from allranks.hardware.cuda import has_bfloat16, releases_of
@@ -30,7 +29,8 @@ def print_sizes(out: Console, found: Sequence[Size], today: date) -> None:
     # Omit empty columns.
     with_retirement = any(size.retired for size in found)
     # The widest row fits 80 columns; the other facts are in the details of a size.
-    table = _table("size", "GPUs", "CUDA", "InfiniBand", ">GiB", *(["retired"] if with_retirement else []))
+    table = table_of("!size", "GPUs", "CUDA", "InfiniBand", ">GiB", *(["retired"] if with_retirement else []))
+    table.padding = (0, 1, 0, 0)
     for size in found:
         cells = (
             size.name,
@@ -91,16 +91,6 @@ def _facts(size: Size) -> list[tuple[str, str]]:
         "retired": str(size.retired or ""),
     }
     return [(name, value) for name, value in rows.items() if value]
-
-
-def _table(*columns: str) -> Table:
-    table = Table(
-        box=box.SIMPLE_HEAD, header_style="bright_black", padding=(0, 1, 0, 0), show_edge=False, pad_edge=False
-    )
-    for column in columns:
-        justify: JustifyMethod = "right" if column[0] == ">" else "left"
-        table.add_column(column.removeprefix(">"), justify=justify, overflow="fold", no_wrap=column == columns[0])
-    return table
 
 
 def _infiniband(size: Size) -> str:

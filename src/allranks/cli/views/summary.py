@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from rich.text import Text
 
-from allranks.cli.views.states import STYLES
+from allranks.cli.views.tables import STYLES
 from allranks.runs import results
 from allranks.runs.curves import best
 from allranks.runs.formatting import (

@@ -14,8 +14,7 @@ from rich.table import Table
 from rich.text import Text
 from rich.tree import Tree
 
-from allranks.cli.views.folding import Line, More, lines_of, more_text
-from allranks.cli.views.states import STYLES, symbol, word
+from allranks.cli.views.tables import STYLES, symbol, word
 from allranks.runs.curves import best_metric, buckets, remaining
 from allranks.runs.formatting import count, duration, elapsed, node_layout, number, plain
 from allranks.runs.nested import Node, count_steps, nested, steps_of, walk
@@ -35,6 +34,11 @@ _DETAILED = (*_ACTIVE, Status.FAILED, Status.CANCELED, Status.INTERRUPTED)
 _LEVELS = "▁▂▃▄▅▆▇"
 _MOST = 64
 """Maximum number of ranks with one glyph each; more ranks are counted by state."""
+
+ITERATIONS = 7
+"""Number of completed iterations of a loop that are listed; earlier ones are counted."""
+
+_DONE = (Status.COMPLETED, Status.SKIPPED)
 
 
 def tree(run: RunRecord, now: float, width: int, height: int | None = None, fold_over: int | None = None) -> Tree:
@@ -214,7 +218,7 @@ def _row(node: Node, depth: int, now: float, columns: _Columns) -> Text:
 
 
 def _more(line: More) -> Text:
-    return Text.assemble(symbol(Status.COMPLETED), (f" {more_text(line)}", STYLES[Status.COMPLETED]))
+    return Text.assemble(symbol(Status.COMPLETED), (f" {line}", STYLES[Status.COMPLETED]))
 
 
 def _ranks_and_progress(step: StepRecord, width: int) -> list[RenderableType]:
@@ -314,3 +318,59 @@ def _counts(ranks: list[RankRecord]) -> Text:
         if tally[status]
     )
     return Text("  ").join(parts)
+
+
+class Line(NamedTuple):
+    """A node with its own line. opened: whether its children follow."""
+
+    node: Node
+    depth: int
+    opened: bool
+
+
+class More(NamedTuple):
+    """Completed iterations that are counted, not listed."""
+
+    amount: int
+    depth: int
+
+    def __str__(self) -> str:
+        return f"... {self.amount:,} more"
+
+
+def lines_of(nodes: Sequence[Node], room: int | None = None) -> list[Line | More]:
+    """Return the lines of the nodes in order. Completed iterations are folded, other groups are open.
+
+    room: number of lines above which completed groups of every kind are folded; None: no limit
+    """
+    lines = _lines_of(nodes, groups=False)
+    if room is not None and len(lines) > room and any(line.depth for line in lines):
+        return _lines_of(nodes, groups=True)
+    return lines
+
+
+def _lines_of(nodes: Sequence[Node], *, groups: bool) -> list[Line | More]:
+    """Return the lines. groups: whether completed groups other than iterations are folded"""
+    lines: list[Line | More] = []
+    pending = _stacked(nodes, 0)
+    while pending:
+        line = pending.pop()
+        if isinstance(line, Line) and line.node.children and not _is_folded(line.node, groups):
+            lines.append(line._replace(opened=True))
+            pending += _stacked(line.node.children, line.depth + 1)
+        else:
+            lines.append(line)
+    return lines
+
+
+def _stacked(nodes: Sequence[Node], depth: int) -> list[Line | More]:
+    """Return the lines of siblings in reverse order."""
+    done = [node.path for node in nodes if node.is_iteration and node.status is Status.COMPLETED]
+    counted = set(done[:-ITERATIONS])
+    lines: list[Line | More] = [Line(node, depth, False) for node in reversed(nodes) if node.path not in counted]
+    return [*lines, More(len(counted), depth)] if counted else lines
+
+
+def _is_folded(node: Node, groups: bool) -> bool:
+    status = node.status
+    return status is Status.SKIPPED or (status in _DONE and (groups or node.is_iteration))

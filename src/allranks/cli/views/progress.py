@@ -1,20 +1,32 @@
-"""Print the progress of a run without a terminal: one line per change, then the result."""
+"""Show the progress of a run, then its result: as a tree on a terminal, and as one line per change elsewhere."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
 
-from rich.console import Console
+from rich.console import Console, ConsoleOptions, RenderResult
+from rich.live import Live
 from rich.text import Text
 
 from allranks.cli.views.summary import summary
+from allranks.cli.views.tables import print_wide
+from allranks.cli.views.tree import name_width, tree
 from allranks.runs.formatting import cause, clock, count, duration, elapsed, number, plain, short_reason, step_layout
 from allranks.runs.nested import count_steps
 from allranks.runs.observer import Observer
 from allranks.runs.records import Point, RunRecord, Status, StepRecord
 
 _CURVES = 4
+
+
+def view_of(console: Console, *, plain: bool = False) -> LiveTree | PlainLines:
+    """Return the view for a console. Use it as a context manager, and as the observer of the run.
+
+    plain: whether a terminal gets lines too, because other lines are printed between them
+    """
+    is_live = console.is_terminal and not console.is_dumb_terminal and not plain
+    return LiveTree(console) if is_live else PlainLines(console)
 
 
 class PlainLines(Observer):
@@ -101,3 +113,60 @@ def _progress(step: StepRecord) -> str:
 def _values(metrics: Mapping[str, list[Point]]) -> list[str]:
     latest = [(name, points[-1].value) for name, points in metrics.items() if points]
     return [f"{name} {number(value)}" for name, value in latest[:_CURVES]]
+
+
+class LiveTree(Observer):
+    """Show a run on a terminal. Use it as a context manager, which restores the terminal however the run ends.
+
+    A thread redraws the tree a few times per second. Reports from the engine draw nothing, so a thousand reports per
+    second do not slow the engine down.
+    """
+
+    def __init__(self, console: Console, clock: Callable[[], float] = time.time, frames_per_second: float = 5) -> None:
+        self._console = console
+        self._clock = clock
+        self._frames_per_second = frames_per_second
+        self._live: Live | None = None
+
+    def __enter__(self) -> LiveTree:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop()
+
+    def started(self, run: RunRecord) -> None:
+        self._stop()
+        self._live = Live(
+            _Frame(run, self._clock),
+            console=self._console,
+            refresh_per_second=self._frames_per_second,
+            transient=True,
+        )
+        self._live.start(refresh=True)
+
+    def ended(self, run: RunRecord) -> None:
+        self._stop()
+        width = max(self._console.width, name_width(run))
+        print_wide(self._console, tree(run, self._clock(), width, fold_over=self._console.height), width)
+        self._console.print()
+        self._console.print(summary(run), soft_wrap=True)
+
+    def _stop(self) -> None:
+        if self._live is not None:
+            self._live.stop()
+            self._live = None
+
+
+class _Frame:
+    """Renders the state of the run when it is drawn."""
+
+    def __init__(self, run: RunRecord, clock: Callable[[], float]) -> None:
+        self._run = run
+        self._clock = clock
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        yield tree(self._run, self._clock(), options.max_width, max(console.height - 2, 4))
+        if self._run.status.ended:
+            return
+        stops = "watching; the run continues" if self._run.submitted else "the run; allranks resume continues it"
+        yield Text(f"  Ctrl-C stops {stops}", style="bright_black")

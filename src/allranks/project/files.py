@@ -1,18 +1,22 @@
-"""Create the files of a project: from the template in this package, or from a pipeline of the library."""
+"""Create the files of a project: from the template in this package, a pipeline, or components of the library."""
 
 from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from allranks.components.shipped import shipped_folder
+from allranks.components.find import VARIANTS, find_specs
+from allranks.components.shipped import shipped_folder, shipped_specs
 from allranks.errors import InputError, Problem, did_you_mean
 
 TEMPLATE = Path(__file__).with_name("template")
 PIPELINES = "pipelines"
+_INCLUDE = re.compile(rb"^  - (\S+)\n", re.MULTILINE)
+_ENVIRONMENT = re.compile(rb"^environment: file:(\S+)/environment\.yaml$", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -78,7 +82,7 @@ def files_below(folder: Path) -> dict[str, bytes]:
 
 
 def _conflict(folder: Path, name: str, content: bytes) -> Problem | None:
-    """Return the problem of what is in the way of a file; None if there is nothing, or the file itself."""
+    """Return the problem of an entry that is in the way of a file; None if there is none."""
     path = folder / name
     for parent in (path.parent, *path.parent.parents):
         if os.path.lexists(parent):
@@ -102,7 +106,7 @@ def _conflict(folder: Path, name: str, content: bytes) -> Problem | None:
 
 
 def _write(path: Path, content: bytes, undo: contextlib.ExitStack) -> None:
-    """Write a new file and its folders. undo: gets what removes them again"""
+    """Write a new file and its folders. undo: receives the functions that remove them"""
     for parent in reversed([path.parent, *path.parent.parents]):
         if not parent.exists():
             parent.mkdir()
@@ -115,3 +119,63 @@ def _write(path: Path, content: bytes, undo: contextlib.ExitStack) -> None:
 def _try(remove: Callable[[], None]) -> None:
     with contextlib.suppress(OSError):
         remove()
+
+
+def copy_components(names: Iterable[str], project: Path) -> tuple[Path, ...]:
+    """Copy the folders of components, and of their environments, to the same places in a project.
+
+    names: of the components' folders. A variant is copied with the component that has its code
+
+    Return the new folders, relative to the project. An environment that the project has stays as it is.
+
+    Raise InputError, without writing anything, if the library has no such component, or the project has its folder.
+    """
+    folders = dict.fromkeys(_source(name, project) for name in names)
+    places = dict.fromkeys(place for folder in folders for place in (folder, *_environments(folder)))
+    new = [place.relative_to(shipped_folder()) for place in places]
+    new = [place for place in new if not (project / place).is_dir()]
+    create(project, {path: content for place in new for path, content in _files(place).items()})
+    return tuple(new)
+
+
+def _source(name: str, project: Path) -> Path:
+    """Return the folder to copy for a component."""
+    specs = shipped_specs()
+    if name not in specs:
+        fix = did_you_mean(name, specs, "list them: allranks components --library")
+        raise InputError(Problem(name, "the library has no such component", "the name of one", fix))
+    folder = specs[name].parent
+    folder = folder.parent if (folder.parent / VARIANTS).is_file() else folder
+    target = project / folder.relative_to(shipped_folder())
+    if os.path.lexists(target):
+        fix = "change that one, or move it elsewhere"
+        raise InputError(Problem(str(target), "it exists, and is not overwritten", "no such folder", fix))
+    return folder
+
+
+def _environments(component: Path) -> Iterator[Path]:
+    for spec in find_specs(component):
+        for match in _ENVIRONMENT.finditer(spec.read_bytes()):
+            yield Path(os.path.normpath(spec.parent / os.fsdecode(match[1])))
+
+
+def _files(place: Path) -> dict[str, bytes]:
+    """Return the files of a shipped folder by their paths in the project."""
+    folder = shipped_folder() / place
+    files = files_below(folder)
+    for name, content in list(files.items()):
+        if name.endswith("component.yaml"):
+            files |= _with_own_code(name, content, folder)
+    return {f"{place.as_posix()}/{name}": content for name, content in files.items()}
+
+
+def _with_own_code(name: str, spec: bytes, folder: Path) -> dict[str, bytes]:
+    """Return a spec, and beside it what it includes from outside of the component's folder, by name."""
+    files: dict[str, bytes] = {}
+    for match in _INCLUDE.finditer(spec):
+        include = Path(os.path.normpath((folder / name).parent / os.fsdecode(match[1])))
+        if not include.is_relative_to(folder):
+            spec = spec.replace(match[0], b"").replace(b"additional_includes:\n\n", b"\n")
+            target = Path(name).parent / include.name
+            files |= {(target / path).as_posix(): content for path, content in files_below(include).items()}
+    return {name: spec, **files}

@@ -1,0 +1,395 @@
+"""`allranks schedules`: run pipelines on a schedule, on this machine or on Azure ML."""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+
+import typer
+
+from allranks.cli import streams
+from allranks.cli.lazy_group import lazy_group
+from allranks.cli.options import (
+    AzureOptions,
+    ChangesOption,
+    ComputeOption,
+    FolderOption,
+    GpusOption,
+    InstancesChoice,
+    InstancesOption,
+    JsonOption,
+    OfflineOption,
+    RetriesOption,
+    SchedulesArgument,
+    SlotsOption,
+    TrackOption,
+    require_dry_run,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from datetime import datetime
+    from pathlib import Path
+
+    from allranks.azure.schedules import Change
+    from allranks.azure.workspace import WorkspaceOptions
+
+app = lazy_group(
+    __name__,
+    {
+        "run": "Run pipelines on this machine when their schedules fire.",
+        "next": "List when schedules fire next, without contacting Azure.",
+        "apply": "Create and update the schedules of a workspace.",
+        "list": "List the declared schedules and those of a workspace.",
+        "enable": "Enable a schedule of an Azure ML workspace.",
+        "disable": "Disable a schedule of an Azure ML workspace.",
+        "delete": "Delete a schedule of an Azure ML workspace.",
+    },
+    help="Run pipelines on a schedule, on this machine or on Azure ML.",
+)
+
+ScheduleArgument: TypeAlias = Annotated[str, typer.Argument(metavar="NAME", help="The schedule's name.")]
+
+
+class MissedChoice(str, Enum):
+    """What to do with missed firings."""
+
+    SKIP = "skip"
+    ONCE = "once"
+    ALL = "all"
+
+
+# Over 60 lines: its options are half of it.
+@streams.unbroken()
+def run(
+    target: SchedulesArgument = None,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Use the schedules of the previous start instead of reading files.")
+    ] = False,
+    missed: Annotated[
+        MissedChoice,
+        typer.Option(
+            "--missed",
+            help="What to do with firings that were due while no scheduler ran, or while the previous run was active. "
+            "skip: drop them. once: run the last one. all: run each of them.",
+        ),
+    ] = MissedChoice.ONCE,
+    overlap: Annotated[
+        bool, typer.Option("--overlap", help="Start a run even if the previous run of the schedule has not ended.")
+    ] = False,
+    instances: InstancesOption = InstancesChoice.AUTO,
+    retries: RetriesOption = 0,
+    slots: SlotsOption = None,
+    gpus: GpusOption = "auto",
+    track: TrackOption = True,
+    folder: FolderOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Run pipelines on this machine when their schedules fire.
+
+    Runs until it is stopped. Each run is a separate process. If the scheduler is killed, the next one continues, and no
+    firing is lost or repeated. Ctrl-C and SIGTERM stop the scheduler and its runs; the next scheduler resumes those
+    runs.
+    """
+    from functools import partial
+
+    from allranks.cli.console import console
+    from allranks.cli.views.schedules import JsonLines, lines_for
+    from allranks.errors import InputError, Problem
+    from allranks.local.scheduler import reading, running
+    from allranks.local.scheduler.clock import SystemClock
+    from allranks.local.scheduler.ledger import Ledger
+    from allranks.local.scheduler.place import SchedulesPlace
+    from allranks.local.scheduler.scheduler import MissedPolicy, Scheduler
+    from allranks.runs.workspace import Workspace
+    from allranks.schedules.finding import check_target
+
+    if target is not None:
+        if resume:
+            found = f"{target} is given too, but --resume reads no file"
+            raise InputError(Problem("--resume", found, "", "remove one of them"))
+        check_target(target)  # before the workspace is created
+    place = SchedulesPlace(Workspace.at(folder))
+    options = {"instances": instances.value, "retries": retries, "slots": slots, "gpus": gpus, "track": track}
+    watcher = JsonLines(lambda line: print(line, flush=True)) if json else lines_for(console())
+    with place.hold():
+        if not resume:
+            reading.read(place, target)
+        with Ledger(place.ledger) as ledger:
+            if not ledger.schedules():
+                fix = "name a file the first time: allranks schedules run FILE"
+                raise InputError(Problem(str(place.ledger), "it contains no schedule yet", "", fix))
+            stops: list[Scheduler] = []
+            with SystemClock(lambda: stops[0].stop()) as clock, watcher:
+                start = partial(running.start, place, options)
+                stops.append(Scheduler(ledger, place, clock, start, watcher, MissedPolicy(missed.value), overlap))
+                stops[0].run()
+
+
+def next_(
+    amount: Annotated[int, typer.Argument(metavar="N", min=1, help="How many firings of each schedule.")] = 5,
+    target: SchedulesArgument = None,
+    json: JsonOption = False,
+) -> None:
+    """List when schedules fire next, without contacting Azure.
+
+    Azure ML schedules only pipelines. For any other job this command prints a warning, and `apply` refuses it.
+    """
+    from datetime import datetime, timezone
+    from itertools import islice
+
+    from allranks.cli.console import console, print_warnings, to_json
+    from allranks.cli.views.schedules import moment
+    from allranks.runs.formatting import plain
+    from allranks.schedules.finding import find_schedules
+    from allranks.schedules.firings import firings
+    from allranks.schedules.triggers import in_words
+    from allranks.sdk.session import session
+
+    now = datetime.now(timezone.utc)
+    with session(client=False):
+        found = find_schedules(target, of_any_job=True)
+    schedules = [declared.schedule for declared in found]
+    moments = [list(islice(firings(schedule.trigger, now, now), amount)) for schedule in schedules]
+    print_warnings([declared.problem for declared in found if declared.problem])
+    if json:
+        rows = [
+            {
+                "name": schedule.name,
+                "declared_in": schedule.where,
+                "time_zone": schedule.trigger.time_zone,
+                "firings": [each.isoformat() for each in following],
+            }
+            for schedule, following in zip(schedules, moments, strict=True)
+        ]
+        print(to_json(rows))
+        return
+    out = console()
+    for schedule, following in zip(schedules, moments, strict=True):
+        zone = schedule.trigger.time_zone
+        out.print(plain(f"{schedule.name}  {in_words(schedule.trigger)}, {zone}"), soft_wrap=True)
+        for each in following:
+            out.print(f"  {moment(each, zone)}   {_utc(each)}", soft_wrap=True)
+        if not following:
+            out.print("  ended")
+
+
+def apply(
+    target: SchedulesArgument = None,
+    compute: ComputeOption = "",
+    dry_run: ChangesOption = False,
+    offline: OfflineOption = False,
+    prune: Annotated[
+        bool,
+        typer.Option("--prune", help="Delete schedules that were applied from these files and are no longer declared."),
+    ] = False,
+    *,
+    azure: AzureOptions,
+    json: JsonOption = False,
+) -> None:
+    """Create and update the schedules of a workspace.
+
+    The declared schedules are applied. Unchanged schedules are skipped, and disabled schedules remain disabled.
+    """
+    from allranks.cli.console import console, errors, to_json
+    from allranks.runs.formatting import plain
+
+    require_dry_run(offline, dry_run)
+    options = azure.of()
+    out = console()
+    done = {"create": "created", "update": "updated", "unchanged": "unchanged", "delete": "deleted"}
+
+    def report(change: Change) -> None:
+        if json:
+            return
+        would = change.action if change.action == "unchanged" else f"would {change.action}"
+        out.print(plain(f"{change.name}: {would if dry_run else done[change.action]}"), soft_wrap=True)
+        for difference in change.differences:
+            before = f"{difference.before} → " if difference.before else ""
+            out.print(plain(f"  {difference.key}: {before}{difference.after}"), soft_wrap=True)
+
+    if dry_run:
+        planned, comparison = _planned(options, target, prune, compute, offline)
+        for change in planned:
+            report(change)
+        if comparison:
+            (errors() if json else out).print(comparison, soft_wrap=True)
+    else:
+        planned = _applied(options, target, prune, compute, report)
+    if json:
+        print(to_json(planned))
+
+
+def _planned(
+    options: WorkspaceOptions, target: Path | None, prune: bool, compute: str, only_offline: bool
+) -> tuple[list[Change], str]:
+    """Return the changes, and the comparison's basis if it is not the service."""
+    from datetime import datetime, timezone
+
+    from allranks.azure import schedules
+    from allranks.azure.last_state import LastState, compared_with, online_or_offline, where_of, workspace_of
+    from allranks.azure.workspace import sign_in
+
+    now = datetime.now(timezone.utc)
+    state = LastState.of(where_of(options))
+
+    def online() -> tuple[list[Change], str]:
+        client, name = sign_in(options)
+        clusters, seen = schedules.refresh_clusters(client, state), schedules.refresh_schedules(client, state)
+        return schedules.changes(target, name, seen, now, prune=prune, compute=compute, clusters=clusters), ""
+
+    def offline(reason: str) -> tuple[list[Change], str]:
+        where, known, clusters = workspace_of(options), schedules.known(state), state.clusters
+        planned = schedules.changes(target, where, known, now, prune=prune, compute=compute, clusters=clusters)
+        comparison = compared_with([state.listed], "schedules")
+        return planned, f"{reason}; {comparison}" if reason else comparison
+
+    return online_or_offline(online, offline, only_offline=only_offline)
+
+
+def _applied(
+    options: WorkspaceOptions, target: Path | None, prune: bool, compute: str, report: Callable[[Change], None]
+) -> list[Change]:
+    import contextlib
+    from datetime import datetime, timezone
+
+    from allranks.azure import schedules
+    from allranks.azure.errors import AzureError
+    from allranks.azure.last_state import LastState, where_of
+    from allranks.azure.workspace import sign_in
+    from allranks.errors import InputError
+
+    client, name = sign_in(options)
+    state = LastState.of(where_of(options))
+    clusters, applied = schedules.refresh_clusters(client, state), schedules.refresh_schedules(client, state)
+    now = datetime.now(timezone.utc)
+    planned = schedules.changes(target, name, applied, now, prune=prune, compute=compute, clusters=clusters)
+    try:
+        schedules.apply(client, target, applied, planned, report, compute, clusters)
+    finally:
+        if any(change.action != schedules.KEEP for change in planned):
+            # Only a later dry run needs the new state.
+            with contextlib.suppress(AzureError, InputError):
+                schedules.refresh_schedules(client, state)
+    return planned
+
+
+def list_(
+    target: SchedulesArgument = None,
+    local: Annotated[
+        bool, typer.Option("--local", help="List declared schedules only, without contacting Azure.")
+    ] = False,
+    *,
+    azure: AzureOptions,
+    json: JsonOption = False,
+) -> None:
+    """List the declared schedules and those of a workspace."""
+    from datetime import datetime, timezone
+
+    from allranks.azure import schedules
+    from allranks.azure.last_state import LastState, where_of
+    from allranks.azure.workspace import sign_in
+    from allranks.cli.console import console, to_json
+    from allranks.cli.views.schedules import moment
+    from allranks.runs.formatting import plain
+    from allranks.schedules.finding import find_schedules
+    from allranks.schedules.firings import firings
+    from allranks.schedules.triggers import in_words
+    from allranks.sdk.session import session
+
+    now = datetime.now(timezone.utc)
+    applied: dict[str, schedules.Applied] = {}
+    if not local:
+        options = azure.of()
+        applied = schedules.refresh_schedules(sign_in(options)[0], LastState.of(where_of(options)))
+    with session(client=False):
+        declared = {declaration.schedule.name: declaration.schedule for declaration in find_schedules(target)}
+    rows: list[dict[str, Any]] = []
+    out = console()
+    for name in sorted({*declared, *applied}):
+        own, remote = declared.get(name), applied.get(name)
+        trigger = own.trigger if own else remote.trigger if remote else None
+        following = next(firings(trigger, now, now), None) if trigger else None
+        missing = "declared" if local else "not applied"
+        state = missing if remote is None else "enabled" if remote.enabled else "disabled"
+        differs = bool(own and remote and schedules.trigger_differs(own.trigger, remote.trigger))
+        due = following if state != "disabled" else None
+        row = {
+            "name": name,
+            "declared_in": own.where if own else None,
+            "state": state,
+            "differs": differs,
+            "trigger": in_words(trigger) if trigger else None,
+            "time_zone": trigger.time_zone if trigger else None,
+            "next": due.isoformat() if due else None,
+        }
+        rows.append(row)
+        if json:
+            continue
+        lines = [f"{name}  {state}{', applied with another trigger' if differs else ''}"]
+        lines.append(f"  {own.where if own else 'not declared here'}")
+        if trigger:
+            lines.append(f"  {in_words(trigger)}, {trigger.time_zone}")
+            lines += [f"  next: {moment(due, trigger.time_zone)}, {_utc(due)}"] if due else []
+        for line in lines:
+            out.print(plain(line), soft_wrap=True)
+    if json:
+        print(to_json(rows))
+
+
+def _utc(moment: datetime) -> str:
+    from datetime import timezone
+
+    return f"{moment.astimezone(timezone.utc):%Y-%m-%d %H:%M} UTC"
+
+
+def enable(name: ScheduleArgument, *, azure: AzureOptions, json: JsonOption = False) -> None:
+    """Enable a schedule of an Azure ML workspace."""
+    _switch(name, azure.of(), json, on=True)
+
+
+def disable(name: ScheduleArgument, *, azure: AzureOptions, json: JsonOption = False) -> None:
+    """Disable a schedule of an Azure ML workspace."""
+    _switch(name, azure.of(), json, on=False)
+
+
+def _switch(name: str, where: WorkspaceOptions, json: bool, *, on: bool) -> None:
+    """Enable or disable a schedule of a workspace, and print its state."""
+    from dataclasses import replace
+
+    from allranks.azure import schedules
+    from allranks.azure.last_state import LastState, where_of
+    from allranks.azure.workspace import sign_in
+    from allranks.cli.console import console, to_json
+
+    client, _ = sign_in(where)
+    applied = schedules.applied(client)
+    changed = schedules.switch(client, applied, name, on=on)
+    schedules.save(LastState.of(where_of(where)), {**applied, name: replace(applied[name], enabled=on)})
+    state = "enabled" if on else "disabled"
+    if json:
+        print(to_json({"name": name, "state": state, "changed": changed}))
+    else:
+        console().print(f"{name}: {state}" + ("" if changed else " already"), soft_wrap=True)
+
+
+def delete(name: ScheduleArgument, *, azure: AzureOptions, json: JsonOption = False) -> None:
+    """Delete a schedule of an Azure ML workspace.
+
+    The runs that it started are not deleted.
+    """
+    from allranks.azure import schedules
+    from allranks.azure.last_state import LastState, where_of
+    from allranks.azure.workspace import sign_in
+    from allranks.cli.console import console, to_json
+
+    options = azure.of()
+    client, _ = sign_in(options)
+    applied = schedules.applied(client)
+    schedules.delete(client, schedules.named(applied, name))
+    others = {other: schedule for other, schedule in applied.items() if other != name}
+    schedules.save(LastState.of(where_of(options)), others)
+    if json:
+        print(to_json({"name": name, "state": "deleted"}))
+    else:
+        console().print(f"{name}: deleted", soft_wrap=True)

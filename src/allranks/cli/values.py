@@ -1,0 +1,128 @@
+"""Values that users give on the command line: the inputs of a pipeline, layouts, ages and dates."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+_SECONDS = {"m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
+_AGE = re.compile(r"(\d{1,6})([mhdw])")
+_UNITS = "a number with m, h, d or w: minutes, hours, days or weeks"
+
+
+def settings_of(
+    pairs: list[str] | None,
+    params: Path | None = None,
+    *,
+    option: str = "--set",
+    example: str = "epochs=5",
+    form: str = "NAME=VALUE",
+) -> dict[str, str]:
+    """Return the values of --params and --set, or of another option, as text, by name.
+
+    Raise InputError for a pair without "=", a repeated name, or a file that is not a mapping of names to values.
+    """
+    from allranks.errors import InputError, Problem
+
+    settings: dict[str, str] = {}
+    for pair in pairs or []:
+        name, equals, value = pair.partition("=")
+        if not equals or not name:
+            raise InputError(Problem(f"{option} {pair}", f"it is not {form}", form, f"for example: {option} {example}"))
+        if name in settings:
+            raise InputError(Problem(f"{option} {pair}", f"{name} is given twice", "", "remove one of them"))
+        settings[name] = value
+    return _read(params) | settings if params is not None else settings
+
+
+def layout_settings(text: str) -> dict[str, str]:
+    """Return the inputs of a component that set its layout, from a text such as 2x4; none if it is empty.
+
+    Raise InputError for any other text.
+    """
+    from allranks.contract import layout
+
+    if not text:
+        return {}
+    counts = layout.parse(text, "-j")
+    return {name: str(getattr(counts, name)) for name in ("instance_count", "process_count_per_instance")}
+
+
+def seconds(age: str, option: str) -> float:
+    """Return an age such as ``30d`` in seconds. Raise InputError, which names the option, for any other text."""
+    from allranks.errors import InputError, Problem
+
+    if (value := _seconds(age)) is None:
+        raise InputError(Problem(f"{option} {age}", "it is not an age", _UNITS, f"for example: {option} 30d"))
+    return value
+
+
+def moment(text: str, option: str) -> float:
+    """Return a date with an optional time, or the time that was an age ago, in seconds since the epoch.
+
+    A date without a time zone is in the time zone of this machine. Raise InputError for any other text.
+    """
+    from allranks.errors import InputError, Problem
+
+    age = _seconds(text)
+    if age is not None:
+        return time.time() - age
+    try:
+        return datetime.fromisoformat(text).timestamp()
+    except (ValueError, OverflowError, OSError):
+        found, expected = (
+            "it is neither a date nor an age",
+            f"a date such as 2026-07-04 or 2026-07-04T12:00, or {_UNITS}",
+        )
+        raise InputError(Problem(f"{option} {text}", found, expected, f"{option} 7d")) from None
+
+
+def _seconds(age: str) -> float | None:
+    match = _AGE.fullmatch(age)
+    return None if match is None else float(int(match[1]) * _SECONDS[match[2]])
+
+
+def _read(path: Path) -> dict[str, str]:
+    import yaml
+
+    from allranks.errors import InputError, Problem
+    from allranks.sdk import bounded_yaml
+
+    expected = "a YAML or JSON file with a mapping of names to values, such as epochs: 5"
+    try:
+        values = bounded_yaml.load_file(path)
+        if isinstance(values, dict):
+            return dict(_flat(values, ""))
+        found = f"its content is a {type(values).__name__}"
+    except OSError as error:
+        found = f"it cannot be read: {error.strerror}"
+    except _ValueOfInputError as error:
+        found, expected = str(error), "numbers, texts, true or false, or mappings with a path"
+    except (yaml.YAMLError, ValueError) as error:
+        found = f"it is not YAML: {error}"
+    raise InputError(Problem(f"--params {path}", found, expected))
+
+
+class _ValueOfInputError(ValueError):
+    """A value in a file of inputs that no input can have."""
+
+
+def _flat(values: Mapping[Any, Any], group: str) -> Iterator[tuple[str, str]]:
+    """Yield the values with their names. An input of a group is GROUP.NAME, and data is a path or a mapping with it."""
+    for key, value in values.items():
+        name = f"{group}{key}"
+        if isinstance(value, Mapping) and isinstance(value.get("path"), str):
+            yield name, value["path"]
+        elif isinstance(value, Mapping):
+            yield from _flat(value, f"{name}.")
+        elif isinstance(value, bool):
+            yield name, str(value).lower()
+        elif isinstance(value, (str, int, float)):
+            yield name, str(value)
+        else:
+            found = "missing" if value is None else f"a {type(value).__name__}"
+            raise _ValueOfInputError(f"the value of {name} is {found}")

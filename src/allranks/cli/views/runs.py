@@ -1,0 +1,183 @@
+"""Print a run, and a list of runs, as tables."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+
+from rich.console import Console, Group, RenderableType
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from allranks.cli.views.summary import summary
+from allranks.cli.views.tables import print_whole, state, table_of
+from allranks.cli.views.tree import Line, More, lines_of
+from allranks.runs.formatting import (
+    NOTHING,
+    duration,
+    elapsed,
+    in_bytes,
+    node_layout,
+    number,
+    plain,
+    when,
+)
+from allranks.runs.nested import nested, node_at, records_at
+from allranks.runs.records import RankRecord, RunRecord, Status, StepRecord
+from allranks.runs.usage_text import mean_cpu
+
+_WIDE, _WIDEST = 100, 140
+_TROUBLED = (Status.FAILED, Status.CANCELED, Status.INTERRUPTED)
+
+
+def print_run(console: Console, run: RunRecord, now: float | None = None, path: str | None = None) -> None:
+    """Print a run: its steps, the ranks of failed steps, notes, and the summary.
+
+    path: of the step, whose ranks are printed, or of the group to print; None: all. Raise InputError if the
+          run has no such step.
+    """
+    now = time.time() if now is None else now
+    nodes = nested(run.steps)
+    if path is not None:
+        node = node_at(run, path)
+        nodes = node.children or [node]
+        run = replace(run, steps=records_at(run, path))
+    _print_block(console, _header(run))
+    _print_block(console, _steps(lines_of(nodes, console.height if console.is_terminal else None), now))
+    for step in run.steps:
+        if step.ranks and (step.status in _TROUBLED or step.name == path):
+            _print_block(console, _ranks(step, now))
+    notes = [(step.name, note) for step in run.steps for note in step.notes] + [("", note) for note in run.notes]
+    if notes:
+        _print_block(console, _notes(notes))
+    console.print(summary(run), soft_wrap=True)
+
+
+def print_runs(console: Console, runs: Sequence[RunRecord], now: float | None = None) -> None:
+    """Print runs in the given order, with their results if the terminal is wide enough."""
+    if not runs:
+        console.print("No runs yet. Start one with: allranks run FILE")
+        return
+    now = time.time() if now is None else now
+    with_results = console.width >= _WIDE
+    with_places = any(run.submitted for run in runs)
+    with_names = any(_job_name(run) for run in runs)
+    table = table_of(
+        "Run",
+        *(["Name"] if with_names else []),
+        "Pipeline",
+        "State",
+        "Created",
+        ">Time",
+        *(["Where"] if with_places else []),
+        *(["Results"] if with_results else []),
+    )
+    for run in runs:
+        shown = list(run.results.items())[: 1 if console.width < _WIDEST else 2]
+        results = "  ".join(f"{name} {number(value)}" for name, value in shown)
+        table.add_row(
+            plain(run.id),
+            *([plain(_job_name(run))] if with_names else []),
+            plain(run.name),
+            state(run.status),
+            when(run.created)[:16],
+            duration(elapsed(run, now), whole=not run.status.ended),
+            *([plain(run.instances) if run.submitted else "here"] if with_places else []),
+            *([plain(results)] if with_results else []),
+        )
+    for column in table.columns:
+        column.no_wrap = column.header not in ("Name", "Pipeline", "Results")
+    print_whole(console, table)
+
+
+def _job_name(run: RunRecord) -> str:
+    """Return the name of the run's job, such as that of a schedule's firing; "" if it is the run's id."""
+    return "" if run.job_name == run.id else run.job_name
+
+
+def _print_block(console: Console, block: RenderableType) -> None:
+    if isinstance(block, Table):
+        print_whole(console, block)
+    else:
+        console.print(block)
+    console.print()
+
+
+def _header(run: RunRecord) -> RenderableType:
+    grid = Table.grid(padding=(0, 2))
+    grid.add_column(style="bright_black")
+    grid.add_column(overflow="fold")
+    title = Text.assemble((plain(run.display_name or run.name), "bold"), "  ", state(run.status))
+    where = "in" if run.submitted else "instances"
+    facts = {"run": run.id, "source": run.source, "created": when(run.created), where: run.instances}
+    for name, value in facts.items():
+        if value:
+            grid.add_row(name, plain(value))
+    for name, value in run.inputs.items():
+        grid.add_row(f"input {plain(name)}", plain(value))
+    return Group(title, Padding(grid, (0, 0, 0, 2)))
+
+
+def _steps(lines: Sequence[Line | More], now: float) -> RenderableType:
+    table = table_of("Step", "State", "Layout", ">Time", "Component")
+    for line in lines:
+        indent = "  " * line.depth
+        if isinstance(line, More):
+            table.add_row(f"{indent}{line}", state(Status.COMPLETED), "", "", "")
+            continue
+        node, step, status = line.node, line.node.record, line.node.status
+        shown = state(status)
+        component = NOTHING
+        if step is not None:
+            component = plain(step.component) or (step.kind if step.kind != "command" else NOTHING)
+            if step.attempt:
+                shown.append(f", attempt {step.attempt + 1}", style="yellow")
+            if step.reused_from:
+                shown.append(f"\n  reused from {plain(step.reused_from)}", style="cyan")
+        took = duration(elapsed(step or node, now), whole=not status.ended)
+        table.add_row(indent + plain(node.name), shown, node_layout(node), took, component)
+    for column in table.columns:
+        column.no_wrap = column.header != "Component"
+    return table
+
+
+def _ranks(step: StepRecord, now: float) -> RenderableType:
+    with_usage = any(rank.cpu_seconds is not None for rank in step.ranks)
+    usage_columns = (">CPU", ">Peak memory") if with_usage else ()
+    table = table_of(">Rank", ">Instance", "Host", "State", "End", ">Time", *usage_columns)
+    table.title = Text(f"ranks of {plain(step.name)}", style="bright_black")
+    table.title_justify = "left"
+    for rank in step.ranks:
+        ended = rank.ended if rank.ended is not None else now
+        table.add_row(
+            str(rank.rank),
+            str(rank.instance_rank),
+            plain(rank.hostname),
+            state(rank.status),
+            _end(rank),
+            duration(None if rank.started is None else ended - rank.started),
+            *(_usage(rank, now) if with_usage else ()),
+        )
+    return table
+
+
+def _usage(rank: RankRecord, now: float) -> tuple[str, str]:
+    return mean_cpu(rank, now) or NOTHING, in_bytes(rank.peak_memory) if rank.peak_memory else NOTHING
+
+
+def _end(rank: RankRecord) -> str:
+    if rank.signal:
+        return plain(rank.signal)
+    return NOTHING if rank.exit_code is None else f"exit code {rank.exit_code}"
+
+
+def _notes(notes: Sequence[tuple[str, str]]) -> RenderableType:
+    grid = Table.grid(padding=(0, 2))
+    grid.add_column(style="cyan")
+    grid.add_column(style="bright_black")
+    grid.add_column(overflow="fold")
+    for step, note in notes:
+        grid.add_row("note", plain(step), plain(note))
+    return Padding(grid, (0, 0, 0, 2))
