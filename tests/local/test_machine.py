@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from allranks.errors import InputError
-from allranks.local import engine, machine, requirements
-from allranks.local.forkserver.imports import interpreter, packages
+from allranks.local import engine, machine, missing_modules, requirements
 from allranks.local.options import Options
 from allranks.plan.environment import Environment
 from allranks.plan.graph import Code, Graph, Plan, Step
@@ -66,12 +65,12 @@ def test_another_interpreter_answers_for_itself(tmp_path: Path) -> None:
     assert [text.count(f"{python} -m pip install") for text in found] == [1] * 4
     assert "for steps s0, s1, s2" in found[0]
     assert len(asked.read_text()) == 1
-    assert interpreter.missing(python, {"json"}) == set()
+    assert missing_modules.missing(python, {"json"}) == set()
     assert len(asked.read_text()) == 1
 
 
 def test_an_interpreter_that_does_not_answer_is_taken_to_have_everything(tmp_path: Path) -> None:
-    assert interpreter.missing(tmp_path / "python", {"numpy"}) == set()
+    assert missing_modules.missing(tmp_path / "python", {"numpy"}) == set()
 
 
 @pytest.mark.parametrize(
@@ -86,7 +85,7 @@ def test_an_interpreter_that_does_not_answer_is_taken_to_have_everything(tmp_pat
     ],
 )
 def test_the_line_that_installs_a_package(module: str, line: str) -> None:
-    assert packages.install(module, Path(sys.executable)) == line
+    assert missing_modules.install(module, Path(sys.executable)) == line
 
 
 REGISTER = "import mlflow\nmlflow.register_model('runs:/1/model', 'mine')\n"

@@ -21,13 +21,13 @@ def execute_job(job: Callable[[], Any], file: str, workspace: Workspace, options
     """
     from importlib.util import find_spec
 
-    from allranks.local.forkserver.warm.early import EarlyStarters
+    from allranks.local.forkserver.early import EarlyForkServer
     from allranks.local.tracking.process import EarlyTracker
 
     # MLflow takes as long to import as everything below.
     with (
         EarlyTracker(workspace, enabled=options.track and find_spec("mlflow") is not None) as tracker,
-        EarlyStarters(workspace, file, enabled=not options.cold) as starters,
+        EarlyForkServer(workspace, file, enabled=not options.cold) as starters,
     ):
         from allranks.api import jobs
         from allranks.local import engine

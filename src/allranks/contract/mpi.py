@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import ClassVar, NamedTuple
 
 from allranks.contract import master, variables
@@ -16,6 +17,10 @@ from allranks.contract.launch import Distribution, Launch, Process, workers
 from allranks.contract.layout import Layout, at_least_one
 from allranks.contract.rank_env import RankEnv, checked
 from allranks.errors import Problem
+
+SETUP_MPI = Path(__file__).with_name("setup_mpi.sh")
+"""The program that configures ssh for mpirun in an image. Each environment that runs it has a copy, because the folder
+of an environment is all that its build can read."""
 
 
 @dataclass(frozen=True)

@@ -6,15 +6,12 @@ instructions are built once: every engine's cache uses their text as the key.
 
 from __future__ import annotations
 
-from pathlib import Path
-
+from allranks.contract import mpi
 from allranks.environments.dockerfile import Dockerfile
 
 BEGIN, END = "# >>> base", "# <<< base"
 
-SETUP_MPI = Path(__file__).with_name("setup_mpi.sh")
-"""The program that configures ssh for mpirun in an image. Each environment that runs it has a copy, because the folder
-of an environment is all that its build can read."""
+SETUP_MPI = mpi.SETUP_MPI
 
 
 def runs_setup_mpi(dockerfile: Dockerfile) -> bool:

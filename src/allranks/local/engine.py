@@ -15,7 +15,7 @@ from pathlib import Path
 from allranks.errors import InputError, Problem
 from allranks.local import machine, requirements, stop_signals
 from allranks.local.continuation import renewed
-from allranks.local.forkserver.warm.early import EarlyStarters
+from allranks.local.forkserver.early import EarlyForkServer
 from allranks.local.options import AUTO, Options
 from allranks.local.run_execution import RunExecution, inputs_of
 from allranks.local.selection import modes_of
@@ -42,7 +42,7 @@ def run(
     observer: Observer | None = None,
     origin: RunRecord | None = None,
     tracker: EarlyTracker | None = None,
-    starters: EarlyStarters | None = None,
+    starters: EarlyForkServer | None = None,
 ) -> RunRecord:
     """Run the plan. Return its record after all its processes have ended.
 

@@ -17,7 +17,7 @@ from allranks.local import gpus, requirements, stop_signals
 from allranks.local.attempt.runner import CommandRunner, Settings
 from allranks.local.attempt.tracked_run import status_of
 from allranks.local.executor import Executor
-from allranks.local.forkserver.warm.early import EarlyStarters
+from allranks.local.forkserver.early import EarlyForkServer
 from allranks.local.instances.kinds import INSTANCE_KINDS
 from allranks.local.instances.supervisor import Supervisor, UnfitError
 from allranks.local.nodes.runners import RUNNERS
@@ -54,7 +54,7 @@ class RunExecution:
         origin: RunRecord | None = None,
         earlier: RunRecord | None = None,
         tracker: EarlyTracker | None = None,
-        starters: EarlyStarters | None = None,
+        starters: EarlyForkServer | None = None,
     ) -> None:
         self._tracker = tracker
         self._starters = starters

@@ -1,4 +1,4 @@
-"""Ranks that are started as new processes, and forked from a starter."""
+"""Ranks that are started as new processes, and forked from a fork server."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from allranks.contract.commands import PythonProgram
 from allranks.local.instances.kinds import INSTANCE_KINDS
-from allranks.local.instances.programs import Program, PythonProgram, StarterSpec
+from allranks.local.instances.programs import ForkServerSpec, Program
 from allranks.local.instances.supervisor import Event, InstanceSpec, Supervisor
 
 BOUND = 60
@@ -40,8 +41,8 @@ def environment() -> dict[str, str]:
 def run_ranks(tmp_path: Path, environment: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> RunRanks:
     """Run a script on ranks of one instance.
 
-    forked:    whether to fork them from a starter
-    modules:   that the starter imports
+    forked:    whether to fork them from a fork server
+    modules:   that the fork server imports
     command:   the words after `python`; the default is the script's name and the arguments
     shared:    variables of all ranks
     """
@@ -76,13 +77,13 @@ def run_ranks(tmp_path: Path, environment: dict[str, str], monkeypatch: pytest.M
         ]
         for each in programs:
             Path(each.log).write_text("", encoding="utf-8")
-        spec = StarterSpec(sys.executable, tuple(sorted(common.items())), tuple(modules))
+        spec = ForkServerSpec(sys.executable, tuple(sorted(common.items())), tuple(modules))
         return asyncio.run(asyncio.wait_for(_run(kind, programs, spec if forked else None, tmp_path), BOUND))
 
     return run
 
 
-async def _run(kind: str, programs: Sequence[Program], spec: StarterSpec | None, folder: Path) -> Ended:
+async def _run(kind: str, programs: Sequence[Program], spec: ForkServerSpec | None, folder: Path) -> Ended:
     supervisor = await Supervisor.start(kind)
     try:
         (instance,) = INSTANCE_KINDS[kind].instances([0])

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from allranks.local.instances.programs import PythonProgram
+from allranks.contract.commands import PythonProgram
 
 SCRIPTS = {
     "exit code": "import sys; sys.exit(3)",

@@ -114,7 +114,7 @@ def test_nothing_survives_a_agents_death_by_sigkill(engine: subprocess.Popen[str
     (one, *_) = _sleepers(mark)
     agent = one.parent()
     assert agent is not None
-    while "instances.agent.main" not in " ".join(agent.cmdline()):
+    while "supervisor" not in " ".join(agent.cmdline()):
         agent = agent.parent()
         assert agent is not None
     agent.kill()

@@ -1,4 +1,4 @@
-"""Ranks of a real mpirun that are forked from a starter, on both kinds of instances."""
+"""Ranks of a real mpirun that are forked from a fork server, on both kinds of instances."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.skipif(
     shutil.which("mpirun", path=f"{Path(sys.executable).parent}:/usr/bin") is None, reason="no mpirun"
 )
 
-# Importing scipy is worth a starter.
+# Importing scipy is worth a fork server.
 SCRIPT = """
 import sys
 forked = "scipy" in sys.modules

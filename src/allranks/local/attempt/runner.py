@@ -34,10 +34,10 @@ from allranks.local.attempt.staging import Ports
 from allranks.local.attempt.stop import StepStops
 from allranks.local.attempt.temporary_folders import TMP, TemporaryFolders
 from allranks.local.continuation import restore
-from allranks.local.forkserver.step_starters import StepStarters
+from allranks.local.forkserver.choice import ForkServers
 from allranks.local.instances import temporary
 from allranks.local.instances.kinds import Instance, InstanceKind
-from allranks.local.instances.programs import StarterSpec
+from allranks.local.instances.programs import ForkServerSpec
 from allranks.local.instances.supervisor import Event, InstanceSpec, Supervisor
 from allranks.local.launchers.by_distribution import launcher
 from allranks.local.launchers.launching import LAUNCHER_FOLDER, Assignment
@@ -109,7 +109,7 @@ class CommandRunner:
         self._instance_paths = InstancePaths(str(workspace.root))
         shell = shutil.which("bash") or "/bin/sh"
         self._job = JobSettings(run.id, settings.experiment, workspace.tracking_uri, shell, settings.cold)
-        self._starters = StepStarters(supervisor, kind, settings.source, shell, tracking.tracks, self._is_cold)
+        self._starters = ForkServers(supervisor, kind, settings.source, shell, tracking.tracks, self._is_cold)
         asyncio.get_running_loop().run_in_executor(None, temporary.sweep, workspace.temporary)
         self._temporary_folders = TemporaryFolders(workspace.temporary)
         self._next_folders = NextFolders(lambda: self._temporary_folders.folder)
@@ -181,7 +181,7 @@ class CommandRunner:
         await self.running.cancel(path)
 
     @property
-    def starters(self) -> Sequence[StarterSpec]:
+    def starters(self) -> Sequence[ForkServerSpec]:
         """The starters that steps have used, the first one first."""
         return self._starters.used
 

@@ -10,6 +10,7 @@ import sys
 import threading
 import weakref
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -124,6 +125,14 @@ def _descriptors() -> set[int]:
     with os.scandir("/proc/self/fd") as entries:
         numbers = [int(entry.name) for entry in entries]
     return {number for number in numbers if os.path.exists(f"/proc/self/fd/{number}")}
+
+
+def close_all_but(kept: Collection[int]) -> None:
+    """Close all descriptors that are not in `kept`."""
+    for number in map(int, os.listdir("/proc/self/fd")):
+        if number not in kept:
+            with suppress(OSError):  # the descriptor of the listing itself
+                os.close(number)
 
 
 def _unfit() -> str:

@@ -16,7 +16,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NoReturn
 
-from allranks.local.forkserver import streams
+from allranks.local.forkserver.preloaded import close_all_but
 from allranks.local.instances import kernel
 
 TORCHRUN = frozenset({"torchrun", "torch.distributed.run", "torch.distributed.launch"})
@@ -70,7 +70,7 @@ def start_helper(run: Run, kept: frozenset[int]) -> int:
         # It shares the launcher's process group, so that workers do too, but ends only with the launcher.
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             signal.signal(number, signal.SIG_IGN)
-        streams.close_all_but({0, 1, 2, theirs.fileno(), *kept})
+        close_all_but({0, 1, 2, theirs.fileno(), *kept})
         _serve(theirs, run)
     finally:
         os._exit(1)

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 
 from allranks.checks.plan.rule import Level, Rule
 from allranks.checks.plan.scope import Scope
+from allranks.contract.commands import simple_commands
 from allranks.contract.distributions import processes_per_instance
 from allranks.contract.launchers import OF_ALL_INSTANCES, find
 from allranks.contract.mpi import Mpi
 from allranks.contract.pytorch import PyTorch
-from allranks.contract.shell_commands import simple_commands
 from allranks.errors import Problem
 from allranks.plan.graph import Step
 

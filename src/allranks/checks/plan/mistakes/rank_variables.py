@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from allranks.checks.plan.mistakes.launchers import launcher_of
 from allranks.checks.plan.rule import Level, Rule
 from allranks.checks.plan.scope import Scope
+from allranks.contract.commands import expansions, simple_commands
 from allranks.contract.distributions import processes_per_instance
 from allranks.contract.mpi import OPEN_MPI, Mpi
 from allranks.contract.requirements import LAUNCH, PER_NODE
-from allranks.contract.shell_commands import expansions, simple_commands
 from allranks.errors import Problem
 from allranks.plan.graph import Step
 
