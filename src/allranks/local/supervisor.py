@@ -50,10 +50,9 @@ def main(isolation_class: str, warm: str = "", log_file: str = "") -> None:
         try:
             isolation = find(isolation_class)()
         except OSError as error:
-            ProcessLog.open(log_file, "supervisor").write("instances unsupported", "warning", reason=str(error))
             write_event(events, event="unfit", reason=str(error))
             return
-        log = ProcessLog.open(log_file, "supervisor")
+        log = ProcessLog("supervisor", log_file)
         supervisor = Supervisor(isolation, isolation_class, events, warm, log)
         reason = "an error of its own"
         try:

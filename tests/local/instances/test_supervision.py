@@ -124,8 +124,11 @@ def test_nothing_survives_a_agents_death_by_sigkill(engine: subprocess.Popen[str
     assert _sleepers(mark) == []
 
 
-@pytest.mark.parametrize("processes", [1, 3, 5, 8])
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT], ids=lambda number: number.name)
+@pytest.mark.parametrize(
+    ("processes", "number"),
+    [(1, signal.SIGKILL), (1, signal.SIGINT), (5, signal.SIGKILL), (8, signal.SIGINT)],
+    ids=lambda value: getattr(value, "name", None),
+)
 def test_nothing_survives_an_end_while_instances_are_starting(
     processes: int, number: signal.Signals, kind: str, tmp_path: Path, mark: str
 ) -> None:

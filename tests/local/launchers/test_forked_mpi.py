@@ -48,7 +48,7 @@ def _logs(record: RunRecord) -> list[str]:
     return [Path(rank.log).read_text(encoding="utf-8").strip() for rank in record.steps[0].ranks]
 
 
-@pytest.mark.parametrize("cold", [False, True])
+@pytest.mark.parametrize(("kind", "cold"), [("loopback", False), ("loopback", True), ("rack", False)], indirect=["kind"])
 def test_ranks_speak_with_each_other(kind: str, cold: bool, run_steps, tmp_path: Path) -> None:
     record = run_steps(_step(tmp_path, "a"), instances=kind, cold=cold)
     assert record.status is Status.COMPLETED, record.verdict
@@ -57,7 +57,11 @@ def test_ranks_speak_with_each_other(kind: str, cold: bool, run_steps, tmp_path:
     assert all(rank.ended for rank in record.steps[0].ranks)
 
 
-@pytest.mark.parametrize(("argument", "reason"), [("fail", "exit code 7"), ("signal", "SIGUSR1")])
+@pytest.mark.parametrize(
+    ("kind", "argument", "reason"),
+    [("rack", "fail", "exit code 7"), ("loopback", "signal", "SIGUSR1")],
+    indirect=["kind"],
+)
 def test_a_failed_rank_is_named(
     kind: str, argument: str, reason: str, run_steps, tmp_path: Path, workspace: Workspace
 ) -> None:

@@ -103,7 +103,7 @@ def _fork(connection: socket.socket, request: dict[str, Any], descriptors: list[
     else:
         if not pid:
             connection.close()
-            log = ProcessLog(shared.get("log", -1), f"agent {request['index']}")
+            log = ProcessLog(f"agent {request['index']}", descriptor=shared.get("log", -1))
             agent.run(isolation, shared["control"], shared["events"], partial(rank.start, preloaded=preloaded), log)
         _send(connection, event="forked", number=request["number"], pid=pid)
         return pid

@@ -64,7 +64,7 @@ class AgentProcess:
                     os.close(descriptor)
             except BaseException:
                 os._exit(1)
-            run(isolation, self.listen, events, processes.start, ProcessLog(log.descriptor, f"agent {self.index}"))
+            run(isolation, self.listen, events, processes.start, log.of(f"agent {self.index}"))
         self.forked(pid)
 
     def forked(self, pid: int) -> None:

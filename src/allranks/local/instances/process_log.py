@@ -18,26 +18,27 @@ _LEVEL_VARIABLE = "ALLRANKS_LOG"
 class ProcessLog:
     """The log of one process.
 
-    descriptor: of the open file, which forked processes share; -1: nothing is logged
     process:    the name of this process in the log
+    path:       of the file, which is opened as soon as its folder exists, as lines wait until then; "" for no log
+    descriptor: of the open file, which forked processes share; -1 if it is not open
     """
 
-    def __init__(self, descriptor: int, process: str) -> None:
+    def __init__(self, process: str, path: str = "", descriptor: int = -1) -> None:
         self.descriptor = descriptor
+        self._path = path
+        self._waiting = b""
         self._process = process
         self._least = os.environ.get(_LEVEL_VARIABLE, "info").lower()
 
-    @classmethod
-    def open(cls, path: str, process: str) -> ProcessLog:
-        """Open the file of the log. path: "" for no log. If the file cannot be opened, nothing is logged."""
-        with contextlib.suppress(OSError):
-            if path:
-                return cls(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), process)
-        return cls(-1, process)
+    def of(self, process: str) -> ProcessLog:
+        """Return the log of a forked process."""
+        return ProcessLog(process, self._path, self.descriptor)
 
     def write(self, event: str, level: str = "info", **data: Any) -> None:
         """Append a line. event: a constant text that names what happened; data: more fields of the line"""
-        if self.descriptor < 0 or (self._least in _LEVELS and _LEVELS.index(level) < _LEVELS.index(self._least)):
+        if self.descriptor < 0 and not self._path:
+            return
+        if self._least in _LEVELS and _LEVELS.index(level) < _LEVELS.index(self._least):
             return
         line = {
             "time": round(time.time(), 6),
@@ -49,8 +50,12 @@ class ProcessLog:
             "event": event,
             **data,
         }
+        self._waiting += json.dumps(line).encode() + b"\n"
         with contextlib.suppress(OSError):  # a full disk must not end the run
-            os.write(self.descriptor, json.dumps(line).encode() + b"\n")
+            if self.descriptor < 0 and self._path:
+                self.descriptor = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+            os.write(self.descriptor, self._waiting)
+            self._waiting = b""
 
 
 def how_ended(code: int) -> dict[str, Any]:

@@ -125,6 +125,7 @@ class Supervisor:
         if event["event"] == "unfit":
             process.stdin.close()
             await process.wait()
+            _log.info("instances unsupported", extra={"kind": kind, "reason": event["reason"]})
             raise UnfitError(event["reason"])
         supervisor = cls(kind, process, process.stdout, process.stdin)
         supervisor._pump = asyncio.create_task(supervisor._read())
