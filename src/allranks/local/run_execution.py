@@ -55,10 +55,10 @@ class RunExecution:
         origin: RunRecord | None = None,
         earlier: RunRecord | None = None,
         tracker: EarlyTracker | None = None,
-        starters: EarlyForkServer | None = None,
+        fork_server: EarlyForkServer | None = None,
     ) -> None:
         self._tracker = tracker
-        self._starters = starters
+        self._fork_server = fork_server
         self._log_file = str(Path(record.folder) / engine_log.FILE)
         self._modes = modes
         self._origin = origin
@@ -136,9 +136,9 @@ class RunExecution:
             await tracking.close()
 
     def _warm(self) -> str:
-        """Return the socket of the process that lends starters to this run; "" if there is none."""
-        if self._starters is not None and self._starters.socket:
-            return self._starters.socket
+        """Return the socket of the process that lends fork servers to this run; "" if there is none."""
+        if self._fork_server is not None and self._fork_server.socket:
+            return self._fork_server.socket
         return str(self._workspace.warm) if self._workspace.warm.exists() else ""
 
     def _finish(self, scope: Scope) -> None:
@@ -200,8 +200,8 @@ class RunExecution:
             return await executor.execute(plan.graph, inputs_of(plan), passed_on(plan.graph, {}))
         finally:
             self._executor = self._runner = None
-            if self._starters is not None:
-                self._starters.remember(runner.starters)
+            if self._fork_server is not None:
+                self._fork_server.remember(runner.fork_servers)
             runner.close()
             with contextlib.suppress(
                 sqlite3.Error
