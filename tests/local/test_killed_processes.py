@@ -31,7 +31,6 @@ RANKS = 2
 SCRIPT = """
 import os, sys, time
 import scipy
-# mlflow: import mlflow
 while not os.path.exists(sys.argv[1]):
     time.sleep(0.02)
 """
