@@ -5,17 +5,15 @@ from __future__ import annotations
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from types import SimpleNamespace
 from typing import ClassVar
 
 import pytest
 
 from allranks.contract.pytorch import PyTorch
 from allranks.local.instances.kinds import INSTANCE_KINDS
-from allranks.local.instances.loopback.kind import Loopback
-from allranks.local.launchers import per_process
-from allranks.local.launchers.by_distribution import LAUNCHERS
-from allranks.local.launchers.launching import Assignment, Launching
+from allranks.local.instances.loopback import Loopback
+from allranks.local.launchers.by_distribution import LAUNCHERS, launch_every_rank
+from allranks.local.launchers.launching import Assignment, Launcher, Launching
 from allranks.local.nodes.execution import Execution
 from allranks.local.nodes.runners import RUNNERS
 from allranks.local.scope import Scope
@@ -48,10 +46,10 @@ def test_an_instance_kind(run_steps, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_launcher(run_steps, monkeypatch: pytest.MonkeyPatch) -> None:
     def launch(assignment: Assignment) -> Launching:
         launched.append(len(assignment.ranks))
-        return per_process.launch(assignment)
+        return launch_every_rank(assignment)
 
     launched: list[int] = []
-    monkeypatch.setitem(LAUNCHERS, "pytorch", SimpleNamespace(missing=lambda path: None, launch=launch))
+    monkeypatch.setitem(LAUNCHERS, "pytorch", Launcher(launch=launch))
     record = run_steps(Step("train", "true", distribution=PyTorch(2), instance_count=2))
     assert (record.status, launched) == (Status.COMPLETED, [4])
 

@@ -17,15 +17,15 @@ from allranks.checks.component.environment import environment_folder
 from allranks.checks.plan import check
 from allranks.components.find import find_specs
 from allranks.contract import requirements
+from allranks.contract.commands import starts
 from allranks.contract.distributions import DISTRIBUTIONS
 from allranks.contract.launch import Distribution
 from allranks.contract.mpi import Mpi
 from allranks.contract.pytorch import PyTorch
 from allranks.contract.requirements import LAUNCHES, LIBRARIES, Requirement, launch_problem, normal
 from allranks.contract.single import Single
-from allranks.local.forkserver.imports import code
-from allranks.local.forkserver.imports.commands import starts
-from allranks.local.forkserver.imports.packages import PACKAGES
+from allranks.local.forkserver.imports import certain_imports
+from allranks.local.missing_modules import PACKAGES
 from allranks.plan.environment import Environment
 from allranks.plan.graph import Graph, Plan, Step
 from allranks.plan.ports import GraphInput, Input, Literal
@@ -79,7 +79,7 @@ def imports(component: object) -> Iterator[str]:
     """What the component's command imports in any case, of other packages."""
     with session(), component._build_code() as snapshot:  # type: ignore[attr-defined]
         for start in starts(component.command):  # type: ignore[attr-defined]
-            for each in code.imports(start, str(snapshot.path), ()):
+            for each in certain_imports(start, str(snapshot.path), ()):
                 if each.module not in sys.stdlib_module_names:
                     yield each.module
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from allranks.local.forkserver.starts.packages import NOT_PRELOADED, PRELOADED
+from allranks.local.forkserver.packages import NOT_PRELOADED, PRELOADED
 
 PAGE = Path(__file__).parents[2] / "docs" / "starting-ranks.md"
 

@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from allranks.errors import InputError
-from allranks.local import engine, machine, requirements
-from allranks.local.forkserver.imports import interpreter, packages
+from allranks.local import engine, machine, missing_modules, requirements
 from allranks.local.options import Options
 from allranks.plan.environment import Environment
 from allranks.plan.graph import Code, Graph, Plan, Step
@@ -66,12 +65,12 @@ def test_another_interpreter_answers_for_itself(tmp_path: Path) -> None:
     assert [text.count(f"{python} -m pip install") for text in found] == [1] * 4
     assert "for steps s0, s1, s2" in found[0]
     assert len(asked.read_text()) == 1
-    assert interpreter.missing(python, {"json"}) == set()
+    assert missing_modules.missing(python, {"json"}) == set()
     assert len(asked.read_text()) == 1
 
 
 def test_an_interpreter_that_does_not_answer_is_taken_to_have_everything(tmp_path: Path) -> None:
-    assert interpreter.missing(tmp_path / "python", {"numpy"}) == set()
+    assert missing_modules.missing(tmp_path / "python", {"numpy"}) == set()
 
 
 @pytest.mark.parametrize(
@@ -86,7 +85,7 @@ def test_an_interpreter_that_does_not_answer_is_taken_to_have_everything(tmp_pat
     ],
 )
 def test_the_line_that_installs_a_package(module: str, line: str) -> None:
-    assert packages.install(module, Path(sys.executable)) == line
+    assert missing_modules.install(module, Path(sys.executable)) == line
 
 
 REGISTER = "import mlflow\nmlflow.register_model('runs:/1/model', 'mine')\n"
@@ -123,8 +122,8 @@ def test_a_plan_that_is_right_has_no_problems_of_its_own(tmp_path: Path) -> None
 
 def test_many_steps_with_the_same_code_read_it_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     read: list[object] = []
-    original = machine.code.program
-    monkeypatch.setattr(machine.code, "program", lambda *arguments: read.append(1) or original(*arguments))
+    original = machine.imports.program
+    monkeypatch.setattr(machine.imports, "program", lambda *arguments: read.append(1) or original(*arguments))
     one = step(tmp_path / "code", "import json\n", environment_variables={"A": Literal(1)})
     assert problems(*(replace(one, name=f"s{n}") for n in range(100))) == []
     assert len(read) == 1

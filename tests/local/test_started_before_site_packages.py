@@ -20,7 +20,7 @@ SPARED = {"__future__", *sys.stdlib_module_names}
 def started(folder: Path) -> set[str]:
     """Return the modules that `boot.command("...")` starts, as the sources below a folder name them."""
     return {
-        f"allranks.local.{call.args[0].value}"
+        f"allranks.local.{call.args[0].value.partition(':')[0]}"
         for file in folder.rglob("*.py")
         for call in ast.walk(ast.parse(file.read_text(encoding="utf-8")))
         if isinstance(call, ast.Call)
@@ -86,13 +86,11 @@ def test_they_import_the_standard_library_alone() -> None:
     seen, others = reached(starts, Path(SOURCE))
     assert starts <= seen
     # The one dynamic import loads a kind's isolation, added above.
-    assert others == {"<import_module(module)>": "allranks.local.instances.agent.isolation"}
+    assert others == {"<import_module(module)>": "allranks.local.instances.instance"}
     assert "allranks.secrets" not in seen, "its patterns are another package's"
 
 
-@pytest.mark.parametrize(
-    "module", ["instances.agent.main", "launchers.rsh.client", "launchers.rsh.rank", "launchers.rsh.server"]
-)
+@pytest.mark.parametrize("module", ["supervisor", "launchers.rsh", "launchers.mpi_rank"])
 def test_what_each_run_or_rank_waits_for_imports_little(module: str) -> None:
     show = f"import sys; sys.path.append({SOURCE!r}); import allranks.local.{module}; print(*sys.modules)"
     command = [sys.executable, "-I", "-S", "-c", show]

@@ -26,21 +26,21 @@ def execute_job(
     """
     from importlib.util import find_spec
 
-    from allranks.local.forkserver.warm.early import EarlyStarters
+    from allranks.local.forkserver.early import EarlyForkServer
     from allranks.local.tracking.process import EarlyTracker
 
     _set_level(verbose)
     # MLflow takes as long to import as everything below.
     with (
         EarlyTracker(workspace, enabled=options.track and find_spec("mlflow") is not None) as tracker,
-        EarlyStarters(workspace, file, enabled=not options.cold) as starters,
+        EarlyForkServer(workspace, file, enabled=not options.cold) as fork_server,
     ):
         from allranks.api import jobs
         from allranks.local import engine
 
         plan = jobs.read(job(), options.settings, workspace, track=options.track, mpi=options.mpi)
         execute(
-            lambda observer: engine.run(plan, workspace, options, observer, tracker=tracker, starters=starters),
+            lambda observer: engine.run(plan, workspace, options, observer, tracker=tracker, fork_server=fork_server),
             json,
             verbose=verbose,
         )

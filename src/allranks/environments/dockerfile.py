@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from allranks.contract.mpi import SETUP_MPI
 from allranks.errors import InputError, Problem
 
 _FROM = re.compile(r"(?P<image>\S+)(?:\s+AS\s+(?P<name>\S+))?$", re.IGNORECASE)
@@ -123,10 +124,6 @@ def _stages(instructions: list[Instruction], starts: list[int]) -> tuple[Stage, 
 
 
 BEGIN, END = "# >>> base", "# <<< base"
-
-SETUP_MPI = Path(__file__).with_name("setup_mpi.sh")
-"""The program that configures ssh for mpirun in an image. Each environment that runs it has a copy, because the folder
-of an environment is all that its build can read."""
 
 
 def runs_setup_mpi(dockerfile: Dockerfile) -> bool:

@@ -9,11 +9,14 @@ SOURCE = os.path.realpath(f"{__file__}/../../..")
 """The folder that contains the package `allranks`: of an installed one, site-packages. There, a package may have the
 name of a module of the standard library, which comes first."""
 
-_BOOT = "import sys; sys.path.append(sys.argv.pop(1)); from allranks.local.{module} import main; main(*sys.argv[1:])"
+_BOOT = "import sys; sys.path.append(sys.argv.pop(1)); from allranks.local.{} import {} as run; run(*sys.argv[1:])"
 
 
-def command(module: str, *arguments: str) -> tuple[str, ...]:
-    """Return a command that calls `main(*arguments)` of a module below `allranks.local`, such as
-    launchers.rsh.server."""
+def command(function: str, *arguments: str) -> tuple[str, ...]:
+    """Return a command that calls a function below `allranks.local` with the arguments.
+
+    function: ``MODULE:FUNCTION``, such as launchers.rsh:server; ``MODULE`` for its `main`
+    """
+    module, _, name = function.partition(":")
     # Isolated and without site-packages, Python starts in a fifth of the time, whatever is installed.
-    return (sys.executable, "-I", "-S", "-c", _BOOT.format(module=module), SOURCE, *arguments)
+    return (sys.executable, "-I", "-S", "-c", _BOOT.format(module, name or "main"), SOURCE, *arguments)

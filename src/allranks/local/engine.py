@@ -15,7 +15,7 @@ from pathlib import Path
 from allranks.errors import InputError, Problem
 from allranks.local import machine, stop_signals
 from allranks.local.continuation import renewed
-from allranks.local.forkserver.warm.early import EarlyStarters
+from allranks.local.forkserver.early import EarlyForkServer
 from allranks.local.options import AUTO, Options
 from allranks.local.run_execution import RunExecution, inputs_of
 from allranks.local.selection import modes_of
@@ -42,14 +42,14 @@ def run(
     observer: Observer | None = None,
     origin: RunRecord | None = None,
     tracker: EarlyTracker | None = None,
-    starters: EarlyStarters | None = None,
+    fork_server: EarlyForkServer | None = None,
 ) -> RunRecord:
     """Run the plan. Return its record after all its processes have ended.
 
     origin:  the run whose results are used for the steps that the selection reuses; None: any run with a result for the
              same code and inputs
     tracker: of this workspace; the run takes its process if it needs one
-    starters: that were started early for this run
+    fork_server: that was started early for this run
 
     The caller has checked the plan (`requirements`). Raise DiskFullError if the disk is full.
     """
@@ -90,7 +90,7 @@ def run(
             modes,
             origin,
             tracker=tracker,
-            starters=starters,
+            fork_server=fork_server,
         )
         return execution.execute({}, save)
 

@@ -12,11 +12,11 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TypeAlias
 
+from allranks.contract.commands import Start, starts
 from allranks.errors import Problem
-from allranks.local import interpreters, machine_variables
-from allranks.local.forkserver.imports import code, interpreter, packages
-from allranks.local.forkserver.imports.code import Import, Program
-from allranks.local.forkserver.imports.commands import Start, starts
+from allranks.local import interpreters, machine_variables, missing_modules
+from allranks.local.forkserver import imports
+from allranks.local.forkserver.imports import Import, Program
 from allranks.local.launchers.by_distribution import launcher
 from allranks.plan.graph import Plan, Step, steps
 
@@ -70,14 +70,14 @@ def _missing_packages(programs: Sequence[_StepProgram]) -> Iterator[Problem]:
     names: dict[Path, set[str]] = {}
     for _, _, python, _, program in programs:
         names.setdefault(python, set()).update(program.imports)
-    missing = {python: interpreter.missing(python, imported) for python, imported in names.items()}
+    missing = {python: missing_modules.missing(python, imported) for python, imported in names.items()}
     lacking: dict[tuple[Path, str], list[tuple[str, Step, Import]]] = {}
     for path, step, python, start, program in programs:
         if not program.imports & missing[python]:
             continue
         for found in _imports(step, start):
             # A program that changes where modules are found may find others than this check.
-            is_certain = not program.changes_path or packages.is_known(found.module)
+            is_certain = not program.changes_path or missing_modules.is_known(found.module)
             if found.module in missing[python] and is_certain:
                 lacking.setdefault((python, found.module), []).append((path, step, found))
     for (python, module), users in lacking.items():
@@ -87,7 +87,7 @@ def _missing_packages(programs: Sequence[_StepProgram]) -> Iterator[Problem]:
             f"{WHERE}, for {_steps_text(paths)}{_at(step)}",
             f"no Python package {module}, which {found} needs",
             "",
-            packages.install(module, python),
+            missing_modules.install(module, python),
             code="missing-package",
         )
 
@@ -97,7 +97,7 @@ def _missing_mlflow(programs: Sequence[_StepProgram]) -> Iterator[Problem]:
         return
     for path, step, place in _users_of_the_registry(programs):
         found = f"no Python package mlflow, and the step uses MLflow's model registry ({place})"
-        fix = packages.install("mlflow", Path(sys.executable))
+        fix = missing_modules.install("mlflow", Path(sys.executable))
         yield Problem(f"{WHERE}, for step {path}{_at(step)}", found, "", fix, code="missing-package")
 
 
@@ -110,7 +110,7 @@ def _users_of_the_registry(programs: Iterable[_StepProgram]) -> Iterator[tuple[s
         places = (
             f"{file}:{line}"
             for file in program.registry
-            for line in code.registry_calls(os.path.join(step.code.folder, file))
+            for line in imports.registry_calls(os.path.join(step.code.folder, file))
         )
         if place := next(places, ""):
             yield path, step, place
@@ -136,14 +136,14 @@ _parsed: dict[_Key, list[Import]] = {}
 def _program(step: Step, start: Start) -> Program:
     key = _key(step, start)
     if key not in _read:
-        _read[key] = code.program(start, _folder(step), key[2])
+        _read[key] = imports.program(start, _folder(step), key[2])
     return _read[key]
 
 
 def _imports(step: Step, start: Start) -> list[Import]:
     key = _key(step, start)
     if key not in _parsed:
-        _parsed[key] = code.imports(start, _folder(step), key[2])
+        _parsed[key] = imports.certain_imports(start, _folder(step), key[2])
     return _parsed[key]
 
 

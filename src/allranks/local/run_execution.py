@@ -12,12 +12,13 @@ from collections.abc import Callable, Coroutine, Mapping
 from pathlib import Path
 from typing import Any
 
+from allranks import engine_log
 from allranks.errors import InputError, Problem
 from allranks.local import gpus, requirements, stop_signals
 from allranks.local.attempt.runner import CommandRunner, Settings
 from allranks.local.attempt.tracked_run import status_of
 from allranks.local.executor import Executor
-from allranks.local.forkserver.warm.early import EarlyStarters
+from allranks.local.forkserver.early import EarlyForkServer
 from allranks.local.instances.kinds import INSTANCE_KINDS
 from allranks.local.instances.supervisor import Supervisor, UnfitError
 from allranks.local.nodes.runners import RUNNERS
@@ -54,10 +55,11 @@ class RunExecution:
         origin: RunRecord | None = None,
         earlier: RunRecord | None = None,
         tracker: EarlyTracker | None = None,
-        starters: EarlyStarters | None = None,
+        fork_server: EarlyForkServer | None = None,
     ) -> None:
         self._tracker = tracker
-        self._starters = starters
+        self._fork_server = fork_server
+        self._log_file = str(Path(record.folder) / engine_log.FILE)
         self._modes = modes
         self._origin = origin
         self._earlier = earlier
@@ -110,7 +112,7 @@ class RunExecution:
         if any(tracking.tracks(step) for _, step in steps(self._plan.graph)):
             tracking.warm_up()
         try:
-            supervisor, missing = await _start_supervisor(self._options.instances, self._warm())
+            supervisor, missing = await _start_supervisor(self._options.instances, self._warm(), self._log_file)
             try:
                 self._starting = None
                 kind, folder = INSTANCE_KINDS[supervisor.kind], Path(self._record.folder)
@@ -119,6 +121,8 @@ class RunExecution:
                 self._record.instances, self._record.status = supervisor.kind, Status.RUNNING
                 self._record.page = str(self._page.path)
                 save()
+                with contextlib.suppress(OSError):
+                    engine_log.start(self._log_file, "engine")
                 self._recorder.started()
                 if missing:
                     self._recorder.note(None, f"instances are on {supervisor.kind}; this machine has no {missing}")
@@ -127,13 +131,14 @@ class RunExecution:
                 return scope
             finally:
                 await supervisor.close()
+                engine_log.stop()
         finally:
             await tracking.close()
 
     def _warm(self) -> str:
-        """Return the socket of the process that lends starters to this run; "" if there is none."""
-        if self._starters is not None and self._starters.socket:
-            return self._starters.socket
+        """Return the socket of the process that lends fork servers to this run; "" if there is none."""
+        if self._fork_server is not None and self._fork_server.socket:
+            return self._fork_server.socket
         return str(self._workspace.warm) if self._workspace.warm.exists() else ""
 
     def _finish(self, scope: Scope) -> None:
@@ -195,8 +200,8 @@ class RunExecution:
             return await executor.execute(plan.graph, inputs_of(plan), passed_on(plan.graph, {}))
         finally:
             self._executor = self._runner = None
-            if self._starters is not None:
-                self._starters.remember(runner.starters)
+            if self._fork_server is not None:
+                self._fork_server.remember(runner.fork_servers)
             runner.close()
             with contextlib.suppress(
                 sqlite3.Error
@@ -233,7 +238,7 @@ class RunExecution:
         self._tasks.append(asyncio.get_running_loop().create_task(work))
 
 
-async def _start_supervisor(kind: str, warm: str) -> tuple[Supervisor, str]:
+async def _start_supervisor(kind: str, warm: str, log: str) -> tuple[Supervisor, str]:
     """Return a supervisor for a kind of instances, and a note on each preferred kind that this machine does not
     support.
 
@@ -242,7 +247,7 @@ async def _start_supervisor(kind: str, warm: str) -> tuple[Supervisor, str]:
     missing: list[str] = []
     for name in INSTANCE_KINDS if kind == AUTO else (kind,):
         try:
-            return await Supervisor.start(name, warm), "; ".join(missing)
+            return await Supervisor.start(name, warm, log), "; ".join(missing)
         except UnfitError as error:
             missing.append(f"{name}: {error}")
     fix = "use --instances loopback, which works everywhere"

@@ -109,4 +109,4 @@ def test_an_instance_that_is_killed_before_it_starts(stopped: Any, run_steps: Ca
     record = run_steps(plan=plan(stopped, PyTorch(1), "sleep 600"), observer=observer, cold=True)
     verdict = record.step("train").verdict
     assert verdict is not None
-    assert verdict.reason == "instance 2 (127.0.0.3) was killed from outside the run"
+    assert verdict.reason == "instance 2 (127.0.0.3): its agent was killed from outside the run"

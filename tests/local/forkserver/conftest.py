@@ -1,35 +1,22 @@
-"""Ranks that are started as new processes, and forked from a starter."""
+"""Ranks that are started as new processes, and forked from a fork server."""
 
 from __future__ import annotations
 
-import asyncio
 import os
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from rank_runs import MODULES, Ended, run_programs
 
-from allranks.local.instances.kinds import INSTANCE_KINDS
-from allranks.local.instances.programs import Program, PythonProgram, StarterSpec
-from allranks.local.instances.supervisor import Event, InstanceSpec, Supervisor
-
-BOUND = 60
-
-
-@dataclass(frozen=True)
-class Ended:
-    """What the ranks of a job left: their exit codes and their logs, in the order of the ranks."""
-
-    codes: tuple[int | None, ...]
-    logs: tuple[str, ...]
-
+from allranks.contract.commands import PythonProgram
+from allranks.local.instances.programs import ForkServerSpec, Program
 
 RunRanks = Callable[..., Ended]
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def environment() -> dict[str, str]:
     """The environment of every rank."""
     path = os.pathsep.join([os.path.dirname(sys.executable), "/usr/bin", "/bin"])
@@ -40,8 +27,8 @@ def environment() -> dict[str, str]:
 def run_ranks(tmp_path: Path, environment: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> RunRanks:
     """Run a script on ranks of one instance.
 
-    forked:    whether to fork them from a starter
-    modules:   that the starter imports
+    forked:    whether to fork them from a fork server
+    modules:   that the fork server imports
     command:   the words after `python`; the default is the script's name and the arguments
     shared:    variables of all ranks
     """
@@ -52,7 +39,7 @@ def run_ranks(tmp_path: Path, environment: dict[str, str], monkeypatch: pytest.M
         source: str,
         *,
         forked: bool,
-        modules: Sequence[str] = ("json", "multiprocessing", "logging", "random", "runpy"),
+        modules: Sequence[str] = MODULES,
         program: PythonProgram | None = None,
         command: str = "python train.py",
         ranks: int = 1,
@@ -76,36 +63,7 @@ def run_ranks(tmp_path: Path, environment: dict[str, str], monkeypatch: pytest.M
         ]
         for each in programs:
             Path(each.log).write_text("", encoding="utf-8")
-        spec = StarterSpec(sys.executable, tuple(sorted(common.items())), tuple(modules))
-        return asyncio.run(asyncio.wait_for(_run(kind, programs, spec if forked else None, tmp_path), BOUND))
+        spec = ForkServerSpec(sys.executable, tuple(sorted(common.items())), tuple(modules))
+        return run_programs(kind, programs, spec if forked else None, tmp_path)
 
     return run
-
-
-async def _run(kind: str, programs: Sequence[Program], spec: StarterSpec | None, folder: Path) -> Ended:
-    supervisor = await Supervisor.start(kind)
-    try:
-        (instance,) = INSTANCE_KINDS[kind].instances([0])
-        temporary = folder / "temporary"
-        temporary.mkdir(exist_ok=True)
-        on = InstanceSpec(
-            0,
-            instance.address,
-            instance.hostname,
-            ((instance.address, instance.hostname),),
-            1 << 20,
-            str(temporary),
-            (str(folder), sys.prefix, str(Path(__file__).parents[3])),
-        )
-        events: asyncio.Queue[Event | None] = asyncio.Queue()
-        await supervisor.launch("agent", on, programs, events, spec)
-        codes = dict.fromkeys(program.name for program in programs)
-        while (event := await events.get()) is None or event.kind != "gone":
-            assert event is not None
-            assert event.kind != "failed", event.reason
-            if event.kind == "exited":
-                codes[event.program] = event.code
-    finally:
-        await supervisor.close()
-    logs = tuple(Path(program.log).read_text(encoding="utf-8") for program in programs)
-    return Ended(tuple(codes.values()), logs)

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import re
+import sys
 from dataclasses import replace
 from typing import Any
 
 import pytest
+from rank_runs import MODULES, Ended, run_programs
 
-from allranks.local.instances.programs import PythonProgram
+from allranks.contract.commands import PythonProgram
+from allranks.local.instances.programs import ForkServerSpec, Program
+
+pytestmark = pytest.mark.xdist_group("ends of forked ranks")  # they share two runs of all scripts
 
 SCRIPTS = {
     "exit code": "import sys; sys.exit(3)",
@@ -148,13 +153,32 @@ def _source(text: str) -> str:
     return "\n".join(line.removeprefix("        ") for line in lines) if lines[0] == "" else text
 
 
-@pytest.mark.parametrize("unbuffered", ["1", ""])
+@pytest.fixture(scope="module", params=["1", ""], ids=["unbuffered", "buffered"])
+def ended(request: pytest.FixtureRequest, environment: dict[str, str], tmp_path_factory: Any) -> dict[bool, Ended]:
+    """How all scripts ended: as new processes, and forked from one fork server."""
+    variables = environment | {"PYTHONUNBUFFERED": request.param}
+    spec = ForkServerSpec(sys.executable, tuple(sorted(variables.items())), MODULES)
+    found = {}
+    for forked in (False, True):
+        folder, programs = tmp_path_factory.mktemp("scripts"), []
+        for name, text in SCRIPTS.items():
+            own = folder / name / "code"  # the traceback of a script has its path
+            own.mkdir(parents=True)
+            (own / "train.py").write_text(_source(text), encoding="utf-8")
+            log = str(folder / name / "log")
+            python = PythonProgram((), script="train.py") if forked else None
+            programs.append(Program(name, ("/bin/bash", "-c", "python train.py"), variables, str(own), log, python))
+        found[forked] = run_programs("loopback", programs, spec if forked else None, folder)
+        logs = tuple(log.replace(str(folder), "FOLDER") for log in found[forked].logs)
+        found[forked] = _without_addresses(replace(found[forked], logs=logs))
+    return found
+
+
 @pytest.mark.parametrize("name", SCRIPTS)
-def test_a_rank_ends_the_same(run_ranks, name: str, unbuffered: str) -> None:
-    shared = {"PYTHONUNBUFFERED": unbuffered}
-    cold = run_ranks("loopback", _source(SCRIPTS[name]), forked=False, shared=shared)
-    forked = run_ranks("loopback", _source(SCRIPTS[name]), forked=True, shared=shared)
-    assert _without_addresses(forked) == _without_addresses(cold)
+def test_a_rank_ends_the_same(ended: dict[bool, Ended], name: str) -> None:
+    number = list(SCRIPTS).index(name)
+    cold, forked = ((end.codes[number], end.logs[number]) for end in (ended[False], ended[True]))
+    assert forked == cold
 
 
 def _without_addresses(ended: Any) -> Any:

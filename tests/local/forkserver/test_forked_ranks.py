@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from allranks.local.instances.programs import PythonProgram
+from allranks.contract.commands import PythonProgram
 
 STATE = Path(__file__).with_name("state_of_process.py").read_text(encoding="utf-8")
 
@@ -62,7 +62,7 @@ threading.Thread(target=stop.wait, daemon=True).start()
 
 
 @pytest.mark.parametrize("modules", [("background",), ("ending",)])
-def test_without_a_fit_starter_ranks_are_new_processes(kind: str, run_ranks, tmp_path: Path, modules) -> None:
+def test_without_a_fit_fork_server_ranks_are_new_processes(kind: str, run_ranks, tmp_path: Path, modules) -> None:
     """An import that starts a thread, and one that ends the process."""
     folder = tmp_path / "code"
     folder.mkdir()

@@ -1,4 +1,4 @@
-"""A starter that forks many agents, and the supervisor, leave no process and no descriptor open."""
+"""A fork server that forks many agents, and the supervisor, leave no process and no descriptor open."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ from pathlib import Path
 
 import psutil
 
+from allranks.contract.commands import PythonProgram
 from allranks.local.boot import SOURCE
 from allranks.local.instances.kinds import INSTANCE_KINDS
-from allranks.local.instances.programs import Program, PythonProgram, StarterSpec
+from allranks.local.instances.programs import ForkServerSpec, Program
 from allranks.local.instances.supervisor import Event, InstanceSpec, Supervisor
 
 STEPS = 12
@@ -21,7 +22,7 @@ FIRST = 4
 """Steps after which the number of descriptors does not change any more."""
 
 STAYING = {"loopback": 3, "rack": 4}
-"""The starter, an agent and the supervisor; in the rack also a process that waits for the supervisor."""
+"""The fork server, an agent and the supervisor; in the rack also a process that waits for the supervisor."""
 
 BOUND = 10
 
@@ -41,7 +42,7 @@ async def _run(kind: str, folder: Path) -> list[list[int]]:
     counts = []
     try:
         environment = {"PATH": os.pathsep.join([os.path.dirname(sys.executable), "/usr/bin", "/bin"])}
-        spec = StarterSpec(sys.executable, tuple(environment.items()), ("json", "logging"))
+        spec = ForkServerSpec(sys.executable, tuple(environment.items()), ("json", "logging"))
         (instance,) = INSTANCE_KINDS[kind].instances([0])
         names = ((instance.address, instance.hostname),)
         temporary = folder / "temporary"  # removed at the end

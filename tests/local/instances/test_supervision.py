@@ -114,7 +114,7 @@ def test_nothing_survives_a_agents_death_by_sigkill(engine: subprocess.Popen[str
     (one, *_) = _sleepers(mark)
     agent = one.parent()
     assert agent is not None
-    while "instances.agent.main" not in " ".join(agent.cmdline()):
+    while "supervisor" not in " ".join(agent.cmdline()):
         agent = agent.parent()
         assert agent is not None
     agent.kill()
@@ -124,8 +124,11 @@ def test_nothing_survives_a_agents_death_by_sigkill(engine: subprocess.Popen[str
     assert _sleepers(mark) == []
 
 
-@pytest.mark.parametrize("processes", [1, 3, 5, 8])
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT], ids=lambda number: number.name)
+@pytest.mark.parametrize(
+    ("processes", "number"),
+    [(1, signal.SIGKILL), (1, signal.SIGINT), (5, signal.SIGKILL), (8, signal.SIGINT)],
+    ids=lambda value: getattr(value, "name", None),
+)
 def test_nothing_survives_an_end_while_instances_are_starting(
     processes: int, number: signal.Signals, kind: str, tmp_path: Path, mark: str
 ) -> None:
@@ -150,7 +153,9 @@ def test_nothing_survives_an_end_while_instances_are_starting(
         psutil.wait_procs(below, timeout=BOUND)  # else the engine itself has waited for them
     assert [process for process in below if _lives(process)] == []
     _until(lambda: _sleepers(mark) == [], "a daemon of a rank outlived the run")
-    assert "allranks/local/instances/agent" not in (tmp_path / "errors").read_text()
+    errors = (tmp_path / "errors").read_text()
+    assert "allranks/local/instances/agent" not in errors
+    assert "allranks/local/supervisor" not in errors
 
 
 @pytest.mark.parametrize("times", [1, 2], ids=["once", "twice"])

@@ -1,4 +1,4 @@
-"""Ranks of a real mpirun that are forked from a starter, on both kinds of instances."""
+"""Ranks of a real mpirun that are forked from a fork server, on both kinds of instances."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.skipif(
     shutil.which("mpirun", path=f"{Path(sys.executable).parent}:/usr/bin") is None, reason="no mpirun"
 )
 
-# Importing scipy is worth a starter.
+# Importing scipy is worth a fork server.
 SCRIPT = """
 import sys
 forked = "scipy" in sys.modules
@@ -48,16 +48,20 @@ def _logs(record: RunRecord) -> list[str]:
     return [Path(rank.log).read_text(encoding="utf-8").strip() for rank in record.steps[0].ranks]
 
 
-@pytest.mark.parametrize("cold", [False, True])
-def test_ranks_speak_with_each_other(kind: str, cold: bool, run_steps, tmp_path: Path) -> None:
-    record = run_steps(_step(tmp_path, "a"), instances=kind, cold=cold)
+# Cold ranks of mpi do in test_launchers.py.
+def test_ranks_speak_with_each_other(kind: str, run_steps, tmp_path: Path) -> None:
+    record = run_steps(_step(tmp_path, "a"), instances=kind)
     assert record.status is Status.COMPLETED, record.verdict
-    assert _logs(record) == [f"{not cold} 1111 ['a'] {rank % 2}" for rank in range(4)]
+    assert _logs(record) == [f"True 1111 ['a'] {rank % 2}" for rank in range(4)]
     assert [rank.exit_code for rank in record.steps[0].ranks] == [0] * 4
     assert all(rank.ended for rank in record.steps[0].ranks)
 
 
-@pytest.mark.parametrize(("argument", "reason"), [("fail", "exit code 7"), ("signal", "SIGUSR1")])
+@pytest.mark.parametrize(
+    ("kind", "argument", "reason"),
+    [("rack", "fail", "exit code 7"), ("loopback", "signal", "SIGUSR1")],
+    indirect=["kind"],
+)
 def test_a_failed_rank_is_named(
     kind: str, argument: str, reason: str, run_steps, tmp_path: Path, workspace: Workspace
 ) -> None:

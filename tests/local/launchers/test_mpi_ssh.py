@@ -132,13 +132,13 @@ def test_a_failed_rank_on_another_instance_is_named(run_steps) -> None:
 def test_an_instance_that_ssh_cannot_enter_is_named(
     file: str, content: str, reason: str, run_steps, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    write = mpi_ssh.files.write
+    write = mpi_ssh.write_instances
 
     def write_wrongly(folder: Path, *arguments: object) -> None:
         write(folder, *arguments)  # type: ignore[arg-type]
         (folder / "node-1" / file).write_text(content)
 
-    monkeypatch.setattr(mpi_ssh.files, "write", write_wrongly)
+    monkeypatch.setattr(mpi_ssh, "write_instances", write_wrongly)
     record = run_steps(Step("mpi", "true", distribution=Mpi(1), instance_count=3), instances="rack", mpi="ssh")
     assert record.status is Status.FAILED
     assert record.steps[0].verdict is not None

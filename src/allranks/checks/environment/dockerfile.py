@@ -11,10 +11,10 @@ from collections.abc import Iterator
 from itertools import zip_longest
 from pathlib import Path
 
+from allranks.contract.mpi import SETUP_MPI
 from allranks.environments.dockerfile import (
     BEGIN,
     END,
-    SETUP_MPI,
     Instruction,
     block,
     first_difference,

@@ -6,12 +6,12 @@ import re
 from collections.abc import Iterator
 
 from allranks.checks.plan.scope import Scope
+from allranks.contract.commands import expansions, simple_commands
 from allranks.contract.distributions import processes_per_instance
 from allranks.contract.launchers import OF_ALL_INSTANCES, find
 from allranks.contract.mpi import OPEN_MPI, Mpi
 from allranks.contract.pytorch import PyTorch
 from allranks.contract.requirements import LAUNCH, PER_NODE
-from allranks.contract.shell_commands import expansions, simple_commands
 from allranks.errors import Level, Problem, Rule
 from allranks.plan.graph import Step
 

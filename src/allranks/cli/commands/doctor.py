@@ -79,7 +79,7 @@ def _finding(launch: Launch, start: bool, folder: Path) -> _StackState:
     from pathlib import Path
 
     from allranks.local.doctor.launches import TWO_RANKS
-    from allranks.local.doctor.trial import try_out
+    from allranks.local.doctor.trial import run_trial
     from allranks.runs.workspace import Workspace
 
     stack = launch.stacks[0]
@@ -88,7 +88,7 @@ def _finding(launch: Launch, start: bool, folder: Path) -> _StackState:
         return _StackState(stack.name, version, None, "", stack.install)
     layout = next(layout for layout in TWO_RANKS if layout in launch.layouts)
     with tempfile.TemporaryDirectory(prefix="allranks-", ignore_cleanup_errors=True) as workspace:
-        wrong = try_out(launch, layout, "auto", Workspace(Path(workspace)), folder)
+        wrong = run_trial(launch, layout, "auto", Workspace(Path(workspace)), folder)
     return _StackState(stack.name, version, not wrong, wrong, stack.install)
 
 

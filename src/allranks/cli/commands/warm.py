@@ -20,7 +20,7 @@ def warm(
     The first run of a script imports its packages, and later runs in this workspace fork their ranks from the process
     that has done so. It runs until Ctrl-C, or until no run has needed it for `--idle-minutes`.
     """
-    from allranks.local.forkserver.warm.server import serve
+    from allranks.local.forkserver.warm import serve
     from allranks.runs.workspace import Workspace
 
     place = Workspace.at(workspace)

@@ -175,7 +175,7 @@ class AttemptMonitor:
             expected = self._killed or self._broken or self._stopping()
             if not expected and (self._running[event.agent] or event.agent in self._starting):
                 # The instance agent stopped without reporting the exit of its processes.
-                self._broken = f"{self._handles.agents[event.agent]} was killed from outside the run"
+                self._broken = f"{self._handles.agents[event.agent]}: its agent was killed from outside the run"
         elif event.kind == "forked":
             if self._start_due is None:
                 self._start_due = now + self._handles.start_timeout

@@ -34,10 +34,10 @@ from allranks.local.attempt.staging import Ports
 from allranks.local.attempt.stop import StepStops
 from allranks.local.attempt.temporary_folders import TMP, TemporaryFolders
 from allranks.local.continuation import restore
-from allranks.local.forkserver.step_starters import StepStarters
+from allranks.local.forkserver.choice import ForkServers
 from allranks.local.instances import temporary
 from allranks.local.instances.kinds import Instance, InstanceKind
-from allranks.local.instances.programs import StarterSpec
+from allranks.local.instances.programs import ForkServerSpec
 from allranks.local.instances.supervisor import Event, InstanceSpec, Supervisor
 from allranks.local.launchers.by_distribution import launcher
 from allranks.local.launchers.launching import LAUNCHER_FOLDER, Assignment
@@ -67,7 +67,7 @@ class Settings:
     force_rerun: whether to ignore earlier results
     origin:      the run whose results the steps in mode REUSE take; None: any run with a result for the same inputs
     earlier:     this run as it was before it continued with the latest code
-    cold:        whether every rank is started as a new process, without a starter
+    cold:        whether every rank is started as a new process, without a fork server
     mpi:         how mpirun reaches the instances, a key of the launchers of mpi
     start_timeout: seconds that an instance may take to start its processes
     """
@@ -109,7 +109,7 @@ class CommandRunner:
         self._instance_paths = InstancePaths(str(workspace.root))
         shell = shutil.which("bash") or "/bin/sh"
         self._job = JobSettings(run.id, settings.experiment, workspace.tracking_uri, shell, settings.cold)
-        self._starters = StepStarters(supervisor, kind, settings.source, shell, tracking.tracks, self._is_cold)
+        self._fork_servers = ForkServers(supervisor, kind, settings.source, shell, tracking.tracks, self._is_cold)
         asyncio.get_running_loop().run_in_executor(None, temporary.sweep, workspace.temporary)
         self._temporary_folders = TemporaryFolders(workspace.temporary)
         self._next_folders = NextFolders(lambda: self._temporary_folders.folder)
@@ -181,9 +181,9 @@ class CommandRunner:
         await self.running.cancel(path)
 
     @property
-    def starters(self) -> Sequence[StarterSpec]:
-        """The starters that steps have used, the first one first."""
-        return self._starters.used
+    def fork_servers(self) -> Sequence[ForkServerSpec]:
+        """The fork servers that steps have used, the first one first."""
+        return self._fork_servers.used
 
     def close(self) -> None:
         """Close the runner's files, and remove its folders. Call it when no step runs any more."""
@@ -238,7 +238,7 @@ class CommandRunner:
         share: Share,
     ) -> None:
         gpus = self._gpus_of(step, share.gpus)
-        await self._starters.prepare(step, scope, gpus)
+        await self._fork_servers.prepare(step, scope, gpus)
         folder = Path(record.folder)
         resolved = values.given(step.inputs, scope.lookup)
         name = job_name(self._run.id, record.name)
@@ -302,7 +302,7 @@ class CommandRunner:
                     self._next_folders.make_file,
                 )
             )
-            starter = self._starters.choose(step, [rank.program for rank in ranks], interpreter)
+            fork_server = self._fork_servers.choose(step, [rank.program for rank in ranks], interpreter)
             launcher_folder = folder / LAUNCHER_FOLDER
             assignment = Assignment(
                 launch,
@@ -311,7 +311,7 @@ class CommandRunner:
                 variables,
                 launcher_folder,
                 folder / logs.mpi_log(record.attempt),
-                forked=starter is not None,
+                forked=fork_server is not None,
                 own_variables=frozenset(own_variables),
             )
             launching = launcher(step.distribution.type, self._settings.mpi).launch(assignment)
@@ -324,8 +324,8 @@ class CommandRunner:
                         break  # a signal only reaches launched agents
                     launched[agent] = f"instance {rank} ({instances[rank].hostname})"
                     instance_spec = _instance_spec(step, instances, rank, folders[rank].path, keep[rank], ports[rank])
-                    await self._supervisor.launch(agent, instance_spec, launching.programs[rank], events, starter)
-                await self._starters.prepare_followers(step, scope)
+                    await self._supervisor.launch(agent, instance_spec, launching.programs[rank], events, fork_server)
+                await self._fork_servers.prepare_followers(step, scope)
                 # The ranks are starting, so there is time for what need not precede them.
                 self._recorder.flush()
                 self._next_folders.make_next()

@@ -1,2 +1,2 @@
-"""What runs inside a starter: a process of a step's interpreter that has imported modules, from which agents and their
-ranks are forked. It imports the standard library only, besides those modules."""
+"""Ranks that are forked from a process of their step's interpreter that has imported what they import. What runs in
+that process imports the standard library only, besides those modules."""

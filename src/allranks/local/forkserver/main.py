@@ -1,4 +1,7 @@
-"""The starter's process: import modules, then fork an agent whenever the supervisor asks for one."""
+"""The process of a fork server: import modules, then fork an agent whenever the supervisor asks for one.
+
+The process of `allranks warm` asks for more: a fork of this process that serves another supervisor, in its namespaces.
+"""
 
 from __future__ import annotations
 
@@ -6,19 +9,19 @@ import contextlib
 import json
 import os
 import select
+import signal
 import socket
 import warnings
+from collections.abc import Sequence
 from functools import partial
 from typing import Any, NoReturn
 
 from allranks.local.forkserver import rank
-from allranks.local.forkserver.lending import lend
 from allranks.local.forkserver.preloaded import Preloaded, preload
-from allranks.local.instances import kernel
-from allranks.local.instances.agent import agent_process
-from allranks.local.instances.agent.agent import wake_on_exit
-from allranks.local.instances.agent.descendants import end_orphans
-from allranks.local.instances.agent.isolation import find
+from allranks.local.instances import agent, kernel
+from allranks.local.instances.instance import find
+from allranks.local.instances.process_log import ProcessLog
+from allranks.local.instances.processes import end_descendants, end_orphans
 
 MESSAGE = 1 << 16
 """Maximum bytes of a message of the supervisor."""
@@ -47,10 +50,11 @@ def main(parent: str, *modules: str) -> NoReturn:
 def serve(connection: socket.socket, modules: tuple[str, ...]) -> None:
     """Import the modules, say whether agents can be forked, and fork them until the supervisor closes the connection.
 
-    Messages in both directions are JSON objects. Those to `lend` a starter are empty and come with the descriptors of
-    its connection and its namespaces. The others of the supervisor name the number, the isolation and the index of the
-    instance, and come with descriptors. Ours are `ready`, `unfit` with the reason, `forked` with the number and the
-    process id, and `ended` with the process id and the status of an agent.
+    Messages in both directions are JSON objects. Those to `lend` a fork server are empty and come with the descriptors
+    of its connection and its namespaces. The others of the supervisor ask for an agent: they have its number, the
+    isolation and the index of its instance, and the names of the descriptors that they come with. Ours are `ready`,
+    `unfit` with the reason, `forked` and `failed` with the number, and `ended` with the process id and the status of an
+    agent.
     """
     preloaded = preload(modules, spared=(connection.fileno(),))
     if preloaded.unfit:
@@ -60,12 +64,12 @@ def serve(connection: socket.socket, modules: tuple[str, ...]) -> None:
 
 
 def fork_until_end(connection: socket.socket, preloaded: Preloaded, *, lent: bool = False) -> None:
-    """Fork agents, or starters for other supervisors, until the other end of the connection is closed.
+    """Fork agents, or fork servers for other supervisors, until the other end of the connection is closed.
 
     lent: whether this process, and not the supervisor, adopts what killed agents leave behind
     """
     agents: set[int] = set()
-    wake = wake_on_exit()
+    wake = agent.wake_on_exit()
     _send(connection, event="ready")
     while True:
         ready, _, _ = select.select([connection.fileno(), wake], [], [])
@@ -80,15 +84,15 @@ def fork_until_end(connection: socket.socket, preloaded: Preloaded, *, lent: boo
                 return
             request = json.loads(data)
             if "lend" in request:
-                lend(connection, descriptors, partial(fork_until_end, preloaded=preloaded, lent=True))
+                _lend(connection, descriptors, preloaded)
             else:
                 agents.add(_fork(connection, request, descriptors, preloaded))
 
 
 def _fork(connection: socket.socket, request: dict[str, Any], descriptors: list[int], preloaded: Preloaded) -> int:
     """Fork an agent. Return its process id, or 0 if that fails."""
-    control, events, *network = descriptors
-    isolation = find(request["isolation"]).agent(network[0] if network else None)
+    shared = dict(zip(request["descriptors"], descriptors, strict=True))
+    isolation = find(request["isolation"]).agent(shared.get("network"))
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # Python 3.12 warns where a library has started threads
@@ -99,7 +103,8 @@ def _fork(connection: socket.socket, request: dict[str, Any], descriptors: list[
     else:
         if not pid:
             connection.close()
-            agent_process.run(isolation, control, events, partial(rank.start, preloaded=preloaded))
+            log = ProcessLog(f"agent {request['index']}", descriptor=shared.get("log", -1))
+            agent.run(isolation, shared["control"], shared["events"], partial(rank.start, preloaded=preloaded), log)
         _send(connection, event="forked", number=request["number"], pid=pid)
         return pid
     finally:
@@ -122,3 +127,63 @@ def _report_ended(connection: socket.socket, agents: set[int], *, lent: bool) ->
 
 def _send(connection: socket.socket, **message: Any) -> None:
     connection.send(json.dumps(message).encode(), socket.MSG_NOSIGNAL)
+
+
+def _lend(connection: socket.socket, descriptors: Sequence[int], preloaded: Preloaded) -> None:
+    """Fork a fork server for another supervisor.
+
+    connection:  of this process
+    descriptors: the connection of the new fork server, and the namespaces of its supervisor
+    """
+    theirs, *namespaces = descriptors
+    with warnings.catch_warnings(), contextlib.suppress(OSError):  # then the supervisor does without it
+        warnings.simplefilter("ignore")  # Python 3.12 warns where a library has started threads
+        if not os.fork():
+            connection.close()
+            _wait_for_lent(theirs, namespaces, preloaded)
+    for descriptor in descriptors:
+        os.close(descriptor)
+
+
+def _wait_for_lent(connection: int, namespaces: Sequence[int], preloaded: Preloaded) -> NoReturn:
+    """Enter the namespaces, fork the server in them, and reap it: only its parent, outside its PID namespace, can."""
+    try:
+        signal.set_wakeup_fd(-1)
+        # Without namespaces, it adopts what a killed fork server leaves behind.
+        kernel.become_subreaper()
+        is_inside = _enter(namespaces)
+        pid = os.fork()
+        if not pid:
+            _serve_lent(connection, preloaded)
+        os.waitpid(pid, 0)
+        if not is_inside:
+            end_descendants()
+    finally:
+        os._exit(0)  # its supervisor now sees the end of the connection
+
+
+def _serve_lent(connection: int, preloaded: Preloaded) -> NoReturn:
+    try:
+        kernel.become_subreaper()
+        os.chdir("/")
+        fork_until_end(socket.socket(fileno=connection), preloaded, lent=True)
+    finally:
+        try:
+            end_descendants()
+        finally:
+            os._exit(0)
+
+
+def _enter(namespaces: Sequence[int]) -> bool:
+    """Enter the namespaces that are not those of this process. Return whether there were any. Raise OSError if that is
+    not permitted."""
+    others = [
+        (kind, descriptor)
+        for (name, kind), descriptor in zip(kernel.NAMESPACES.items(), namespaces, strict=True)
+        if os.readlink(f"/proc/self/fd/{descriptor}") != os.readlink(f"/proc/self/ns/{name}")
+    ]
+    for kind, descriptor in others:
+        kernel.setns(descriptor, kind)
+    for descriptor in namespaces:
+        os.close(descriptor)
+    return bool(others)

@@ -1,18 +1,23 @@
-"""Fork a rank from an agent that has the modules of its script."""
+"""A rank that is forked from a fork server: its process becomes what a new process with the same program would be."""
 
 from __future__ import annotations
 
+import ctypes
+import io
 import os
 import signal
+import sys
+import threading
+import time
 from collections.abc import Mapping, Sequence
 from functools import partial
+from types import ModuleType
 from typing import Any, NoReturn
 
-from allranks.local.forkserver import finish, python_state, rank_server, streams, workers
-from allranks.local.forkserver.preloaded import Preloaded
-from allranks.local.forkserver.process_title import set_title
-from allranks.local.forkserver.python_command import PythonCommand, resolve
-from allranks.local.instances.agent import spawn
+from allranks.local.forkserver import rank_server, workers
+from allranks.local.forkserver.preloaded import Preloaded, close_all_but
+from allranks.local.forkserver.python_program import PythonCommand, leave, resolve
+from allranks.local.instances import processes
 
 
 def start(program: Mapping[str, Any], preloaded: Preloaded) -> int:
@@ -21,62 +26,45 @@ def start(program: Mapping[str, Any], preloaded: Preloaded) -> int:
     program: as of `programs.Program.data`
     """
     if program["serves"]:
-        return rank_server.start(program, lambda rank: run(rank, preloaded))
+        return rank_server.start(program, partial(run, preloaded=preloaded))
     if program.get("python") is None:
-        return spawn.start(program)
+        return processes.start(program)
     pid = os.fork()
     if not pid:
-        run(program, preloaded)
+        run(program, preloaded=preloaded)
     return pid
 
 
-def run(program: Mapping[str, Any], preloaded: Preloaded) -> NoReturn:
-    """Be the rank, in a process that has just been forked.
+def run(program: Mapping[str, Any], streams: Sequence[int] = (), *, preloaded: Preloaded) -> NoReturn:
+    """Be the rank, or a worker of a launcher, in a process that has just been forked.
 
     A program that cannot be run here, such as one whose script is a folder, is executed as a new one.
+
+    streams: the descriptors of a worker's stdin, stdout and stderr; a rank writes to its log
     """
     helper = -1
     try:
-        os.setsid()
-        if workers.launches_workers(program["python"]):
-            helper = workers.start_helper(partial(_run_worker, preloaded=preloaded), preloaded.descriptors)
-        empty = os.open(os.devnull, os.O_RDONLY)
-        log = os.open(program["log"], os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
-        streams.replace_descriptors(empty, log, log, kept={helper, *preloaded.descriptors})
-    except BaseException as error:
-        _fail(program, error)
-    _run(program, preloaded, helper)
-
-
-def _run_worker(program: Mapping[str, Any], descriptors: Sequence[int], preloaded: Preloaded) -> NoReturn:
-    """Be a worker of a launcher, in a process that has just been forked from its helper."""
-    helper = -1
-    try:
-        if program["session"]:
+        if program.get("session", True):
             os.setsid()
         if workers.launches_workers(program["python"]):
-            helper = workers.start_helper(partial(_run_worker, preloaded=preloaded), preloaded.descriptors)
-        stdin, stdout, stderr = descriptors
-        streams.replace_descriptors(stdin, stdout, stderr, kept={helper, *preloaded.descriptors})
-    except BaseException as error:
-        _fail(program, error)
-    _run(program, preloaded, helper)
-
-
-def _run(program: Mapping[str, Any], preloaded: Preloaded, helper: int) -> NoReturn:
-    """Run the program in this process, which has its streams. helper: of `workers.start_helper`, or -1"""
-    try:
+            helper = workers.start_helper(partial(run, preloaded=preloaded), preloaded.descriptors)
+        if not streams:
+            log = os.open(program["log"], os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+            streams = os.open(os.devnull, os.O_RDONLY), log, log
+        for number, descriptor in enumerate(streams):
+            os.dup2(descriptor, number)
+        close_all_but({0, 1, 2, helper, *preloaded.descriptors})
         command, environment = _become(program, preloaded)
         if command is None:
             if helper >= 0:
                 os.close(helper)
             os.execve(program["arguments"][0], program["arguments"], program["environment"])
-        python_state.restore(command, environment, preloaded)
+        _restore(command, environment, preloaded)
         if helper >= 0:
             workers.fork_workers(helper)
     except BaseException as error:
         _fail(program, error)
-    finish.leave(command.run(), preloaded)
+    leave(command.run(), preloaded)
 
 
 def _become(program: Mapping[str, Any], preloaded: Preloaded) -> tuple[PythonCommand | None, dict[str, str]]:
@@ -90,11 +78,11 @@ def _become(program: Mapping[str, Any], preloaded: Preloaded) -> tuple[PythonCom
     environment = dict(program["environment"])
     command = resolve(program["python"], environment | program["python"]["variables"])
     if command is None:
-        for number in spawn.ENDING:
+        for number in processes.ENDING:
             signal.signal(number, signal.SIG_DFL)
         return None, environment
     environment = _added(program, command.executable)
-    set_title(command.original_arguments, environment)
+    _set_title(command.original_arguments, environment)
     os.environ.clear()
     os.environ.update(environment)
     _repeat_changes(preloaded)
@@ -104,12 +92,12 @@ def _become(program: Mapping[str, Any], preloaded: Preloaded) -> tuple[PythonCom
 
 
 def _repeat_changes(preloaded: Preloaded) -> None:
-    """Change this process's environment as the imports have changed that of the starter."""
+    """Change this process's environment as the imports have changed that of the fork server."""
     here = ""
     if preloaded.temporary is not None:
         import tempfile
 
-        tempfile.tempdir = None  # of the starter
+        tempfile.tempdir = None  # of the fork server
         here = tempfile.gettempdir()
     for name, value in preloaded.variables.items():
         if value is None:
@@ -145,3 +133,132 @@ def _added(program: Mapping[str, Any], executable: str) -> dict[str, str]:
             environment.setdefault("SHLVL", "0")
             environment["_"] = executable
     return {**environment, **program["python"]["variables"]}
+
+
+def _restore(command: PythonCommand, environment: Mapping[str, str], preloaded: Preloaded) -> None:
+    """Make the state of this forked process that of a new interpreter that has executed the same imports."""
+    _renew_streams(unbuffered="-u" in command.options)
+    sys.argv = list(command.arguments)
+    sys.orig_argv = list(command.original_arguments)
+    sys.executable = command.executable
+    if not getattr(sys.flags, "safe_path", False):
+        sys.path.insert(0, command.search_path)
+    _forget_this_package()
+    main = ModuleType("__main__")
+    vars(main).clear()
+    vars(main).update({**preloaded.main, "__builtins__": sys.modules["builtins"]})
+    if "__annotations__" in preloaded.main:
+        main.__annotations__ = {}
+    sys.modules["__main__"] = main
+    thread: Any = threading.main_thread()
+    thread._set_native_id()  # a fork leaves that of the parent
+    if "TZ" in environment:
+        time.tzset()
+    _renew_random_generators()
+    _renew_multiprocessing()
+
+
+def _forget_this_package() -> None:
+    """Let the script import the copy of the package that is beside it or installed, if there is one."""
+    (folder,) = sys.modules["allranks"].__path__
+    for name in [name for name in sys.modules if name == "allranks" or name.startswith("allranks.")]:
+        del sys.modules[name]
+    for path in [path for path in sys.path_importer_cache if path.startswith(folder)]:
+        del sys.path_importer_cache[path]
+
+
+def _renew_random_generators() -> None:
+    """Seed the generators that are seeded when their module is imported. Those of `random` are seeded at a fork."""
+    numpy = sys.modules.get("numpy.random")
+    if numpy is not None:
+        numpy.seed()
+    torch = sys.modules.get("torch")
+    if torch is not None:
+        torch.default_generator.seed()
+
+
+def _renew_multiprocessing() -> None:
+    process: Any = sys.modules.get("multiprocessing.process")
+    if process is not None:
+        process.ORIGINAL_DIR = os.getcwd()
+        process._current_process = type(process._current_process)()  # it has a random key
+
+
+def _renew_streams(*, unbuffered: bool) -> None:
+    """Initialise sys.stdin, sys.stdout and sys.stderr again, as the interpreter does. They stay the same objects:
+    imported modules may have references to them.
+
+    unbuffered: whether output is not buffered, although the interpreter was started without that option
+    """
+    unbuffered = unbuffered or isinstance(getattr(sys.__stdout__, "buffer", None), io.FileIO)
+    for number, stream in enumerate((sys.__stdin__, sys.__stdout__, sys.__stderr__)):
+        if not isinstance(stream, io.TextIOWrapper):
+            continue
+        raw = io.FileIO(number, "wb" if number else "rb", closefd=False)
+        raw.name = ("<stdin>", "<stdout>", "<stderr>")[number]
+        stream.__init__(  # type: ignore[misc]
+            io.BufferedReader(raw) if not number else raw if unbuffered else io.BufferedWriter(raw),
+            encoding=stream.encoding,
+            errors=stream.errors,
+            newline="\n",
+            line_buffering=number == 2 and not unbuffered,
+            write_through=unbuffered,
+        )
+
+
+PR_SET_NAME = 15
+PR_SET_MM = 35
+PR_SET_MM_MAP = 14
+NO_EXECUTABLE = (1 << 32) - 1
+
+
+class _MemoryMap(ctypes.Structure):
+    """struct prctl_mm_map."""
+
+    _fields_ = [
+        *((name, ctypes.c_uint64) for name in (
+            "start_code", "end_code", "start_data", "end_data", "start_brk", "brk", "start_stack",
+            "arg_start", "arg_end", "env_start", "env_end",
+        )),
+        ("auxv", ctypes.c_void_p),
+        ("auxv_size", ctypes.c_uint32),
+        ("exe_fd", ctypes.c_uint32),
+    ]  # fmt: skip
+
+
+def _set_title(arguments: Sequence[str], environment: Mapping[str, str]) -> None:
+    """Set /proc/PID/cmdline, comm and environ of this process to those of a program that was started with these
+    arguments and this environment. On kernels that do not permit it, the process keeps those of its parent.
+
+    `ps` and `pkill` then find a rank by its command, at no measurable cost. The package setproctitle does not set
+    environ, and would have to be in the environment of each step.
+    """
+    libc = ctypes.CDLL(None, use_errno=True)
+    libc.prctl(PR_SET_NAME, os.path.basename(os.fsencode(arguments[0]))[:15] + b"\0", 0, 0, 0)
+    title = b"".join(os.fsencode(argument) + b"\0" for argument in arguments)
+    variables = b"".join(os.fsencode(f"{name}={value}") + b"\0" for name, value in environment.items())
+    with open("/proc/self/stat", "rb") as file:
+        # From the fourth field on, at its number. The second is the name in parentheses.
+        fields = [0, 0, 0, 0, *(int(field) for field in file.read().rpartition(b")")[2].split()[1:])]
+    libc.malloc.restype = ctypes.c_void_p
+    libc.sbrk.restype = ctypes.c_void_p
+    area = libc.malloc(len(title) + len(variables))  # used until the process ends
+    if not area:
+        return
+    ctypes.memmove(area, title + variables, len(title) + len(variables))
+    middle = area + len(title)
+    layout = _MemoryMap(
+        start_code=fields[26],
+        end_code=fields[27],
+        start_stack=fields[28],
+        start_data=fields[45],
+        end_data=fields[46],
+        start_brk=fields[47],
+        brk=libc.sbrk(0),
+        arg_start=area,
+        arg_end=middle,
+        env_start=middle,
+        env_end=middle + len(variables),
+        exe_fd=NO_EXECUTABLE,
+    )
+    libc.prctl(PR_SET_MM, PR_SET_MM_MAP, ctypes.byref(layout), ctypes.c_ulong(ctypes.sizeof(layout)), 0)

@@ -10,8 +10,8 @@ import socket
 from collections.abc import Callable, Mapping
 from typing import Any, NoReturn
 
-from allranks.local.instances.agent.agent import wake_on_exit
-from allranks.local.instances.agent.sampling import cpu_seconds, peak_memory
+from allranks.local.instances.agent import wake_on_exit
+from allranks.local.instances.sampling import cpu_seconds, peak_memory
 
 RECEIVED = 1 << 16
 

@@ -1,5 +1,2 @@
-"""Emulated instances.
-
-Each kind of instance is a package with two modules. The engine imports `kind`. The supervisor imports `isolation`, in a
-process that can use the standard library only.
-"""
+"""Emulated instances. The engine imports `kinds`; the supervisor, in a process with the standard library only, the
+module of the kind that it serves."""

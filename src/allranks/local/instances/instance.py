@@ -1,32 +1,37 @@
-"""An emulated instance, and the interface of a kind of instance."""
+"""An emulated instance, and the interface of a kind of instance: the engine's, the supervisor's and the agent's part.
+
+The supervisor and the agents import the modules of the kinds too, and start in milliseconds: these modules import the
+standard library only, and nothing that is slow to import.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Protocol
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from importlib import import_module
+from typing import Any, ClassVar, NamedTuple, Protocol
+
+from allranks.local.instances import kernel
 
 
-@dataclass(frozen=True)
-class Instance:
-    """One emulated instance of a step.
+class Instance(NamedTuple):
+    """An emulated instance of a step.
 
     index: number of the instance within the run. Steps that run at the same time have different indexes.
     """
 
-    index: int
+    index: int  # type: ignore[assignment]  # it hides the method of a tuple
     address: str
     hostname: str
 
 
 class InstanceKind(Protocol):
-    """What the engine needs to know about a kind of instance. How a process is isolated is in the kind's
-    `isolation`."""
+    """What the engine needs to know about a kind of instance."""
 
     name: str
 
     isolation: str
-    """The supervisor's part, as ``MODULE:CLASS``. The module imports the standard library only."""
+    """The class of the supervisor's part, as ``MODULE:CLASS``."""
 
     interface: str
     """The network interface that connects the instances."""
@@ -45,3 +50,77 @@ class InstanceKind(Protocol):
 
     def environment(self) -> Mapping[str, str]:
         """Return variables that a process needs on these instances and that Azure ML does not set."""
+
+
+class Isolation(Protocol):
+    """The isolation of one kind. The supervisor constructs it once per run. The constructor raises OSError if this
+    machine does not support the kind.
+
+    agent: its part for an agent
+    """
+
+    agent: ClassVar[type[AgentIsolation]]
+
+    def connect(self, index: int, address: str) -> int | None:
+        """Return the descriptor of the network of the instance of that index, which exists until the run ends; None if
+        the instances have no network of their own. Raise OSError on failure."""
+
+
+class AgentIsolation(Protocol):
+    """The part of an isolation that acts in the process that forks an agent, and in the agent.
+
+    own_network: whether each instance has its own network
+    """
+
+    own_network: ClassVar[bool]
+
+    def __init__(self, network: int | None) -> None:
+        """network: the descriptor of the instance's network, of `Isolation.connect`"""
+
+    def fork(self) -> int:
+        """Fork an agent. Return its process id, or 0 in the agent. Raise OSError, in the parent only, if that fails."""
+
+    def prepare(self) -> None:
+        """Do what does not depend on the step. Called in the agent before it gets a step. Raise OSError on failure."""
+
+    def enter(self, instance: dict[str, Any]) -> None:
+        """Isolate this process as the step's instance, without anything of the step before. Called in the agent. Raise
+        OSError on failure."""
+
+
+def find(name: str) -> type[Isolation]:
+    """Return the class of ``MODULE:CLASS``, which a kind of instances names in its `isolation`."""
+    module, _, member = name.partition(":")
+    isolation: type[Isolation] = getattr(import_module(module), member)
+    return isolation
+
+
+HOSTS = "/etc/hosts"
+
+
+def hosts_text(hosts: Iterable[Sequence[str]], mapped_suffix: str = "") -> str:
+    """Return the lines for hosts, which are pairs (address, name).
+
+    A server that accepts IPv4 and IPv6 sees an IPv4 client by its IPv4-mapped address, ``::ffff:10.77.0.10``. glibc
+    finds the name of such an address only in a line of its own. Without one it asks a name server, which an instance of
+    the rack cannot reach, and torch then writes "[c10d] The hostname of the client socket cannot be retrieved".
+
+    mapped_suffix: appended to the name of the mapped address. Where names are not addresses, the names must differ, or
+                   a look-up of the name would also return the mapped address.
+    """
+    return "".join(f"{address} {name}\n::ffff:{address} {name}{mapped_suffix}\n" for address, name in hosts)
+
+
+def bind_text(content: str, folder: str, target: str = HOSTS) -> None:
+    """Let a file with this content take the place of the target, in this process's mount namespace.
+
+    folder: for the file, which has no name afterwards. Raise OSError on failure.
+    """
+    source = f"{folder}/.{os.path.basename(target)}-{os.getpid()}"
+    try:
+        with open(source, "x", encoding="utf-8") as file:
+            file.write(content)
+        kernel.mount(source, target, flags=kernel.MS_BIND)
+    finally:
+        if os.path.exists(source):
+            os.unlink(source)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from allranks.local.instances.instance import Instance, InstanceKind
-from allranks.local.instances.loopback.kind import Loopback
-from allranks.local.instances.rack.kind import Rack
+from allranks.local.instances.loopback import Loopback
+from allranks.local.instances.rack import Rack
 
 INSTANCE_KINDS: dict[str, InstanceKind] = {"rack": Rack(), "loopback": Loopback()}
-"""By name, in order of preference. A new kind is a package beside this file and one row here."""
+"""By name, in order of preference. A new kind is a module beside this file and one row here."""
 
 __all__ = ["INSTANCE_KINDS", "Instance", "InstanceKind"]

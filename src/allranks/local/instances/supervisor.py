@@ -5,13 +5,17 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import logging
+import signal
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from allranks.local import boot
 from allranks.local.instances.kinds import INSTANCE_KINDS
-from allranks.local.instances.programs import Program, StarterSpec
+from allranks.local.instances.programs import ForkServerSpec, Program
+
+_log = logging.getLogger(__name__)
 
 
 class UnfitError(Exception):
@@ -93,15 +97,16 @@ class Supervisor:
         self._pump: asyncio.Task[None] | None = None
 
     @classmethod
-    async def start(cls, kind: str, warm: str = "") -> Supervisor:
+    async def start(cls, kind: str, warm: str = "", log: str = "") -> Supervisor:
         """Start a supervisor for a kind of instances, a key of INSTANCE_KINDS.
 
-        warm: the socket of the process that lends starters; "" for none
+        warm: the socket of `allranks warm`; "" for none
+        log:  the file of the engine's log; "" for none
 
         Raise UnfitError if this machine does not support it.
         """
         process = await asyncio.create_subprocess_exec(
-            *boot.command("instances.agent.main", INSTANCE_KINDS[kind].isolation, warm),
+            *boot.command("supervisor", INSTANCE_KINDS[kind].isolation, warm, log),
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             # Ctrl-C at the terminal must reach the engine only.
@@ -120,14 +125,15 @@ class Supervisor:
         if event["event"] == "unfit":
             process.stdin.close()
             await process.wait()
+            _log.info("instances unsupported", extra={"kind": kind, "reason": event["reason"]})
             raise UnfitError(event["reason"])
         supervisor = cls(kind, process, process.stdout, process.stdin)
         supervisor._pump = asyncio.create_task(supervisor._read())
         return supervisor
 
-    async def prepare(self, spec: StarterSpec) -> None:
-        """Start this starter, if it is not there yet, and do not wait until it has imported its modules."""
-        await self._send(command="prepare", starter=vars(spec))
+    async def prepare(self, spec: ForkServerSpec) -> None:
+        """Start this fork server if there is none yet, without waiting until it has imported its modules."""
+        await self._send(command="prepare", fork_server=vars(spec))
 
     async def launch(
         self,
@@ -135,13 +141,13 @@ class Supervisor:
         instance: InstanceSpec,
         programs: Sequence[Program],
         events: asyncio.Queue[Event | None],
-        starter: StarterSpec | None = None,
+        fork_server: ForkServerSpec | None = None,
     ) -> None:
         """Start programs on an instance, under an agent of that name. Put its events into the queue, `gone` last.
 
-        events:  the reader may put None into it, as a reminder to itself
-        starter: the process from which those programs are forked that have `python`. Without one, or if it cannot
-                 import its modules, they are started as the others.
+        events:      the reader may put None into it, as a reminder to itself
+        fork_server: forks those programs that have `python`. Without one, or if it cannot import its modules, they are
+                     started like the others.
         """
         self._queues[agent] = events
         await self._send(
@@ -149,7 +155,7 @@ class Supervisor:
             agent=agent,
             instance=vars(instance),
             programs=[program.data() for program in programs],
-            **({} if starter is None else {"starter": vars(starter)}),
+            fork_server=None if fork_server is None else vars(fork_server),
         )
 
     async def signal(self, agent: str, number: int) -> None:
@@ -176,27 +182,18 @@ class Supervisor:
             message = json.loads(line)
             if message["event"] == "ready":
                 continue
-            event = Event(
-                message["event"],
-                message["agent"],
-                message["time"],
-                message.get("program", ""),
-                message.get("code"),
-                message.get("reason", ""),
-                message.get("pid"),
-                message.get("cpu"),
-                message.get("memory"),
-                message.get("ranks", {}),
-                message.get("network"),
-            )
+            event = Event(message.pop("event"), **message)
             queue = self._queues.get(event.agent)
             if event.kind == "gone":
                 self._queues.pop(event.agent, None)
             if queue is not None:
                 queue.put_nowait(event)
         # The supervisor and all its processes have ended. Waiting callers must not wait for ever.
+        code = await self._process.wait()
+        how = "ended by itself" if code >= 0 else f"was ended by {signal.Signals(-code).name}"
+        _log.log(logging.WARNING if self._queues or code else logging.INFO, "supervisor exited", extra={"code": code})
         now = asyncio.get_running_loop().time()
         for agent, queue in self._queues.items():
-            queue.put_nowait(Event("failed", agent, now, reason="the supervisor was killed"))
+            queue.put_nowait(Event("failed", agent, now, reason=f"the supervisor {how}"))
             queue.put_nowait(Event("gone", agent, now))
         self._queues.clear()

@@ -1,4 +1,2 @@
-"""Launchers: how the ranks of each distribution type are started.
-
-This package imports nothing itself: the programs in `rsh` are started for each rank.
-"""
+"""Launchers: how the ranks of each distribution type are started. This package imports nothing itself: some of its
+programs are started for each rank."""

@@ -3,20 +3,42 @@
 from __future__ import annotations
 
 from allranks.contract.mpi import Mpi
-from allranks.local.launchers import mpi, mpi_ssh, per_process, ray, tensorflow
-from allranks.local.launchers.launching import Launcher, MpiLauncher
+from allranks.contract.tensorflow import TensorFlow
+from allranks.local.launchers import mpi, mpi_ssh, ray
+from allranks.local.launchers.launching import Assignment, Launcher, Launching, MpiLauncher
+
+LINGER = 30.0
+"""Seconds that TensorFlow's other workers have to exit after the chief, if there are no parameter servers."""
+
+
+def launch_every_rank(assignment: Assignment) -> Launching:
+    """Start every rank, as the platform does. The step ends when the last one exits."""
+    return Launching(assignment.by_instance(), frozenset(rank.name for rank in assignment.ranks))
+
+
+def launch_tasks(assignment: Assignment) -> Launching:
+    """Start every task of TensorFlow. The step ends with the chief: parameter servers, and workers that serve a chief,
+    wait for requests and do not exit."""
+    settings = assignment.launch.distribution
+    assert isinstance(settings, TensorFlow)
+    linger = 0.0 if settings.parameter_server_count else LINGER
+    return Launching(assignment.by_instance(), frozenset({assignment.ranks[0].name}), linger)
+
+
+MPI = {
+    "rsh": MpiLauncher(launch=mpi.launch, missing=mpi.missing, preview=mpi.preview),
+    "ssh": MpiLauncher(launch=mpi_ssh.launch, missing=mpi_ssh.missing, preview=mpi_ssh.preview),
+}
+"""The launchers of mpi, by how mpirun reaches the instances: through the engine, or by ssh."""
 
 LAUNCHERS: dict[str, Launcher] = {
-    "none": per_process,
-    "pytorch": per_process,
-    "mpi": mpi,
-    "tensorflow": tensorflow,
-    "ray": ray,
+    "none": Launcher(launch=launch_every_rank),
+    "pytorch": Launcher(launch=launch_every_rank),
+    "mpi": MPI["rsh"],
+    "tensorflow": Launcher(launch=launch_tasks),
+    "ray": Launcher(launch=ray.launch, missing=ray.missing),
 }
 """By distribution type. A new launcher is one module and one row here."""
-
-MPI: dict[str, MpiLauncher] = {"rsh": mpi, "ssh": mpi_ssh}
-"""The launchers of mpi, by how mpirun reaches the instances: through the engine, or by ssh."""
 
 
 def launcher(distribution: str, mpi_by: str) -> Launcher:

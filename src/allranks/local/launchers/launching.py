@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
 
 from allranks.contract.launch import Launch
 from allranks.contract.produce import processes
@@ -26,7 +25,7 @@ class Assignment:
     environment: for each instance, the environment of the launcher's own programs
     folder:      for the launcher's own files. Every instance can read it. The launcher creates it if needed.
     log:         the log file of the launcher's own programs
-    forked:      whether the agents are forked from a starter, which can also fork ranks that the launcher starts
+    forked:      whether the agents are forked from a fork server, which can also fork ranks that the launcher starts
     own_variables: names of the environment variables that the step itself sets
     """
 
@@ -79,19 +78,25 @@ class Launching:
     diagnose: Callable[[str], str] = lambda _: ""
 
 
-class Launcher(Protocol):
-    """One way to start the ranks of a step."""
+@dataclass(frozen=True, kw_only=True)
+class Launcher:
+    """One way to start the ranks of a step.
 
-    def missing(self, path: str) -> Problem | None:
-        """Return a problem if this machine lacks a program or package of the launcher, else None. `where` is a key of
-        the step. path: PATH of the ranks."""
+    launch:  returns the programs to start. It may write files into the assignment's folder.
+    missing: returns a problem if this machine lacks a program or package of the launcher, else None. Its argument is
+             PATH of the ranks; the problem's `where` is a key of the step.
+    """
 
-    def launch(self, assignment: Assignment) -> Launching:
-        """Return the programs to start. May write files into the assignment's folder."""
+    launch: Callable[[Assignment], Launching]
+    missing: Callable[[str], Problem | None] = lambda _: None
 
 
-class MpiLauncher(Launcher, Protocol):
-    """One way in which mpirun reaches the instances."""
+@dataclass(frozen=True, kw_only=True)
+class MpiLauncher(Launcher):
+    """One way in which mpirun reaches the instances.
 
-    def preview(self, launch: Launch, kind: InstanceKind, path: str, folder: Path) -> LaunchPreview:
-        """Return what `launch` will start. path: PATH of the ranks. folder: for the launcher's own files"""
+    preview: returns what `launch` will start, from the kind of the instances, PATH of the ranks, and the folder for the
+             launcher's own files
+    """
+
+    preview: Callable[[Launch, InstanceKind, str, Path], LaunchPreview]

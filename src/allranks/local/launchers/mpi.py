@@ -21,7 +21,7 @@ from allranks.local import boot
 from allranks.local.instances.kinds import InstanceKind
 from allranks.local.instances.programs import Program
 from allranks.local.launchers.launching import Assignment, Launching, LaunchPreview
-from allranks.local.launchers.rsh.client import socket_name
+from allranks.local.launchers.rsh import socket_name
 
 MPIRUN = "mpirun"
 RSH_CLIENT = "allranks-rsh"
@@ -37,7 +37,7 @@ exec {command}
 
 
 def missing(path: str) -> Problem | None:
-    """Return a problem if there is no mpirun."""
+    """Return a problem if this machine has no mpirun."""
     if shutil.which(MPIRUN, path=path):
         return None
     return Problem(
@@ -55,7 +55,7 @@ def launch(assignment: Assignment) -> Launching:
     events_file = write_ranks(folder, _ranks(assignment))
     client = folder / RSH_CLIENT
     client.write_text(
-        f'#!/bin/sh\nexec {shlex.join(boot.command("launchers.rsh.client", str(folder)))} "$@"\n', encoding="utf-8"
+        f'#!/bin/sh\nexec {shlex.join(boot.command("launchers.rsh:client", str(folder)))} "$@"\n', encoding="utf-8"
     )
     client.chmod(0o700)
 
@@ -66,7 +66,7 @@ def launch(assignment: Assignment) -> Launching:
     servers = [
         Program(
             f"rsh server {host}",
-            boot.command("launchers.rsh.server", str(folder / socket_name(host))),
+            boot.command("launchers.rsh:server", str(folder / socket_name(host))),
             environment[number],
             str(folder),
             str(assignment.log),
@@ -77,7 +77,7 @@ def launch(assignment: Assignment) -> Launching:
     if assignment.forked:
         # First: the sockets exist before mpirun, or its daemon on an instance, starts.
         programs = [
-            [_starter(assignment, number, environment[number]), *others] for number, others in enumerate(programs)
+            [_rank_server(assignment, number, environment[number]), *others] for number, others in enumerate(programs)
         ]
     return Launching(programs, frozenset({MPIRUN}), events_file=events_file)
 
@@ -120,11 +120,11 @@ def _ranks(assignment: Assignment) -> list[dict[str, Any]]:
     return ranks
 
 
-def _starter(assignment: Assignment, number: int, environment: Mapping[str, str]) -> Program:
+def _rank_server(assignment: Assignment, number: int, environment: Mapping[str, str]) -> Program:
     """Return the program that forks the ranks of an instance for their wrappers."""
     host = assignment.launch.hostnames[number]
     folder, log = str(assignment.folder), str(assignment.log)
-    return Program(f"starter {host}", ("/bin/true",), environment, folder, log, serves=_socket_of_ranks(host))
+    return Program(f"fork server {host}", ("/bin/true",), environment, folder, log, serves=_socket_of_ranks(host))
 
 
 def _socket_of_ranks(host: str) -> str:
@@ -158,7 +158,7 @@ def mpirun_command(
         *("--allow-run-as-root", "-np", str(process_count * len(hosts)), "--host", slots),
         *("--map-by", "slot", "--bind-to", "none"),
         *mca_arguments,
-        *boot.command("launchers.rsh.rank", str(folder / RANKS), str(folder / EVENTS)),
+        *boot.command("launchers.mpi_rank", str(folder / RANKS), str(folder / EVENTS)),
     )
 
 

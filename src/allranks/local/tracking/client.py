@@ -6,6 +6,9 @@ import asyncio
 import contextlib
 import itertools
 import json
+import logging
+import signal
+import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
@@ -15,6 +18,8 @@ from allranks.local.tracking.process import Connection, EarlyTracker, command, c
 from allranks.plan.graph import Step
 from allranks.runs.records import ModelRecord, Point
 from allranks.runs.workspace import Workspace
+
+_log = logging.getLogger(__name__)
 
 REQUEST_SECONDS = 120.0
 """Time limit for an answer. The first one includes the import of MLflow and the creation of its database, which took 25
@@ -181,7 +186,7 @@ class Tracking:
         while True:
             line = await connection.reader.readline()
             if not line:
-                raise ValueError("it ended")
+                raise ValueError(await _end_of(connection.process))
             if not line.endswith(b"\n"):
                 raise ValueError("it ended in the middle of an answer")
             answer = json.loads(line)
@@ -206,3 +211,13 @@ class Tracking:
         if first is not None:
             await self._send(connection, first)
         return connection
+
+
+async def _end_of(process: subprocess.Popen[bytes]) -> str:
+    """Return how the tracker process ended, and log it."""
+    try:
+        code = await asyncio.to_thread(process.wait, CLOSE_SECONDS)
+    except subprocess.TimeoutExpired:
+        return "it closed its output"
+    _log.warning("tracker ended", extra={"ended": process.pid, "code": code})
+    return f"it was ended by {signal.Signals(-code).name}" if code < 0 else f"it ended with exit code {code}"

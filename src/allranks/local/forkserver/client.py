@@ -1,0 +1,241 @@
+"""The fork servers of a run, as its supervisor sees them."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import socket
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from allranks.local.boot import SOURCE
+from allranks.local.instances import kernel
+from allranks.local.instances.agent import AgentProcess
+from allranks.local.instances.process_log import ProcessLog
+from allranks.local.instances.processes import ENDING
+
+MOST = 3
+"""Maximum number of fork servers at the same time. Each takes the memory of what it has imported."""
+
+MESSAGES = 1 << 16
+"""Bytes to receive at once."""
+
+# The package is found by its path alone, so that the folder that contains it is not searched by the imports of others.
+_BOOT = """
+import sys, types
+source, *arguments = sys.argv[1:]
+package = sys.modules["allranks"] = types.ModuleType("allranks")
+package.__path__ = [source + "/allranks"]
+del source, package, types
+from allranks.local.forkserver.main import main
+main(*arguments)
+"""
+
+
+class ForkServer:
+    """A fork server's process. It imports while the supervisor continues.
+
+    pid:    0 if it was borrowed: then it is no child of this process
+    usable: whether it forks agents, or will when it has imported its modules
+    """
+
+    def __init__(self, spec: Mapping[str, Any], isolation: str, warm: str, log: ProcessLog) -> None:
+        """Borrow the process, or else start it.
+
+        spec:      as of `programs.ForkServerSpec`
+        isolation: ``MODULE:CLASS``
+        warm:      the socket of `allranks warm`; "" for none
+
+        Raise OSError if its interpreter cannot be started.
+        """
+        self._isolation = isolation
+        self._log = log
+        self.connection, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with theirs:
+            self.pid = 0 if warm and _borrow(warm, spec, theirs.fileno()) else spawn(spec, theirs.fileno())
+        log.write("fork server started", fork_server=self.pid, modules=list(spec["modules"]))
+        self.usable = True
+        self._ready = False
+        self._number = 0
+        self._waiting: list[tuple[AgentProcess, int, int | None]] = []
+        self._forking: dict[int, AgentProcess] = {}
+        self.forked: set[int] = set()
+
+    def fork(self, agent: AgentProcess, events: int, network: int | None) -> None:
+        """Fork the agent, when the modules have been imported.
+
+        events, network: descriptors for it
+        """
+        if self._ready:
+            self._request(agent, events, network)
+        else:
+            self._waiting.append((agent, events, network))
+
+    def receive(self, ended: Callable[[int, int], None]) -> list[AgentProcess]:
+        """Execute what the process says. Return the agents that it cannot fork.
+
+        ended: called with the process id and the status of an agent that has ended
+        """
+        try:
+            data = self.connection.recv(MESSAGES)
+        except ConnectionResetError:
+            data = b""
+        if not data:
+            return self._end()
+        message = json.loads(data)
+        if message["event"] == "ready":
+            self._ready = True
+            self._log.write("fork server imported its modules", fork_server=self.pid)
+            waiting, self._waiting = self._waiting, []
+            for agent, events, network in waiting:
+                self._request(agent, events, network)
+        elif message["event"] == "unfit":
+            self._log.write("fork server unfit", "warning", fork_server=self.pid, reason=message["reason"])
+        elif message["event"] == "forked":
+            agent = self._forking.pop(message["number"])
+            self.forked.add(message["pid"])
+            with contextlib.suppress(BrokenPipeError):  # it has ended already, which the next message says
+                agent.forked(message["pid"])
+        elif message["event"] == "failed":
+            return [self._forking.pop(message["number"])]
+        elif message["event"] == "ended":
+            self.forked.discard(message["pid"])
+            ended(message["pid"], message["status"])
+        return []
+
+    @property
+    def busy(self) -> bool:
+        """Whether agents wait to be forked."""
+        return bool(self._waiting or self._forking)
+
+    def close(self) -> None:
+        """Let the process end. The agents that were forked from it continue, unless it was borrowed."""
+        self.usable = False
+        self.connection.close()
+
+    def end(self) -> None:
+        """End a borrowed process and its agents, and wait until they have ended."""
+        if self.pid == 0 and self.usable:
+            with contextlib.suppress(OSError):
+                self.connection.shutdown(socket.SHUT_WR)
+                while self.connection.recv(MESSAGES):
+                    continue
+        self.close()
+
+    def _request(self, agent: AgentProcess, events: int, network: int | None) -> None:
+        self._number += 1
+        self._forking[self._number] = agent
+        shared = {"control": agent.listen, "events": events, "network": network, "log": self._log.descriptor}
+        sent = {name: descriptor for name, descriptor in shared.items() if descriptor not in (None, -1)}
+        request = {
+            "isolation": self._isolation,
+            "number": self._number,
+            "index": agent.index,
+            "descriptors": list(sent),
+        }
+        with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # `receive` notices the end
+            socket.send_fds(self.connection, [json.dumps(request).encode()], list(sent.values()))
+
+    def _end(self) -> list[AgentProcess]:
+        lost = [*(agent for agent, _, _ in self._waiting), *self._forking.values()]
+        self._waiting, self._forking = [], {}
+        self._log.write("fork server ended", fork_server=self.pid)
+        self.close()
+        return lost
+
+
+def spawn(spec: Mapping[str, Any], connection: int) -> int:
+    """Start a process that imports the modules of a spec, and return its id.
+
+    connection: a descriptor, through which it is asked to fork
+
+    Raise OSError if its interpreter cannot be started.
+    """
+    interpreter = spec["interpreter"]
+    streams = [
+        (os.POSIX_SPAWN_DUP2, connection, 0),
+        *((os.POSIX_SPAWN_OPEN, number, os.devnull, os.O_WRONLY, 0) for number in (1, 2)),
+    ]
+    return os.posix_spawn(
+        interpreter,
+        [interpreter, "-c", _BOOT, SOURCE, str(os.getpid()), *spec["modules"]],
+        dict(spec["environment"]),
+        file_actions=streams,
+        setsid=True,
+        setsigmask=(),
+        setsigdef=ENDING,
+    )
+
+
+class ForkServers:
+    """The fork servers of a run, by their specs. The arguments are those of a fork server."""
+
+    def __init__(self, isolation: str, warm: str, log: ProcessLog) -> None:
+        self._isolation = isolation
+        self._warm = warm
+        self._log = log
+        self._by_spec: dict[str, ForkServer] = {}
+
+    def get(self, spec: Mapping[str, Any]) -> ForkServer | None:
+        """Return the fork server of a spec; start it if there is none yet. None if it cannot be used."""
+        key = key_of(spec)
+        fork_server = self._by_spec.pop(key, None)
+        if fork_server is None:
+            self._make_room()
+            try:
+                fork_server = ForkServer(spec, self._isolation, self._warm, self._log)
+            except OSError as error:  # no such interpreter: the ranks' logs say so
+                self._log.write("fork server failed to start", "warning", reason=str(error))
+                return None
+        self._by_spec[key] = fork_server  # the last one used is the last one
+        return fork_server if fork_server.usable else None
+
+    def alive(self) -> list[ForkServer]:
+        """Return those whose processes are connected."""
+        return [fork_server for fork_server in self._by_spec.values() if fork_server.usable]
+
+    def end(self) -> None:
+        """End the borrowed fork servers, and wait until they and their agents have ended."""
+        for fork_server in self.alive():
+            fork_server.end()
+
+    def _make_room(self) -> None:
+        alive = self.alive()
+        for fork_server in alive[: max(len(alive) - MOST + 1, 0)]:
+            if not fork_server.busy and (fork_server.pid or not fork_server.forked):
+                fork_server.close()
+                self._by_spec = {key: other for key, other in self._by_spec.items() if other is not fork_server}
+
+
+def key_of(spec: Mapping[str, Any]) -> str:
+    """Return what equal specs have in common."""
+    return json.dumps([spec["interpreter"], spec["environment"], spec["modules"]])
+
+
+ANSWER_SECONDS = 2.0
+"""Time limit for an answer, after which the supervisor starts a process of its own."""
+
+
+def _borrow(warm: str, spec: Mapping[str, Any], connection: int) -> bool:
+    """Ask for a fork server in the namespaces of this process. Return whether there will be one.
+
+    warm:       the path of the socket, of any length
+    spec:       as of `programs.ForkServerSpec`
+    connection: the descriptor of the fork server's end of its connection
+    """
+    try:
+        with contextlib.ExitStack() as stack:
+            descriptors = [os.open(f"/proc/self/ns/{name}", os.O_RDONLY) for name in kernel.NAMESPACES]
+            for descriptor in descriptors:
+                stack.callback(os.close, descriptor)
+            server = stack.enter_context(socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET))
+            server.settimeout(ANSWER_SECONDS)
+            folder = os.open(os.path.dirname(warm), os.O_PATH)
+            stack.callback(os.close, folder)
+            # The path of a socket may have 107 characters.
+            server.connect(f"/proc/self/fd/{folder}/{os.path.basename(warm)}")
+            socket.send_fds(server, [json.dumps(dict(spec)).encode()], [connection, *descriptors])
+            return server.recv(1) == b"1"
+    except OSError:
+        return False

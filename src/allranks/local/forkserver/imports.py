@@ -1,0 +1,303 @@
+"""The modules that a Python program imports before it does anything: those of its script, and of the modules in its own
+folders that the script imports."""
+
+from __future__ import annotations
+
+import ast
+import os
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias, TypeGuard
+
+from allranks.contract.commands import Start
+
+MAX_FILES = 500
+"""Maximum files of a program that are read. Of a larger one, only the first ones are."""
+
+_IMPORT = re.compile(
+    r"^[ \t]*(?:import[ \t]+(?P<modules>[^\n#;]+)"
+    r"|from[ \t]+(?P<level>\.*)(?P<base>[\w.]*)[ \t]+import[ \t]+(?P<names>\([^)]*\)|[^\n#;]+))",
+    re.MULTILINE,
+)
+_NAME = re.compile(r"[^\W\d][\w.]*")
+_REGISTRY = re.compile(r"\b(?:register_model|create_model_version|search_model_versions|registered_model_name)\b")
+_REGISTRY_CALLS = frozenset({"register_model", "create_model_version", "search_model_versions"})
+_IS_MAIN = ("__name__ == '__main__'", "'__main__' == __name__")
+_PATH_CHANGES = ("sys.path", "addsitedir", "sys.meta_path")
+
+_Statement: TypeAlias = tuple[int, int, str, tuple[str, ...]]
+"""An import: its line, the level of a relative one, the module, and the names that it imports from the module."""
+
+
+@dataclass(frozen=True)
+class Import:
+    """An import of a module that is not in the program's own folders.
+
+    module: its top-level name
+    file:   relative to the program's folder; "" for the command itself
+    """
+
+    module: str
+    file: str
+    line: int = 0
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}" if self.file else "the command"
+
+
+@dataclass(frozen=True)
+class Program:
+    """What a search of a program's files finds without parsing them: supersets.
+
+    imports:      top-level names of the modules that it may import, without its own
+    registry:     the files that may use MLflow's model registry, relative to the working directory
+    changes_path: whether it may look for modules in more places
+    """
+
+    imports: frozenset[str]
+    registry: tuple[str, ...]
+    changes_path: bool
+
+
+def program(start: Start, folder: str, python_path: Sequence[str]) -> Program:
+    """Read a program without parsing it. folder: the working directory; python_path: of its process"""
+    imported = {found.module for found in _of_command(start, folder)}
+    registry: list[str] = []
+    changes_path = False
+    for path, text, outer in _walk(start, folder, python_path, lambda text, _: _all_statements(text)):
+        imported.update(found.module for found in outer)
+        changes_path = changes_path or any(change in text for change in _PATH_CHANGES)
+        if _REGISTRY.search(text):
+            registry.append(os.path.relpath(path, folder))
+    return Program(frozenset(imported), tuple(registry), changes_path)
+
+
+def certain_imports(start: Start, folder: str, python_path: Sequence[str]) -> list[Import]:
+    """Return the imports of other modules that the program executes unconditionally.
+
+    Those in functions, in try and if statements, and in files with a syntax error are left out. A component of
+    mldesigner also executes its function.
+    """
+
+    def certain(text: str, is_script: bool) -> Iterator[_Statement]:
+        return _certain_statements(text, start.function) if is_script else _certain_statements(text)
+
+    found = list(_of_command(start, folder))
+    for _, _, outer in _walk(start, folder, python_path, certain):
+        found += outer
+    return found
+
+
+def names(start: Start, folder: str, python_path: Sequence[str]) -> tuple[frozenset[str], str]:
+    """Return the full names of what a program always imports from modules other than its own, such as
+    torch.nn.Linear, and the text of its own files.
+
+    They include the imports in functions that its script calls, or passes to a call, when it is run. Those of this
+    package are included too.
+    """
+    statements: list[_Statement] = []
+    texts: list[str] = []
+    others = {"allranks"}
+
+    def certain(text: str, is_script: bool) -> Iterator[_Statement]:
+        texts.append(text)
+        found = [*_certain_statements(text, start.function if is_script else None, calls=is_script)]
+        statements.extend(found)
+        return iter(found)
+
+    for _, _, outer in _walk(start, folder, python_path, certain):
+        others.update(found.module for found in outer)
+    full = {
+        name
+        for _, level, module, imported in statements
+        if not level and module.partition(".")[0] in others
+        for name in (module, *(f"{module}.{name}" for name in imported))
+    }
+    return frozenset(full), "\n".join(texts)
+
+
+def registry_calls(path: str) -> list[int]:
+    """Return the lines of a file that register a model in MLflow, or look up registered ones."""
+    return sorted(call.lineno for call in ast.walk(_parsed(_read(path))) if _uses_registry(call))
+
+
+def _uses_registry(call: ast.AST) -> TypeGuard[ast.Call]:
+    if not isinstance(call, ast.Call):
+        return False
+    if isinstance(call.func, ast.Attribute) and call.func.attr in _REGISTRY_CALLS:
+        return True
+    named = [keyword.value for keyword in call.keywords if keyword.arg == "registered_model_name"]
+    return any(isinstance(value, ast.Constant) and value.value is not None for value in named)
+
+
+def _of_command(start: Start, folder: str) -> Iterator[Import]:
+    if start.module and not _Modules().files(start.module, (), [folder]):
+        yield Import(start.module.partition(".")[0], "")
+
+
+def _walk(
+    start: Start, folder: str, python_path: Sequence[str], statements: Callable[[str, bool], Iterable[_Statement]]
+) -> Iterator[tuple[str, str, list[Import]]]:
+    """Yield the script and each of the program's own modules that it imports: the path, the text, and what it imports
+    that is not the program's own.
+
+    statements: returns the imports of a text; its second argument is whether it is that of the script
+    """
+    modules = _Modules()
+    if start.script:
+        script = os.path.normpath(os.path.join(folder, start.script))
+        waiting = [script] if os.path.isfile(script) else []
+    else:
+        waiting = modules.files(start.module, (), [folder])[-1:]
+        script = waiting[0] if waiting else ""
+    # Python finds modules beside its script, with `python -m` in the working directory.
+    folders = [os.path.dirname(script)] if start.script else []
+    folders += [folder] if start.module else []
+    folders += [os.path.normpath(os.path.join(folder, entry)) for entry in (*start.python_path, *python_path)]
+    seen = set(waiting)
+    while waiting and len(seen) <= MAX_FILES:
+        path = waiting.pop()
+        text = _read(path)
+        outer = []
+        for line, level, module, names in statements(text, path == script):
+            if level:
+                package = path
+                for _ in range(level):
+                    package = os.path.dirname(package)
+                files = modules.files(module, names, [package]) if module else modules.each(names, package)
+            else:
+                files = modules.files(module, names, folders)
+            if not files and not level:
+                outer.append(Import(module.partition(".")[0], os.path.relpath(path, folder), line))
+            new = [file for file in files if file not in seen and file.endswith(".py")]
+            seen.update(new)
+            waiting += new
+        yield path, text, outer
+
+
+class _Modules:
+    """Find the files of modules. Each folder is listed once."""
+
+    def __init__(self) -> None:
+        self._entries: dict[str, dict[str, list[str]]] = {}
+
+    def files(self, module: str, names: Sequence[str], folders: Sequence[str]) -> list[str]:
+        """Return the files of a module, and of those names of it that are modules, in the first folder that has it;
+        none if no folder has it. The runtime of this package is known: of it, return only the folder."""
+        top, *rest = module.split(".")
+        for folder in folders:
+            if top not in self._of(folder):
+                continue
+            path = os.path.join(folder, top)
+            if top == "allranks":
+                return [path]
+            files = self.module(path)
+            for part in rest:
+                path = os.path.join(path, part)
+                files += self.module(path)
+            return [*files, *self.each(names, path)] or [path]
+        return []
+
+    def each(self, names: Sequence[str], package: str) -> list[str]:
+        """Return the files of the names that are modules of a package."""
+        return [file for name in names for file in self.module(os.path.join(package, name))]
+
+    def module(self, path: str) -> list[str]:
+        """Return the file of a module, or of the package of that name. path: without a suffix"""
+        folder, name = os.path.split(path)
+        for suffix in self._of(folder).get(name, ()):
+            if suffix:
+                return [f"{path}{suffix}"]
+            if "__init__" in self._of(path):
+                return [os.path.join(path, "__init__.py")]
+        return []
+
+    def _of(self, folder: str) -> dict[str, list[str]]:
+        """Return the names of a folder that can be imported, each with its suffixes, "" for a folder first."""
+        if folder not in self._entries:
+            found: dict[str, list[str]] = {}
+            try:
+                with os.scandir(folder) as entries:
+                    for entry in entries:
+                        name, dot, suffix = entry.name.partition(".")
+                        if entry.name.endswith((".py", ".so", ".pyc")) or (not dot and entry.is_dir()):
+                            found.setdefault(name, []).append(f"{dot}{suffix}")
+            except OSError:
+                pass
+            self._entries[folder] = {name: sorted(suffixes) for name, suffixes in found.items()}
+        return self._entries[folder]
+
+
+def _all_statements(text: str) -> Iterator[_Statement]:
+    """Yield everything in a text that looks like an import."""
+    for match in _IMPORT.finditer(text):
+        if match["modules"] is not None:
+            for part in match["modules"].split(","):
+                if name := _NAME.match(part.strip()):
+                    yield 0, 0, name[0], ()
+        elif match["base"] or match["level"]:
+            names = (_NAME.match(part.strip()) for part in match["names"].strip("() \n").split(","))
+            yield 0, len(match["level"]), match["base"], tuple(name[0] for name in names if name)
+
+
+def _certain_statements(text: str, function: str | None = None, *, calls: bool = False) -> Iterator[_Statement]:
+    """Yield the imports that a file executes unconditionally.
+
+    function: for a script, the component of mldesigner that is executed, or ""; None for an imported module
+    calls:    whether functions that the script calls when it is run count as executed to their end
+    """
+    tree = _parsed(text)
+    nodes = list(_certain_nodes(tree.body, function))
+    if calls:
+        nodes += _called(tree.body)
+    for node in nodes:
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                yield node.lineno, 0, alias.name, ()
+        elif isinstance(node, ast.ImportFrom):
+            yield node.lineno, node.level, node.module or "", tuple(alias.name for alias in node.names)
+
+
+def _certain_nodes(body: Sequence[ast.stmt], function: str | None) -> Iterator[ast.stmt]:
+    for node in body:
+        yield node
+        if function is None:
+            continue
+        if _is_main_block(node) or (isinstance(node, ast.FunctionDef) and function and _component_of(node) == function):
+            yield from node.body
+
+
+def _called(body: Sequence[ast.stmt]) -> Iterator[ast.stmt]:
+    """Yield the statements of the functions that a script names when it is run."""
+    functions = {node.name: node for node in body if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))}
+    run = [node for node in body if isinstance(node, ast.Expr) or _is_main_block(node)]
+    named = {name.id for node in run for name in ast.walk(node) if isinstance(name, ast.Name)}
+    for name in sorted(named & functions.keys()):
+        yield from functions[name].body
+
+
+def _is_main_block(node: ast.stmt) -> TypeGuard[ast.If]:
+    return isinstance(node, ast.If) and ast.unparse(node.test) in _IS_MAIN
+
+
+def _component_of(node: ast.FunctionDef) -> str:
+    """Return the name of the component of mldesigner that a function is."""
+    keywords = [keyword for call in node.decorator_list if isinstance(call, ast.Call) for keyword in call.keywords]
+    names = [keyword.value for keyword in keywords if keyword.arg == "name"]
+    return next((str(name.value) for name in names if isinstance(name, ast.Constant)), node.name)
+
+
+def _parsed(text: str) -> ast.Module:
+    try:
+        return ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError):  # its own interpreter may be able to read it
+        return ast.Module([], [])
+
+
+def _read(path: str) -> str:
+    try:
+        with open(path, encoding="utf-8", errors="replace") as file:
+            return file.read()
+    except OSError:
+        return ""

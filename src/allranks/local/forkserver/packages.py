@@ -1,0 +1,215 @@
+"""Which packages a fork server imports before it forks ranks, which it never does, and which environment variables they
+read.
+
+Only what is listed here is imported ahead. A package belongs into the first table if importing it starts no thread of
+Python, opens no GPU and no connection, and reads nothing that differs between the ranks of a step.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+
+@dataclass(frozen=True)
+class Package:
+    """A package that a fork server imports.
+
+    modules:       that are imported for it, in this order
+    heavy:         whether its import takes long enough to be worth a fork server
+    looks_for_gpus: whether its import asks the GPU's driver which GPUs there are. A process that has done so is not
+                   forked, so with visible GPUs it is left to the ranks.
+    """
+
+    modules: tuple[str, ...]
+    heavy: bool = True
+    looks_for_gpus: bool = False
+
+
+PRELOADED: Mapping[str, Package] = MappingProxyType(
+    {
+        "yaml": Package(("yaml",), heavy=False),
+        "numpy": Package(("numpy",), heavy=False),
+        "torch": Package(("torch", "torch.distributed")),
+        "torch.distributed.run": Package(("torch.distributed.run", "torch.distributed.elastic.multiprocessing.api")),
+        # Building any optimizer imports it.
+        "torch.optim": Package(("torch._dynamo",)),
+        "torch.distributed.fsdp": Package(("torch.distributed.fsdp",)),
+        "torch.distributed.checkpoint": Package(("torch.distributed.checkpoint",)),
+        "torch.distributed.tensor": Package(("torch.distributed.tensor",)),
+        "torch.export": Package(("torch.export",)),
+        "scipy": Package(("scipy",)),
+        "scipy.sparse": Package(("scipy.sparse",)),
+        "scipy.optimize": Package(("scipy.optimize",)),
+        "scipy.stats": Package(("scipy.stats",)),
+        "pyarrow": Package(("pyarrow",)),
+        "pandas": Package(("pandas",)),
+        "sklearn": Package(("sklearn",)),
+        "sklearn.datasets": Package(("sklearn.datasets",)),
+        "sklearn.linear_model": Package(("sklearn.linear_model",)),
+        "sklearn.metrics": Package(("sklearn.metrics",)),
+        "sklearn.model_selection": Package(("sklearn.model_selection",)),
+        "PIL": Package(("PIL", "PIL.Image"), heavy=False),
+        "matplotlib": Package(("matplotlib",)),
+        "matplotlib.pyplot": Package(("matplotlib.pyplot",)),
+        "tokenizers": Package(("tokenizers",), heavy=False),
+        "safetensors": Package(("safetensors", "safetensors.torch"), heavy=False),
+        "transformers": Package(("transformers", "torch._dynamo")),
+        "accelerate": Package(("accelerate", "torch._dynamo")),
+        "datasets": Package(("datasets",)),
+        "peft": Package(("peft",)),
+        "trl": Package(("trl",)),
+        "accelerate.commands.launch": Package(("accelerate.commands.launch",)),
+        # What it imports to find the operators that it has built.
+        "deepspeed": Package(
+            ("deepspeed", "torch.utils.cpp_extension", "deepspeed.ops.op_builder.all_ops"), looks_for_gpus=True
+        ),
+        "deepspeed.initialize": Package(("torch._dynamo",)),
+        "mlflow": Package(("mlflow",)),
+        # What a model is exported with.
+        "allranks.runtime.metrics.mlflow_pytorch": Package(("torch.export", "torch.export._trace")),
+        # It imports azure-ai-ml to execute a component, if that is installed.
+        "mldesigner": Package(("mldesigner", "mldesigner._dependent_component_executor")),
+        "tensorflow": Package(("tensorflow",)),
+    }
+)
+"""By the module or name that a script imports. Larger packages come after those that they need."""
+
+LAZY: Mapping[str, Mapping[str, str]] = MappingProxyType(
+    {
+        "transformers": MappingProxyType({"AutoModel": "PreTrainedModel", "AutoTokenizer": "PreTrainedTokenizerFast"}),
+        "trl": MappingProxyType({}),
+    }
+)
+"""Packages that import their modules when a name is first used. The names that a script imports from them are imported
+ahead. If such a name begins with a key, so is the value: AutoModelForCausalLM imports no model before it loads one, and
+every model needs the module of PreTrainedModel."""
+
+RUNTIME = ("torch", "torch.optim")
+"""What a script with `allranks.runtime` imports besides its own imports."""
+
+RUNTIME_WITHOUT_TORCH = (
+    "allranks.runtime.EVICTED", "allranks.runtime.RankEnv", "allranks.runtime.argument", "allranks.runtime.detect",
+    "allranks.runtime.exit", "allranks.runtime.note", "allranks.runtime.prepare_libraries",
+    "allranks.runtime.tensorflow",
+)  # fmt: skip
+"""Parts of `allranks.runtime` that need no torch."""
+
+TRACKED = ("mlflow", "mlflow.store.tracking.sqlalchemy_store", "mlflow.pyfunc")
+"""Modules for a step with an MLflow run, if its code imports MLflow anywhere, or uses the runtime, which does so in a
+thread of rank 0."""
+
+ATTRIBUTES: Mapping[str, str] = MappingProxyType(
+    {
+        "torch.optim": r"\boptim\b|\bcompile\b",
+        "torch.distributed.fsdp": r"\bFullyShardedDataParallel\b|\bfully_shard\b",
+        "torch.distributed.tensor": r"\bDTensor\b|\bDeviceMesh\b|\binit_device_mesh\b",
+        "torch.export": r"\btorch\.(export|onnx)\b",
+        "deepspeed.initialize": r"\bdeepspeed\.initialize\b",
+    }
+)
+"""Parts of a package that are reached through the package itself, with what is written in a script that uses them. They
+change nothing but sys.modules, so a script that does not use them after all may have them too."""
+
+LAUNCHERS: Mapping[str, str] = MappingProxyType(
+    {
+        "torchrun": "torch.distributed.run",
+        "accelerate": "accelerate.commands.launch",
+        "deepspeed": "deepspeed",
+        "mldesigner": "mldesigner",
+    }
+)
+"""Console scripts, with the module that they run."""
+
+NOT_PRELOADED: Mapping[str, str] = MappingProxyType(
+    {
+        "cupy": "opens the GPU",
+        "grpc": "starts threads that do not survive a fork",
+        "horovod": "loads MPI, which must start in the rank",
+        "jax": "starts threads that do not survive a fork, and opens the GPU",
+        "lightning": "reads the rank from the environment",
+        "lightning_fabric": "reads the rank from the environment",
+        "mlflow.pytorch": "imports Lightning where it is installed",
+        "mpi4py": "starts MPI, which must start in the rank",
+        "pynvml": "opens the GPU",
+        "pytorch_lightning": "reads the rank from the environment",
+        "ray": "starts threads and processes",
+        "tensorboard": "imports grpc",
+        "torchmetrics": "reads the rank from the environment",
+        "wandb": "starts threads and a process",
+    }
+)
+"""Packages that ranks import themselves, with what their import does."""
+
+
+NAMES = frozenset(
+    {
+        "HOME", "LANG", "LANGUAGE", "LOGNAME", "PATH", "SSL_CERT_DIR", "SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "TZ",
+        "USER", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "MPLBACKEND", "MPLCONFIGDIR",
+        "PROTOCOL_BUFFERS_PYTHON_IMPLEMENTATION", "GLIBC_TUNABLES",
+    }
+)  # fmt: skip
+PREFIXES = (
+    "LC_", "LD_", "MALLOC_", "PYTHON",
+    "OMP_", "GOMP_", "KMP_", "MKL_", "OPENBLAS_", "GOTO_", "BLIS_", "NUMEXPR_", "VECLIB_", "TBB_", "DNNL_", "ONEDNN_",
+    "NUMPY_", "NPY_", "PANDAS_", "ARROW_", "SCIPY_", "SKLEARN_", "JOBLIB_", "LOKY_",
+    "CUDA_", "CUBLAS_", "CUDNN_", "NVIDIA_", "HIP_", "ROCR_", "NCCL_", "GLOO_", "UCX_", "TP_SOCKET_",
+    "TORCH_", "PYTORCH_", "TORCHINDUCTOR_", "TORCHDYNAMO_", "ATEN_", "C10_", "TRITON_", "DS_", "DEEPSPEED_",
+    "HF_", "HUGGINGFACE_", "TRANSFORMERS_", "TOKENIZERS_", "DATASETS_", "SAFETENSORS_", "ACCELERATE_", "USE_",
+    "TF_", "TF2_", "XLA_", "KERAS_", "GRPC_", "ABSL_", "MLFLOW_", "_MLFLOW_",
+)  # fmt: skip
+"""Prefixes of the names of such variables, by package."""
+
+OF_RANKS = frozenset(
+    {"TF_CONFIG", "MLFLOW_EXPERIMENT_ID", "MLFLOW_EXPERIMENT_NAME", "MLFLOW_RUN_ID", "MLFLOW_TRACKING_URI"}
+)
+"""Variables with such names that are read later, and that differ between ranks or steps."""
+
+GPUS = ("CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES")
+"""Which GPUs a process sees. A rank reads them when it first uses one, so a fork server has only those that
+hide all."""
+
+KEPT_BY_PYTHON = frozenset(
+    {
+        "PYTHONBREAKPOINT", "PYTHONDONTWRITEBYTECODE", "PYTHONHASHSEED", "PYTHONIOENCODING", "PYTHONNOUSERSITE",
+        "PYTHONPATH", "PYTHONPYCACHEPREFIX", "PYTHONUNBUFFERED", "PYTHONUTF8",
+    }
+)  # fmt: skip
+"""Variables of the interpreter itself that a forked rank can follow. With another one, ranks start cold."""
+
+
+def common(environments: Iterable[Mapping[str, str]]) -> tuple[tuple[str, str], ...] | None:
+    """Return the variables that are read at import, sorted, which all ranks must have in common; None if they differ,
+    or a fork server cannot follow one of them."""
+    found = {tuple(sorted(_of(environment).items())) for environment in environments}
+    if len(found) != 1:
+        return None
+    (variables,) = found
+    for name, value in variables:
+        if name.startswith("PYTHON") and name not in KEPT_BY_PYTHON:
+            return None
+        # The fork server has another working directory.
+        if name in ("PYTHONPATH", "LD_LIBRARY_PATH", "LD_PRELOAD") and not all(map(os.path.isabs, value.split(":"))):
+            return None
+    return variables
+
+
+def sees_gpus(environment: Mapping[str, str]) -> bool:
+    """Return whether a process with these variables sees a GPU of this machine."""
+    return os.path.exists("/dev/nvidiactl") and not any(_hides_all(environment.get(name)) for name in GPUS)
+
+
+def _of(environment: Mapping[str, str]) -> dict[str, str]:
+    return {name: value for name, value in environment.items() if _is_read(name, value)}
+
+
+def _is_read(name: str, value: str) -> bool:
+    if name in GPUS:
+        return _hides_all(value)
+    return name in NAMES or (name.startswith(PREFIXES) and name not in OF_RANKS)
+
+
+def _hides_all(value: str | None) -> bool:
+    return value is not None and value.strip() in ("", "-1", "none", "void", "NoDevFiles")

@@ -1,0 +1,248 @@
+"""Run a Python program in a forked process as the interpreter runs it, and end the process as the interpreter ends, but
+without its finalisation.
+
+The destructors of C++ libraries would write to memory that the ranks still share, and libtorch's race with the threads
+of gloo (`terminate called without an active exception`).
+"""
+
+from __future__ import annotations
+
+import atexit
+import builtins
+import ctypes
+import gc
+import io
+import os
+import signal
+import sys
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from importlib.machinery import SourceFileLoader
+from traceback import print_exception
+from types import CodeType, ModuleType, TracebackType
+from typing import Any, NoReturn
+
+from allranks.local.forkserver.preloaded import Preloaded
+
+INTERRUPTED = -int(signal.SIGINT)
+"""The code of a program that a KeyboardInterrupt has ended: Python then ends itself by the signal."""
+
+
+@dataclass(frozen=True)
+class PythonCommand:
+    """A Python program of this interpreter.
+
+    script, module:     one of them
+    arguments:          sys.argv
+    original_arguments: sys.orig_argv, also the arguments of the process
+    options:            of the interpreter
+    executable:         sys.executable
+    search_path:        sys.path[0]
+    code:               the compiled script
+    """
+
+    script: str
+    module: str
+    arguments: Sequence[str]
+    original_arguments: Sequence[str]
+    options: Sequence[str]
+    executable: str
+    search_path: str
+    code: CodeType | None
+
+    def run(self) -> int:
+        """Run the program as `__main__`, report its exception as the interpreter does, and return its exit code; if
+        negative, the number of the signal by which this process must end."""
+        failure = None
+        try:
+            if self.code is None:
+                _run_module(self.module)
+            else:
+                _run_script(self.code)
+        except BaseException as error:
+            failure = error.with_traceback(_below_this_package(error.__traceback__))
+        if failure is None:
+            return 0
+        _flush_stream(sys.stderr)
+        _flush_stream(sys.stdout)
+        return _report(failure)
+
+
+def resolve(program: Mapping[str, Any], environment: Mapping[str, str]) -> PythonCommand | None:
+    """Return the command of a program; None if only a new interpreter can run it. This process must have its working
+    directory.
+
+    program:     as of `programs.PythonProgram`
+    environment: of the rank
+    """
+    name = program["executable_name"]
+    found = os.path.abspath(name) if os.sep in name else _found(name, environment.get("PATH", os.defpath))
+    if not found or not os.path.exists(found) or os.path.realpath(found) != os.path.realpath(sys.executable):
+        return None
+    module, script = program["module"], program["script"]
+    if module:
+        chosen, search_path = ["-m", module], os.getcwd()
+        first, code = "-m", None
+    else:
+        code = _compiled(os.path.join(os.getcwd(), script)) if os.path.isfile(script) else None
+        if code is None:
+            return None
+        chosen, search_path = [script], os.path.dirname(os.path.realpath(script))
+        first = script
+    return PythonCommand(
+        script,
+        module,
+        [first, *program["arguments"]],
+        [name, *program["options"], *chosen, *program["arguments"]],
+        program["options"],
+        found,
+        search_path,
+        code,
+    )
+
+
+def _found(name: str, path: str) -> str:
+    """Return the executable of that name on a search path; "" if there is none."""
+    candidates = (os.path.join(folder or ".", name) for folder in path.split(os.pathsep))
+    return next((file for file in candidates if os.path.isfile(file) and os.access(file, os.X_OK)), "")
+
+
+def _compiled(file: str) -> CodeType | None:
+    """Return the code of a script; None if it cannot be compiled, which a new interpreter explains best."""
+    try:
+        with open(file, "rb") as stream:
+            code: CodeType = compile(stream.read(), file, "exec", dont_inherit=True)
+    except Exception:
+        return None
+    return code
+
+
+def _run_script(code: CodeType) -> None:
+    variables = vars(sys.modules["__main__"])
+    variables["__file__"] = code.co_filename
+    variables["__cached__"] = None
+    variables["__loader__"] = SourceFileLoader("__main__", code.co_filename)
+    exec(code, variables)
+
+
+def _run_module(module: str) -> None:
+    import runpy  # not in the modules of a script
+
+    runpy._run_module_as_main(module)  # type: ignore[attr-defined]
+
+
+def _below_this_package(traceback: TracebackType | None) -> TracebackType | None:
+    while traceback is not None and traceback.tb_frame.f_code.co_filename == __file__:
+        traceback = traceback.tb_next
+    return traceback
+
+
+def _report(error: BaseException) -> int:
+    """Return the exit code of a program that has ended with this exception."""
+    if isinstance(error, SystemExit):
+        return _exit_code(error)
+    sys.last_type, sys.last_value, sys.last_traceback = type(error), error, error.__traceback__
+    if sys.version_info >= (3, 12):
+        sys.last_exc = error
+    try:
+        sys.excepthook(type(error), error, error.__traceback__)
+    except SystemExit as exit_of_hook:
+        return _exit_code(exit_of_hook)
+    except BaseException as failure:
+        print("Error in sys.excepthook:", file=sys.stderr)
+        print_exception(failure.with_traceback(_below_this_package(failure.__traceback__)))
+        print("\nOriginal exception was:", file=sys.stderr)
+        print_exception(error)
+    return INTERRUPTED if isinstance(error, KeyboardInterrupt) else 1
+
+
+def _exit_code(error: SystemExit) -> int:
+    if error.code is None:
+        return 0
+    if isinstance(error.code, int):
+        return error.code & 0xFF
+    builtins.print(error.code, file=sys.stderr)
+    return 1
+
+
+FLUSH_FAILED = 120
+"""The exit code of Python if its output cannot be written."""
+
+
+def leave(code: int, preloaded: Preloaded) -> NoReturn:
+    """Wait for threads, run exit functions, delete the script's objects, flush all output and exit.
+
+    code: if negative, the number of a signal by which to end
+    """
+    try:
+        threading._shutdown()  # type: ignore[attr-defined]
+        atexit._run_exitfuncs()
+        _delete_objects(preloaded)
+        _finalise_mpi()
+        if not _flush_output() and code == 0:
+            code = FLUSH_FAILED
+        ctypes.CDLL(None).fflush(None)
+    finally:
+        if code < 0:
+            signal.signal(-code, signal.SIG_DFL)
+            os.kill(os.getpid(), -code)
+        os._exit(code & 0xFF)
+
+
+def _finalise_mpi() -> None:
+    """Do what mpi4py leaves to the interpreter's end. mpirun treats a rank that did not finalise as failed."""
+    mpi: Any = sys.modules.get("mpi4py.MPI")
+    if mpi is None or not mpi.Is_initialized() or mpi.Is_finalized():
+        return
+    settings: Any = sys.modules["mpi4py"].rc
+    if settings.initialize if settings.finalize is None else settings.finalize:
+        _flush_output()
+        mpi.Finalize()
+
+
+def _delete_objects(preloaded: Preloaded) -> None:
+    """Delete the objects of the script and of its own modules, so that files are closed and `__del__` is called."""
+    if len(threading.enumerate()) > 1:
+        # At the interpreter's end, daemon threads no longer run. Here they would find their objects deleted.
+        for item in gc.get_objects():
+            if isinstance(item, (io.TextIOWrapper, io.BufferedWriter)):
+                _flush_stream(item)
+        return
+    gc.collect()
+    own = [module for name, module in list(sys.modules.items()) if name == "__main__" or name not in preloaded.modules]
+    own.sort(key=lambda module: getattr(module, "__name__", "") != "__main__")
+    script_modules = [module for module in own if isinstance(module, ModuleType) and _is_script_module(module)]
+    for module in script_modules:
+        variables = vars(module)
+        for hidden in (True, False):
+            for name in list(variables):
+                if name != "__builtins__" and name.startswith("_") == hidden:
+                    variables[name] = None
+    gc.collect()
+
+
+def _is_script_module(module: ModuleType) -> bool:
+    """Return whether a module is one of the script, not of an installed package."""
+    file = getattr(module, "__file__", None) or ""
+    return module.__name__ == "__main__" or ("site-packages" not in file and not file.startswith(sys.base_prefix))
+
+
+def _flush_output() -> bool:
+    """Flush the standard streams. Return whether stdout could be written."""
+    error = _flush_stream(sys.stdout)
+    if error is not None and sys.stderr is not None:
+        where = "on flushing sys.stdout:" if sys.version_info >= (3, 13) else f"in: {sys.stdout!r}"
+        sys.stderr.write(f"Exception ignored {where}\n{type(error).__name__}: {error}\n")
+    _flush_stream(sys.stderr)
+    return error is None
+
+
+def _flush_stream(stream: Any) -> Exception | None:
+    """Return the error if it cannot be written."""
+    try:
+        if stream is not None and not stream.closed:
+            stream.flush()
+    except Exception as error:
+        return error
+    return None

@@ -1,0 +1,252 @@
+"""The agent of an instance: prepare the instance, wait for a step, start its programs, report their exits, kill what is
+left. The supervisor or a fork server forks it.
+
+An isolation that does not end with a step lets the agent run one step after another: a chain of small steps then needs
+no fork for each.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import select
+import signal
+import time
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import Any, NoReturn
+
+from allranks.local.instances import processes
+from allranks.local.instances.instance import AgentIsolation
+from allranks.local.instances.process_log import ProcessLog, how_ended
+from allranks.local.instances.processes import end_descendants
+from allranks.local.instances.sampling import Sampling, Write, cpu_seconds, peak_memory
+
+LENGTH = 8
+"""Bytes of the length prefix of a command. The first is 0, as no command has 2**56 bytes, and no number of a signal."""
+
+
+StartProgram = Callable[[dict[str, Any]], int]
+"""Starts a program of the `start` command and returns its process id."""
+
+
+class AgentProcess:
+    """An agent, as the supervisor sees it. What is sent to it before it is forked waits for it.
+
+    index:   of its instance
+    address: of its instance
+    pid:     0 until it is forked
+    control: the write end of a pipe: `start` commands, and after each the number of a signal, a byte each
+    listen:  its read end, for the agent
+    """
+
+    def __init__(self, index: int, address: str) -> None:
+        self.index = index
+        self.address = address
+        self.pid = 0
+        self.listen, self.control = os.pipe()
+        self._unsent = b""
+
+    def fork(self, isolation: AgentIsolation, events: int, close_in_child: Iterable[int], log: ProcessLog) -> None:
+        """Fork the agent from this process.
+
+        events:         the descriptor to which the agent writes events
+        close_in_child: descriptors that the agent must close. Another agent would not notice the end of the supervisor
+                        as long as a process holds its pipe open.
+
+        Raise OSError if the fork fails.
+        """
+        pid = isolation.fork()
+        if not pid:
+            try:
+                for descriptor in (self.control, *close_in_child):
+                    os.close(descriptor)
+            except BaseException:
+                os._exit(1)
+            run(isolation, self.listen, events, processes.start, log.of(f"agent {self.index}"))
+        self.forked(pid)
+
+    def forked(self, pid: int) -> None:
+        """Continue now that the agent has been forked."""
+        self.pid = pid
+        os.close(self.listen)
+        unsent, self._unsent = self._unsent, b""
+        self._send(unsent)
+
+    def send_start(self, command: bytes) -> None:
+        """Send the engine's `start` command. Raise BrokenPipeError if the agent has ended."""
+        self._send(len(command).to_bytes(LENGTH, "big") + command)
+
+    def signal(self, number: int) -> None:
+        """Ask the agent to send a signal to its programs. Raise BrokenPipeError if the agent has ended."""
+        self._send(bytes([number]))
+
+    def descriptors(self) -> list[int]:
+        """Return the open descriptors, of which other processes must have no copies."""
+        return [self.control] if self.pid else [self.control, self.listen]
+
+    def close(self) -> None:
+        """Close the pipe."""
+        for descriptor in self.descriptors():
+            os.close(descriptor)
+
+    def _send(self, data: bytes) -> None:
+        if not self.pid:
+            self._unsent += data
+            return
+        while data:
+            data = data[os.write(self.control, data) :]
+
+
+def run(isolation: AgentIsolation, control: int, events: int, start: StartProgram, log: ProcessLog) -> NoReturn:
+    """Be the agent, in a process that has just been forked: prepare the instance, wait for steps, run them, and exit.
+
+    control: the read end of `AgentProcess.control`. Its end means that the supervisor has ended.
+    events:  the descriptor for the events: `started` and `exited` with the program's name, `usage`, `gone`, `failed`
+    start:   starts a program
+    """
+    status = 1
+    try:
+        status = _Agent(isolation, control, events, start, log).serve()
+    finally:
+        os._exit(status)
+
+
+class _Agent:
+    def __init__(
+        self, isolation: AgentIsolation, control: int, events: int, start: StartProgram, log: ProcessLog
+    ) -> None:
+        self._isolation = isolation
+        self._control = control
+        self._events = events
+        self._start = start
+        self._log = log
+        self._wake = -1
+
+    def serve(self) -> int:
+        """Run steps until the supervisor ends. Return the exit status of this process."""
+        failure: OSError | None = None
+        try:
+            self._isolation.prepare()
+        except OSError as error:
+            failure = error  # reported when a step is to start
+        self._wake = wake_on_exit()
+        while line := _read_start(self._control):
+            command = json.loads(line)
+            name, programs = command["agent"], command["programs"]
+            try:
+                if failure is not None:
+                    raise failure
+                self._isolation.enter(command["instance"])
+                if not self._run_step(name, programs):
+                    self._log.write("agent lost its supervisor", "warning", agent=name)
+                    return 1
+            except BrokenPipeError:
+                return 1  # the engine has ended and no longer reads events
+            except OSError as error:
+                self._log.write("instance set-up failed", "error", agent=name, reason=str(error))
+                write_event(self._events, event="failed", agent=name, reason=str(error), time=time.time())
+                return 1
+        return 0
+
+    def _run_step(self, name: str, programs: list[dict[str, Any]]) -> bool:
+        """Run programs until all have exited, kill the processes that they left behind, and report `gone`. Return False
+        if the supervisor has ended: nothing reports `gone` then."""
+        write = partial(write_event, self._events, agent=name)
+        sampling = Sampling(programs, own_network=self._isolation.own_network, write=write)
+        try:
+            if not self._run_programs(name, programs, write, sampling):
+                return False
+        finally:
+            sampling.close()
+            end_descendants()
+        write(event="gone", time=time.time())
+        return True
+
+    def _run_programs(self, name: str, programs: list[dict[str, Any]], write: Write, sampling: Sampling) -> bool:
+        running: dict[int, str] = {}
+        for program in programs:
+            pid = self._start(program)
+            running[pid] = program["name"]
+            self._log.write("program started", agent=name, program=program["name"], started=pid)
+            write(event="started", program=program["name"], pid=pid, time=time.time())
+        sampling.begin(running)
+        while running:
+            # A SIGCHLD that arrives before select() waits has already written its byte to the pipe.
+            ready, _, _ = select.select([self._wake, self._control], [], [], sampling.timeout)
+            if self._wake in ready:
+                os.read(self._wake, 4096)
+            while (ended := _reap()) is not None:
+                pid, status, usage = ended
+                sampling.reaped(pid, usage)
+                if pid in running:
+                    program_name, code = running.pop(pid), os.waitstatus_to_exitcode(status)
+                    self._log.write("program ended", agent=name, program=program_name, ended=pid, **how_ended(code))
+                    cpu, memory = cpu_seconds(usage), peak_memory(usage)
+                    write(event="exited", program=program_name, code=code, cpu=cpu, memory=memory, time=time.time())
+            if self._control in ready:
+                numbers = os.read(self._control, 64)
+                if not numbers:
+                    return False
+                for number in numbers:
+                    self._log.write("signal sent", agent=name, signal=number, programs=list(running.values()))
+                    for pid in running:
+                        _signal_group(pid, number)
+            if running:
+                sampling.sample_if_due()
+        return True
+
+
+def _read_start(control: int) -> bytes:
+    """Return the next `start` command; b"" if the supervisor has ended."""
+    while first := os.read(control, 1):
+        if first == b"\0":  # else the number of a signal for a step that has just ended
+            return _read(control, int.from_bytes(_read(control, LENGTH - 1), "big"))
+    return b""
+
+
+def _read(descriptor: int, count: int) -> bytes:
+    """Read exactly `count` bytes. Return b"" if the other end is closed before that."""
+    data = b""
+    while len(data) < count:
+        if not (more := os.read(descriptor, count - len(data))):
+            return b""
+        data += more
+    return data
+
+
+def write_event(events: int, **event: Any) -> None:
+    """Write an event for the engine. A line shorter than PIPE_BUF (4,096 bytes) is written atomically, although other
+    processes write to the same pipe."""
+    os.write(events, (json.dumps(event, separators=(",", ":")) + "\n").encode())
+
+
+def wake_on_exit() -> int:
+    """Return the read end of a pipe that gets a byte whenever a child of this process exits."""
+    reader, writer = os.pipe()
+    os.set_blocking(writer, False)
+    signal.set_wakeup_fd(writer)
+    signal.signal(signal.SIGCHLD, lambda *_: None)
+    return reader
+
+
+def _reap() -> tuple[int, int, resource.struct_rusage] | None:
+    """Reap one child that has ended. Return its process id, status and resource usage; None if there is none."""
+    # os.wait4 imports `resource` at its first call: here it is imported before agents are forked.
+    try:
+        pid, status, usage = os.wait4(-1, os.WNOHANG)
+    except ChildProcessError:
+        return None
+    return (pid, status, usage) if pid else None
+
+
+def _signal_group(leader: int, number: int) -> None:
+    try:
+        os.killpg(leader, number)
+    except ProcessLookupError:
+        # Between fork and setsid, the process group does not exist yet.
+        try:
+            os.kill(leader, number)
+        except ProcessLookupError:
+            return

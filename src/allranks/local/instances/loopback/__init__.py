@@ -1,1 +1,0 @@
-"""Instances that are addresses in 127.0.0.0/8."""

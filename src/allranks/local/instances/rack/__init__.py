@@ -1,1 +1,0 @@
-"""Instances that are Linux namespaces."""

@@ -1,1 +1,0 @@
-"""How mpirun reaches an instance with --mpi ssh: a real sshd on each instance, configured as in the images."""

@@ -1,0 +1,146 @@
+"""Which modules an interpreter lacks, and how to install the packages that they belong to. Nothing is imported."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterable
+from functools import cache
+from importlib.machinery import PathFinder
+from importlib.metadata import PackageNotFoundError, requires
+from pathlib import Path
+
+from allranks.local import machine_variables, stacks
+from allranks.sdk.paths import shown
+
+START_SECONDS = 30
+"""Time limit for an interpreter to answer. One that does not is taken to have every module."""
+
+_INSTALLED = ("site-packages", "dist-packages")
+"""Names of folders with installed packages."""
+
+_QUESTION = """
+import importlib.util, json, sys
+sys.path = [entry for entry in sys.path if entry]
+def has(name):
+    try:
+        return importlib.util.find_spec(name) is not None
+    except Exception:
+        return True
+print(json.dumps([name for name in json.load(sys.stdin) if has(name)]))
+"""
+
+_found: dict[Path, set[str]] = {}
+"""The modules that interpreters have. What one lacks may be installed at any time."""
+
+
+def missing(interpreter: Path, names: Iterable[str]) -> set[str]:
+    """Return the top-level modules that an interpreter does not have.
+
+    Another interpreter than this one is started once for all names that have not been found before.
+    """
+    found = _found.setdefault(interpreter, set())
+    unknown = set(names) - found
+    if unknown:
+        found |= _found_here(unknown) if interpreter == Path(sys.executable) else _found_by(interpreter, unknown)
+    return unknown - found
+
+
+def _found_here(names: set[str]) -> set[str]:
+    importlib.invalidate_caches()
+    path = _own_path()
+    return {name for name in names if name in sys.stdlib_module_names or _has(name, path)}
+
+
+def _has(name: str, path: list[str]) -> bool:
+    try:
+        if PathFinder.find_spec(name, path) is not None:
+            return True
+        finders = [finder for finder in sys.meta_path if finder is not PathFinder]
+        return any(finder.find_spec(name, None) is not None for finder in finders)
+    except Exception:  # a finder is code of an installed package
+        return True
+
+
+def _own_path() -> list[str]:
+    """Return this interpreter's path without what only this process has: its script's folder and PYTHONPATH."""
+    script = os.path.dirname(os.path.abspath(sys.argv[0])) if sys.argv else ""
+    own = {"", os.getcwd(), script, *os.environ.get("PYTHONPATH", "").split(os.pathsep)}
+    # The script of a notebook's kernel is an installed module, and PYTHONPATH may name installed packages too.
+    return [entry for entry in sys.path if entry not in own or os.path.basename(entry) in _INSTALLED]
+
+
+def _found_by(interpreter: Path, names: set[str]) -> set[str]:
+    try:
+        answer = subprocess.run(
+            [str(interpreter), "-c", _QUESTION],
+            input=json.dumps(sorted(names)),
+            env=machine_variables.of(os.environ, interpreter, 1),
+            cwd="/",
+            capture_output=True,
+            text=True,
+            timeout=START_SECONDS,
+            check=True,
+        )
+        return set(json.loads(answer.stdout.splitlines()[-1]))
+    except (OSError, subprocess.SubprocessError, ValueError, IndexError):
+        return names
+
+
+PACKAGES = {
+    "OpenSSL": "pyopenssl",
+    "PIL": "pillow",
+    "attr": "attrs",
+    "bs4": "beautifulsoup4",
+    "cv2": "opencv-python",
+    "dateutil": "python-dateutil",
+    "dotenv": "python-dotenv",
+    "fitz": "pymupdf",
+    "git": "gitpython",
+    "jwt": "pyjwt",
+    "serial": "pyserial",
+    "skimage": "scikit-image",
+    "sklearn": "scikit-learn",
+    "yaml": "pyyaml",
+}
+"""Packages by the module that a script imports, where the names differ."""
+
+_REQUIREMENT = re.compile(r"(?P<package>[\w.-]+).*;\s*extra\s*==\s*['\"](?P<extra>[\w-]+)['\"]")
+_ALL = "dev"
+"""The extra that contains the others."""
+
+
+def install(module: str, interpreter: Path) -> str:
+    """Return the command that installs a module for an interpreter."""
+    package = PACKAGES.get(module, module)
+    if interpreter != Path(sys.executable):
+        return f"{shown(str(interpreter))} -m pip install {package}"
+    stack = stacks.BY_MODULE.get(module)
+    if stack is not None and not stack.environment:
+        return stack.install
+    extras = _extras().get(package, ())
+    return f'pip install "allranks[{extras[0]}]"' if len(extras) == 1 else f"pip install {package}"
+
+
+def is_known(module: str) -> bool:
+    """Return whether a module is certainly that of a package: no code folder has one of that name."""
+    return module in stacks.BY_MODULE or module in PACKAGES or module in _extras()
+
+
+@cache
+def _extras() -> dict[str, list[str]]:
+    """Return the extras of allranks that bring a package, by package."""
+    try:
+        lines = requires("allranks") or []
+    except PackageNotFoundError:  # not installed, but on PYTHONPATH
+        return {}
+    extras: dict[str, list[str]] = {}
+    for line in lines:
+        match = _REQUIREMENT.match(line)
+        if match and match["extra"] != _ALL and match["package"] != "allranks":
+            extras.setdefault(match["package"], []).append(match["extra"])
+    return extras

@@ -1,0 +1,253 @@
+"""The supervisor: one process per run, between the engine and the agents.
+
+It and the agents import the standard library only, so that they start in milliseconds:
+
+    engine -> supervisor (one per run) -> agent (one per instance of a step) -> ranks
+                    -> fork server (one per interpreter and modules) -> agent -> ranks
+
+A fork server has imported the modules that the ranks need. An agent that is forked from it forks its ranks, which then
+need not import them. All other agents are forked from the supervisor and start ranks as new processes.
+
+The engine writes commands to the supervisor's stdin and reads events from its stdout, one JSON object per line. When
+stdin ends, the engine has exited or was killed: the supervisor then ends every agent. An agent whose supervisor ends
+kills its ranks.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import select
+import signal
+import time
+from typing import Any
+
+from allranks.local.forkserver.client import ForkServer, ForkServers, key_of
+from allranks.local.instances import kernel, temporary
+from allranks.local.instances.agent import AgentProcess, write_event
+from allranks.local.instances.instance import Isolation, find
+from allranks.local.instances.process_log import ProcessLog, how_ended
+from allranks.local.instances.processes import end_descendants, end_orphans
+
+STUCK_SECONDS = 1.0
+"""How long an agent may take to end its programs by SIGKILL. Then it is killed itself: it may be stopped."""
+
+
+def main(isolation_class: str, warm: str = "", log_file: str = "") -> None:
+    """Execute the engine's commands until stdin ends, then end all processes.
+
+    isolation_class: ``MODULE:CLASS``, the isolation of a kind of instances. If this machine does not support it, the
+                     supervisor writes an `unfit` event with the reason and returns.
+    warm:            the socket of `allranks warm`; "" for none
+    log_file:        the engine's log; "" for none
+    """
+    # The engine reads events from stdout, so other output must not go there.
+    events = os.dup(1)
+    os.dup2(2, 1)
+    # If the engine has ended, stdin ends too, and the events are no longer needed.
+    with contextlib.suppress(BrokenPipeError):
+        try:
+            isolation = find(isolation_class)()
+        except OSError as error:
+            write_event(events, event="unfit", reason=str(error))
+            return
+        log = ProcessLog("supervisor", log_file)
+        supervisor = Supervisor(isolation, isolation_class, events, warm, log)
+        reason = "an error of its own"
+        try:
+            kernel.become_subreaper()
+            log.write("supervisor started", isolation=isolation_class)
+            supervisor.serve()
+            reason = "the engine closed the connection or was killed"
+        except BrokenPipeError:
+            reason = "the engine was killed"
+            raise
+        finally:
+            end_descendants()
+            supervisor.fork_servers.end()
+            supervisor.remove_temporary()
+            log.write("supervisor ended", reason=reason)
+
+
+class Supervisor:
+    """Start an agent for each instance of a step, forward signals to it, and report its end if it was killed.
+
+    The agent that ran a step runs the next one on its instance too, so a chain of steps does not wait for namespaces to
+    be created. The engine starts a step on an instance after the previous step on it has ended.
+    """
+
+    def __init__(self, isolation: Isolation, isolation_class: str, events: int, warm: str, log: ProcessLog) -> None:
+        self.isolation = isolation
+        self.events = events
+        self.log = log
+        self.fork_servers = ForkServers(isolation_class, warm, log)
+        self.agents: dict[str, AgentProcess] = {}
+        self.next_agents: dict[tuple[int, str], AgentProcess] = {}
+        self.temporary: dict[int, str] = {}
+        self.unforked: set[str] = set()
+        self.ending: dict[str, float] = {}
+        self.wake_reader, wake_writer = os.pipe()
+        os.set_blocking(wake_writer, False)
+        signal.set_wakeup_fd(wake_writer)
+        signal.signal(signal.SIGCHLD, lambda *_: None)
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            signal.signal(number, signal.SIG_IGN)  # the engine decides when the run ends
+
+    def serve(self) -> None:
+        """Execute commands until the engine closes the pipe or ends."""
+        write_event(self.events, event="ready", pid=os.getpid(), time=time.time())
+        pending = b""
+        while True:
+            fork_servers = {fork_server.connection.fileno(): fork_server for fork_server in self.fork_servers.alive()}
+            ready, _, _ = select.select([0, self.wake_reader, *fork_servers], [], [], self._kill_stuck())
+            if self.wake_reader in ready:
+                os.read(self.wake_reader, 4096)
+                self._reap()
+            for descriptor, fork_server in fork_servers.items():
+                if descriptor in ready:
+                    self._receive(fork_server)
+            if 0 in ready:
+                chunk = os.read(0, 1 << 16)
+                if not chunk:
+                    return
+                *lines, pending = (pending + chunk).split(b"\n")
+                for line in lines:
+                    self._execute(line)
+
+    def remove_temporary(self) -> None:
+        """Remove the temporary folders of the instances that were in use when the engine ended."""
+        for folder in self.temporary.values():
+            temporary.remove(folder)
+
+    def _execute(self, line: bytes) -> None:
+        command = json.loads(line)
+        if command["command"] == "start":
+            self._start(command["agent"], command["instance"], command.get("fork_server"), line)
+        elif command["command"] == "prepare":
+            self.fork_servers.get(command["fork_server"])
+        elif command["command"] == "signal" and command["agent"] in self.agents:
+            if command["number"] == signal.SIGKILL:
+                self.ending.setdefault(command["agent"], time.monotonic() + STUCK_SECONDS)
+            with contextlib.suppress(BrokenPipeError):  # its instance has just ended
+                self.agents[command["agent"]].signal(command["number"])
+
+    def _start(self, name: str, instance: dict[str, Any], spec: dict[str, Any] | None, command: bytes) -> None:
+        index, address = instance["index"], instance["address"]
+        fork_server = self.fork_servers.get(spec) if spec else None
+        key = (index, key_of(spec) if spec and fork_server else "")
+        agent = self.next_agents.pop(key, None)
+        self.temporary[index] = instance["temporary"]
+        try:
+            agent = agent or self._fork(index, address, fork_server)
+            self.agents = {other: process for other, process in self.agents.items() if process is not agent} | {
+                name: agent
+            }
+            agent.send_start(command)
+            self.next_agents[key] = agent
+            self.unforked.add(name)
+            self._report_forked()
+        except BrokenPipeError:
+            return  # the agent was killed before it began; _reap reports it
+        except OSError as error:
+            self._failed(name, error)
+
+    def _fork(self, index: int, address: str, fork_server: ForkServer | None) -> AgentProcess:
+        """Return an agent that is forked from the fork server when it is ready, or now from this process."""
+        network = self.isolation.connect(index, address)
+        agent = AgentProcess(index, address)
+        if fork_server is not None:
+            fork_server.fork(agent, self.events, network)
+            return agent
+        try:
+            self._fork_here(agent, network)
+        except OSError:
+            agent.close()
+            raise
+        return agent
+
+    def _fork_here(self, agent: AgentProcess, network: int | None) -> None:
+        others = [descriptor for other in self._processes() - {agent} for descriptor in other.descriptors()]
+        fork_servers = [fork_server.connection.fileno() for fork_server in self.fork_servers.alive()]
+        agent.fork(self.isolation.agent(network), self.events, [0, *others, *fork_servers], self.log)
+
+    def _receive(self, fork_server: ForkServer) -> None:
+        """Execute a message of a fork server. Fork the agents that it cannot fork from this process."""
+        forked = fork_server.forked
+        unforkable = fork_server.receive(self._ended)
+        for agent in unforkable:
+            try:
+                self._fork_here(agent, self.isolation.connect(agent.index, agent.address))
+            except OSError as error:
+                for name in [name for name, other in self.agents.items() if other is agent]:
+                    del self.agents[name]
+                    self._failed(name, error)
+        self._report_forked()
+        if not fork_server.usable:
+            for pid in forked:
+                if not os.path.exists(f"/proc/{pid}"):  # the fork server has reaped it and could not say so
+                    self._ended(pid, 1)
+
+    def _report_forked(self) -> None:
+        """Report the agents that have been forked: from now on they are expected to start their programs."""
+        for name in list(self.unforked):
+            agent = self.agents.get(name)
+            if agent is None or agent.pid:
+                self.unforked.remove(name)
+            if agent is not None and agent.pid:
+                self.log.write("agent started", agent=name, started=agent.pid, instance=agent.index)
+                write_event(self.events, event="forked", agent=name, time=time.time())
+
+    def _kill_stuck(self) -> float | None:
+        """Kill the agents that have not ended their programs in time. Return the seconds until the next one is due;
+        None if there is none."""
+        now = time.monotonic()
+        for name, due in list(self.ending.items()):
+            agent = self.agents.get(name)
+            if agent is None or now >= due:
+                del self.ending[name]
+            if agent is not None and now >= due and agent.pid:
+                self.log.write(
+                    "agent killed", "warning", agent=name, killed=agent.pid, reason="it did not end its ranks"
+                )
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(agent.pid, signal.SIGKILL)
+        return max(min(self.ending.values()) - now, 0.0) if self.ending else None
+
+    def _failed(self, name: str, error: OSError) -> None:
+        self.log.write("agent failed to start", "error", agent=name, reason=str(error))
+        write_event(self.events, event="failed", agent=name, reason=str(error), time=time.time())
+        write_event(self.events, event="gone", agent=name, time=time.time())
+
+    def _processes(self) -> set[AgentProcess]:
+        return {*self.agents.values(), *self.next_agents.values()}
+
+    def _reap(self) -> None:
+        while True:
+            try:
+                pid, status = os.waitpid(-1, os.WNOHANG)
+            except ChildProcessError:
+                return
+            if not pid:
+                return
+            self._ended(pid, status)
+
+    def _ended(self, pid: int, status: int) -> None:
+        """Forget an agent that has ended, and report it if it was killed."""
+        how = how_ended(os.waitstatus_to_exitcode(status))
+        ended = next((agent for agent in self._processes() if agent.pid == pid), None)
+        if ended is None:
+            self.log.write("process ended", ended=pid, **how)  # a fork server, or an orphan of a killed agent
+            return
+        ended.close()
+        self.next_agents = {key: agent for key, agent in self.next_agents.items() if agent is not ended}
+        name = next((name for name, agent in self.agents.items() if agent is ended), None)
+        if name is None:
+            return
+        del self.agents[name]
+        self.log.write("agent ended", "warning" if status else "info", agent=name, ended=pid, **how)
+        if status:
+            # The agent was killed. Without a PID namespace, its ranks are now children of this process.
+            fork_servers = {fork_server.pid for fork_server in self.fork_servers.alive()}
+            end_orphans({agent.pid for agent in self._processes()} | fork_servers)
+            write_event(self.events, event="gone", agent=name, time=time.time())

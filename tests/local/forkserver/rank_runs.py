@@ -1,0 +1,59 @@
+"""Run the ranks of a test on one instance, as new processes or forked from a fork server."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from allranks.local.instances.kinds import INSTANCE_KINDS
+from allranks.local.instances.programs import ForkServerSpec, Program
+from allranks.local.instances.supervisor import Event, InstanceSpec, Supervisor
+
+BOUND = 60
+MODULES = ("json", "multiprocessing", "logging", "random", "runpy")
+"""What a fork server imports by default."""
+
+
+@dataclass(frozen=True)
+class Ended:
+    """What the ranks of a job left: their exit codes and their logs, in the order of the ranks."""
+
+    codes: tuple[int | None, ...]
+    logs: tuple[str, ...]
+
+
+def run_programs(kind: str, programs: Sequence[Program], spec: ForkServerSpec | None, folder: Path) -> Ended:
+    """Run programs, which are in the folder, on one instance. spec: the fork server; None: they start cold"""
+    return asyncio.run(asyncio.wait_for(_run(kind, programs, spec, folder), BOUND))
+
+
+async def _run(kind: str, programs: Sequence[Program], spec: ForkServerSpec | None, folder: Path) -> Ended:
+    supervisor = await Supervisor.start(kind)
+    try:
+        (instance,) = INSTANCE_KINDS[kind].instances([0])
+        temporary = folder / "temporary"
+        temporary.mkdir(exist_ok=True)
+        on = InstanceSpec(
+            0,
+            instance.address,
+            instance.hostname,
+            ((instance.address, instance.hostname),),
+            1 << 20,
+            str(temporary),
+            (str(folder), sys.prefix, str(Path(__file__).parents[3])),
+        )
+        events: asyncio.Queue[Event | None] = asyncio.Queue()
+        await supervisor.launch("agent", on, programs, events, spec)
+        codes = dict.fromkeys(program.name for program in programs)
+        while (event := await events.get()) is None or event.kind != "gone":
+            assert event is not None
+            assert event.kind != "failed", event.reason
+            if event.kind == "exited":
+                codes[event.program] = event.code
+    finally:
+        await supervisor.close()
+    logs = tuple(Path(program.log).read_text(encoding="utf-8") for program in programs)
+    return Ended(tuple(codes.values()), logs)

@@ -1,0 +1,68 @@
+"""Which ranks of a run are forked from a fork server, and what they are given."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from allranks.contract.pytorch import PyTorch
+from allranks.plan.graph import Code, Step
+from allranks.plan.ports import Input, Literal
+from allranks.runs.records import Status
+
+SCRIPT = """
+import sys
+forked = "scipy" in sys.modules
+import scipy
+import json, os
+names = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "OMP_NUM_THREADS", "PWD", "SHLVL", "_", "ASSIGNED")
+environment = {name: os.environ.get(name) for name in names}
+print(json.dumps([forked, sys.argv, __name__, os.getcwd() == os.environ["PWD"], environment]))
+"""
+
+
+@pytest.fixture
+def code(tmp_path: Path) -> Code:
+    folder = tmp_path / "code"
+    folder.mkdir()
+    (folder / "train.py").write_text(SCRIPT)
+    return Code(str(folder), "digest")
+
+
+def step(code: Code, command: str = "python train.py --text '${{inputs.text}}' $RANK") -> Step:
+    text = Input("text", "string", Literal("a  b"))
+    return Step("train", command, code=code, inputs=(text,), distribution=PyTorch(2), instance_count=2)
+
+
+def test_ranks_of_a_python_program_are_forked_and_the_same_as_cold_ones(kind: str, code: Code, run_steps) -> None:
+    seen = []
+    for cold in (False, True):
+        record = run_steps(step(code), instances=kind, cold=cold, force_rerun=True)
+        assert record.status is Status.COMPLETED, record.verdict
+        logs = [json.loads(Path(rank.log).read_text()) for rank in record.step("train").ranks]
+        assert [log.pop(0) for log in logs] == [not cold] * 4
+        for log in logs:
+            assert log[-1].pop("PWD")  # of the run's folder
+        seen.append(logs)
+    assert seen[0] == seen[1]
+    assert seen[0][3][0] == ["train.py", "--text", "a  b", "3"]
+
+
+@pytest.mark.parametrize(
+    ("command", "forked"),
+    [
+        ("ASSIGNED=1 OMP_NUM_THREADS=2 python -u train.py", True),
+        ("python train.py \\\n  --more\n", True),
+        ("python -c 'import train'", False),
+        ("python train.py | cat", False),
+        ("OMP_NUM_THREADS=$((RANK + 1)) python train.py", False),
+        ("OMP_NUM_THREADS=${LOCAL_RANK} python train.py", False),
+    ],
+)
+def test_only_one_program_with_common_variables_is_forked(command: str, forked: bool, code: Code, run_steps) -> None:
+    record = run_steps(step(code, command))
+    assert record.status is Status.COMPLETED, record.verdict
+    for rank in record.step("train").ranks:
+        assert json.loads(Path(rank.log).read_text())[0] is forked

@@ -1,0 +1,210 @@
+"""Each process of a run is killed: the engine's log and the run's message name it, and no process is left."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from allranks import engine_log
+from allranks.local.launchers import mpi_ssh
+from allranks.runs.workspace import Workspace
+
+BOUND = 60
+"""Seconds after which a test gives up waiting."""
+
+RANKS = 2
+
+# Importing scipy is worth a fork server.
+SCRIPT = """
+import os, sys, time
+import scipy
+while not os.path.exists(sys.argv[1]):
+    time.sleep(0.02)
+"""
+
+ENGINE = """
+import sys
+from pathlib import Path
+from allranks.contract.mpi import Mpi
+from allranks.contract.pytorch import PyTorch
+from allranks.local.engine import run
+from allranks.local.options import Options
+from allranks.plan.graph import Code, Graph, Plan, Step
+from allranks.runs.workspace import Workspace
+
+folder, command, instances, mpi, track = sys.argv[1:]
+step = Step("train", command, code=Code(folder + "/code", "digest"), instance_count=2,
+            distribution=Mpi(1) if mpi else PyTorch(1))
+options = Options(instances=instances, track=bool(track), grace=0.2, mpi=mpi or "rsh", slots=8)
+record = run(Plan("p", Graph((step,))), Workspace(Path(folder, "w")), options)
+print(record.status, record.verdict.reason if record.verdict else "", *record.steps[0].notes)
+"""
+
+
+def until(condition: Callable[[], Any], what: str) -> Any:
+    """Return the value of a condition as soon as it is true."""
+    end = time.monotonic() + BOUND
+    while not (found := condition()):
+        assert time.monotonic() < end, what
+        time.sleep(0.01)
+    return found
+
+
+class Engine:
+    """An engine in a process of its own, whose ranks wait for the gate."""
+
+    def __init__(self, folder: Path, instances: str, mpi: str, track: str) -> None:
+        self.gate = folder / "code" / "gate"
+        self._workspace = Workspace(folder / "w")
+        self.gate.parent.mkdir()
+        (folder / "code" / "train.py").write_text(SCRIPT)
+        command = [sys.executable, "-c", ENGINE, str(folder), f"python train.py {self.gate}"]
+        command += [instances, mpi, track]
+        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+
+    def log(self) -> list[dict[str, Any]]:
+        lines = [line for file in self._workspace.runs.glob(f"*/{engine_log.FILE}") for line in file.open()]
+        return [json.loads(line) for line in lines if line.endswith("\n")]
+
+    def lines(self, event: str) -> list[dict[str, Any]]:
+        return [line for line in self.log() if line["event"] == event]
+
+    def below(self) -> list[psutil.Process]:
+        return psutil.Process(self.process.pid).children(recursive=True)
+
+    def message(self) -> str:
+        return self.process.communicate(timeout=BOUND)[0].strip()
+
+
+@contextmanager
+def running(
+    folder: Path, instances: str = "loopback", mpi: str = "", track: str = ""
+) -> Iterator[tuple[Engine, list[psutil.Process]]]:
+    """An engine whose ranks have started, and the processes below it, of which none is left afterwards."""
+    engine = Engine(folder, instances, mpi, track)
+    below: list[psutil.Process] = []
+    try:
+        # With mpi, the programs are mpirun and what it needs to reach the other instance; its ranks are below these.
+        wanted = "mpi_rank" if mpi else "train.py"
+        until(lambda: _commands(engine).count(wanted) == RANKS, "the ranks did not start")
+        below = engine.below()
+        yield engine, below
+        assert psutil.wait_procs(below, timeout=BOUND)[1] == []
+    finally:
+        engine.process.kill()
+        engine.process.wait()
+
+
+def _commands(engine: Engine) -> str:
+    texts = []
+    for process in engine.below():
+        with suppress(psutil.NoSuchProcess):
+            words = process.cmdline()
+            is_wrapper = "-S" in words[:3] and any("launchers.mpi_rank" in word for word in words[:5])
+            texts += ["mpi_rank"] * is_wrapper + ["train.py"] * ("train.py" in words)
+    return " ".join(texts)
+
+
+def kill(pid: int) -> None:
+    os.kill(pid, signal.SIGKILL)
+
+
+def test_the_engine(tmp_path: Path) -> None:
+    with running(tmp_path) as (engine, below):
+        engine.process.kill()
+        psutil.wait_procs(below, timeout=BOUND)
+    (line,) = engine.lines("supervisor ended")
+    assert "the engine" in line["reason"]
+
+
+def test_the_supervisor(tmp_path: Path) -> None:
+    with running(tmp_path) as (engine, _):
+        kill(engine.lines("supervisor started")[0]["pid"])
+        assert "the supervisor was ended by SIGKILL" in engine.message()
+    (line,) = engine.lines("supervisor exited")
+    assert (line["code"], line["level"]) == (-signal.SIGKILL, "warning")
+
+
+def test_an_agent(tmp_path: Path) -> None:
+    with running(tmp_path) as (engine, _):
+        agent = engine.lines("agent started")[1]
+        kill(agent["started"])
+        assert "instance 1 (127.0.0.2): its agent was killed from outside the run" in engine.message()
+    (line,) = [line for line in engine.lines("agent ended") if line["level"] == "warning"]
+    assert (line["agent"], line["ended"], line["signal"]) == (agent["agent"], agent["started"], signal.SIGKILL)
+
+
+def test_the_fork_server(tmp_path: Path) -> None:
+    """The ranks continue without it."""
+    with running(tmp_path) as (engine, _):
+        pid = engine.lines("fork server started")[0]["fork_server"]
+        kill(pid)
+        until(lambda: engine.lines("fork server ended"), "its end is not in the log")
+        engine.gate.touch()
+        assert engine.message() == "Completed"
+    (line,) = engine.lines("process ended")
+    assert (line["ended"], line["signal"]) == (pid, signal.SIGKILL)
+
+
+def test_a_rank(tmp_path: Path) -> None:
+    with running(tmp_path) as (engine, _):
+        rank = next(line for line in engine.lines("program started") if line["program"] == "rank 1")
+        kill(rank["started"])
+        assert "SIGKILL" in engine.message()
+    first = engine.lines("program ended")[0]
+    assert (first["program"], first["signal"]) == ("rank 1", signal.SIGKILL)
+
+
+@pytest.mark.skipif(shutil.which("mpirun", path=f"{Path(sys.executable).parent}:/usr/bin") is None, reason="no mpirun")
+def test_mpirun(tmp_path: Path) -> None:
+    with running(tmp_path, mpi="rsh") as (engine, _):
+        kill(next(line["started"] for line in engine.lines("program started") if line["program"] == "mpirun"))
+        assert "mpirun was ended by SIGKILL" in engine.message()
+    assert [line["signal"] for line in engine.lines("program ended") if line["program"] == "mpirun"] == [signal.SIGKILL]
+
+
+@pytest.mark.skipif(
+    mpi_ssh.missing(os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])) is not None,
+    reason="no mpirun or no sshd",
+)
+def test_an_sshd(tmp_path: Path, rack_works: bool) -> None:
+    if not rack_works:
+        pytest.skip("this machine has no user namespaces")
+    with running(tmp_path, "rack", "ssh") as (engine, below):
+        agents = {line["started"]: line["instance"] for line in engine.lines("agent started")}
+        # Their ids in the log are those of the instance's own processes, so it is found by its command.
+        sshds = [process for process in below if process.name() == "sshd" and "-D" in " ".join(process.cmdline())]
+        assert len(sshds) == len(agents) == 2
+        sshds[1].kill()
+        message = engine.message()
+    assert "was ended by SIGKILL" in message
+    assert "sshd node-" in message
+    killed = [line["program"] for line in engine.lines("program ended") if line.get("signal") == signal.SIGKILL]
+    assert killed[0] in message
+
+
+@pytest.mark.skipif(find_spec("mlflow") is None, reason="no MLflow")
+def test_the_tracker(tmp_path: Path) -> None:
+    """The run continues without it."""
+    with running(tmp_path, track="yes") as (engine, below):
+        (tracker,) = [process for process in below if "tracking" in " ".join(process.cmdline())]
+        tracker.kill()
+        engine.gate.touch()
+        message = engine.message()
+    assert message.startswith("Completed")
+    assert "the process that talks to MLflow broke: it was ended by SIGKILL" in message
+    (line,) = engine.lines("tracker ended")
+    assert (line["ended"], line["code"]) == (tracker.pid, -signal.SIGKILL)
