@@ -14,7 +14,7 @@ from pathlib import Path
 
 from allranks.errors import InputError, Problem
 from allranks.local import machine, requirements, stop_signals
-from allranks.local.continuation import renewed
+from allranks.local.executor import renewed
 from allranks.local.forkserver.early import EarlyForkServer
 from allranks.local.options import AUTO, Options
 from allranks.local.run_execution import RunExecution, inputs_of

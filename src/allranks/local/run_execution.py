@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import os
 import signal
 import sqlite3
@@ -15,8 +16,7 @@ from typing import Any
 from allranks import engine_log
 from allranks.errors import InputError, Problem
 from allranks.local import gpus, requirements, stop_signals
-from allranks.local.attempt.runner import CommandRunner, Settings
-from allranks.local.attempt.tracked_run import status_of
+from allranks.local.attempt.runner import CommandRunner
 from allranks.local.executor import Executor
 from allranks.local.forkserver.early import EarlyForkServer
 from allranks.local.instances.kinds import INSTANCE_KINDS
@@ -28,6 +28,7 @@ from allranks.local.selection import EVERYTHING, Modes
 from allranks.local.slots import Slots
 from allranks.local.tracking.client import ParentRun, Tracking, TrackingError
 from allranks.local.tracking.process import EarlyTracker
+from allranks.local.tracking.tracked_runs import status_of
 from allranks.plan import values
 from allranks.plan.graph import Plan, command_job, steps
 from allranks.plan.output_paths import passed_on
@@ -37,6 +38,9 @@ from allranks.runs.recorder import RunRecorder, results_of
 from allranks.runs.records import RunRecord, Status
 from allranks.runs.store import Store
 from allranks.runs.workspace import Workspace
+from allranks.secrets import redact
+
+_log = logging.getLogger(__name__)
 
 
 class RunExecution:
@@ -122,7 +126,8 @@ class RunExecution:
                 self._record.page = str(self._page.path)
                 save()
                 with contextlib.suppress(OSError):
-                    engine_log.start(self._log_file, "engine")
+                    engine_log.start(self._log_file, "engine", lambda line: redact(line, self._recorder.known))
+                _log.info("run started", extra={"run": self._record.id, "instances": supervisor.kind})
                 self._recorder.started()
                 if missing:
                     self._recorder.note(None, f"instances are on {supervisor.kind}; this machine has no {missing}")
@@ -131,6 +136,7 @@ class RunExecution:
                 return scope
             finally:
                 await supervisor.close()
+                _log.info("run ended", extra={"run": self._record.id, "status": self._record.status.value})
                 engine_log.stop()
         finally:
             await tracking.close()
@@ -156,23 +162,17 @@ class RunExecution:
     ) -> Scope:
         plan, options = self._plan, self._options
         runner = CommandRunner(
+            plan,
+            options,
             self._record,
-            Settings(
-                plan.experiment or plan.name,
-                plan.source,
-                options.force_rerun or plan.force_rerun,
-                self._origin,
-                self._earlier,
-                options.cold,
-                options.mpi,
-                options.start_timeout,
-            ),
             self._workspace,
             self._recorder,
             supervisor,
             INSTANCE_KINDS[supervisor.kind],
             tracking,
-            lambda step, step_gpus: gpus.of_instances(step, options.gpus, self._gpus, step_gpus),
+            self._gpus,
+            self._origin,
+            self._earlier,
         )
         waiting_note = "waits for slots or GPUs that other runs on this machine use"
         slots = Slots(
@@ -222,6 +222,7 @@ class RunExecution:
         running, grace, again = self._runner.running, self._options.grace, self._stops > 0
         self._stops += 1
         self._executor.stop()
+        _log.info("signal received", extra={"signal": number.name})
         effect = "ranks are ended at once" if again else f"ranks have {grace:g} s to end; another one ends them at once"
         self._recorder.note(None, f"stopped by {number.name}: {effect}")
         self._create_task(running.kill() if again else running.stop(grace))

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from allranks.contract.templating import output_path
-from allranks.local.attempt.staging import Ports, upload
+from allranks.local.attempt.stage import Ports, upload
 from allranks.plan import digest
 from allranks.plan.digest import KnownDigests
 from allranks.plan.file_tree import Stop
