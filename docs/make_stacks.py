@@ -16,7 +16,7 @@ import psutil
 
 from allranks.contract.layout import Layout
 from allranks.local.doctor.launches import LAUNCHES, LAYOUTS, Launch
-from allranks.local.doctor.trial import try_out
+from allranks.local.doctor.trial import run_trial
 from allranks.runs.workspace import Workspace
 
 PROJECT = Path(__file__).resolve().parent.parent
@@ -75,7 +75,7 @@ def _written() -> dict[str, list[str]]:
 
 def _works(launch: Launch, layout: Layout, kind: str, workspace: Workspace) -> bool:
     started = time.monotonic()
-    wrong = try_out(launch, layout, kind, workspace, PROJECT)
+    wrong = run_trial(launch, layout, kind, workspace, PROJECT)
     if not wrong and (left := psutil.Process().children(recursive=True)):
         wrong = f"processes are left: {left}"
     where = f"{layout.instance_count}x{layout.process_count_per_instance} {kind}"

@@ -34,7 +34,7 @@ os.environ["AZURE_ML_CLI_PRIVATE_FEATURES_ENABLED"] = "true"
 os.environ["TQDM_DISABLE"] = "1"
 os.environ["MLFLOW_DISABLE_TELEMETRY"] = "true"
 
-FOLDERS_OF_PROCESSES = {"api", "azure", "cli", "instances", "launchers", "starter", "warm"}
+FOLDERS_OF_PROCESSES = {"api", "azure", "cli", "instances", "forkserver", "launchers"}
 """In which nearly every test starts the command, an engine or ranks, or submits: `make test-quick` leaves them out."""
 
 # How long an example takes says nothing about it.

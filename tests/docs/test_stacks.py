@@ -9,7 +9,7 @@ import pytest
 
 from allranks.contract.layout import Layout
 from allranks.local.doctor.launches import LAUNCHES, LAYOUTS, Launch
-from allranks.local.doctor.trial import try_out
+from allranks.local.doctor.trial import run_trial
 from allranks.runs.workspace import Workspace
 from allranks_command import kept_warm
 
@@ -46,4 +46,4 @@ def test_a_launch(number: int, launch: Launch, workspace: Workspace, rack_works:
     layout, kind = cells[number % len(cells)]
     if kind == "rack" and not rack_works:
         kind = "loopback"
-    assert try_out(launch, layout, kind, workspace, PROJECT) == ""
+    assert run_trial(launch, layout, kind, workspace, PROJECT) == ""

@@ -122,8 +122,8 @@ def test_a_plan_that_is_right_has_no_problems_of_its_own(tmp_path: Path) -> None
 
 def test_many_steps_with_the_same_code_read_it_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     read: list[object] = []
-    original = machine.code.program
-    monkeypatch.setattr(machine.code, "program", lambda *arguments: read.append(1) or original(*arguments))
+    original = machine.imports.program
+    monkeypatch.setattr(machine.imports, "program", lambda *arguments: read.append(1) or original(*arguments))
     one = step(tmp_path / "code", "import json\n", environment_variables={"A": Literal(1)})
     assert problems(*(replace(one, name=f"s{n}") for n in range(100))) == []
     assert len(read) == 1

@@ -27,14 +27,15 @@ def execute_job(job: Callable[[], Any], file: str, workspace: Workspace, options
     # MLflow takes as long to import as everything below.
     with (
         EarlyTracker(workspace, enabled=options.track and find_spec("mlflow") is not None) as tracker,
-        EarlyForkServer(workspace, file, enabled=not options.cold) as starters,
+        EarlyForkServer(workspace, file, enabled=not options.cold) as fork_server,
     ):
         from allranks.api import jobs
         from allranks.local import engine
 
         plan = jobs.read(job(), options.settings, workspace, track=options.track)
         execute(
-            lambda observer: engine.run(plan, workspace, options, observer, tracker=tracker, starters=starters), json
+            lambda observer: engine.run(plan, workspace, options, observer, tracker=tracker, fork_server=fork_server),
+            json,
         )
 
 

@@ -42,14 +42,14 @@ def run(
     observer: Observer | None = None,
     origin: RunRecord | None = None,
     tracker: EarlyTracker | None = None,
-    starters: EarlyForkServer | None = None,
+    fork_server: EarlyForkServer | None = None,
 ) -> RunRecord:
     """Run the plan. Return its record after all its processes have ended.
 
     origin:  the run whose results are used for the steps that the selection reuses; None: any run with a result for the
              same code and inputs
     tracker: of this workspace; the run takes its process if it needs one
-    starters: that were started early for this run
+    fork_server: that was started early for this run
 
     Raise InputError for a plan that cannot run, before anything is started or written. Raise DiskFullError if the disk
     is full.
@@ -93,7 +93,7 @@ def run(
             modes,
             origin,
             tracker=tracker,
-            starters=starters,
+            fork_server=fork_server,
         )
         return execution.execute({}, save)
 

@@ -26,7 +26,7 @@ from allranks.local.launchers.launching import LAUNCHER_FOLDER
 from allranks.local.options import AUTO
 from allranks.local.rank_environment import launch_of
 from allranks.local.scope import Scope
-from allranks.local.tracking.needed import may_track
+from allranks.local.tracking.client import may_track
 from allranks.plan import values
 from allranks.plan.graph import DoWhile, Node, ParallelFor, Pipeline, Plan, Step, as_pipeline, first_iteration
 from allranks.plan.node_records import job_name, node_folder

@@ -26,15 +26,15 @@ from allranks.local.options import AUTO, Options
 from allranks.local.scope import Scope, text_of
 from allranks.local.selection import EVERYTHING, Modes
 from allranks.local.slots import Slots
-from allranks.local.tracking.client import ParentRun, Tracking, TrackingError
+from allranks.local.tracking.client import Tracking
 from allranks.local.tracking.process import EarlyTracker
-from allranks.local.tracking.tracked_runs import status_of
+from allranks.local.tracking.tracked_runs import end_parent, parent_of
 from allranks.plan import values
-from allranks.plan.graph import Plan, command_job, steps
+from allranks.plan.graph import Plan, steps
 from allranks.plan.output_paths import passed_on
 from allranks.runs import secret_values
 from allranks.runs.observer import Observer, Observers
-from allranks.runs.recorder import RunRecorder, results_of
+from allranks.runs.recorder import RunRecorder
 from allranks.runs.records import RunRecord, Status
 from allranks.runs.store import Store
 from allranks.runs.workspace import Workspace
@@ -59,10 +59,11 @@ class RunExecution:
         origin: RunRecord | None = None,
         earlier: RunRecord | None = None,
         tracker: EarlyTracker | None = None,
-        starters: EarlyForkServer | None = None,
+        fork_server: EarlyForkServer | None = None,
     ) -> None:
         self._tracker = tracker
-        self._starters = starters
+        self._fork_server = fork_server
+        self._killed = record.status is Status.INTERRUPTED
         self._log_file = str(Path(record.folder) / engine_log.FILE)
         self._modes = modes
         self._origin = origin
@@ -109,9 +110,9 @@ class RunExecution:
 
     async def _run_with_supervisor(self, decisions: Mapping[tuple[str, str], str], save: Callable[[], None]) -> Scope:
         self._starting = asyncio.current_task()
-        parent = _parent_of(self._plan, self._record)
+        parent = parent_of(self._plan, self._record)
         self._tracking = tracking = Tracking(
-            self._workspace, enabled=self._options.track, parent=parent, early=self._tracker
+            self._workspace, enabled=self._options.track, parent=parent, early=self._tracker, log=Path(self._log_file)
         )
         if any(tracking.tracks(step) for _, step in steps(self._plan.graph)):
             tracking.warm_up()
@@ -129,10 +130,13 @@ class RunExecution:
                     engine_log.start(self._log_file, "engine", lambda line: redact(line, self._recorder.known))
                 _log.info("run started", extra={"run": self._record.id, "instances": supervisor.kind})
                 self._recorder.started()
+                if self._killed:
+                    _log.warning("engine was killed", extra={"run": self._record.id})
+                    self._recorder.note(None, "the engine that executed the run before was killed")
                 if missing:
                     self._recorder.note(None, f"instances are on {supervisor.kind}; this machine has no {missing}")
                 scope = await self._run_graph(supervisor, tracking, decisions)
-                await _end_parent(tracking, self._recorder, self._record)
+                await end_parent(tracking, self._recorder, self._record)
                 return scope
             finally:
                 await supervisor.close()
@@ -142,9 +146,9 @@ class RunExecution:
             await tracking.close()
 
     def _warm(self) -> str:
-        """Return the socket of the process that lends starters to this run; "" if there is none."""
-        if self._starters is not None and self._starters.socket:
-            return self._starters.socket
+        """Return the socket of the process that lends fork servers to this run; "" if there is none."""
+        if self._fork_server is not None and self._fork_server.socket:
+            return self._fork_server.socket
         return str(self._workspace.warm) if self._workspace.warm.exists() else ""
 
     def _finish(self, scope: Scope) -> None:
@@ -200,8 +204,8 @@ class RunExecution:
             return await executor.execute(plan.graph, inputs_of(plan), passed_on(plan.graph, {}))
         finally:
             self._executor = self._runner = None
-            if self._starters is not None:
-                self._starters.remember(runner.starters)
+            if self._fork_server is not None:
+                self._fork_server.remember(runner.fork_servers)
             runner.close()
             with contextlib.suppress(
                 sqlite3.Error
@@ -232,6 +236,7 @@ class RunExecution:
         if self._executor is None:
             return  # the run is starting and calls this later, or it has ended
         for path in self._store.cancellations(self._record.id):
+            _log.info("node canceled", extra={"node": path})
             self._recorder.note(None, f"{path} is canceled")
             self._create_task(self._executor.cancel(path))
 
@@ -259,38 +264,3 @@ async def _start_supervisor(kind: str, warm: str, log: str) -> tuple[Supervisor,
 def inputs_of(plan: Plan) -> dict[str, str | None]:
     """Return the pipeline's inputs as text."""
     return {port.name: values.resolve(port.value, lambda _: None) for port in plan.graph.inputs}
-
-
-def _parent_of(plan: Plan, run: RunRecord) -> ParentRun | None:
-    """Return the parent of the steps' MLflow runs; None for a command job, whose only run has no parent on Azure ML
-    either. A resumed run has the parent that it had before."""
-    if command_job(plan) is not None:
-        return None
-    tags = {"allranks.run": run.id, "mlflow.source.name": plan.source}
-    return ParentRun(
-        run.display_name or run.name, {name: tag for name, tag in tags.items() if tag}, run.inputs, run.mlflow_run_id
-    )
-
-
-async def _end_parent(tracking: Tracking, recorder: RunRecorder, run: RunRecord) -> None:
-    """Add the models that the run's steps registered to their records, and end the pipeline's MLflow run.
-
-    If MLflow fails, add a note.
-    """
-    if not tracking.enabled:
-        return
-    steps = {step.mlflow_run_id: step for step in run.steps if step.mlflow_run_id and not step.reused_from}
-    if not steps:
-        return
-    try:
-        for run_id, models in (await tracking.registered(list(steps))).items():
-            steps[run_id].models = models
-            recorder.keep(steps[run_id])
-    except TrackingError as error:
-        recorder.note(None, f"MLflow gave no list of registered models: {error}")
-    if tracking.parent_id is None:
-        return
-    try:
-        await tracking.finish(status_of(run.status), results_of(run))
-    except TrackingError as error:
-        recorder.note(None, f"MLflow did not end the pipeline's run: {error}")

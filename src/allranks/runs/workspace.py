@@ -68,7 +68,7 @@ class Workspace:
 
     @property
     def warm(self) -> Path:
-        """Return the socket of the process that lends starters, `allranks warm`."""
+        """Return the socket of the process that lends fork servers, `allranks warm`."""
         return self.root / "warm.sock"
 
     @property

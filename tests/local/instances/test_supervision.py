@@ -153,7 +153,9 @@ def test_nothing_survives_an_end_while_instances_are_starting(
         psutil.wait_procs(below, timeout=BOUND)  # else the engine itself has waited for them
     assert [process for process in below if _lives(process)] == []
     _until(lambda: _sleepers(mark) == [], "a daemon of a rank outlived the run")
-    assert "allranks/local/instances/agent" not in (tmp_path / "errors").read_text()
+    errors = (tmp_path / "errors").read_text()
+    assert "allranks/local/instances/agent" not in errors
+    assert "allranks/local/supervisor" not in errors
 
 
 @pytest.mark.parametrize("times", [1, 2], ids=["once", "twice"])

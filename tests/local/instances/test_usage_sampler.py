@@ -18,8 +18,8 @@ from types import SimpleNamespace
 import psutil
 import pytest
 
-from allranks.local.instances.agent import sampler as sampler_module
-from allranks.local.instances.agent import sampling as sampling_module
+from allranks.local.instances import sampler as sampler_module
+from allranks.local.instances import sampling as sampling_module
 from allranks.local.instances.sampler import Allowance, Figures, GpuState, Nvml, Sampler
 from allranks.local.instances.sampling import RANKS, SAMPLES, Sampling
 

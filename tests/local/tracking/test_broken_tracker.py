@@ -36,7 +36,7 @@ FAULTS = {
 @pytest.fixture
 def faulty(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every step is tracked, by a process with this fault."""
-    monkeypatch.setattr("allranks.local.tracking.needed.find_spec", lambda _: object())
+    monkeypatch.setattr("allranks.local.tracking.client.find_spec", lambda _: object())
     monkeypatch.setattr(client, "command", lambda _: (*PYTHON, FAULTS[request.param]))
     monkeypatch.setattr(client, "REQUEST_SECONDS", 0.5)
     monkeypatch.setattr(client, "CLOSE_SECONDS", 0.1)

@@ -96,12 +96,12 @@ def _try_out(launch: Launch, folder: Path) -> str:
     from pathlib import Path
 
     from allranks.local.doctor.launches import TWO_RANKS
-    from allranks.local.doctor.trial import try_out
+    from allranks.local.doctor.trial import run_trial
     from allranks.runs.workspace import Workspace
 
     layout = next(layout for layout in TWO_RANKS if layout in launch.layouts)
     with tempfile.TemporaryDirectory(prefix="allranks-", ignore_cleanup_errors=True) as workspace:
-        return try_out(launch, layout, "auto", Workspace(Path(workspace)), folder)
+        return run_trial(launch, layout, "auto", Workspace(Path(workspace)), folder)
 
 
 def _print(findings: Sequence[_StackState]) -> None:

@@ -164,8 +164,8 @@ class CommandRunner:
         await self.running.cancel(path)
 
     @property
-    def starters(self) -> Sequence[ForkServerSpec]:
-        """The starters that steps have used, the first one first."""
+    def fork_servers(self) -> Sequence[ForkServerSpec]:
+        """The fork servers that steps have used, the first one first."""
         return self._context.fork_servers.used
 
     def close(self) -> None:

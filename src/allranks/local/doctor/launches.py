@@ -81,7 +81,7 @@ class Launch:
     stacks:  the required stacks; the launch demonstrates the first
     command: with {nodes} and {each} for the layout's two numbers, and {rank} for the variable of the instance's rank
     layouts: the possible layouts
-    told:    returns how many ranks print their place; default: all
+    reporting_ranks: returns how many ranks print their place; default: all
     """
 
     name: str
@@ -89,7 +89,7 @@ class Launch:
     distribution: Callable[[Layout], Distribution]
     command: str
     layouts: tuple[Layout, ...] = LAYOUTS
-    told: Callable[[Layout], int] = lambda layout: layout.world_size
+    reporting_ranks: Callable[[Layout], int] = lambda layout: layout.world_size
 
     def command_for(self, layout: Layout) -> str:
         """Return the command that runs on every instance."""

@@ -23,7 +23,7 @@ TIMEOUT = 240.0
 """Seconds after which a launch counts as hanging."""
 
 
-def try_out(launch: Launch, layout: Layout, kind: str, workspace: Workspace, project: Path) -> str:
+def run_trial(launch: Launch, layout: Layout, kind: str, workspace: Workspace, project: Path) -> str:
     """Return what is wrong with the launch. Return an empty text if all ranks are distinct, world size and local ranks
     are right, the stack's own all-reduce is correct, and every rank ended with 0.
 
@@ -43,7 +43,7 @@ def try_out(launch: Launch, layout: Layout, kind: str, workspace: Workspace, pro
     )
     plan = Plan("stacks", Graph((step,)), source=str(project / "stacks"))
     record = run(plan, workspace, Options(instances=kind, track=False))
-    return _failure(record, layout, launch.told(layout))
+    return _failure(record, layout, launch.reporting_ranks(layout))
 
 
 def _import_folder(workspace: Workspace) -> Path:

@@ -38,7 +38,6 @@ class ForkServer:
 
     pid:    0 if it was borrowed: then it is no child of this process
     usable: whether it forks agents, or will when it has imported its modules
-    used:   when it was last used, in order
     """
 
     def __init__(self, spec: Mapping[str, Any], isolation: str, warm: str, log: ProcessLog) -> None:
@@ -57,7 +56,6 @@ class ForkServer:
             self.pid = 0 if warm and _borrow(warm, spec, theirs.fileno()) else spawn(spec, theirs.fileno())
         log.write("fork server started", fork_server=self.pid, modules=list(spec["modules"]))
         self.usable = True
-        self.used = 0
         self._ready = False
         self._number = 0
         self._waiting: list[tuple[AgentProcess, int, int | None]] = []
@@ -79,9 +77,13 @@ class ForkServer:
 
         ended: called with the process id and the status of an agent that has ended
         """
-        message = self._message()
-        if message is None:
+        try:
+            data = self.connection.recv(MESSAGES)
+        except ConnectionResetError:
+            data = b""
+        if not data:
             return self._end()
+        message = json.loads(data)
         if message["event"] == "ready":
             self._ready = True
             self._log.write("fork server imported its modules", fork_server=self.pid)
@@ -125,23 +127,15 @@ class ForkServer:
         self._number += 1
         self._forking[self._number] = agent
         shared = {"control": agent.listen, "events": events, "network": network, "log": self._log.descriptor}
-        sent = {name: descriptor for name, descriptor in shared.items() if descriptor is not None and descriptor >= 0}
+        sent = {name: descriptor for name, descriptor in shared.items() if descriptor not in (None, -1)}
         request = {
             "isolation": self._isolation,
             "number": self._number,
             "index": agent.index,
             "descriptors": list(sent),
         }
-        descriptors = list(sent.values())
         with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # `receive` notices the end
-            socket.send_fds(self.connection, [json.dumps(request).encode()], descriptors)
-
-    def _message(self) -> dict[str, Any] | None:
-        try:
-            data = self.connection.recv(MESSAGES)
-        except ConnectionResetError:
-            data = b""
-        return json.loads(data) if data else None
+            socket.send_fds(self.connection, [json.dumps(request).encode()], list(sent.values()))
 
     def _end(self) -> list[AgentProcess]:
         lost = [*(agent for agent, _, _ in self._waiting), *self._forking.values()]
@@ -182,12 +176,11 @@ class ForkServers:
         self._warm = warm
         self._log = log
         self._by_spec: dict[str, ForkServer] = {}
-        self._used = 0
 
     def get(self, spec: Mapping[str, Any]) -> ForkServer | None:
         """Return the fork server of a spec; start it if there is none yet. None if it cannot be used."""
         key = key_of(spec)
-        fork_server = self._by_spec.get(key)
+        fork_server = self._by_spec.pop(key, None)
         if fork_server is None:
             self._make_room()
             try:
@@ -195,9 +188,7 @@ class ForkServers:
             except OSError as error:  # no such interpreter: the ranks' logs say so
                 self._log.write("fork server failed to start", "warning", reason=str(error))
                 return None
-            self._by_spec[key] = fork_server
-        self._used += 1
-        fork_server.used = self._used
+        self._by_spec[key] = fork_server  # the last one used is the last one
         return fork_server if fork_server.usable else None
 
     def alive(self) -> list[ForkServer]:
@@ -210,7 +201,7 @@ class ForkServers:
             fork_server.end()
 
     def _make_room(self) -> None:
-        alive = sorted(self.alive(), key=lambda fork_server: fork_server.used)
+        alive = self.alive()
         for fork_server in alive[: max(len(alive) - MOST + 1, 0)]:
             if not fork_server.busy and (fork_server.pid or not fork_server.forked):
                 fork_server.close()

@@ -1,4 +1,8 @@
-"""Import packages while a run is still being compiled: those that the last run of the same file used first."""
+"""Import packages while a run is still being compiled: those that the last run of the same file used first.
+
+It is the process of `allranks warm` for one run. `allranks run` of a script that imports torch took 5.8 s with it and
+7.0 s without (medians of four alternating runs on two busy cores).
+"""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ class Import:
 
 @dataclass(frozen=True)
 class Program:
-    """What is known of a program at a glance: supersets, found without parsing its files.
+    """What a search of a program's files finds without parsing them: supersets.
 
     imports:      top-level names of the modules that it may import, without its own
     registry:     the files that may use MLflow's model registry, relative to the working directory
@@ -74,7 +74,7 @@ def program(start: Start, folder: str, python_path: Sequence[str]) -> Program:
 
 
 def certain_imports(start: Start, folder: str, python_path: Sequence[str]) -> list[Import]:
-    """Return the imports of other modules that the program executes in any case.
+    """Return the imports of other modules that the program executes unconditionally.
 
     Those in functions, in try and if statements, and in files with a syntax error are left out. A component of
     mldesigner also executes its function.
@@ -90,7 +90,7 @@ def certain_imports(start: Start, folder: str, python_path: Sequence[str]) -> li
 
 
 def names(start: Start, folder: str, python_path: Sequence[str]) -> tuple[frozenset[str], str]:
-    """Return the full names of what a program imports in any case from other modules than its own, such as
+    """Return the full names of what a program always imports from modules other than its own, such as
     torch.nn.Linear, and the text of its own files.
 
     They include the imports in functions that its script calls, or passes to a call, when it is run. Those of this
@@ -184,7 +184,7 @@ class _Modules:
 
     def files(self, module: str, names: Sequence[str], folders: Sequence[str]) -> list[str]:
         """Return the files of a module, and of those names of it that are modules, in the first folder that has it;
-        none if no folder has it. The runtime of this package is known: of it, return the folder alone."""
+        none if no folder has it. The runtime of this package is known: of it, return only the folder."""
         top, *rest = module.split(".")
         for folder in folders:
             if top not in self._of(folder):
@@ -230,7 +230,7 @@ class _Modules:
 
 
 def _all_statements(text: str) -> Iterator[_Statement]:
-    """Yield everything in a text that looks like an import, wherever it stands."""
+    """Yield everything in a text that looks like an import."""
     for match in _IMPORT.finditer(text):
         if match["modules"] is not None:
             for part in match["modules"].split(","):
@@ -242,7 +242,7 @@ def _all_statements(text: str) -> Iterator[_Statement]:
 
 
 def _certain_statements(text: str, function: str | None = None, *, calls: bool = False) -> Iterator[_Statement]:
-    """Yield the imports that a file executes in any case.
+    """Yield the imports that a file executes unconditionally.
 
     function: for a script, the component of mldesigner that is executed, or ""; None for an imported module
     calls:    whether functions that the script calls when it is run count as executed to their end

@@ -160,7 +160,7 @@ PREFIXES = (
     "HF_", "HUGGINGFACE_", "TRANSFORMERS_", "TOKENIZERS_", "DATASETS_", "SAFETENSORS_", "ACCELERATE_", "USE_",
     "TF_", "TF2_", "XLA_", "KERAS_", "GRPC_", "ABSL_", "MLFLOW_", "_MLFLOW_",
 )  # fmt: skip
-"""How the names of such variables begin, by package."""
+"""Prefixes of the names of such variables, by package."""
 
 OF_RANKS = frozenset(
     {"TF_CONFIG", "MLFLOW_EXPERIMENT_ID", "MLFLOW_EXPERIMENT_NAME", "MLFLOW_RUN_ID", "MLFLOW_TRACKING_URI"}

@@ -52,7 +52,7 @@ def preload(modules: Sequence[str], spared: Collection[int] = ()) -> Preloaded:
 
     modules: names, or PACKAGE:NAME for what a package imports when NAME is first used
 
-    stdin is then empty, and what the imports print is kept instead of shown.
+    stdin is then empty. The output of the imports is saved and not shown.
 
     spared: descriptors of the caller
     """
@@ -94,8 +94,8 @@ def preload(modules: Sequence[str], spared: Collection[int] = ()) -> Preloaded:
 
 
 def _keep_operators() -> None:
-    """Do not let a rank deregister the operators of torch at its exit, one by one, in memory that ranks share: 1.6 s of CPU
-    time for four ranks, 1.8 s otherwise."""
+    """Keep a rank from deregistering the operators of torch at its exit, one by one, in memory that ranks share: four
+    ranks take 1.6 s of CPU time, 1.8 s otherwise."""
     for finalizer in list(getattr(weakref.finalize, "_registry", ())):
         registered = finalizer.peek()
         if registered and getattr(registered[1], "__module__", "") == "torch.library":
@@ -113,7 +113,7 @@ def _environment_at_start() -> dict[str, str]:
 
 
 def _redirect_streams() -> int:
-    """Let stdin be empty, and stdout and stderr lead to memory. Return its descriptor."""
+    """Redirect stdin from an empty file, and stdout and stderr to memory. Return the descriptor of the latter."""
     empty = os.open(os.devnull, os.O_RDONLY)
     os.dup2(empty, 0)
     os.close(empty)

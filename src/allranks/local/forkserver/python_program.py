@@ -17,7 +17,6 @@ import signal
 import sys
 import threading
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from importlib.machinery import SourceFileLoader
 from traceback import print_exception
@@ -65,7 +64,8 @@ class PythonCommand:
             failure = error.with_traceback(_below_this_package(error.__traceback__))
         if failure is None:
             return 0
-        _flush()
+        _flush_stream(sys.stderr)
+        _flush_stream(sys.stdout)
         return _report(failure)
 
 
@@ -136,12 +136,6 @@ def _below_this_package(traceback: TracebackType | None) -> TracebackType | None
     while traceback is not None and traceback.tb_frame.f_code.co_filename == __file__:
         traceback = traceback.tb_next
     return traceback
-
-
-def _flush() -> None:
-    for stream in (sys.stderr, sys.stdout):
-        with suppress(Exception):
-            stream.flush()
 
 
 def _report(error: BaseException) -> int:

@@ -9,7 +9,7 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from types import ModuleType
 from typing import Any, NoReturn
@@ -26,51 +26,34 @@ def start(program: Mapping[str, Any], preloaded: Preloaded) -> int:
     program: as of `programs.Program.data`
     """
     if program["serves"]:
-        return rank_server.start(program, lambda rank: run(rank, preloaded))
+        return rank_server.start(program, partial(run, preloaded=preloaded))
     if program.get("python") is None:
         return processes.start(program)
     pid = os.fork()
     if not pid:
-        run(program, preloaded)
+        run(program, preloaded=preloaded)
     return pid
 
 
-def run(program: Mapping[str, Any], preloaded: Preloaded) -> NoReturn:
-    """Be the rank, in a process that has just been forked.
+def run(program: Mapping[str, Any], streams: Sequence[int] = (), *, preloaded: Preloaded) -> NoReturn:
+    """Be the rank, or a worker of a launcher, in a process that has just been forked.
 
     A program that cannot be run here, such as one whose script is a folder, is executed as a new one.
+
+    streams: the descriptors of a worker's stdin, stdout and stderr; a rank writes to its log
     """
     helper = -1
     try:
-        os.setsid()
-        if workers.launches_workers(program["python"]):
-            helper = workers.start_helper(partial(_run_worker, preloaded=preloaded), preloaded.descriptors)
-        empty = os.open(os.devnull, os.O_RDONLY)
-        log = os.open(program["log"], os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
-        _replace_descriptors(empty, log, log, kept={helper, *preloaded.descriptors})
-    except BaseException as error:
-        _fail(program, error)
-    _run(program, preloaded, helper)
-
-
-def _run_worker(program: Mapping[str, Any], descriptors: Sequence[int], preloaded: Preloaded) -> NoReturn:
-    """Be a worker of a launcher, in a process that has just been forked from its helper."""
-    helper = -1
-    try:
-        if program["session"]:
+        if program.get("session", True):
             os.setsid()
         if workers.launches_workers(program["python"]):
-            helper = workers.start_helper(partial(_run_worker, preloaded=preloaded), preloaded.descriptors)
-        stdin, stdout, stderr = descriptors
-        _replace_descriptors(stdin, stdout, stderr, kept={helper, *preloaded.descriptors})
-    except BaseException as error:
-        _fail(program, error)
-    _run(program, preloaded, helper)
-
-
-def _run(program: Mapping[str, Any], preloaded: Preloaded, helper: int) -> NoReturn:
-    """Run the program in this process, which has its  helper: of `workers.start_helper`, or -1"""
-    try:
+            helper = workers.start_helper(partial(run, preloaded=preloaded), preloaded.descriptors)
+        if not streams:
+            log = os.open(program["log"], os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+            streams = os.open(os.devnull, os.O_RDONLY), log, log
+        for number, descriptor in enumerate(streams):
+            os.dup2(descriptor, number)
+        close_all_but({0, 1, 2, helper, *preloaded.descriptors})
         command, environment = _become(program, preloaded)
         if command is None:
             if helper >= 0:
@@ -201,16 +184,9 @@ def _renew_multiprocessing() -> None:
         process._current_process = type(process._current_process)()  # it has a random key
 
 
-def _replace_descriptors(stdin: int, stdout: int, stderr: int, kept: Collection[int]) -> None:
-    """Let the standard streams lead where these descriptors do. Close all other descriptors that are not in `kept`."""
-    for number, descriptor in enumerate((stdin, stdout, stderr)):
-        os.dup2(descriptor, number)
-    close_all_but({0, 1, 2, *kept})
-
-
 def _renew_streams(*, unbuffered: bool) -> None:
-    """Make sys.stdin, sys.stdout and sys.stderr anew, as the interpreter does. They stay the same objects: imported
-    modules may have references to them.
+    """Initialise sys.stdin, sys.stdout and sys.stderr again, as the interpreter does. They stay the same objects:
+    imported modules may have references to them.
 
     unbuffered: whether output is not buffered, although the interpreter was started without that option
     """
@@ -251,8 +227,12 @@ class _MemoryMap(ctypes.Structure):
 
 
 def _set_title(arguments: Sequence[str], environment: Mapping[str, str]) -> None:
-    """Let /proc/PID/cmdline, comm and environ of this process be those of a program that was started with these
-    arguments and this environment. Some kernels do not permit it; the process then keeps those of its parent."""
+    """Set /proc/PID/cmdline, comm and environ of this process to those of a program that was started with these
+    arguments and this environment. On kernels that do not permit it, the process keeps those of its parent.
+
+    `ps` and `pkill` then find a rank by its command, at no measurable cost. The package setproctitle does not set
+    environ, and would have to be in the environment of each step.
+    """
     libc = ctypes.CDLL(None, use_errno=True)
     libc.prctl(PR_SET_NAME, os.path.basename(os.fsencode(arguments[0]))[:15] + b"\0", 0, 0, 0)
     title = b"".join(os.fsencode(argument) + b"\0" for argument in arguments)

@@ -33,7 +33,7 @@ LAUNCHERS = TORCHRUN | {
 """Launchers that start workers: the names of their console scripts and modules."""
 
 IMPORT_TIME = ("OMP_", "GOMP_", "KMP_", "MKL_", "OPENBLAS_", "LD_", "MALLOC_", "PYTHON", "TF_", "XLA_", "HF_", "USE_")
-"""How variables begin that are read when packages are imported. A worker with another value of one is not forked."""
+"""Prefixes of variables that are read when packages are imported. A worker with another value of one is not forked."""
 
 REQUEST = 1 << 18
 """Maximum bytes of a request."""
@@ -47,7 +47,7 @@ def launches_workers(python: Mapping[str, Any]) -> bool:
 
 
 def is_torchrun(python: Mapping[str, Any]) -> bool:
-    """Return whether a program is torchrun. Of what its workers import, it imports torch alone."""
+    """Return whether a program is torchrun. Of what its workers import, it imports only torch."""
     return _name(python) in TORCHRUN
 
 

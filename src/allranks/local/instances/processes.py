@@ -13,7 +13,7 @@ from collections.abc import Collection, Mapping
 from typing import Any, NamedTuple
 
 ENDING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGCHLD, signal.SIGPIPE)
-"""Signals that a program starts with the default action for, whatever the agent's own handlers are."""
+"""Signals that a program starts with the default action for, independent of the agent's own handlers."""
 
 
 def start(program: Mapping[str, Any]) -> int:
@@ -69,7 +69,7 @@ def _by_parent() -> dict[int, list[int]]:
                 with open(f"/proc/{entry}/stat", "rb") as file:
                     parent = parse_stat(file.read()).parent
             except (OSError, ValueError, IndexError):
-                continue  # it ended meanwhile
+                continue  # it has just ended
             children.setdefault(parent, []).append(int(entry))
     return children
 
@@ -149,7 +149,7 @@ def parse_memory(status: bytes) -> int:
 
 def parse_proportional_memory(rollup: bytes) -> int | None:
     """Return the bytes of memory as of `parse_memory`, but with each page divided by the number of processes that map
-    it, from a smaps_rollup file. None if the kernel does not tell."""
+    it, from a smaps_rollup file. None if the kernel does not report it."""
     private = _kilobytes(rollup, b"\nPss_Anon:")
     if private is None:
         return None

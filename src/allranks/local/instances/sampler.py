@@ -64,7 +64,7 @@ class Sampler:
             cpu[process.rank] += process.stat.ticks / TICKS_PER_SECOND
             memory[process.rank] += max(process.memory - (process.excess or 0), 0)
         for rank in cpu:
-            # A child that nobody waited for takes its time with it.
+            # The time of a child that was not waited for is lost.
             self._cpu[rank] = max(self._cpu.get(rank, 0.0), round(cpu[rank] + self._reaped[rank], 2))
         gpus = self._gpus(sorted(cpu, key=_number), now)
         figures: dict[str, Figures] = {rank: (self._cpu[rank], memory[rank], *gpus.get(rank, ())) for rank in cpu}
@@ -90,7 +90,7 @@ class Sampler:
             families[process.stat.image].append(process)
         forked = []
         for image, family in families.items():
-            if len(family) > 1 and image[1] != b"0":  # else the kernel does not tell
+            if len(family) > 1 and image[1] != b"0":  # else the kernel does not report it
                 forked.append(family)
             else:
                 family[0].excess = None
@@ -118,8 +118,8 @@ class Sampler:
         by_process = self._gpus_by_process(ranks)
         if by_process:
             return by_process
-        # The driver may tell the ids of another process namespace. Each rank then has the GPU of its place, or, as the
-        # only one, all.
+        # The driver may report the ids of another process namespace. Each rank then has the GPU of its place, or,
+        # as the only one, all.
         if len(ranks) == len(self._states):
             return {
                 rank: _figures([state.use], [state.memory]) for rank, state in zip(ranks, self._states, strict=True)
@@ -213,7 +213,7 @@ class _ProcessInfo(ctypes.Structure):
 
 @dataclass(frozen=True)
 class GpuState:
-    """The state of a GPU. None: the driver does not tell.
+    """The state of a GPU. None: not reported by the driver.
 
     use:       percent of the last moments in which the GPU was busy
     memory:    bytes in use

@@ -65,7 +65,7 @@ class Sampling:
         return max(self._next - time.monotonic(), 0.0)
 
     def sample_if_due(self) -> None:
-        """Write `usage` events if a sample is due. Raise BrokenPipeError if nobody reads events."""
+        """Write `usage` events if a sample is due. Raise BrokenPipeError if the engine has ended."""
         now = time.monotonic()
         if now < self._next:
             return

@@ -20,19 +20,6 @@ def read(path: Path, offset: int = 0) -> tuple[list[Event], int]:
     with open(path, "rb") as file:
         file.seek(offset)
         whole, newline, _ = file.read().rpartition(b"\n")
-    entries = [json.loads(line) for line in whole.splitlines()]
-    events = [
-        Event(
-            entry["event"],
-            "",
-            entry["time"],
-            rank_name(entry["rank"]),
-            entry.get("code"),
-            entry.get("reason", ""),
-            pid=entry.get("pid"),
-            cpu=entry.get("cpu"),
-            memory=entry.get("memory"),
-        )
-        for entry in entries
-    ]
+    entries = map(json.loads, whole.splitlines())
+    events = [Event(entry.pop("event"), "", program=rank_name(entry.pop("rank")), **entry) for entry in entries]
     return events, offset + len(whole) + len(newline)

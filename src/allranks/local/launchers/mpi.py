@@ -37,7 +37,7 @@ exec {command}
 
 
 def missing(path: str) -> Problem | None:
-    """Return a problem if there is no mpirun."""
+    """Return a problem if this machine has no mpirun."""
     if shutil.which(MPIRUN, path=path):
         return None
     return Problem(

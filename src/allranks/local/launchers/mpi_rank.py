@@ -32,7 +32,7 @@ def main(ranks: str, events_file: str) -> None:
         programs = json.load(file)
     world_size = int(os.environ["OMPI_COMM_WORLD_SIZE"])
     if world_size != len(programs):
-        # Such as an mpirun that ignores the hosts: each instance would train alone.
+        # Such as an mpirun that ignores the hosts: each instance would train on its own.
         reason = f"mpirun started a world of {world_size} ranks; the step was declared with {len(programs)}"
         _write_event(events_file, event="failed", rank=number, reason=reason, time=time.time())
         os._exit(1)

