@@ -63,7 +63,7 @@ class RunExecution:
     ) -> None:
         self._tracker = tracker
         self._fork_server = fork_server
-        self._killed = record.status is Status.INTERRUPTED
+        self._killed = record.status in (Status.RUNNING, Status.INTERRUPTED)
         self._log_file = str(Path(record.folder) / engine_log.FILE)
         self._modes = modes
         self._origin = origin

@@ -23,6 +23,7 @@ FAULTS = {
     "hangs": HANG,
     "reads and hangs": ANSWER + HANG,
     "ends": "",
+    "is killed": ANSWER + "import os; os.kill(os.getpid(), 9)",
     "cuts an answer off": ANSWER + "print('{\"run_id\": \"1', end='')",
     "answers with a line that is cut off": ANSWER + 'print(\'{"run_id": "1\', flush=True)\n' + HANG,
     "answers with a list": ANSWER + "print([request['number']], flush=True)\n" + HANG,
@@ -43,13 +44,14 @@ def faulty(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> N
 
 
 @pytest.mark.parametrize("faulty", FAULTS, indirect=True)
-def test_the_step_completes_with_a_note(faulty: None, run_steps) -> None:
+def test_the_step_completes_with_a_note(faulty: None, run_steps, request: pytest.FixtureRequest) -> None:
     before = set(psutil.Process().children())
     record = run_steps(Step("a", "echo python"), Step("b", "echo python"))
     assert record.status is Status.COMPLETED
     for step in record.steps:
         (note,) = step.notes
         assert note.startswith("MLflow gets no metrics of this step: the process that talks to MLflow")
+        assert note.endswith("it ended, killed by SIGKILL") is ("[is killed]" in request.node.name)
     assert set(psutil.Process().children()) == before
 
 
