@@ -102,8 +102,8 @@ class Attempt:
         if self._context.running.is_ending(self._record.name):
             self._record.status = Status.CANCELED
             return
-        with self._place(staged) as folders:
-            ranks, start = self._environment(staged, folders)
+        with self._place(staged) as places:
+            ranks, start = self._environment(staged, places)
             with self._logged("ranks"):
                 await self._start_and_monitor(ranks, start)
         with self._logged("collect"):
@@ -139,28 +139,29 @@ class Attempt:
             )
 
     @contextlib.contextmanager
-    def _place(self, staged: Sequence[InstanceFolders]) -> Iterator[list[TemporaryFolder]]:
-        """Yield the temporary folder of each instance. The paths of its ports lead through it if a shell needs that."""
-        keep = [self._kept_paths(instance) for instance in staged]
+    def _place(self, staged: Sequence[InstanceFolders]) -> Iterator[list[tuple[TemporaryFolder, tuple[str, ...]]]]:
+        """Yield for each instance its temporary folder, and the paths of this machine that stay visible in it.
+
+        The paths of its ports lead through that folder where a shell would not read them as one word.
+        """
+        paths = self._context.paths
+        keep = [paths.of(self._interpreter, self._resolved, instance.ports) for instance in staged]
         data = {port.name for port in self._resolved if port.type not in PRIMITIVES}
         own_tmp = self._context.kind.isolated and not any(TMP in paths for paths in keep)
         with self._context.temporary_folders.take(keep, own_tmp=own_tmp) as folders:
             for instance, folder in zip(staged, folders, strict=True):
                 stage.link(instance.ports, data, Path(folder.path), folder.seen)
-            yield folders
-
-    def _kept_paths(self, staged: InstanceFolders) -> tuple[str, ...]:
-        return self._context.paths.of(self._interpreter, self._resolved, staged.ports)
+            yield list(zip(folders, keep, strict=True))
 
     def _environment(
-        self, staged: Sequence[InstanceFolders], folders: Sequence[TemporaryFolder]
+        self, staged: Sequence[InstanceFolders], places: Sequence[tuple[TemporaryFolder, tuple[str, ...]]]
     ) -> tuple[list[RankProgram], Start]:
         """Return the program of each rank, with its environment, and what starts the ranks."""
         context, step, record = self._context, self._step, self._record
         machine = machine_variables.of(os.environ, self._interpreter, len(processes(self._launch)))
         variables = [
             machine | ({} if context.kind.isolated else {"TMPDIR": folder.seen}) | gpu
-            for folder, gpu in zip(folders, self._gpus, strict=True)
+            for (folder, _), gpu in zip(places, self._gpus, strict=True)
         ]
         own_variables = rank_environment.variables_of(step, self._scope)
         ranks = list(
@@ -178,7 +179,6 @@ class Attempt:
                 context.next_folders.make_file,
             )
         )
-        keep = [self._kept_paths(instance) for instance in staged]
         ports = [instance.ports for instance in staged]
         start = plan_start(
             step,
@@ -189,7 +189,7 @@ class Attempt:
             ranks,
             variables,
             own_variables,
-            instance_specs(step, self._instances, [folder.path for folder in folders], keep, ports),
+            instance_specs(step, self._instances, places, ports),
             context.fork_servers.choose(step, [rank.program for rank in ranks], self._interpreter),
         )
         return ranks, start

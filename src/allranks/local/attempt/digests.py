@@ -27,7 +27,7 @@ from allranks.runs.workspace import private_file
 
 @dataclass
 class _Digesting:
-    """The digest of one path. end: stops it when no step waits for it any more"""
+    """The digest of one path. end: stops it when no step waits for it"""
 
     task: asyncio.Task[str]
     end: threading.Event
@@ -73,7 +73,7 @@ class Digests:
         if digesting is None or digesting.end.is_set() or (digesting.task.done() and _failed(digesting.task)):
             end = threading.Event()
             task = asyncio.create_task(asyncio.to_thread(digest.of_path, Path(path), end, self._files))
-            task.add_done_callback(_failed)  # retrieve its exception, because no step may wait for it any more
+            task.add_done_callback(_failed)  # retrieve its exception, because possibly no step waits for it
             digesting = self._by_path[path] = _Digesting(task, end)
         digesting.waiting += 1
         try:

@@ -80,7 +80,7 @@ class TemporaryFolders:
             yield folders
 
     def close(self) -> None:
-        """Remove the folders that are not used any more. Only the end of the event loop waits for it."""
+        """Remove the unused folders. Only the end of the event loop waits for it."""
         loop = asyncio.get_running_loop()
         for shared in self._free_shared:
             loop.run_in_executor(None, shared.cleanup)
@@ -249,7 +249,7 @@ class NextFolders:
             self._ready.append(folder)
 
     def returned(self) -> list[str]:
-        """Return the folders that were taken back and that no step needs any more."""
+        """Return the folders that were taken back and that no step needs."""
         returned, self._returned = self._returned, []
         return returned
 

@@ -169,7 +169,7 @@ class CommandRunner:
         return self._context.fork_servers.used
 
     def close(self) -> None:
-        """Close the runner's files, and remove its folders. Call it when no step runs any more."""
+        """Close the runner's files, and remove its folders. No step may be running."""
         self._file_digests.close()
         for folder in self._next_folders.returned():
             self._remove_later(folder)

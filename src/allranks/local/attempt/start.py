@@ -10,6 +10,7 @@ from pathlib import Path
 from allranks.contract import logs
 from allranks.contract.launch import Launch
 from allranks.local.attempt.environment import RankProgram
+from allranks.local.attempt.place import TemporaryFolder
 from allranks.local.attempt.stage import Ports
 from allranks.local.instances.kinds import Instance, InstanceKind
 from allranks.local.instances.programs import ForkServerSpec
@@ -82,14 +83,12 @@ def plan_start(
 def instance_specs(
     step: Step,
     instances: Sequence[Instance],
-    temporary: Sequence[str],
-    keep: Sequence[tuple[str, ...]],
+    places: Sequence[tuple[TemporaryFolder, tuple[str, ...]]],
     ports: Sequence[Ports],
 ) -> list[InstanceSpec]:
     """Return the configuration of each instance of a step.
 
-    temporary: the temporary folder of each instance
-    keep:      for each instance, the paths of this machine that stay visible in it
+    places: for each instance its temporary folder, and the paths of this machine that stay visible in it
     """
     hosts = tuple((instance.address, instance.hostname) for instance in instances)
     return [
@@ -99,9 +98,9 @@ def instance_specs(
             instance.hostname,
             hosts,
             step.shm_size,
-            temporary[rank],
-            keep[rank],
-            tuple(ports[rank].read_only),
+            folder.path,
+            keep,
+            tuple(instance_ports.read_only),
         )
-        for rank, instance in enumerate(instances)
+        for instance, (folder, keep), instance_ports in zip(instances, places, ports, strict=True)
     ]
