@@ -11,6 +11,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -44,12 +45,12 @@ from allranks.local.options import Options
 from allranks.plan.graph import Code, Graph, Plan, Step
 from allranks.runs.workspace import Workspace
 
-folder, command, instances, mpi = sys.argv[1:]
+folder, command, instances, mpi, track = sys.argv[1:]
 step = Step("train", command, code=Code(folder + "/code", "digest"), instance_count=2,
             distribution=Mpi(1) if mpi else PyTorch(1))
-options = Options(instances=instances, track=False, grace=0.2, mpi=mpi or "rsh", slots=8)
+options = Options(instances=instances, track=bool(track), grace=0.2, mpi=mpi or "rsh", slots=8)
 record = run(Plan("p", Graph((step,))), Workspace(Path(folder, "w")), options)
-print(record.status, record.verdict.reason if record.verdict else "")
+print(record.status, record.verdict.reason if record.verdict else "", *record.steps[0].notes)
 """
 
 
@@ -65,12 +66,13 @@ def until(condition: Callable[[], Any], what: str) -> Any:
 class Engine:
     """An engine in a process of its own, whose ranks wait for the gate."""
 
-    def __init__(self, folder: Path, instances: str, mpi: str) -> None:
+    def __init__(self, folder: Path, instances: str, mpi: str, track: str) -> None:
         self.gate = folder / "code" / "gate"
         self._workspace = Workspace(folder / "w")
         self.gate.parent.mkdir()
         (folder / "code" / "train.py").write_text(SCRIPT)
-        command = [sys.executable, "-c", ENGINE, str(folder), f"python train.py {self.gate}", instances, mpi]
+        command = [sys.executable, "-c", ENGINE, str(folder), f"python train.py {self.gate}"]
+        command += [instances, mpi, track]
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
 
     def log(self) -> list[dict[str, Any]]:
@@ -88,9 +90,11 @@ class Engine:
 
 
 @contextmanager
-def running(folder: Path, instances: str = "loopback", mpi: str = "") -> Iterator[tuple[Engine, list[psutil.Process]]]:
+def running(
+    folder: Path, instances: str = "loopback", mpi: str = "", track: str = ""
+) -> Iterator[tuple[Engine, list[psutil.Process]]]:
     """An engine whose ranks have started, and the processes below it, of which none is left afterwards."""
-    engine = Engine(folder, instances, mpi)
+    engine = Engine(folder, instances, mpi, track)
     below: list[psutil.Process] = []
     try:
         # With mpi, the programs are mpirun and what it needs to reach the other instance; its ranks are below these.
@@ -190,3 +194,17 @@ def test_an_sshd(tmp_path: Path, rack_works: bool) -> None:
     assert "sshd node-" in message
     killed = [line["program"] for line in engine.lines("program ended") if line.get("signal") == signal.SIGKILL]
     assert killed[0] in message
+
+
+@pytest.mark.skipif(find_spec("mlflow") is None, reason="no MLflow")
+def test_the_tracker(tmp_path: Path) -> None:
+    """The run continues without it."""
+    with running(tmp_path, track="yes") as (engine, below):
+        (tracker,) = [process for process in below if "tracking" in " ".join(process.cmdline())]
+        tracker.kill()
+        engine.gate.touch()
+        message = engine.message()
+    assert message.startswith("Completed")
+    assert "the process that talks to MLflow broke: it was ended by SIGKILL" in message
+    (line,) = engine.lines("tracker ended")
+    assert (line["ended"], line["code"]) == (tracker.pid, -signal.SIGKILL)

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from allranks.contract.commands import PythonProgram, Start, python_program, start_of
+from allranks.contract.commands import PythonProgram, Start, python_program, start_of, without_placeholders
 from allranks.contract.job import Job
 from allranks.contract.produce import processes
 from allranks.local import installed, interpreters, machine_variables, rank_environment
@@ -20,7 +20,6 @@ from allranks.local.rank_environment import launch_of
 from allranks.local.scope import Scope
 from allranks.plan.graph import Graph, Step
 
-_PLACEHOLDER = re.compile(r"\$\{\{[^}]*\}\}")
 _NO_JOB = Job("", "", "")
 
 
@@ -81,7 +80,7 @@ class ForkServers:
         if not code:
             return None
         interpreter = interpreters.of_environment(step.environment, self._source)
-        command = _PLACEHOLDER.sub("x", step.command.replace("$[[", " ").replace("]]", " "))
+        command = without_placeholders(step.command, "x")
         own = rank_environment.variables_of(step, scope)
         paths = {"PATH": machine_variables.search_path(os.environ, interpreter), **own}
         if python_program(self._shell, command, paths, code, interpreter) is None:
@@ -135,21 +134,25 @@ class ForkServerSpecs:
         code:     the folder with the step's code; "" for the ranks' working directory
         tracked:  whether the step has an MLflow run
         """
-        if not programs or any(program.python is None for program in programs):
+        pythons = [program.python for program in programs if program.python is not None]
+        if not pythons or len(pythons) < len(programs):
             return None
-        environments = [effective(program) for program in programs]
+        environments = [
+            {**program.environment, **python.variables} for program, python in zip(programs, pythons, strict=True)
+        ]
         variables = packages.common(environments)
-        python = programs[0].python
-        if variables is None or python is None:
+        if variables is None:
             return None
-        modules = self._preloaded(python, environments[0], code or programs[0].folder, interpreter, tracked)
+        modules = self._preloaded(pythons[0], environments[0], code or programs[0].folder, interpreter, tracked)
         return self._shared(ForkServerSpec(str(interpreter), variables, modules)) if modules else None
 
     def _shared(self, spec: ForkServerSpec) -> ForkServerSpec:
         """Return an earlier spec that serves as well, or else this one."""
         for other in self._specs:
             more = set(other.modules).difference(spec.modules)
-            is_larger = set(spec.modules) <= set(other.modules) and all(map(_comes_with_torch, more))
+            is_larger = set(spec.modules) <= set(other.modules) and all(
+                name == "numpy" or name.startswith("torch.") for name in more
+            )
             if is_larger and (other.interpreter, other.environment) == (spec.interpreter, spec.environment):
                 return other
         self._specs.append(spec)
@@ -169,15 +172,6 @@ class ForkServerSpecs:
                 modules = ()
             self._modules[key] = modules
         return self._modules[key]
-
-
-def _comes_with_torch(module: str) -> bool:
-    return module == "numpy" or module.startswith("torch.")
-
-
-def effective(program: Program) -> dict[str, str]:
-    """Return the environment of a program, with the variables that its command assigns."""
-    return {**program.environment, **(program.python.variables if program.python else {})}
 
 
 def hides_installed(folders: Iterable[str], interpreter: Path) -> bool:

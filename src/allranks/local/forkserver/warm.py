@@ -103,8 +103,8 @@ class _Processes:
 
     def _of(self, spec: Mapping[str, Any]) -> ImportedProcess | None:
         """Return the process for a spec, which may still be importing; None if it is unfit."""
-        key, stamp, now = key_of(spec), stamp_of(spec["interpreter"]), time.monotonic()
-        process = self._by_key.get(key)
+        key, stamp = key_of(spec), stamp_of(spec["interpreter"])
+        process = self._by_key.pop(key, None)
         if process is not None and process.stamp != stamp:
             self._notice(f"packages of {spec['interpreter']} have changed")
             process.close()
@@ -112,14 +112,12 @@ class _Processes:
         if process is None:
             self._make_room()
             self._notice(f"imports {', '.join(spec['modules'])} for {spec['interpreter']}")
-            process = self._by_key[key] = ImportedProcess(spec, stamp, now)
-        elif not process.is_alive:
-            return None
-        process.used = now
-        return process
+            process = ImportedProcess(spec, stamp)
+        self._by_key[key] = process  # in the order of their last use
+        return process if process.is_alive else None
 
     def _make_room(self) -> None:
-        alive = sorted(self.alive(), key=lambda process: process.used)
+        alive = self.alive()
         for process in alive[: max(len(alive) - MOST + 1, 0)]:
             process.close()
             self._by_key = {key: other for key, other in self._by_key.items() if other is not process}
@@ -177,17 +175,13 @@ _OWN_CODE = ("forkserver", "instances")
 class ImportedProcess:
     """A process with the modules of a fork server.
 
-    spec:   as of `programs.ForkServerSpec`
-    stamp:  of the installed packages when it was started
-    used:   when it was last used: seconds of a monotonic clock
-    unfit:  why no fork server can be forked from it; "" if it can
+    stamp:    of the installed packages when it was started
     is_alive: whether it can be asked
     """
 
-    def __init__(self, spec: Mapping[str, Any], stamp: str, now: float) -> None:
-        """Start the process. Raise OSError if its interpreter cannot be started."""
-        self.spec, self.stamp, self.used = spec, stamp, now
-        self.unfit = ""
+    def __init__(self, spec: Mapping[str, Any], stamp: str) -> None:
+        """Start the process for a spec, as of `programs.ForkServerSpec`. Raise OSError if that fails."""
+        self.stamp = stamp
         self.is_alive = True
         self.is_ready = False
         self.connection, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -213,14 +207,13 @@ class ImportedProcess:
             data = self.connection.recv(_MESSAGE)
         except ConnectionResetError:
             data = b""
-        message = json.loads(data) if data else {"event": "end"}
-        if message["event"] == "ready":
+        event = json.loads(data)["event"] if data else "end"
+        if event == "ready":
             self.is_ready = True
             waiting, self._waiting = self._waiting, []
             for descriptors in waiting:
                 self.lend(descriptors)
-        elif message["event"] in ("unfit", "end"):
-            self.unfit = message.get("reason", "it ended")
+        elif event in ("unfit", "end"):
             self.close()
 
     def close(self) -> None:

@@ -199,7 +199,7 @@ class Tracking:
         while True:
             line = await connection.reader.readline()
             if not line:
-                raise ValueError(f"it ended{await _how_ended(connection.process)}")
+                raise ValueError(await _end_of(connection.process))
             if not line.endswith(b"\n"):
                 raise ValueError("it ended in the middle of an answer")
             answer = json.loads(line)
@@ -227,10 +227,11 @@ class Tracking:
         return connection
 
 
-async def _how_ended(process: subprocess.Popen[bytes]) -> str:
-    """Return how a process that has closed its output ended, to append to a message; "" if it has not, or by itself."""
+async def _end_of(process: subprocess.Popen[bytes]) -> str:
+    """Return how the tracker process ended, and log it."""
     try:
         code = await asyncio.to_thread(process.wait, CLOSE_SECONDS)
     except subprocess.TimeoutExpired:
-        return ""
-    return f", killed by {signal.Signals(-code).name}" if code < 0 else ""
+        return "it closed its output"
+    _log.warning("tracker ended", extra={"ended": process.pid, "code": code})
+    return f"it was ended by {signal.Signals(-code).name}" if code < 0 else f"it ended with exit code {code}"
