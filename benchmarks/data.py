@@ -25,7 +25,7 @@ from pathlib import Path
 
 from bench.figures import Figure, finish
 
-from allranks.local.attempt.file_digests import UNSETTLED
+from allranks.local.attempt.digests import UNSETTLED
 from allranks.local.engine import run
 from allranks.local.options import Options
 from allranks.plan.graph import Graph, Plan, Step

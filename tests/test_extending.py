@@ -24,7 +24,7 @@ from allranks.runs.records import OutputRecord, Status, StepRecord
 
 @pytest.fixture(autouse=True)
 def _without_mlflow(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("allranks.local.tracking.needed.find_spec", lambda _: None)
+    monkeypatch.setattr("allranks.local.tracking.client.find_spec", lambda _: None)
 
 
 class Cloudy(Loopback):

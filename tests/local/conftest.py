@@ -13,7 +13,7 @@ from trials import Trial, Trials
 def _without_mlflow(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """MLflow takes seconds to start: it is as if it were not installed, but for the tests of what it keeps."""
     if "mlflow" not in request.keywords:
-        monkeypatch.setattr("allranks.local.tracking.needed.find_spec", lambda _: None)
+        monkeypatch.setattr("allranks.local.tracking.client.find_spec", lambda _: None)
 
 
 @pytest.fixture

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -13,6 +14,7 @@ from typing import ClassVar
 
 import pytest
 
+from allranks import engine_log
 from allranks.contract.pytorch import PyTorch
 from allranks.errors import InputError
 from allranks.local import requirements
@@ -269,6 +271,13 @@ run(converter().loads(sys.argv[1], Plan), Workspace(Path(sys.argv[2])), Options(
         assert (record.id, record.status, record.instances) == (before.id, Status.COMPLETED, kind)
         ran = {name: (scratch / name).read_text().count("ran") for name in ("prepare", "train", "evaluate")}
         assert ran == {"prepare": 1, "train": 2, "evaluate": 1}
+        assert "the engine that executed the run before was killed" in record.notes
+        lines = (Path(record.folder) / engine_log.FILE).read_text().splitlines()
+        events = [(line["process"], line["event"]) for line in map(json.loads, lines)]
+        assert [event for event in events if event[1].startswith(("run ", "engine "))] == [
+            ("engine", event) for event in ("run started", "run started", "engine was killed", "run ended")
+        ]
+        assert ("engine", "rank exited") in events
         assert record.step("train").attempt == 1
         assert Path(record.step("train").ranks[0].log).parent.name == "retry_001"
 

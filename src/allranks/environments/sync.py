@@ -13,6 +13,7 @@ from pathlib import Path
 
 import yaml
 
+from allranks.contract.mpi import SETUP_MPI
 from allranks.environments import dockerfile as parts
 from allranks.environments.dockerfile import VERSION, Dockerfile, labels_of, read
 from allranks.environments.find import BASE, DOCKERFILE, EXPECTED, REGISTERED, EnvironmentFolder, read_environment
@@ -168,7 +169,7 @@ def sync(environments: Sequence[EnvironmentFolder], root: Path, variant: str | N
         if parts.block(environment.dockerfile.lines) and environment.name != BASE:
             written += _write(path, parts.with_block(environment.dockerfile, read(root / BASE / DOCKERFILE)))
         if parts.runs_setup_mpi(read(path)):
-            written += _write_program(environment.file(parts.SETUP_MPI.name))
+            written += _write_program(environment.file(SETUP_MPI.name))
         registered = environment.file(REGISTERED)
         written += _write(registered, registered_text(registered.read_text(encoding="utf-8"), read(path)))
     return tuple(dict.fromkeys(written))
@@ -206,7 +207,7 @@ def _write(path: Path, text: str) -> list[Path]:
 
 
 def _write_program(path: Path) -> list[Path]:
-    text = parts.SETUP_MPI.read_text(encoding="utf-8")
+    text = SETUP_MPI.read_text(encoding="utf-8")
     if path.exists() and path.read_text(encoding="utf-8") == text and os.access(path, os.X_OK):
         return []
     path.write_text(text, encoding="utf-8")

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from allranks.errors import InputError, Problem
 from allranks.local import machine, stop_signals
-from allranks.local.continuation import renewed
+from allranks.local.executor import renewed
 from allranks.local.forkserver.early import EarlyForkServer
 from allranks.local.options import AUTO, Options
 from allranks.local.run_execution import RunExecution, inputs_of
@@ -54,29 +54,14 @@ def run(
     The caller has checked the plan (`requirements`). Raise DiskFullError if the disk is full.
     """
     modes = modes_of(plan.graph, options.selection)
-    identity = secrets.token_hex(4)
-    folder = workspace.run_folder(identity)
-    record = RunRecord(
-        id=identity,
-        name=plan.name,
-        display_name=plan.display_name or plan.name,
-        source=plan.source,
-        instances=options.instances,
-        created=time.time(),
-        job_name=options.run_name or identity,
-        trigger_time=None if options.trigger_time is None else macros.seconds(options.trigger_time),
-        folder=str(folder),
-        steps=list(graph_records(plan.graph, folder)),
-        target=options.target,
-        settings=dict(options.settings),
-    )
+    record = _new_record(plan, workspace, options)
     filled = macros.filled(plan, record)
     record.inputs = {name: text for name, text in inputs_of(filled).items() if text is not None}
     hidden = plan_secrets.hidden(codec.dumps(plan))
     with stop_signals.raised(), _opened(workspace, record.id) as store:
 
         def save() -> None:
-            secret_values.save(folder, {**hidden.values, **secret_values.of_settings(options.settings)})
+            secret_values.save(Path(record.folder), {**hidden.values, **secret_values.of_settings(options.settings)})
             store.add_run(record, hidden.plan)
 
         execution = RunExecution(
@@ -93,6 +78,25 @@ def run(
             fork_server=fork_server,
         )
         return execution.execute({}, save)
+
+
+def _new_record(plan: Plan, workspace: Workspace, options: Options) -> RunRecord:
+    identity = secrets.token_hex(4)
+    folder = workspace.run_folder(identity)
+    return RunRecord(
+        id=identity,
+        name=plan.name,
+        display_name=plan.display_name or plan.name,
+        source=plan.source,
+        instances=options.instances,
+        created=time.time(),
+        job_name=options.run_name or identity,
+        trigger_time=None if options.trigger_time is None else macros.seconds(options.trigger_time),
+        folder=str(folder),
+        steps=list(graph_records(plan.graph, folder)),
+        target=options.target,
+        settings=dict(options.settings),
+    )
 
 
 def require_local(record: RunRecord) -> None:

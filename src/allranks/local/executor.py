@@ -11,23 +11,28 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import errno
+import logging
+import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol
 
 from allranks.contract.distributions import processes_per_instance
-from allranks.local.continuation import renewed
-from allranks.local.nodes.condition import outcome_of
 from allranks.local.nodes.execution import NodeRunner
+from allranks.local.nodes.graph import outcome_of
 from allranks.local.scope import Scope
 from allranks.local.selection import EVERYTHING, Mode, Modes
 from allranks.local.slots import Share, Slots, WithdrawnError
 from allranks.plan.graph import Graph, Node, Step
 from allranks.plan.node_records import is_within, iteration_record, node_record
 from allranks.plan.ports import NodeOutput, needed_nodes
+from allranks.runs import executions
 from allranks.runs.recorder import RunRecorder
 from allranks.runs.records import RunRecord, Status, StepRecord, Verdict
+
+_log = logging.getLogger(__name__)
 
 
 class StepRunner(Protocol):
@@ -163,9 +168,16 @@ class Executor:
         """Run a step's command, with retries, or reuse an earlier result, which needs no slots."""
         if await self._steps.reuse(scope, step, record, self._modes.of(record.name)):
             return
+        ready = time.monotonic()
         if not (self._stopped or self._is_canceled(record.name)):
             with contextlib.suppress(WithdrawnError):
                 async with self._slots.take(ranks(step), self._gpus_of(step), record.name) as share:
+                    extra = {
+                        "node": record.name,
+                        "slots": len(share.slots),
+                        "seconds": round(time.monotonic() - ready, 6),
+                    }
+                    _log.info("slots taken", extra=extra)
                     await self._try(scope, step, record, share)
         if record.status is Status.NOT_STARTED and self._is_canceled(record.name):
             record.status = Status.CANCELED
@@ -231,11 +243,13 @@ class Executor:
                 record.status = outcome
                 self.changed(record)
         except Exception as error:
+            _log.exception("node failed", extra={"node": record.name})
             if isinstance(error, OSError) and error.errno == errno.ENOSPC:
                 raise  # nothing more can be saved
             record.status = Status.FAILED
             record.verdict = Verdict(record.name, f"{type(error).__name__}: {error}".rstrip(": "))
             self.changed(record)
+        _log.info("node ended", extra={"node": record.name, "status": record.status.value})
         if record.status is Status.FAILED and not self._continue_on_failure and not self._stopped:
             self.stop()
             await self._halt()
@@ -273,3 +287,21 @@ class Executor:
 def ranks(step: Step) -> int:
     """Return the number of processes that a step starts at once on this machine."""
     return step.instance_count * processes_per_instance(step.distribution)
+
+
+def renewed(fresh: StepRecord, earlier: RunRecord | None) -> StepRecord:
+    """Return the initial record of a node. If the node was in the run before, its attempts are counted on.
+
+    earlier: the run as it was before it continued with the latest code; None for any other run
+
+    The outputs of a completed step are never overwritten, because other runs may reuse them: its next attempt has its
+    own folder. A step that did not complete finds its files in place, as after an eviction.
+    """
+    before = None if earlier is None else earlier.find(fresh.name)
+    if before is None or before.kind != "command" or not before.ranks:
+        return fresh
+    attempt = before.attempt + 1
+    has_result = before.status is Status.COMPLETED
+    folder = f"{fresh.folder}@{attempt}" if has_result or before.reused_from else before.folder
+    attempts = executions.attempts_of(before)
+    return replace(fresh, attempt=attempt, folder=folder, metrics=before.metrics, key=before.key, attempts=attempts)

@@ -19,7 +19,7 @@ class Options:
     instances:    auto, rack or loopback
     force_rerun:  whether to ignore earlier results
     retries:      maximum retries of a failed step
-    slots:        maximum ranks at once; a step with more ranks runs alone. None: the number of cores
+    slots:        maximum ranks at once; a step with more ranks runs without others. None: the number of cores
     gpus:         auto (each rank has its own), share, or the number of GPUs to use
     track:        whether steps that run Python get an MLflow run
     grace:        seconds from SIGTERM to SIGKILL when the run is stopped
@@ -34,7 +34,8 @@ class Options:
     mpi:          how mpirun reaches the instances: rsh (through the engine) or ssh (through an sshd on each instance,
                   with the configuration of the images)
     start_timeout: seconds that an emulated instance may take to start its processes; the step then fails, and names
-                  the instance
+                  the instance. All instances of a step start together here, in milliseconds. On Azure ML they start
+                  minutes apart, so the bound there is the training's own
     """
 
     instances: str = AUTO

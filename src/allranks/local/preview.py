@@ -15,20 +15,18 @@ from allranks.contract.launch import Process
 from allranks.contract.mpi import Mpi
 from allranks.contract.produce import processes
 from allranks.contract.templating import render
-from allranks.local import interpreters, machine_variables
-from allranks.local.attempt import rank_environment
-from allranks.local.attempt.outputs import place_of
-from allranks.local.attempt.plain_paths import Links
-from allranks.local.attempt.rank_environment import launch_of
-from allranks.local.attempt.staging import seen_at, seen_output
-from allranks.local.attempt.temporary_folders import TMP
+from allranks.local import interpreters, machine_variables, rank_environment
+from allranks.local.attempt.collect import place_of
+from allranks.local.attempt.place import TMP
+from allranks.local.attempt.stage import Links, seen_at, seen_output
 from allranks.local.instances.kinds import INSTANCE_KINDS, InstanceKind
 from allranks.local.instances.supervisor import Supervisor, UnfitError
 from allranks.local.launchers.by_distribution import MPI
 from allranks.local.launchers.launching import LAUNCHER_FOLDER
 from allranks.local.options import AUTO
+from allranks.local.rank_environment import launch_of
 from allranks.local.scope import Scope
-from allranks.local.tracking.needed import may_track
+from allranks.local.tracking.client import may_track
 from allranks.plan import values
 from allranks.plan.graph import DoWhile, Node, ParallelFor, Pipeline, Plan, Step, as_pipeline, first_iteration
 from allranks.plan.node_records import job_name, node_folder

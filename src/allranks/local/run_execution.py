@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import os
 import signal
 import sqlite3
@@ -15,8 +16,7 @@ from typing import Any
 from allranks import engine_log
 from allranks.errors import InputError, Problem
 from allranks.local import gpus, requirements, stop_signals
-from allranks.local.attempt.runner import CommandRunner, Settings
-from allranks.local.attempt.tracked_run import status_of
+from allranks.local.attempt.runner import CommandRunner
 from allranks.local.executor import Executor
 from allranks.local.forkserver.early import EarlyForkServer
 from allranks.local.instances.kinds import INSTANCE_KINDS
@@ -26,17 +26,21 @@ from allranks.local.options import AUTO, Options
 from allranks.local.scope import Scope, text_of
 from allranks.local.selection import EVERYTHING, Modes
 from allranks.local.slots import Slots
-from allranks.local.tracking.client import ParentRun, Tracking, TrackingError
+from allranks.local.tracking.client import Tracking
 from allranks.local.tracking.process import EarlyTracker
+from allranks.local.tracking.tracked_runs import end_parent, parent_of
 from allranks.plan import values
-from allranks.plan.graph import Plan, command_job, steps
+from allranks.plan.graph import Plan, steps
 from allranks.plan.output_paths import passed_on
 from allranks.runs import secret_values
 from allranks.runs.observer import Observer, Observers
-from allranks.runs.recorder import RunRecorder, results_of
+from allranks.runs.recorder import RunRecorder
 from allranks.runs.records import RunRecord, Status
 from allranks.runs.store import Store
 from allranks.runs.workspace import Workspace
+from allranks.secrets import redact
+
+_log = logging.getLogger(__name__)
 
 
 class RunExecution:
@@ -59,6 +63,7 @@ class RunExecution:
     ) -> None:
         self._tracker = tracker
         self._fork_server = fork_server
+        self._killed = record.status in (Status.RUNNING, Status.INTERRUPTED)
         self._log_file = str(Path(record.folder) / engine_log.FILE)
         self._modes = modes
         self._origin = origin
@@ -105,9 +110,9 @@ class RunExecution:
 
     async def _run_with_supervisor(self, decisions: Mapping[tuple[str, str], str], save: Callable[[], None]) -> Scope:
         self._starting = asyncio.current_task()
-        parent = _parent_of(self._plan, self._record)
+        parent = parent_of(self._plan, self._record)
         self._tracking = tracking = Tracking(
-            self._workspace, enabled=self._options.track, parent=parent, early=self._tracker
+            self._workspace, enabled=self._options.track, parent=parent, early=self._tracker, log=Path(self._log_file)
         )
         if any(tracking.tracks(step) for _, step in steps(self._plan.graph)):
             tracking.warm_up()
@@ -122,15 +127,20 @@ class RunExecution:
                 self._record.page = str(self._page.path)
                 save()
                 with contextlib.suppress(OSError):
-                    engine_log.start(self._log_file, "engine")
+                    engine_log.start(self._log_file, "engine", lambda line: redact(line, self._recorder.known))
+                _log.info("run started", extra={"run": self._record.id, "instances": supervisor.kind})
                 self._recorder.started()
+                if self._killed:
+                    _log.warning("engine was killed", extra={"run": self._record.id})
+                    self._recorder.note(None, "the engine that executed the run before was killed")
                 if missing:
                     self._recorder.note(None, f"instances are on {supervisor.kind}; this machine has no {missing}")
                 scope = await self._run_graph(supervisor, tracking, decisions)
-                await _end_parent(tracking, self._recorder, self._record)
+                await end_parent(tracking, self._recorder, self._record)
                 return scope
             finally:
                 await supervisor.close()
+                _log.info("run ended", extra={"run": self._record.id, "status": self._record.status.value})
                 engine_log.stop()
         finally:
             await tracking.close()
@@ -156,23 +166,17 @@ class RunExecution:
     ) -> Scope:
         plan, options = self._plan, self._options
         runner = CommandRunner(
+            plan,
+            options,
             self._record,
-            Settings(
-                plan.experiment or plan.name,
-                plan.source,
-                options.force_rerun or plan.force_rerun,
-                self._origin,
-                self._earlier,
-                options.cold,
-                options.mpi,
-                options.start_timeout,
-            ),
             self._workspace,
             self._recorder,
             supervisor,
             INSTANCE_KINDS[supervisor.kind],
             tracking,
-            lambda step, step_gpus: gpus.of_instances(step, options.gpus, self._gpus, step_gpus),
+            self._gpus,
+            self._origin,
+            self._earlier,
         )
         waiting_note = "waits for slots or GPUs that other runs on this machine use"
         slots = Slots(
@@ -222,6 +226,7 @@ class RunExecution:
         running, grace, again = self._runner.running, self._options.grace, self._stops > 0
         self._stops += 1
         self._executor.stop()
+        _log.info("signal received", extra={"signal": number.name})
         effect = "ranks are ended at once" if again else f"ranks have {grace:g} s to end; another one ends them at once"
         self._recorder.note(None, f"stopped by {number.name}: {effect}")
         self._create_task(running.kill() if again else running.stop(grace))
@@ -231,6 +236,7 @@ class RunExecution:
         if self._executor is None:
             return  # the run is starting and calls this later, or it has ended
         for path in self._store.cancellations(self._record.id):
+            _log.info("node canceled", extra={"node": path})
             self._recorder.note(None, f"{path} is canceled")
             self._create_task(self._executor.cancel(path))
 
@@ -258,38 +264,3 @@ async def _start_supervisor(kind: str, warm: str, log: str) -> tuple[Supervisor,
 def inputs_of(plan: Plan) -> dict[str, str | None]:
     """Return the pipeline's inputs as text."""
     return {port.name: values.resolve(port.value, lambda _: None) for port in plan.graph.inputs}
-
-
-def _parent_of(plan: Plan, run: RunRecord) -> ParentRun | None:
-    """Return the parent of the steps' MLflow runs; None for a command job, whose only run has no parent on Azure ML
-    either. A resumed run has the parent that it had before."""
-    if command_job(plan) is not None:
-        return None
-    tags = {"allranks.run": run.id, "mlflow.source.name": plan.source}
-    return ParentRun(
-        run.display_name or run.name, {name: tag for name, tag in tags.items() if tag}, run.inputs, run.mlflow_run_id
-    )
-
-
-async def _end_parent(tracking: Tracking, recorder: RunRecorder, run: RunRecord) -> None:
-    """Add the models that the run's steps registered to their records, and end the pipeline's MLflow run.
-
-    If MLflow fails, add a note.
-    """
-    if not tracking.enabled:
-        return
-    steps = {step.mlflow_run_id: step for step in run.steps if step.mlflow_run_id and not step.reused_from}
-    if not steps:
-        return
-    try:
-        for run_id, models in (await tracking.registered(list(steps))).items():
-            steps[run_id].models = models
-            recorder.keep(steps[run_id])
-    except TrackingError as error:
-        recorder.note(None, f"MLflow gave no list of registered models: {error}")
-    if tracking.parent_id is None:
-        return
-    try:
-        await tracking.finish(status_of(run.status), results_of(run))
-    except TrackingError as error:
-        recorder.note(None, f"MLflow did not end the pipeline's run: {error}")

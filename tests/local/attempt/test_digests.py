@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from allranks.local.attempt.digests import Digests
-from allranks.local.attempt.stop import Stop as StepStop
+from allranks.local.attempt.running_steps import Stop as StepStop
 from allranks.local.engine import run
 from allranks.local.options import Options
 from allranks.plan import digest

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from allranks.local.attempt import file_digests
-from allranks.local.attempt.file_digests import SMALL, FileDigests
+from allranks.local.attempt import digests as file_digests
+from allranks.local.attempt.digests import SMALL, FileDigests
 from allranks.local.engine import run
 from allranks.local.options import Options
 from allranks.plan import digest, file_tree

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from allranks.local.attempt import outputs
+from allranks.local.attempt import collect as outputs
 
 LINE = b"HF_TOKEN=hunter2-typed\nknown-to-the-plan\n"
 

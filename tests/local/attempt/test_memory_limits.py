@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from allranks.local.attempt.memory_limits import control_group_limits, machine_memory, size_memory
+from allranks.local.capacity import control_group_limits, machine_memory, size_memory
 
 
 def _limit(folder: Path, file: str, text: str) -> None:

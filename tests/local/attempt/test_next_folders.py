@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from allranks.local.attempt.next_folders import NextFolders
+from allranks.local.attempt.place import NextFolders
 from allranks.plan.graph import Graph, Plan, Step
 from allranks.runs.records import RunRecord, Status
 from allranks.runs.workspace import Workspace

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from allranks.local.attempt.plain_paths import Links
+from allranks.local.attempt.stage import Links
 from allranks.local.engine import run
 from allranks.local.options import Options
 from allranks.plan.graph import Graph, Plan, Step

@@ -23,6 +23,7 @@ FAULTS = {
     "hangs": HANG,
     "reads and hangs": ANSWER + HANG,
     "ends": "",
+    "is killed": ANSWER + "import os; os.kill(os.getpid(), 9)",
     "cuts an answer off": ANSWER + "print('{\"run_id\": \"1', end='')",
     "answers with a line that is cut off": ANSWER + 'print(\'{"run_id": "1\', flush=True)\n' + HANG,
     "answers with a list": ANSWER + "print([request['number']], flush=True)\n" + HANG,
@@ -36,20 +37,21 @@ FAULTS = {
 @pytest.fixture
 def faulty(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every step is tracked, by a process with this fault."""
-    monkeypatch.setattr("allranks.local.tracking.needed.find_spec", lambda _: object())
+    monkeypatch.setattr("allranks.local.tracking.client.find_spec", lambda _: object())
     monkeypatch.setattr(client, "command", lambda _: (*PYTHON, FAULTS[request.param]))
     monkeypatch.setattr(client, "REQUEST_SECONDS", 0.5)
     monkeypatch.setattr(client, "CLOSE_SECONDS", 0.1)
 
 
 @pytest.mark.parametrize("faulty", FAULTS, indirect=True)
-def test_the_step_completes_with_a_note(faulty: None, run_steps) -> None:
+def test_the_step_completes_with_a_note(faulty: None, run_steps, request: pytest.FixtureRequest) -> None:
     before = set(psutil.Process().children())
     record = run_steps(Step("a", "echo python"), Step("b", "echo python"))
     assert record.status is Status.COMPLETED
     for step in record.steps:
         (note,) = step.notes
         assert note.startswith("MLflow gets no metrics of this step: the process that talks to MLflow")
+        assert note.endswith("it was ended by SIGKILL") is ("[is killed]" in request.node.name)
     assert set(psutil.Process().children()) == before
 
 

@@ -10,15 +10,15 @@ from pathlib import Path
 
 import pytest
 
-from allranks.local.tracking import new_database
+from allranks.local.tracking import tracker
 
 CREATE = """
 import os, sys
 os.chdir(sys.argv[2])
-from allranks.local.tracking import new_database, tracker
+from allranks.local.tracking import tracker
 client = tracker.import_client()
 if sys.argv[3] == "quickly":
-    new_database.create(client, sys.argv[1])
+    tracker.create_database(client, sys.argv[1])
     assert os.path.exists(sys.argv[1].removeprefix("sqlite:///"))
 client(sys.argv[1]).create_experiment("kept")
 """
@@ -49,7 +49,7 @@ def test_it_is_as_mlflow_creates_it(tmp_path: Path) -> None:
 
 def test_an_existing_one_is_not_touched(tmp_path: Path) -> None:
     (tmp_path / "mlflow.db").write_text("existing")
-    new_database.create(pytest.fail, f"sqlite:///{tmp_path / 'mlflow.db'}")
+    tracker.create_database(pytest.fail, f"sqlite:///{tmp_path / 'mlflow.db'}")
     assert (tmp_path / "mlflow.db").read_text() == "existing"
 
 
@@ -60,7 +60,7 @@ def test_one_of_a_faster_process_is_kept(tmp_path: Path) -> None:
         Path(uri.removeprefix("sqlite:///")).write_text("ours")
         database.write_text("theirs")
 
-    new_database.create(slow, f"sqlite:///{database}")
+    tracker.create_database(slow, f"sqlite:///{database}")
     assert database.read_text() == "theirs"
     assert os.listdir(tmp_path) == ["mlflow.db"]
 
@@ -71,9 +71,9 @@ def test_a_failure_leaves_nothing(tmp_path: Path) -> None:
         raise OSError("no space left")
 
     with pytest.raises(OSError, match="no space left"):
-        new_database.create(failing, f"sqlite:///{tmp_path / 'mlflow.db'}")
+        tracker.create_database(failing, f"sqlite:///{tmp_path / 'mlflow.db'}")
     assert os.listdir(tmp_path) == []
 
 
 def test_a_server_has_its_own_database(tmp_path: Path) -> None:
-    new_database.create(pytest.fail, "postgresql://localhost/mlflow")
+    tracker.create_database(pytest.fail, "postgresql://localhost/mlflow")

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from allranks.local.tracking.needed import may_track
+from allranks.local.tracking.client import may_track
 from allranks.plan.graph import Graph, Plan, Step
 from allranks.runs.records import Status
 from allranks.runs.workspace import Workspace
@@ -50,8 +50,8 @@ def test_a_script_that_only_knows_mlflow_logs_into_the_steps_run(run_steps, work
 
 
 def test_a_step_that_cannot_log_gets_no_mlflow_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("allranks.local.tracking.needed.find_spec", lambda _: object())
+    monkeypatch.setattr("allranks.local.tracking.client.find_spec", lambda _: object())
     assert not may_track(Step("a", "cp x y"))
     assert may_track(Step("a", "python train.py"))
-    monkeypatch.setattr("allranks.local.tracking.needed.find_spec", lambda _: None)
+    monkeypatch.setattr("allranks.local.tracking.client.find_spec", lambda _: None)
     assert not may_track(Step("a", "python train.py"))

@@ -29,7 +29,7 @@ PIECE = 1 << 24
 def copy(source: Path, target: Path, stop: Stop | None = None, *, move: bool = False) -> list[str]:
     """Copy a file or a folder. Return a line for each entry that was left out because it has no content.
 
-    move: whether files may be moved instead, because no process uses the source any more
+    move: whether files may be moved instead, because no process uses the source
 
     Links are followed. A link that leads nowhere, or to a folder above it, is a link in the copy too.
 

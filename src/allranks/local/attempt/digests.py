@@ -1,25 +1,33 @@
-"""Digests of the data that the steps of a run read and write. Each path is digested once, however many steps read
-it."""
+"""Digests of the data that the steps of a run read and write. Each path is digested once, however many steps read it.
+
+Digests of large files are saved in the workspace. A file is unchanged if its device, inode, size, and the times of its
+last modification and last change are the same, as in git's index. The kernel sets the time of the last change whenever
+the content or another attribute changes, and a program cannot set it back.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import os
+import sqlite3
 import threading
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from allranks.local.attempt.stop import Stop
+from allranks.local.attempt.running_steps import Stop
 from allranks.plan import digest
 from allranks.plan.digest import KnownDigests
 from allranks.plan.ports import PRIMITIVES
 from allranks.plan.values import Given
 from allranks.runs.records import OutputRecord
+from allranks.runs.workspace import private_file
 
 
 @dataclass
 class _Digesting:
-    """The digest of one path. end: stops it when no step waits for it any more"""
+    """The digest of one path. end: stops it when no step waits for it"""
 
     task: asyncio.Task[str]
     end: threading.Event
@@ -65,7 +73,7 @@ class Digests:
         if digesting is None or digesting.end.is_set() or (digesting.task.done() and _failed(digesting.task)):
             end = threading.Event()
             task = asyncio.create_task(asyncio.to_thread(digest.of_path, Path(path), end, self._files))
-            task.add_done_callback(_failed)  # retrieve its exception, because no step may wait for it any more
+            task.add_done_callback(_failed)  # retrieve its exception, because possibly no step waits for it
             digesting = self._by_path[path] = _Digesting(task, end)
         digesting.waiting += 1
         try:
@@ -79,3 +87,115 @@ class Digests:
 
 def _failed(task: asyncio.Task[str]) -> bool:
     return task.cancelled() or task.exception() is not None
+
+
+SMALL = 1 << 14
+"""Bytes up to which reading a file takes no longer than looking up its digest."""
+
+UNSETTLED = 2.0
+"""Seconds after a file's last change during which its digest is not saved. Another change within the granularity of the
+file system's clock, which is up to 2 seconds (FAT), would not alter the times."""
+
+MOST = 500_000
+"""Maximum number of digests. When there are more, the oldest half is removed."""
+
+_TABLE = """
+    CREATE TABLE IF NOT EXISTS file (
+        device INTEGER, inode INTEGER, size INTEGER, modified INTEGER, changed INTEGER, digest BLOB,
+        PRIMARY KEY (device, inode)
+    )
+"""
+
+_FIND = "SELECT digest FROM file WHERE device = ? AND inode = ? AND size = ? AND modified = ? AND changed = ?"
+
+
+class FileDigests:
+    """The saved digests of one workspace. Several threads and processes may use the same file at once.
+
+    path: the file, which is only a cache: it may be removed, and what cannot be read or written is ignored
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._lock = threading.Lock()
+        self._connection: sqlite3.Connection | None = None
+        self._failed = False
+        self._added: dict[tuple[int, int], tuple[int, int, int, int, int, bytes]] = {}
+
+    def find(self, status: os.stat_result) -> str | None:
+        """Return the digest of a file's content; None if it is not known."""
+        if status.st_size <= SMALL:
+            return None
+        row = _row(status)
+        with self._lock, contextlib.suppress(sqlite3.Error):
+            if (connection := self._open()) is not None:
+                found = connection.execute(_FIND, row).fetchone()
+                return None if found is None else bytes(found[0]).hex()
+        return None
+
+    def add(self, status: os.stat_result, digest: str, read: float) -> None:
+        """Add a digest, unless the file is small or has just changed.
+
+        status: of the file that was read
+        read:   the time before the first byte was read, in seconds since the epoch
+        """
+        if status.st_size <= SMALL or max(status.st_mtime, status.st_ctime) > read - UNSETTLED:
+            return
+        row = _row(status)
+        with self._lock:
+            self._added[row[0], row[1]] = (*row, bytes.fromhex(digest))
+
+    def save(self) -> None:
+        """Save what was added."""
+        with self._lock:
+            added, self._added = list(self._added.values()), {}
+            if not added:
+                return
+            with contextlib.suppress(sqlite3.Error):
+                if (connection := self._open()) is not None:
+                    with connection:
+                        connection.execute("BEGIN IMMEDIATE")
+                        connection.executemany("INSERT OR REPLACE INTO file VALUES (?, ?, ?, ?, ?, ?)", added)
+                        _limit(connection)
+
+    def close(self) -> None:
+        """Close the file. Later calls find and save nothing."""
+        with self._lock:
+            self._failed = True
+            if self._connection is not None:
+                self._connection.close()
+                self._connection = None
+
+    def _open(self) -> sqlite3.Connection | None:
+        """Return the open file; None if it cannot be used."""
+        if self._connection is None and not self._failed:
+            try:
+                private_file(self._path)
+                connection = sqlite3.connect(self._path, timeout=5, isolation_level=None, check_same_thread=False)
+                connection.execute("PRAGMA journal_mode = WAL")
+                # After a power failure the file may be damaged or lack rows. It is then not used, or fills again.
+                connection.execute("PRAGMA synchronous = NORMAL")
+                connection.execute(_TABLE)
+                self._connection = connection
+            except (sqlite3.Error, OSError):
+                self._failed = True
+        return self._connection
+
+
+def _row(status: os.stat_result) -> tuple[int, int, int, int, int]:
+    return (
+        _signed(status.st_dev), _signed(status.st_ino), status.st_size, status.st_mtime_ns, status.st_ctime_ns,
+    )  # fmt: skip
+
+
+def _signed(number: int) -> int:
+    """Return an unsigned 64-bit number as the signed one that SQLite can store."""
+    return number - (1 << 64) if number >= 1 << 63 else number
+
+
+def _limit(connection: sqlite3.Connection) -> None:
+    (count,) = connection.execute("SELECT count(*) FROM file").fetchone()
+    if count > MOST:
+        connection.execute(
+            "DELETE FROM file WHERE rowid IN (SELECT rowid FROM file ORDER BY rowid LIMIT ?)", (MOST // 2,)
+        )

@@ -1,20 +1,61 @@
-"""Find earlier results that a step of a run may reuse."""
+"""Find earlier results that a step of a run may reuse, by keys of what a result depends on."""
 
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
 
-from allranks.local import installed, interpreters, reuse
+from allranks.local import installed, interpreters
 from allranks.local.attempt.digests import Digests
-from allranks.local.attempt.rank_environment import variables_of
-from allranks.local.attempt.stop import StepStops
+from allranks.local.attempt.running_steps import StepStops
+from allranks.local.rank_environment import variables_of
 from allranks.local.scope import Scope
 from allranks.local.selection import Mode
-from allranks.plan import values
+from allranks.plan import digest, values
+from allranks.plan.digest import KnownDigests
+from allranks.plan.file_tree import Stop
 from allranks.plan.graph import Step
 from allranks.runs.recorder import RunRecorder
 from allranks.runs.records import RunRecord, Status, StepRecord
+
+
+def key(step: Step, inputs: Mapping[str, str | None], variables: Mapping[str, str]) -> str:
+    """Return a digest of the step's code, command, layout, environment, outputs, and inputs.
+
+    inputs:    for each port its value as text or, for data, the digest of its content
+    variables: the step's environment variables
+    """
+    return digest.of_text(
+        step.code.digest if step.code else "",
+        step.command,
+        json.dumps([step.distribution.type, asdict(step.distribution), step.instance_count], sort_keys=True),
+        str(step.environment),
+        json.dumps(dict(variables), sort_keys=True),
+        json.dumps([[output.name, output.type, output.path] for output in step.outputs]),
+        json.dumps(dict(inputs), sort_keys=True),
+    )
+
+
+def key_with(key: str, installed: str) -> str:
+    """Return the key by which other runs find the result: an upgraded package is a different environment.
+
+    installed: the digest of the step's Python and packages
+    """
+    return digest.of_text(key, installed)
+
+
+def is_intact(step: StepRecord, stop: Stop | None = None, known: KnownDigests | None = None) -> bool:
+    """Return whether the step's outputs still exist unchanged. Raise StoppedError once `stop` is set.
+
+    known: digests of files that need not be read again
+    """
+    try:
+        return all(digest.of_path(Path(output.path), stop, known) == output.digest for output in step.outputs)
+    except OSError:
+        return False
 
 
 @dataclass(frozen=True)
@@ -104,11 +145,17 @@ class EarlierResults:
         inputs = (
             await self._digests.of_inputs(ports, stops.staging) if step.deterministic else self._digests.known(ports)
         )
-        own = reuse.key(step, inputs, variables_of(step, scope))
+        own = key(step, inputs, variables_of(step, scope))
         if not step.deterministic:
             return Keys(own)
         interpreter = interpreters.of_environment(step.environment, self._source)
-        return Keys(own, reuse.key_with(own, self._installed(interpreter)))
+        return Keys(own, key_with(own, self._installed(interpreter)))
+
+
+def restore(record: StepRecord, earlier: StepRecord) -> None:
+    """Restore the result that a step had before its run continued."""
+    needs = record.needs
+    vars(record).update(vars(replace(earlier, needs=needs)))
 
 
 def _result(run: RunRecord, path: str) -> EarlierResult | None:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import signal
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from allranks.contract import report
-from allranks.local.attempt import usage_watch, verdict
+from allranks.local.attempt import judge, usage_watch
 from allranks.local.attempt.usage_watch import UsageWatch
 from allranks.local.instances.supervisor import Event, Supervisor
 from allranks.local.launchers import events as launcher_events
@@ -17,6 +18,8 @@ from allranks.local.launchers.launching import Launching
 from allranks.runs.log_reader import tail
 from allranks.runs.recorder import RunRecorder
 from allranks.runs.records import Point, Progress, RankRecord, Status, StepRecord, Verdict
+
+_log = logging.getLogger(__name__)
 
 POLL = 0.2
 """Seconds between two polls of rank 0's report."""
@@ -32,10 +35,6 @@ LINES_OF_LAUNCHER = 1000
 
 GRACE = 30.0
 """Seconds from SIGTERM to SIGKILL: Azure ML's grace period at an eviction."""
-
-START_TIMEOUT = 20.0
-"""Seconds that an instance may take to start its processes. All instances of a step start together here, in
-milliseconds. On Azure ML they start minutes apart, so the bound there is the training's own."""
 
 
 @dataclass(frozen=True)
@@ -58,8 +57,8 @@ class AttemptHandles:
     log: Path
     reports: dict[int, Path]
     timeout: float | None
-    size_name: str = ""
-    start_timeout: float = START_TIMEOUT
+    size_name: str
+    start_timeout: float
 
 
 class AttemptMonitor:
@@ -143,7 +142,7 @@ class AttemptMonitor:
         self._late = True
         if not self._killed and not self._stopping():
             seconds = f"{self._handles.start_timeout:g} s"
-            self._broken = self._broken or f"{self._names(self._starting)} {verdict.NOT_STARTED} within {seconds}"
+            self._broken = self._broken or f"{self._names(self._starting)} {judge.NOT_STARTED} within {seconds}"
 
     def _names(self, agents: set[str]) -> str:
         return ", ".join(name for agent, name in self._handles.agents.items() if agent in agents)
@@ -162,6 +161,8 @@ class AttemptMonitor:
         )
 
     async def _signal(self, number: int) -> None:
+        extra = {"node": self._record.name, "signal": signal.Signals(number).name}
+        _log.info("signal sent to ranks", extra=extra)
         for agent in self._live_agents:
             # An agent whose programs have ended ends by itself.
             if not self._done or self._running[agent] or agent in self._starting:
@@ -182,24 +183,27 @@ class AttemptMonitor:
         elif event.kind == "failed":
             self._broken = self._broken or event.reason
             if event.agent in self._starting:
-                self._broken = f"{self._handles.agents[event.agent]} {verdict.NOT_STARTED}: {event.reason}"
+                self._broken = f"{self._handles.agents[event.agent]} {judge.NOT_STARTED}: {event.reason}"
         elif event.kind.startswith("usage"):
             self._usage.sampled(event)
         elif (rank := self._ranks.get(event.program)) is not None:
             if event.kind == "started":
                 rank.status, rank.started = Status.RUNNING, event.time
                 self._pids[rank.rank] = event.pid
+                _log.info("rank started", extra=self._logged(rank) | {"rank_pid": event.pid})
             elif event.code is not None:
                 rank.ended = event.time
                 self._usage.exited(rank, event)
                 self._end(rank, event.code, now)
+                ended = {"exit_code": rank.exit_code, "signal": rank.signal, "status": rank.status.value}
+                _log.info("rank exited", extra=self._logged(rank) | ended)
             self._changed = True
             self._recorder.moved(self._record)
         elif event.kind == "exited" and event.program in self._working and event.code is not None:
             # A launcher exits after its ranks, so their events come first. A killed launcher leaves its ranks behind.
             self._orphaned = event.code < 0
             self._read_launcher_events(now)
-            self._launcher_failure = verdict.how(event.program, event.code)
+            self._launcher_failure = judge.how(event.program, event.code)
         elif event.kind == "exited" and event.program in self._handles.launching.servers:
             self._handle_ended_server(event)
         if event.kind == "started":
@@ -211,15 +215,18 @@ class AttemptMonitor:
             if not self._working and self._done is None:
                 self._done = now
 
+    def _logged(self, rank: RankRecord) -> dict[str, object]:
+        return {"node": self._record.name, "attempt": self._record.attempt, "rank": rank.rank}
+
     def _handle_ended_server(self, event: Event) -> None:
         """Fail the step if a program that the launcher needs has ended by itself."""
         if not (self._killed or self._broken or self._stopping() or self._overdue or self._done):
-            how = verdict.how(event.program, event.code or 0) or f"{event.program} has ended"
+            how = judge.how(event.program, event.code or 0) or f"{event.program} has ended"
             self._broken, self._server_ended = f"{self._handles.agents[event.agent]}: {how}", True
 
     def _end(self, rank: RankRecord, code: int, now: float) -> None:
         reported = self._handles.reports[rank.rank]
-        if code and verdict.aborted_after_its_work(rank, code, self._pids.get(rank.rank), reported):
+        if code and judge.aborted_after_its_work(rank, code, self._pids.get(rank.rank), reported):
             self._recorder.note(
                 self._record, f"rank {rank.rank} was aborted by torch's gloo at its exit, after its work: forgiven"
             )
@@ -231,7 +238,7 @@ class AttemptMonitor:
             rank.status, rank.exit_code = Status.COMPLETED, 0
             return
         if code < 0:
-            rank.signal = verdict.signal_name(-code)
+            rank.signal = judge.signal_name(-code)
         else:
             rank.exit_code = code
         if self._stopping() or self._overdue is not None or self._killed or self._orphaned:
@@ -270,9 +277,9 @@ class AttemptMonitor:
                 rank.status = Status.CANCELED  # killed together with the agent that reports its exit
         if any(rank.status is Status.FAILED for rank in ranks):
             record.status = Status.FAILED
-            record.verdict = verdict.of_ranks(record.name, ranks, self._handles.reports)
+            record.verdict = judge.of_ranks(record.name, ranks, self._handles.reports)
             if self._starting:
-                self._recorder.note(record, f"{self._names(self._starting)} {verdict.NOT_STARTED}")
+                self._recorder.note(record, f"{self._names(self._starting)} {judge.NOT_STARTED}")
         elif self._broken:
             record.status, record.verdict = Status.FAILED, Verdict(record.name, self._broken)
             if self._server_ended:
@@ -284,7 +291,7 @@ class AttemptMonitor:
         elif self._stopping():
             record.status = Status.CANCELED
         elif self._launcher_failure and not self._forgiven:
-            never = f"{self._names(self._starting)} {verdict.NOT_STARTED}: " if self._starting else ""
+            never = f"{self._names(self._starting)} {judge.NOT_STARTED}: " if self._starting else ""
             why = self._handles.launching.diagnose("\n".join(tail(str(self._handles.log), LINES_OF_LAUNCHER)))
             reason = f"{never}{self._launcher_failure}{': ' if why else ''}{why}"
             record.status, record.verdict = Status.FAILED, self._launcher_verdict(reason)

@@ -1,17 +1,101 @@
-"""The running steps of a run, and how to stop them."""
+"""The running steps of a run: how to stop them, and how errors with their files fail them."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import signal
-from collections.abc import Iterator, Sequence
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from typing import TypeVar
 
 from allranks.local.attempt.monitor import GRACE
-from allranks.local.attempt.stop import StepStops
 from allranks.local.instances.supervisor import Supervisor
 from allranks.local.tracking.client import Tracking
+from allranks.plan.file_tree import StoppedError
 from allranks.plan.node_records import is_within
+from allranks.runs.records import Status, StepRecord, Verdict
+
+Result = TypeVar("Result")
+
+
+class Stop:
+    """A request to stop, for threads and coroutines. Threads may call `is_set`; use all else on the loop's thread."""
+
+    def __init__(self) -> None:
+        self._event = threading.Event()
+        self._waiting: set[asyncio.Future[None]] = set()
+
+    def is_set(self) -> bool:
+        """Return whether a stop was requested."""
+        return self._event.is_set()
+
+    def set(self) -> None:
+        """Request the stop."""
+        self._event.set()
+        for future in self._waiting:
+            if not future.done():
+                future.set_result(None)
+
+    async def or_result(self, task: asyncio.Task[Result]) -> Result:
+        """Return the result of a task for which others may wait too. The task continues if this raises.
+
+        Raise StoppedError once this is set.
+        """
+        if self.is_set():
+            raise StoppedError
+        stopped = asyncio.get_running_loop().create_future()
+        self._waiting.add(stopped)
+        try:
+            await asyncio.wait({task, stopped}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            self._waiting.discard(stopped)
+        if task.done():
+            return task.result()
+        raise StoppedError
+
+
+class StepStops:
+    """The requests to stop one step.
+
+    staging: stops reading and copying its inputs
+    saving:  stops reading and copying its outputs
+    """
+
+    def __init__(self) -> None:
+        self.staging = Stop()
+        self.saving = Stop()
+
+    def set(self) -> None:
+        """Stop both."""
+        self.staging.set()
+        self.saving.set()
+
+
+async def run_io(work: Callable[[], Result], *, in_thread: bool) -> Result:
+    """Run file operations, in a thread if they may copy or digest many files. For a small step, waking a thread takes
+    longer than the file operations."""
+    return await asyncio.to_thread(work) if in_thread else work()
+
+
+@contextlib.contextmanager
+def judged(record: StepRecord) -> Iterator[None]:
+    """Turn an error with the step's files, such as an unreadable input, into a failure of the step instead of the run.
+
+    Raise OSError if this machine's disk is full.
+    """
+    try:
+        yield
+    except StoppedError:
+        record.status = Status.CANCELED
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise
+        problem = f"{error.filename}: {error.strerror}" if error.filename and error.strerror else str(error)
+        record.status = Status.FAILED
+        record.verdict = Verdict(record.name, f"its files cannot be read or written: {problem}")
+
 
 TRACKING_GRACE = 5.0
 """Seconds that MLflow has to end its runs after all ranks of a stopped run have been killed."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from allranks.local.attempt.memory_limits import machine_memory, size_memory
+from allranks.local.capacity import machine_memory, size_memory
 from allranks.local.instances.supervisor import Event
 from allranks.local.launchers import events as launcher_events
 from allranks.runs.formatting import in_bytes, rank_list

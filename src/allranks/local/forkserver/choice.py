@@ -11,13 +11,12 @@ from pathlib import Path
 from allranks.contract.commands import PythonProgram, Start, python_program, start_of, without_placeholders
 from allranks.contract.job import Job
 from allranks.contract.produce import processes
-from allranks.local import installed, interpreters, machine_variables
-from allranks.local.attempt import rank_environment
-from allranks.local.attempt.rank_environment import launch_of
+from allranks.local import installed, interpreters, machine_variables, rank_environment
 from allranks.local.forkserver import imports, packages
 from allranks.local.instances.kinds import InstanceKind
 from allranks.local.instances.programs import ForkServerSpec, Program
 from allranks.local.instances.supervisor import Supervisor
+from allranks.local.rank_environment import launch_of
 from allranks.local.scope import Scope
 from allranks.plan.graph import Graph, Step
 

@@ -9,9 +9,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TypeAlias
 
-from allranks.local.nodes.condition import truth
 from allranks.local.nodes.execution import Execution
-from allranks.local.nodes.graph import begin, end, inputs_of
+from allranks.local.nodes.graph import begin, end, inputs_of, truth
 from allranks.local.scope import Scope, text_of
 from allranks.plan import digest, values
 from allranks.plan.graph import DoWhile, Item, ParallelFor, as_pipeline

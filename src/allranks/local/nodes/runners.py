@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
-from allranks.local.nodes import condition, graph, loops
+from allranks.local.nodes import graph, loops
 from allranks.local.nodes.execution import Execution, NodeRunner
 from allranks.local.scope import Scope
 from allranks.plan.graph import Condition, DoWhile, ParallelFor, Pipeline, Step
@@ -22,7 +22,7 @@ RUNNERS: Mapping[type[Any], NodeRunner] = MappingProxyType(
     {
         Step: _run,
         Pipeline: graph.run,
-        Condition: condition.run,
+        Condition: graph.run_condition,
         DoWhile: loops.run_do_while,
         ParallelFor: loops.run_parallel_for,
     }

@@ -11,9 +11,10 @@ import signal
 import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
-from allranks.local.tracking.needed import may_track
 from allranks.local.tracking.process import Connection, EarlyTracker, command, connect, start
 from allranks.plan.graph import Step
 from allranks.runs.records import ModelRecord, Point
@@ -27,6 +28,14 @@ s on two busy cores."""
 
 CLOSE_SECONDS = 5.0
 """How long the process may take to exit when it has no work left."""
+
+
+def may_track(step: Step) -> bool:
+    """Return whether the step may log to MLflow: MLflow is installed, and the step has code or starts Python.
+
+    On Azure ML, every job has an MLflow run. Here, creating one takes about 10 ms, after seconds for the first one, so
+    a step that only runs `cp`, for example, gets none."""
+    return (step.code is not None or "python" in step.command) and find_spec("mlflow") is not None
 
 
 class TrackingError(Exception):
@@ -63,6 +72,7 @@ class Tracking:
     enabled: whether steps get MLflow runs
     parent:  their parent, which is created together with the first of them; None if they have none
     early:   may have a tracker process for this workspace, which is used then
+    log:     the engine's log, to which the process logs too; None for no log
 
     A process that does not answer in time, or gives an invalid answer, is killed. Every later request then fails
     immediately.
@@ -75,7 +85,9 @@ class Tracking:
         enabled: bool = True,
         parent: ParentRun | None = None,
         early: EarlyTracker | None = None,
+        log: Path | None = None,
     ) -> None:
+        self._log = None if log is None else str(log)
         self._workspace = workspace
         self._early = early
         self._enabled = enabled
@@ -173,6 +185,7 @@ class Tracking:
             except (OSError, ValueError) as error:
                 self._broken = self._broken or f"the process that talks to MLflow broke: {error}"
             if self._broken:
+                _log.error("tracker lost", extra={"reason": self._broken})
                 with contextlib.suppress(OSError):
                     (await asyncio.shield(self._start)).kill()
                 raise TrackingError(self._broken)
@@ -200,7 +213,7 @@ class Tracking:
         """Send a request, and return its number."""
         number = next(self._numbers)
         with contextlib.suppress(ConnectionError):
-            connection.writer.write((json.dumps({"number": number, **request}) + "\n").encode())
+            connection.writer.write((json.dumps({"number": number, "log": self._log, **request}) + "\n").encode())
             await connection.writer.drain()
         return number
 
@@ -208,6 +221,7 @@ class Tracking:
         """Start the process, or use the one that was started early. first: a request whose answer nothing waits for"""
         process = self._early.take() if self._early is not None else None
         connection = await connect(process or start(command(self._workspace)))
+        _log.info("tracker started", extra={"tracker_pid": connection.process.pid, "early": process is not None})
         if first is not None:
             await self._send(connection, first)
         return connection

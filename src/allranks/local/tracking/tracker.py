@@ -11,12 +11,16 @@ import logging
 import os
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
+from allranks import engine_log
 from allranks.deferred_imports import DeferredImports, forget
 from allranks.local.instances.kernel import die_with_parent
-from allranks.local.tracking import new_database
+from allranks.secrets import redact
+
+_log = logging.getLogger(__name__)
 
 PARENT_TAG = "mlflow.parentRunId"
 RESULT_TAG = "allranks.result"
@@ -86,26 +90,94 @@ def main(engine: str, tracking_uri: str, artifacts: str) -> None:
     client = None
     for line in sys.stdin:
         request = json.loads(line)
-        number = request.pop("number")
+        number, log, name = request.pop("number"), request.pop("log"), request.pop("request")
+        if log is not None and client is None:
+            _start_log(log)
+        started = time.monotonic()
         try:
             # The database of a new workspace must not exist before a run needs it.
             client = client or _open(mlflow_client, tracking_uri)
-            answer = HANDLERS[request.pop("request")](client, artifacts, **request)
+            answer = HANDLERS[name](client, artifacts, **request)
         except Exception as error:  # no failure of MLflow may end the run; the engine adds a note
+            _log.exception("request failed", extra={"request": name})
             answer = {"error": f"{type(error).__name__}: {error}"}
+        _log.info("request answered", extra={"request": name, "seconds": round(time.monotonic() - started, 6)})
         print(json.dumps({"number": number, **answer}), file=answers)
     answers.close()
     # The engine waits for the end of this process. Python would free a thousand modules first.
     os._exit(0)
 
 
+def _start_log(path: str) -> None:
+    """Log to the engine's log. MLflow and its libraries stay silent."""
+    with contextlib.suppress(OSError):  # the run has been removed already
+        engine_log.start(path, "tracker", redact)
+        logging.disable(logging.NOTSET)
+        logging.getLogger().setLevel(logging.ERROR)
+        for library in ("mlflow", "alembic"):
+            logging.getLogger(library).setLevel(logging.ERROR)
+
+
 def _open(client: Callable[[str], Any], tracking_uri: str) -> Any:
     """Return an MLflow client for the database, which is created if it does not exist."""
     try:
-        new_database.create(client, tracking_uri)
+        create_database(client, tracking_uri)
     except Exception:  # the client creates it as usual, or says why it cannot
-        logging.getLogger(__name__).info("MLflow creates its database by itself", exc_info=True)
+        _log.warning("database not created quickly", exc_info=True)
     return client(tracking_uri)
+
+
+def create_database(client: Callable[[str], Any], tracking_uri: str) -> None:
+    """Create the database of a tracking URI, if it is a file that does not exist yet.
+
+    client: creates the tables when it is called with a URI, as `MlflowClient`
+
+    MLflow creates its tables by replaying the history of their definitions, in hundreds of transactions. Each waits for
+    the disk. Here, they are written to a file beside the database without waiting. The file is
+    saved as a whole, and becomes the database in one step, so an interrupted creation leaves no incomplete database.
+
+    Measured with MLflow 3 on an SSD: 3.4 s instead of 6.0 s, on two busy cores.
+    """
+    from sqlalchemy.engine import make_url
+
+    url = make_url(tracking_uri)
+    if url.get_backend_name() != "sqlite" or not url.database or os.path.exists(url.database):
+        return
+    database = Path(url.database)
+    database.parent.mkdir(parents=True, exist_ok=True)
+    unfinished = database.with_name(f"{database.name}.{os.getpid()}.new")
+    try:
+        with _not_waiting_for_the_disk():
+            client(url.set(database=str(unfinished)).render_as_string(hide_password=False))
+        with open(unfinished, "rb") as file:
+            os.fsync(file.fileno())
+        with contextlib.suppress(FileExistsError):  # another process was faster
+            os.link(unfinished, database)
+    finally:
+        for suffix in ("", "-journal", "-wal", "-shm"):
+            Path(f"{unfinished}{suffix}").unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def _not_waiting_for_the_disk() -> Iterator[None]:
+    """Let SQLAlchemy's connections to SQLite be made with this setting inside of the block. Close them at its end."""
+    from sqlalchemy import event
+    from sqlalchemy.engine import Engine
+
+    opened: list[Any] = []
+
+    def connected(connection: Any, _: Any) -> None:
+        connection.execute("PRAGMA synchronous = OFF")
+        connection.execute("PRAGMA journal_mode = MEMORY")
+        opened.append(connection)
+
+    event.listen(Engine, "connect", connected)
+    try:
+        yield
+    finally:
+        event.remove(Engine, "connect", connected)
+        for connection in opened:
+            connection.close()
 
 
 def open_database(client: Any, artifacts: str) -> dict[str, Any]:  # noqa: ARG001 - all handlers have the same signature

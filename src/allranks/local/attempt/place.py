@@ -1,19 +1,38 @@
-"""The temporary folders of instances. A folder that a step leaves empty serves the next step too: making and removing a
-folder takes longer than the rest of a small step's files."""
+"""The folders of an attempt: temporary folders of its instances, and folders that were made before they are needed.
+
+A file system such as ext4 creates a folder or a file more slowly than it moves one, and more slowly still for some
+seconds after others were removed. So a temporary folder that a step leaves empty serves the next step too, and the
+folders and the log of the next step are made while the ranks of other steps run.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
 import os
+import re
 import stat
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory, gettempdir
 
-from allranks.local.attempt.plain_names import is_plain
+from allranks.contract import logs
 from allranks.local.instances import temporary
+
+_PLAIN = re.compile(r"[\w@%+=:,./-]*", re.ASCII)
+_SPECIAL = re.compile(r"[^\w@%+=:,.-]", re.ASCII)
+
+
+def is_plain(path: str) -> bool:
+    """Return whether a shell reads a path as one word and changes nothing in it."""
+    return _PLAIN.fullmatch(path) is not None
+
+
+def plain_name(name: str) -> str:
+    """Return the name of a file without special characters, with the same suffix if that has none."""
+    return _SPECIAL.sub("_", name)
+
 
 TMP = "/tmp"
 """Where an instance of the rack has its own temporary folder."""
@@ -61,7 +80,7 @@ class TemporaryFolders:
             yield folders
 
     def close(self) -> None:
-        """Remove the folders that are not used any more. Only the end of the event loop waits for it."""
+        """Remove the unused folders. Only the end of the event loop waits for it."""
         loop = asyncio.get_running_loop()
         for shared in self._free_shared:
             loop.run_in_executor(None, shared.cleanup)
@@ -147,3 +166,105 @@ def _is_unused(folder: str | Path, mode: int, mount_points: frozenset[str] = fro
     except OSError:
         return False
     return True
+
+
+FOLDERS = ("reports", logs.FOLDER, "outputs", "instances")
+"""Of every step."""
+
+INSTANCE, CODE, OUTPUTS = "0", "code", "outputs"
+LINK = "../../../outputs"
+"""From the working directory of an instance to the step's artifacts."""
+
+
+class NextFolders:
+    """Folders of steps of one run that do not contain anything yet. Threads may call `place`; use all else on the
+    thread of the event loop.
+
+    parent: returns the folder for them, on the disk of the steps' folders
+    """
+
+    def __init__(self, parent: Callable[[], Path]) -> None:
+        self._parent = parent
+        self._ready: list[str] = []
+        self._returned: list[str] = []
+        self._files: list[str] = []
+        self._count = 0
+
+    def place(self, folder: Path) -> bool:
+        """Make a step's folders at a path, with those of its first instance. Return False if there is something at the
+        path, or none is ready."""
+        try:
+            ready = self._ready.pop()  # first, because another thread may be placing one too
+        except IndexError:
+            return False
+        try:
+            folder.parent.mkdir(parents=True, exist_ok=True)
+            os.rename(ready, folder)
+        except OSError:
+            self._ready.append(ready)
+            return False
+        return True
+
+    def make_file(self, path: Path) -> None:
+        """Make an empty file, unless there is one. Raise OSError if that fails."""
+        if self._files and not os.path.lexists(path):
+            file = self._files.pop()
+            try:
+                os.rename(file, path)
+            except OSError:
+                self._files.append(file)
+            else:
+                return
+        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o666))
+
+    def take_back(self, folder: Path) -> bool:
+        """Take the instances of a step that has completed for another step. Return False if the step has left anything
+        in them, or changed them."""
+        if len(self._returned) > 1 or not _is_as_made(folder / "instances"):
+            return False
+        self._returned.append(str(folder / "instances"))
+        return True
+
+    def make_next(self) -> None:
+        """Make the folders of a step and a file, unless they are ready. Call it when there is nothing else to do."""
+        with contextlib.suppress(OSError):
+            if not self._files:
+                file = os.path.join(self._parent(), f"file-{self._count}")
+                self._count += 1
+                os.close(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666))
+                self._files.append(file)
+            if self._ready:
+                return
+            folder = os.path.join(self._parent(), f"step-{self._count}")
+            self._count += 1
+            os.mkdir(folder)
+            for name in FOLDERS[:-1]:
+                os.mkdir(f"{folder}/{name}")
+            if self._returned:
+                os.rename(self._returned.pop(), f"{folder}/instances")
+            else:
+                code = f"{folder}/instances/{INSTANCE}/{CODE}"
+                os.makedirs(code)
+                os.symlink(LINK, f"{code}/{OUTPUTS}")
+            self._ready.append(folder)
+
+    def returned(self) -> list[str]:
+        """Return the folders that were taken back and that no step needs."""
+        returned, self._returned = self._returned, []
+        return returned
+
+
+def _is_as_made(instances: Path) -> bool:
+    """Return whether the folder of a step's instances is as it was made."""
+    code = f"{instances}/{INSTANCE}/{CODE}"
+    try:
+        return (
+            os.listdir(instances) == [INSTANCE]
+            and os.listdir(f"{instances}/{INSTANCE}") == [CODE]
+            and os.listdir(code) == [OUTPUTS]
+            and os.readlink(f"{code}/{OUTPUTS}") == LINK
+            and os.stat(code).st_mode == os.stat(instances).st_mode
+            and os.stat(code).st_uid == os.geteuid()
+        )
+    except OSError:
+        return False

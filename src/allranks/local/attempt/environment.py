@@ -12,8 +12,8 @@ from allranks.contract.commands import python_program
 from allranks.contract.launch import Launch, Process
 from allranks.contract.produce import processes
 from allranks.contract.templating import render
-from allranks.local.attempt import rank_environment
-from allranks.local.attempt.instance_folders import InstanceFolders
+from allranks.local import rank_environment
+from allranks.local.attempt.stage import InstanceFolders
 from allranks.local.instances.kinds import InstanceKind
 from allranks.local.instances.programs import Program
 from allranks.local.launchers import events as launcher_events

@@ -63,7 +63,7 @@ def hint(verdict: Verdict, *, isolated: bool) -> str:
     unreachable = ("Network is unreachable", "Name or service not known", "No route to host")
     if isolated and any(sign in line for line in verdict.tail for sign in unreachable):
         return _advice(
-            "an instance of the rack reaches the other instances alone: to download, use --instances loopback",
+            "an instance of the rack reaches only the other instances: to download, use --instances loopback",
             code="no-network",
         )
     if not isolated and any("AF_UNIX path" in line for line in verdict.tail):

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from allranks.contract.templating import output_path
-from allranks.local.attempt.staging import Ports, upload
+from allranks.local.attempt.stage import Ports, upload
 from allranks.plan import digest
 from allranks.plan.digest import KnownDigests
 from allranks.plan.file_tree import Stop
@@ -117,7 +117,7 @@ def _text(output: Output, place: Path) -> str | None:
 async def mask_logs(recorder: RunRecorder, record: StepRecord, files: Iterable[str]) -> None:
     """Overwrite the secrets in logs and in reports, which are JSON.
 
-    These are the plan's secrets, which are not known any more when the files are read later, and texts that look like a
+    These are the plan's secrets, which are unknown when the files are read later, and texts that look like a
     secret. Files that cannot be changed, or that are too large to be searched, are noted in the step's record.
     """
     known = recorder.known | {json.dumps(value)[1:-1] for value in recorder.known}

@@ -1,0 +1,272 @@
+"""One attempt of a step, in stages: stage, place, environment, start, monitor, judge, collect."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import functools
+import logging
+import os
+import shutil
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from allranks.contract.produce import processes
+from allranks.local import interpreters, machine_variables, rank_environment
+from allranks.local.attempt import collect, judge, stage
+from allranks.local.attempt.digests import FileDigests
+from allranks.local.attempt.environment import JobSettings, RankProgram, rank_programs
+from allranks.local.attempt.monitor import AttemptHandles, AttemptMonitor
+from allranks.local.attempt.place import TMP, NextFolders, TemporaryFolder, TemporaryFolders
+from allranks.local.attempt.running_steps import RunningSteps, StepStops, judged, run_io
+from allranks.local.attempt.stage import InstanceFolders, InstancePaths
+from allranks.local.attempt.start import Start, instance_specs, plan_start
+from allranks.local.forkserver.choice import ForkServers
+from allranks.local.instances.kinds import Instance, InstanceKind
+from allranks.local.instances.supervisor import Event, Supervisor
+from allranks.local.options import Options
+from allranks.local.scope import Scope
+from allranks.local.tracking import tracked_runs
+from allranks.local.tracking.client import Tracking
+from allranks.plan import values
+from allranks.plan.graph import Plan, Step
+from allranks.plan.node_records import job_name
+from allranks.plan.ports import PRIMITIVES
+from allranks.runs.recorder import RunRecorder
+from allranks.runs.records import Status, StepRecord
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class AttemptContext:
+    """What the attempts of one run share."""
+
+    plan: Plan
+    options: Options
+    job: JobSettings
+    recorder: RunRecorder
+    supervisor: Supervisor
+    kind: InstanceKind
+    tracking: Tracking
+    running: RunningSteps
+    fork_servers: ForkServers
+    temporary_folders: TemporaryFolders
+    next_folders: NextFolders
+    file_digests: FileDigests
+    paths: InstancePaths
+
+
+class Attempt:
+    """One attempt of a step.
+
+    instances: on which it runs
+    gpus:      for each instance, the variables that select its GPUs
+    """
+
+    def __init__(
+        self,
+        context: AttemptContext,
+        scope: Scope,
+        step: Step,
+        record: StepRecord,
+        stops: StepStops,
+        instances: Sequence[Instance],
+        gpus: Sequence[dict[str, str]],
+    ) -> None:
+        self._context = context
+        self._scope = scope
+        self._step = step
+        self._record = record
+        self._stops = stops
+        self._instances = instances
+        self._gpus = gpus
+        self._folder = Path(record.folder)
+        self._launch = rank_environment.launch_of(step, instances, context.kind)
+        self._interpreter = interpreters.of_environment(step.environment, context.plan.source)
+        self._resolved = values.given(step.inputs, scope.lookup)
+        name = job_name(context.job.run, record.name)
+        self._places = [
+            (output, collect.place_of(output, scope.wanted_path(step, output), self._folder, name))
+            for output in step.outputs
+        ]
+
+    async def run(self) -> None:
+        """Run all stages. The record gets the status, the verdict, the ranks and the outputs."""
+        with self._logged("prepare"):
+            await self._context.fork_servers.prepare(self._step, self._scope, self._gpus)
+            staged = await self._stage()
+            await self._track()
+        if self._context.running.is_ending(self._record.name):
+            self._record.status = Status.CANCELED
+            return
+        with self._place(staged) as places:
+            ranks, start = self._environment(staged, places)
+            with self._logged("ranks"):
+                await self._start_and_monitor(ranks, start)
+        with self._logged("collect"):
+            await self._collect(staged)
+            self._judge()
+            await tracked_runs.end(self._context.tracking, self._context.recorder, self._record)
+
+    async def _stage(self) -> list[InstanceFolders]:
+        """Make the folders of the step on each instance, with its code and inputs."""
+        context = self._context
+        prepare = functools.partial(
+            stage.prepare,
+            self._step,
+            self._folder,
+            self._resolved,
+            self._places,
+            len(self._instances),
+            mounts=context.kind.isolated,
+            stop=self._stops.staging,
+            next_folders=context.next_folders,
+        )
+        staged = await run_io(prepare, in_thread=bool(self._step.code or self._resolved))
+        self._note_left_out(staged)
+        return staged
+
+    async def _track(self) -> None:
+        """Create the MLflow run of the attempt, if it gets one."""
+        context, record = self._context, self._record
+        record.mlflow_run_id = None
+        if context.tracking.tracks(self._step):
+            record.mlflow_run_id = await tracked_runs.create(
+                context.tracking, context.recorder, context.job.experiment, context.job.run, record
+            )
+
+    @contextlib.contextmanager
+    def _place(self, staged: Sequence[InstanceFolders]) -> Iterator[list[tuple[TemporaryFolder, tuple[str, ...]]]]:
+        """Yield for each instance its temporary folder, and the paths of this machine that stay visible in it.
+
+        The paths of its ports lead through that folder where a shell would not read them as one word.
+        """
+        paths = self._context.paths
+        keep = [paths.of(self._interpreter, self._resolved, instance.ports) for instance in staged]
+        data = {port.name for port in self._resolved if port.type not in PRIMITIVES}
+        own_tmp = self._context.kind.isolated and not any(TMP in paths for paths in keep)
+        with self._context.temporary_folders.take(keep, own_tmp=own_tmp) as folders:
+            for instance, folder in zip(staged, folders, strict=True):
+                stage.link(instance.ports, data, Path(folder.path), folder.seen)
+            yield list(zip(folders, keep, strict=True))
+
+    def _environment(
+        self, staged: Sequence[InstanceFolders], places: Sequence[tuple[TemporaryFolder, tuple[str, ...]]]
+    ) -> tuple[list[RankProgram], Start]:
+        """Return the program of each rank, with its environment, and what starts the ranks."""
+        context, step, record = self._context, self._step, self._record
+        machine = machine_variables.of(os.environ, self._interpreter, len(processes(self._launch)))
+        variables = [
+            machine | ({} if context.kind.isolated else {"TMPDIR": folder.seen}) | gpu
+            for (folder, _), gpu in zip(places, self._gpus, strict=True)
+        ]
+        own_variables = rank_environment.variables_of(step, self._scope)
+        ranks = list(
+            rank_programs(
+                context.job,
+                step,
+                record,
+                self._launch,
+                context.kind,
+                self._interpreter,
+                self._resolved,
+                staged,
+                own_variables,
+                variables,
+                context.next_folders.make_file,
+            )
+        )
+        ports = [instance.ports for instance in staged]
+        start = plan_start(
+            step,
+            record,
+            self._launch,
+            context.kind,
+            context.options.mpi,
+            ranks,
+            variables,
+            own_variables,
+            instance_specs(step, self._instances, places, ports),
+            context.fork_servers.choose(step, [rank.program for rank in ranks], self._interpreter),
+        )
+        return ranks, start
+
+    async def _start_and_monitor(self, ranks: Sequence[RankProgram], start: Start) -> None:
+        """Start the ranks, and wait until all processes of the attempt have ended."""
+        context, record = self._context, self._record
+        events: asyncio.Queue[Event | None] = asyncio.Queue()
+        record.status = Status.RUNNING
+        context.recorder.changed(record)
+        with context.running.launching(record.name, start.agents), _removed_at_end(start.folder):
+            launched: dict[str, str] = {}
+            for rank, agent in enumerate(start.agents):
+                if self._stops.staging.is_set() or context.running.is_ending(record.name):
+                    break  # a signal only reaches launched agents
+                launched[agent] = f"instance {rank} ({self._instances[rank].hostname})"
+                await start.send(context.supervisor, rank, events)
+            await context.fork_servers.prepare_followers(self._step, self._scope)
+            # The ranks are starting, so there is time for what need not precede them.
+            context.recorder.flush()
+            context.next_folders.make_next()
+            handles = AttemptHandles(
+                record,
+                launched,
+                events,
+                start.launching,
+                start.log,
+                {rank.process.rank: rank.report for rank in ranks},
+                self._step.timeout,
+                self._step.instance_type,
+                context.options.start_timeout,
+            )
+            is_ending = functools.partial(context.running.is_ending, record.name)
+            await AttemptMonitor(handles, context.recorder, context.supervisor, is_ending).until_gone()
+            # The reports have been read, and a failure in them has the text of its exception.
+            files = {*(rank.log for rank in record.ranks), str(start.log)}
+            await collect.mask_logs(context.recorder, record, [*files, *map(str, handles.reports.values())])
+
+    async def _collect(self, staged: Sequence[InstanceFolders]) -> None:
+        """Save the outputs of a completed attempt, or list what another one has left."""
+        record, places = self._record, self._places
+        if record.status is not Status.COMPLETED:
+            with contextlib.suppress(OSError):
+                await run_io(functools.partial(collect.list_left, record, places), in_thread=bool(places))
+            return
+        ports = [instance.ports for instance in staged]
+        digests = self._context.file_digests
+        save = functools.partial(collect.save, record, places, ports, self._stops.saving, digests)
+        with judged(record):
+            await run_io(save, in_thread=bool(places))
+        self._note_left_out(staged)
+
+    def _judge(self) -> None:
+        """Add advice on a failure with a typical cause."""
+        isolated = self._context.kind.isolated
+        if self._record.verdict and (hint := judge.hint(self._record.verdict, isolated=isolated)):
+            self._context.recorder.note(self._record, hint)
+
+    def _note_left_out(self, staged: Sequence[InstanceFolders]) -> None:
+        for text in dict.fromkeys(text for instance in staged for text in instance.ports.left_out):
+            if text not in self._record.notes:
+                self._context.recorder.note(self._record, text)
+
+    @contextlib.contextmanager
+    def _logged(self, stage_name: str) -> Iterator[None]:
+        """Log how long a stage takes."""
+        started = time.monotonic()
+        yield
+        data = {"node": self._record.name, "attempt": self._record.attempt, "stage": stage_name}
+        _log.info("stage ended", extra=data | {"seconds": round(time.monotonic() - started, 6)})
+
+
+@contextlib.contextmanager
+def _removed_at_end(folder: Path) -> Iterator[None]:
+    """Remove a launcher's folder at the end of the block, because it may contain the ranks' variables with secrets."""
+    try:
+        yield
+    finally:
+        if folder.exists():
+            shutil.rmtree(folder, ignore_errors=True)

@@ -1,0 +1,301 @@
+"""Stage a step on its instances: its folders, the copies of its code, its inputs and outputs, with Azure ML's modes.
+
+A mounted input is read-only and is not copied. In the rack it is a bind mount; on loopback it is the path itself, and
+nothing prevents a process from writing to it. A downloaded input is copied to each instance. An uploaded output is
+written on the instance, and moved to the run's folder when the step has succeeded. All other outputs are written there
+directly.
+
+On Azure ML, inputs and outputs are mounted at paths without spaces and other characters that a shell treats specially,
+so commands do not quote them. Here a workspace, an input or a step may have any name. A path with such a name is
+reached through a link in the instance's temporary folder: ``/home/me/my project/.allranks/...`` is
+``/tmp/my_project/.allranks/...``.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import shutil
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from allranks.local import interpreters
+from allranks.local.attempt.copying import copy
+from allranks.local.attempt.place import CODE, FOLDERS, INSTANCE, OUTPUTS, NextFolders, is_plain, plain_name
+from allranks.local.boot import SOURCE
+from allranks.plan import file_tree
+from allranks.plan.file_tree import Stop
+from allranks.plan.graph import Step
+from allranks.plan.output_paths import ARTIFACTS
+from allranks.plan.ports import FILE_TYPES, PRIMITIVES, Output
+from allranks.plan.values import Given
+
+DOWNLOADED = frozenset({"download", "eval_download"})
+"""Modes in which each instance has a copy of the data."""
+
+
+@dataclass
+class Ports:
+    """The ports of a step on one instance.
+
+    inputs, outputs: values of the command's placeholders
+    read_only:       (source, target) that the instance must mount
+    uploads:         (folder on the instance, destination)
+    left_out:        a line for each entry that was not copied because it has no content
+    """
+
+    inputs: dict[str, str | None] = field(default_factory=dict)
+    outputs: dict[str, str] = field(default_factory=dict)
+    read_only: list[tuple[str, str]] = field(default_factory=list)
+    uploads: list[tuple[Path, Path]] = field(default_factory=list)
+    left_out: list[str] = field(default_factory=list)
+
+
+def stage(
+    given: list[Given],
+    outputs: list[tuple[Output, Path]],
+    folder: Path,
+    *,
+    mounts: bool,
+    stop: Stop | None = None,
+) -> Ports:
+    """Stage a step's ports on one instance.
+
+    outputs: each output with its final path
+    folder:  the instance's own folder
+    mounts:  whether the instance can mount. If not, a mounted input is the path itself.
+
+    Raise OSError if something cannot be copied, StoppedError once `stop` is set.
+    """
+    ports = Ports()
+    for port in given:
+        ports.inputs[port.name] = port.value
+        target = seen_at(port, folder, mounts=mounts)
+        if target is None or port.value is None:
+            continue
+        source = Path(port.value)
+        ports.inputs[port.name] = str(target)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        remove(target)
+        if port.mode in DOWNLOADED:
+            ports.left_out += [f"input {port.name}: {text}" for text in copy(source, target, stop)]
+        else:
+            target.mkdir() if source.is_dir() else target.touch()
+            ports.read_only.append((str(source), str(target)))
+    for output, place in outputs:
+        seen = seen_output(output, place, folder)
+        if seen != place:
+            ports.uploads.append((seen, place))
+        for path in (place, seen):
+            (path.parent if output.type in FILE_TYPES else path).mkdir(parents=True, exist_ok=True)
+        ports.outputs[output.name] = str(seen)
+    return ports
+
+
+def seen_at(port: Given, folder: Path, *, mounts: bool) -> Path | None:
+    """Return the path of an input in an instance's own folder; None if the instance uses the value as it is."""
+    if port.value is None or port.type in PRIMITIVES or port.mode == "direct":
+        return None
+    if port.mode not in DOWNLOADED and (port.mode == "rw_mount" or not mounts):
+        return None
+    source, target = Path(port.value), folder / "inputs" / port.name
+    # Programs may depend on a file's name, especially its suffix.
+    return target / plain_name(source.name) if source.is_file() else target
+
+
+def seen_output(output: Output, place: Path, folder: Path) -> Path:
+    """Return the path to which an instance writes an output. place: its final path. folder: the instance's own"""
+    uploaded = output.mode == "upload" and output.type not in PRIMITIVES
+    # A link to a file would be replaced by a program that writes the file under another name first.
+    if uploaded or (output.type in FILE_TYPES and not is_plain(place.name)):
+        return folder / "outputs" / output.name
+    return place
+
+
+def upload(ports: Ports, stop: Stop | None = None) -> None:
+    """Bring an instance's uploaded outputs to their destinations. Files of several instances are merged.
+
+    The files are moved where that is safe, so what the instance wrote is no longer in its own folder. All its processes
+    must have ended.
+
+    Raise OSError if something cannot be copied, StoppedError once `stop` is set.
+    """
+    for source, target in ports.uploads:
+        if source.exists():
+            ports.left_out += [f"output {source.name}: {text}" for text in copy(source, target, stop, move=True)]
+
+
+def remove(path: Path) -> None:
+    """Remove a file, a link or a folder, if it is there."""
+    if path.is_symlink() or path.is_file():
+        path.unlink()
+    elif path.is_dir():
+        shutil.rmtree(path)
+
+
+def link(ports: Ports, data: Collection[str], folder: Path, seen: str) -> None:
+    """Replace the paths of a step's ports on one instance by plain ones, and create the links that they need.
+
+    data:   the names of the inputs that are paths
+    folder: the instance's temporary folder
+    seen:   its path as the instance sees it
+    """
+    links = Links(seen)
+    for name, value in ports.inputs.items():
+        if name in data and value is not None:
+            ports.inputs[name] = links.plain(value)
+    for name, path in ports.outputs.items():
+        ports.outputs[name] = links.plain(path)
+    links.create(folder)
+
+
+class Links:
+    """The links of one instance.
+
+    seen: the path of the folder with the links, as the instance sees it
+    """
+
+    def __init__(self, seen: str) -> None:
+        self._seen = seen
+        self._names: dict[str, str] = {}
+
+    def plain(self, path: str) -> str:
+        """Return a plain path that leads to the same file or folder.
+
+        The link leads to the innermost folder with a special name, so that what is below it keeps its own path: a
+        program may replace or remove that, which it could not do with a link.
+        """
+        if is_plain(path) or not os.path.isabs(path):
+            return path
+        target, below = path, ""
+        while is_plain(os.path.basename(target)):
+            target, name = os.path.split(target)
+            below = f"/{name}{below}"
+        return f"{self._seen}/{self._name_of(target)}{below}"
+
+    def create(self, folder: Path) -> None:
+        """Create the links. folder: as the engine sees it"""
+        for target, name in self._names.items():
+            os.symlink(target, folder / name)
+
+    def _name_of(self, target: str) -> str:
+        if target not in self._names:
+            name, used = plain_name(os.path.basename(target)), self._names.values()
+            number = next(number for number in range(len(used) + 1) if _numbered(name, number) not in used)
+            self._names[target] = _numbered(name, number)
+        return self._names[target]
+
+
+def _numbered(name: str, number: int) -> str:
+    return f"{name}-{number}" if number else name
+
+
+@dataclass(frozen=True)
+class InstanceFolders:
+    """A step's folders on one instance.
+
+    code:  the working directory of its processes
+    ports: the step's inputs and outputs on this instance
+    """
+
+    code: Path
+    ports: Ports
+
+
+def prepare(
+    step: Step,
+    folder: Path,
+    given: list[Given],
+    places: list[tuple[Output, Path]],
+    count: int,
+    *,
+    mounts: bool,
+    stop: Stop,
+    next_folders: NextFolders,
+) -> list[InstanceFolders]:
+    """Make a step's folders, and on each instance the copy of its code and its ports.
+
+    folder: the step's own
+    places: each output with its final path
+    count:  how many instances the step has
+    mounts: whether an instance can mount
+    next_folders: folders that were made beforehand
+
+    Raise OSError if something cannot be copied, StoppedError once `stop` is set.
+    """
+    code = Path(step.code.folder) if step.code else None
+    is_root = any(output.name == ARTIFACTS for output, _ in places)
+    if not is_root and next_folders.place(folder):
+        if not code and count == 1:
+            copy = folder / "instances" / INSTANCE / CODE
+            return [InstanceFolders(copy, stage(given, places, copy.parent, mounts=mounts, stop=stop))]
+    else:
+        folder.mkdir(parents=True, exist_ok=True)
+        for name in FOLDERS:
+            if name != OUTPUTS:
+                (folder / name).mkdir(exist_ok=True)
+        _make_artifacts(folder, places)
+    prepared = []
+    for rank in range(count):
+        instance_folder = folder / "instances" / str(rank)
+        instance_folder.mkdir(exist_ok=True)
+        copy = _working_copy(code, instance_folder, folder / "outputs", stop)
+        prepared.append(InstanceFolders(copy, stage(given, places, instance_folder, mounts=mounts, stop=stop)))
+    return prepared
+
+
+def _make_artifacts(folder: Path, places: Sequence[tuple[Output, Path]]) -> None:
+    """Make the step's ./outputs. If an output is the root of the step's artifacts, ./outputs is a link into that
+    output."""
+    root = next((place for output, place in places if output.name == ARTIFACTS), None)
+    if root is None:
+        (folder / "outputs").mkdir(exist_ok=True)
+        return
+    (root / "outputs").mkdir(parents=True, exist_ok=True)
+    if not os.path.lexists(folder / "outputs"):
+        (folder / "outputs").symlink_to(root / "outputs")
+
+
+def _working_copy(code: Path | None, folder: Path, artifacts: Path, stop: Stop) -> Path:
+    """Make the working directory of a step's processes on one instance: a copy of the code, in which ./outputs is a
+    link to the step's artifacts."""
+
+    def _copy_code(source: str, target: str) -> object:
+        file_tree.check(stop)
+        return shutil.copy(source, target)
+
+    copy = folder / "code"
+    remove(copy)
+    if code is None:
+        copy.mkdir(parents=True)
+    else:
+        shutil.copytree(code, copy, symlinks=True, copy_function=_copy_code)
+    outputs = copy / "outputs"
+    if outputs.is_dir() and not outputs.is_symlink():
+        # Files that the snapshot has there are artifacts of the run from the start, as on Azure ML.
+        shutil.copytree(outputs, artifacts, dirs_exist_ok=True)
+        shutil.rmtree(outputs)
+    if not os.path.lexists(outputs):
+        outputs.symlink_to(artifacts)
+    return copy
+
+
+class InstancePaths:
+    """The paths for the steps of one run. workspace: the workspace's folder"""
+
+    def __init__(self, workspace: str) -> None:
+        self._workspace = workspace
+        # Cached for the run, because it reads several folders.
+        self._of_interpreter = functools.cache(self._read_interpreter)
+
+    def of(self, interpreter: Path, resolved: Sequence[Given], ports: Ports) -> tuple[str, ...]:
+        """Return the existing paths that an instance of a step needs: the workspace, the interpreter, the engine's
+        source, the step's data, and the parents of its outputs."""
+        data = [port.value for port in resolved if port.value is not None and port.type not in PRIMITIVES]
+        parents = [os.path.dirname(path) for path in ports.outputs.values()]
+        return (*self._of_interpreter(interpreter), *(path for path in (*data, *parents) if os.path.exists(path)))
+
+    def _read_interpreter(self, interpreter: Path) -> tuple[str, ...]:
+        paths = (self._workspace, *interpreters.prefixes(interpreter), SOURCE)
+        return tuple(path for path in paths if os.path.exists(path))

@@ -1,0 +1,106 @@
+"""Start the ranks of an attempt: choose their launcher, and send the programs to the instances."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from allranks.contract import logs
+from allranks.contract.launch import Launch
+from allranks.local.attempt.environment import RankProgram
+from allranks.local.attempt.place import TemporaryFolder
+from allranks.local.attempt.stage import Ports
+from allranks.local.instances.kinds import Instance, InstanceKind
+from allranks.local.instances.programs import ForkServerSpec
+from allranks.local.instances.supervisor import Event, InstanceSpec, Supervisor
+from allranks.local.launchers.by_distribution import launcher
+from allranks.local.launchers.launching import LAUNCHER_FOLDER, Assignment, Launching
+from allranks.plan.graph import Step
+from allranks.runs.records import StepRecord
+
+
+@dataclass(frozen=True)
+class Start:
+    """What is started for an attempt.
+
+    launching: the programs on each instance
+    log:       of the launcher's own programs
+    folder:    for the launcher's own files
+    specs:     of each instance
+    agents:    for each instance, the name of its agent
+    """
+
+    launching: Launching
+    log: Path
+    folder: Path
+    specs: Sequence[InstanceSpec]
+    agents: Sequence[str]
+    fork_server: ForkServerSpec | None
+
+    async def send(self, supervisor: Supervisor, rank: int, events: asyncio.Queue[Event | None]) -> None:
+        """Start the programs on one instance. Its events go to the queue."""
+        await supervisor.launch(
+            self.agents[rank], self.specs[rank], self.launching.programs[rank], events, self.fork_server
+        )
+
+
+def plan_start(
+    step: Step,
+    record: StepRecord,
+    launch: Launch,
+    kind: InstanceKind,
+    mpi: str,
+    ranks: Sequence[RankProgram],
+    variables: Sequence[Mapping[str, str]],
+    own_variables: Collection[str],
+    specs: Sequence[InstanceSpec],
+    fork_server: ForkServerSpec | None,
+) -> Start:
+    """Return what starts the ranks of an attempt.
+
+    mpi:           how mpirun reaches the instances, a key of the launchers of mpi
+    variables:     for each instance, the variables that every process on it needs
+    own_variables: names of the environment variables that the step itself sets
+    """
+    folder = Path(record.folder)
+    assignment = Assignment(
+        launch,
+        tuple(rank.program for rank in ranks),
+        kind,
+        variables,
+        folder / LAUNCHER_FOLDER,
+        folder / logs.mpi_log(record.attempt),
+        forked=fork_server is not None,
+        own_variables=frozenset(own_variables),
+    )
+    launching = launcher(step.distribution.type, mpi).launch(assignment)
+    agents = [f"{record.name}/{record.attempt}/{rank}" for rank in range(len(specs))]
+    return Start(launching, assignment.log, assignment.folder, specs, agents, fork_server)
+
+
+def instance_specs(
+    step: Step,
+    instances: Sequence[Instance],
+    places: Sequence[tuple[TemporaryFolder, tuple[str, ...]]],
+    ports: Sequence[Ports],
+) -> list[InstanceSpec]:
+    """Return the configuration of each instance of a step.
+
+    places: for each instance its temporary folder, and the paths of this machine that stay visible in it
+    """
+    hosts = tuple((instance.address, instance.hostname) for instance in instances)
+    return [
+        InstanceSpec(
+            instance.index,
+            instance.address,
+            instance.hostname,
+            hosts,
+            step.shm_size,
+            folder.path,
+            keep,
+            tuple(instance_ports.read_only),
+        )
+        for instance, (folder, keep), instance_ports in zip(instances, places, ports, strict=True)
+    ]
