@@ -11,7 +11,6 @@ import initial_model
 import numpy as np
 import torch
 from architecture import design, start_from
-from checks import check_batches, check_inputs, check_room, note_without_effect, steps_when_resumed, total_steps
 from mixing import Mixing, mix
 from torch import nn
 from torch.nn import functional
@@ -30,6 +29,7 @@ from allranks_steps.images.image_data.open_data import kind, open_data
 from allranks_steps.images.saving import save
 from allranks_steps.models import no_model
 from allranks_steps.schedule import Schedule
+from checks import check_batches, check_inputs, check_room, note_without_effect, steps_when_resumed, total_steps
 
 
 def train(ranks: runtime.Ranks) -> None:

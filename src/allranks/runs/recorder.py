@@ -14,12 +14,12 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from allranks.runs import executions, usage_table
+from allranks.runs import executions, usage
 from allranks.runs.curves import headline
 from allranks.runs.observer import Observer
 from allranks.runs.records import Point, RunRecord, Status, StepRecord
 from allranks.runs.store import Store
-from allranks.runs.usage import MOST, Sample, thin
+from allranks.runs.usage import Sample
 from allranks.secrets import MASK, is_secret_name, redact
 
 _UNFINISHED = (Status.FAILED, Status.CANCELED, Status.INTERRUPTED)
@@ -152,16 +152,16 @@ class RunRecorder:
         samples = step.usage.setdefault(instance, [])
         samples.append(sample)
         connection, run = self._store.connection, self._run.id
-        if len(samples) < MOST:
-            usage_table.add(connection, run, step.name, instance, [sample])
+        if len(samples) < usage.MOST:
+            usage.add(connection, run, step.name, instance, [sample])
         else:
-            samples[:] = thin(samples)
-            usage_table.replace(connection, run, step.name, instance, samples)
+            samples[:] = usage.thin(samples)
+            usage.replace(connection, run, step.name, instance, samples)
 
     def forget_usage(self, step: StepRecord) -> None:
         """Remove the samples of a step's resource usage."""
         step.usage = {}
-        usage_table.clear(self._store.connection, self._run.id, step.name)
+        usage.clear(self._store.connection, self._run.id, step.name)
 
     def forget_points(self, step: StepRecord) -> None:
         """Remove a step's curves."""

@@ -12,8 +12,7 @@ from datetime import datetime, timedelta, timezone
 from typing import Any
 
 from allranks.errors import InputError, Problem
-from allranks.schedules import zones
-from allranks.schedules.firings import firings
+from allranks.schedules.firings import firings, moment, similar, wall, zone
 from allranks.schedules.triggers import FREQUENCIES, WEEK_DAYS, Cron, Recurrence, Trigger
 
 Place = Callable[[str], str]
@@ -59,7 +58,7 @@ def _time_zone(value: Any, place: Place, problems: list[Problem]) -> str | None:
     name = str(getattr(value, "value", value))
     if name in known:
         return name
-    suggestion = zones.similar(name, known)
+    suggestion = similar(name, known)
     fix = f'write "{suggestion}"' if suggestion else "choose one of azure.ai.ml.constants.TimeZone"
     expected = 'one of the names that Azure ML has, such as "W. Europe Standard Time" or "UTC"'
     problems.append(Problem(place("time_zone"), repr(value), expected, fix))
@@ -80,10 +79,10 @@ def _wall_time(
     wall_time = parsed.replace(tzinfo=None)
     if parsed.utcoffset() is None or time_zone is None:
         return wall_time
-    zone_offset = zones.moment(wall_time, zones.zone(time_zone)).astimezone(zones.zone(time_zone)).utcoffset()
+    zone_offset = moment(wall_time, zone(time_zone)).astimezone(zone(time_zone)).utcoffset()
     if parsed.utcoffset() == zone_offset:
         return wall_time
-    in_zone = zones.wall(parsed, zones.zone(time_zone))
+    in_zone = wall(parsed, zone(time_zone))
     if any_offset:
         return in_zone
     problems.append(

@@ -14,11 +14,9 @@ import time
 from datetime import datetime, timezone
 from pathlib import Path
 
-from allranks.local.scheduler.clock import SystemClock
-from allranks.local.scheduler.ledger import Firing, Ledger
-from allranks.local.scheduler.place import SchedulesPlace
+from allranks.local.scheduler.ledger import Firing, Ledger, SchedulesPlace
 from allranks.local.scheduler.running import carry_out
-from allranks.local.scheduler.scheduler import MissedPolicy, Scheduler, Watcher
+from allranks.local.scheduler.scheduler import MissedPolicy, Scheduler, SystemClock, Watcher
 from allranks.runs.workspace import Workspace
 
 

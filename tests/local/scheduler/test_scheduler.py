@@ -11,8 +11,7 @@ from pathlib import Path
 import pytest
 
 from allranks.errors import InputError
-from allranks.local.scheduler.ledger import ENDED, STOPPED, Firing, Kept, Ledger, Missed
-from allranks.local.scheduler.place import SchedulesPlace
+from allranks.local.scheduler.ledger import ENDED, STOPPED, Firing, Kept, Ledger, Missed, SchedulesPlace
 from allranks.local.scheduler.scheduler import MissedPolicy, Scheduler, Watcher
 from allranks.runs.workspace import Workspace
 from allranks.schedules.triggers import Cron, Recurrence, Trigger

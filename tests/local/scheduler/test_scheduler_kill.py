@@ -12,8 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from allranks.local.scheduler.ledger import ENDED, Kept, Ledger, run_name
-from allranks.local.scheduler.place import SchedulesPlace
+from allranks.local.scheduler.ledger import ENDED, Kept, Ledger, SchedulesPlace, run_name
 from allranks.runs.workspace import Workspace
 from allranks.schedules.firings import firings
 from allranks.schedules.triggers import Recurrence

@@ -10,7 +10,7 @@ from types import FrameType
 import pytest
 
 from allranks.runs.page.drawings import RUN, branches, drawings
-from allranks.runs.page.item import items_of
+from allranks.runs.page.items import items_of
 from allranks.runs.page.page import page
 from allranks.runs.page.timeline import Fold, timeline
 from allranks.runs.records import OutputRecord, RunRecord, Status, StepRecord

@@ -61,7 +61,7 @@ def clean(
 
 def _plan(workspace: Workspace, before: float, keep: int) -> CleaningPlan:
     from allranks.local.instances import temporary
-    from allranks.local.scheduler.place import SchedulesPlace
+    from allranks.local.scheduler.ledger import SchedulesPlace
     from allranks.runs.cleaning import plan_cleaning
 
     plans = SchedulesPlace(workspace).plans()

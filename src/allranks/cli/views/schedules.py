@@ -18,7 +18,7 @@ from allranks.local.scheduler.ledger import ENDED, Firing, Missed
 from allranks.local.scheduler.scheduler import Line, Watcher
 from allranks.runs.formatting import NOTHING, SYMBOLS, clock, count, duration, plain
 from allranks.runs.records import Status
-from allranks.schedules.zones import zone
+from allranks.schedules.firings import zone
 
 
 class _Nexts:

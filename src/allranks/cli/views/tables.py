@@ -24,6 +24,7 @@ from allranks.runs.formatting import (
     elapsed,
     in_bytes,
     layout,
+    mean_cpu,
     node_layout,
     number,
     plain,
@@ -31,7 +32,6 @@ from allranks.runs.formatting import (
 )
 from allranks.runs.nested import nested, node_at, records_at
 from allranks.runs.records import RankRecord, RunRecord, Status, StepRecord
-from allranks.runs.usage_text import mean_cpu
 
 if TYPE_CHECKING:
     from allranks.components.find import ComponentInfo

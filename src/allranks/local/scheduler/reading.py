@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from allranks.errors import InputError, Problem
-from allranks.local.scheduler.place import SchedulesPlace
+from allranks.local.scheduler.ledger import SchedulesPlace
 from allranks.runs.workspace import Workspace
 
 if TYPE_CHECKING:

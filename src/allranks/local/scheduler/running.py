@@ -16,8 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from allranks.errors import InputError
-from allranks.local.scheduler.ledger import Firing, Ledger
-from allranks.local.scheduler.place import SchedulesPlace
+from allranks.local.scheduler.ledger import Firing, Ledger, SchedulesPlace
 from allranks.plan.secrets import restored
 from allranks.runs import secret_values
 from allranks.runs.workspace import Workspace

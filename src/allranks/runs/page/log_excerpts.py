@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from markupsafe import Markup, escape
 
 from allranks.runs.formatting import plain
-from allranks.runs.page.item import ATTENTION
+from allranks.runs.page.items import ATTENTION
 from allranks.runs.records import RankRecord, Status, StepRecord
 from allranks.secrets import redact
 
