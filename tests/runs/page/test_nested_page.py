@@ -227,4 +227,4 @@ def test_what_a_page_costs_grows_no_faster_than_its_steps(shape: Callable[[int],
         return found
 
     calls(10)
-    assert calls(1600) < 4**1.1 * calls(400)
+    assert calls(800) < 4**1.1 * calls(200)

@@ -128,7 +128,7 @@ _FIRING = "SELECT run, schedule, at, state, workspace, status, reason, attempts,
 
 
 @dataclass(frozen=True)
-class Kept:
+class ScheduledPlan:
     """A schedule to save in the ledger. plan: as JSON."""
 
     name: str
@@ -223,7 +223,7 @@ class Ledger:
         if isinstance(error, sqlite3.DatabaseError):
             raise InputError(_unusable(self._path, str(error))) from None
 
-    def replace(self, schedules: Iterable[Kept], now: datetime) -> None:
+    def replace(self, schedules: Iterable[ScheduledPlan], now: datetime) -> None:
         """Replace the active schedules. A schedule whose trigger has not changed keeps its cursor; all others start
         now."""
         second = _number(now.replace(microsecond=0))
