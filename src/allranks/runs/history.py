@@ -65,7 +65,7 @@ def find(workspace: Workspace, identity: str) -> tuple[Workspace, RunRecord]:
 
 
 def _places(workspace: Workspace) -> list[Workspace]:
-    """Return the workspace and those of overlapping runs, as far as they have a store."""
+    """Return this workspace and those of overlapping runs, without those that have no store."""
     places = (workspace, *(Workspace(folder) for folder in sorted(workspace.overlaps.glob("*/"))))
     return [place for place in places if place.database.exists()]
 

@@ -56,7 +56,7 @@ class RunRecorder:
         run.inputs, run.settings = self._shown(run.inputs), self._shown(run.settings)
 
     def started(self) -> None:
-        """Record that the run starts, or continues."""
+        """Record that the run starts or continues."""
         for step in executions.begin(self._run, time.time()):
             self._store.save_step(self._run, step)
         self._store.save_run(self._run)
@@ -89,7 +89,7 @@ class RunRecorder:
         self._observer.changed(self._run, step)
 
     def flush(self) -> None:
-        """Save the changes of steps that are not saved yet. What cannot be saved is left to the next call."""
+        """Save the pending changes of steps. If that fails, the next call tries again."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -113,12 +113,12 @@ class RunRecorder:
         with contextlib.suppress(sqlite3.Error):
             self.flush()
 
-    def moved(self, step: StepRecord) -> None:
+    def rank_changed(self, step: StepRecord) -> None:
         """Notify the observer that a rank of a step started or ended. Many ranks do so at once, so the store is updated
-        by `keep` or the next change."""
+        by `save` or the next change."""
         self._observer.changed(self._run, step)
 
-    def keep(self, step: StepRecord) -> None:
+    def save(self, step: StepRecord) -> None:
         """Save a step's current state."""
         self._hide(step)
         self._store.save_step(self._run, step)

@@ -157,7 +157,7 @@ def _month_days(trigger: Recurrence, anchor: date, earliest: date) -> Iterator[d
 
 @functools.cache
 def zone(name: str) -> ZoneInfo:
-    """Return the zone with a Windows name. Raise KeyError if there is none."""
+    """Return the zone with a Windows name. Raise KeyError if the name is unknown."""
     from tzlocal.windows_tz import win_tz
 
     return ZoneInfo(_OLD_ZONES.get(name) or win_tz[name])

@@ -266,7 +266,8 @@ class Ledger:
         run = run_name(schedule, at)
         with self._connection as connection:
             connection.execute("BEGIN IMMEDIATE")
-            self._miss(missed)
+            if missed is not None:
+                self._miss(missed)
             connection.execute("UPDATE schedule SET cursor = ? WHERE name = ?", (_number(at), schedule))
             inserted = connection.execute(
                 "INSERT OR IGNORE INTO firing (run, schedule, at, state, workspace) VALUES (?, ?, ?, ?, ?)",
@@ -281,10 +282,9 @@ class Ledger:
             self._miss(missed)
             connection.execute("UPDATE schedule SET cursor = ? WHERE name = ?", (_number(missed.last), missed.schedule))
 
-    def _miss(self, missed: Missed | None) -> None:
-        if missed is not None:
-            row = (missed.schedule, _number(missed.first), _number(missed.last), missed.count)
-            self._connection.execute("INSERT INTO missed VALUES (?, ?, ?, ?)", row)
+    def _miss(self, missed: Missed) -> None:
+        row = (missed.schedule, _number(missed.first), _number(missed.last), missed.count)
+        self._connection.execute("INSERT INTO missed VALUES (?, ?, ?, ?)", row)
 
     def missed(self, schedule: str) -> list[Missed]:
         """Return a schedule's skipped firings in chronological order."""

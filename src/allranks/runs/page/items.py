@@ -13,7 +13,7 @@ from allranks.runs.nested import Node, nested, steps_of, walk
 from allranks.runs.records import Status, StepRecord
 
 ATTENTION = frozenset({Status.FAILED, Status.RUNNING, Status.PREPARING, Status.INTERRUPTED, Status.CANCELED})
-"""Statuses of nodes that are shown before others if there is no room for all."""
+"""Statuses of nodes that are shown first if the page is too small for all nodes."""
 _UNFOLDED = frozenset({Status.FAILED, Status.RUNNING, Status.PREPARING, Status.INTERRUPTED})
 _DEEPEST = 25
 """Maximum nesting levels on a page. Deeper nodes are shown side by side, with their path as the name."""

@@ -1,4 +1,4 @@
-"""The last lines of the ranks' logs, as far as a page has room for them."""
+"""Excerpt the last lines of the ranks' logs, within a page's limit of size."""
 
 from __future__ import annotations
 

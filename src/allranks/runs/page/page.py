@@ -264,7 +264,7 @@ def _notes_of(steps: list[StepRecord]) -> list[tuple[StepRecord, str]]:
 
 def _step_anchor(path: str) -> str:
     """Return the id of a step on the page. It depends on the step's path only, so that it stays the same while the run
-    goes on, and a link to it can be shared."""
+    continues, and a link to it can be shared."""
     name = quote(path, safe="", errors="replace")
     if len(name) > _LONGEST:
         name = hashlib.sha256(path.encode(errors="replace")).hexdigest()[:16]
