@@ -345,15 +345,12 @@ class Ledger:
         names = [column for column, *_ in cursor.description]
         for row in cursor.fetchall():
             found = dict(zip(names, row, strict=True))
-            yield Firing(**found | {name: _moment_or_none(found[name]) for name in ("at", "started", "ended")})
+            times = {name: found[name] for name in ("at", "started", "ended") if found[name] is not None}
+            yield Firing(**found | {name: _moment(number) for name, number in times.items()})
 
 
 def _number(moment: datetime) -> int:
     return (moment - _EPOCH) // timedelta(microseconds=1)
-
-
-def _moment_or_none(number: int | None) -> datetime | None:
-    return None if number is None else _moment(number)
 
 
 def _moment(number: int) -> datetime:

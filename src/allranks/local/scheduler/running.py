@@ -58,8 +58,7 @@ def carry_out(place: SchedulesPlace, run: str, execute: Execute) -> None:
 
 
 def run_engine(options: dict[str, Any], plan: str, firing: Firing) -> tuple[str, str]:
-    """Run the plan with the engine, or resume the run that was started for this firing before. Return the final status,
-    and the reason of a failure."""
+    """Run the plan with the engine, or resume this run. Return the final status, and the reason of a failure."""
     from allranks.local.engine import DiskFullError
 
     workspace = Workspace(Path(firing.workspace))

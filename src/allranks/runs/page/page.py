@@ -28,16 +28,7 @@ from allranks.runs.records import Point, RunRecord, Status, StepRecord
 
 NAME = "run.html"
 """The file of a run's page, in the run's folder."""
-_TEMPLATES = (
-    "page.html",
-    "main.html",
-    "parts.html",
-    "graph.html",
-    "timeline.html",
-    "figures.html",
-    "steps.html",
-    "usage.html",
-)
+_TEMPLATES = ("page", "main", "parts", "graph", "timeline", "figures", "steps", "usage")
 _compiling = threading.Lock()
 _HEADLINES = 4
 _LAYOUTS = 4
@@ -97,9 +88,7 @@ def page(run: RunRecord, now: float, known: frozenset[str] = frozenset()) -> str
 def document(run: RunRecord, text: str, live: Live | None = None) -> str:
     """Return the page with `text` as its contents. live: if the page is updated while it is open"""
     scripts = ["anchors.js", "tooltip.js", "search.js", "state.js", *(["live.js"] if live else [])]
-    return html_page.render(
-        _environment(), "page.html", "style.css", scripts, run=run, main=Markup(text), live=live
-    )  # fmt: skip
+    return html_page.render(_environment(), "page.html", "style.css", scripts, run=run, main=Markup(text), live=live)
 
 
 def compile_templates() -> None:
@@ -107,7 +96,7 @@ def compile_templates() -> None:
     environment = _environment()
     with _compiling:
         for name in _TEMPLATES:
-            environment.get_template(name)
+            environment.get_template(f"{name}.html")
 
 
 def starting(run: RunRecord) -> str:
