@@ -107,7 +107,7 @@ crons = st.builds(Cron, expressions, zones)
 
 
 @pytest.mark.slow
-@settings(max_examples=500)
+@settings(max_examples=200)
 @given(crons, st.integers(0, DAYS - 20), st.integers(0, 86399))
 def test_cron_fires_as_croniter_does(trigger: Cron, day: int, second: int) -> None:
     place = ZoneInfo(ZONES[trigger.time_zone])
@@ -171,7 +171,7 @@ def due_on(trigger: Recurrence, start: date, day: date) -> bool:
 
 
 @pytest.mark.slow
-@settings(max_examples=500)
+@settings(max_examples=200)
 @given(recurrences)
 def test_a_recurrence_fires_as_a_walk_through_the_minutes_does(trigger: Recurrence) -> None:
     place = ZoneInfo(ZONES[trigger.time_zone])

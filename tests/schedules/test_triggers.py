@@ -15,9 +15,9 @@ from azure.ai.ml.entities import CronTrigger, RecurrencePattern, RecurrenceTrigg
 
 from allranks.errors import InputError
 from allranks.schedules.finding import find_schedules
+from allranks.schedules.firings import zone
 from allranks.schedules.reading import read_trigger
 from allranks.schedules.triggers import Cron, Recurrence, in_words
-from allranks.schedules.zones import zone
 from allranks.sdk.session import session
 from allranks_command import write
 from notebooks import write_notebook
@@ -48,13 +48,13 @@ PLUS_TWO = timezone(timedelta(hours=2))
         (cron("* 24 * * *"), "expression", "out of range"),
         (cron("30-10 * * * *"), "expression", "30-10 ends before it begins"),
         (cron("*/0 * * * *"), "expression", "*/0"),
-        (cron("a * * * *"), "expression", "a has something that is no number"),
-        (cron("r * * * *"), "expression", "no number"),
+        (cron("a * * * *"), "expression", "a has something that is not a number"),
+        (cron("r * * * *"), "expression", "not a number"),
         (cron("@daily"), "expression", "five fields"),
         (cron("0 2 1 * *"), "expression", "which Azure ML ignores"),
         (cron("0 2 * 6 *"), "expression", "which Azure ML ignores"),
         (cron("0 2 * * 7"), "expression", "Sunday is 0, not 7"),
-        (cron("0 2 * * L5"), "expression", "no number or one of sun, mon"),
+        (cron("0 2 * * L5"), "expression", "not a number or one of sun, mon"),
         (cron("0 2 * * 1#2"), "expression", "1#2"),
         (cron(time_zone="Europe/Berlin"), "time_zone", f'write "{BERLIN}"'),
         (cron(time_zone="W Europe Standard Time"), "time_zone", f'write "{BERLIN}"'),
@@ -66,7 +66,7 @@ PLUS_TWO = timezone(timedelta(hours=2))
         (cron(start_time="2026-01-02T00:00:00", end_time="2026-01-01T00:00:00"), "end_time", "not after the start"),
         (cron("0 2 * * 1", start_time="2026-01-06T00:00:00", end_time="2026-01-08T00:00:00"), "expression", "never"),
         (every(interval=-3), "interval", "-3"),
-        (every(interval=0), "interval", "from 1 on"),
+        (every(interval=0), "interval", "at least 1"),
         (every(interval="2"), "interval", "a whole number"),
         (every(interval=True), "interval", "a whole number"),
         (every("year"), "frequency", "minute or hour or day or week or month"),
@@ -74,8 +74,8 @@ PLUS_TWO = timezone(timedelta(hours=2))
         (every(hours=[1, -1, 30]), "schedule.hours", "-1, 30"),
         (every(hours="2"), "schedule.hours", "whole numbers"),
         (every(minutes=60), "schedule.minutes", "from 0 to 59"),
-        (every(minutes=[]), "schedule.minutes", "one goes with the other"),
-        (every("week", hours=[], minutes=[], week_days="monday"), "schedule.hours", "one goes with the other"),
+        (every(minutes=[]), "schedule.minutes", "both hours and minutes"),
+        (every("week", hours=[], minutes=[], week_days="monday"), "schedule.hours", "both hours and minutes"),
         (every(week_days="monday"), "schedule.week_days", "the frequency week or month"),
         (every("week", week_days="Mo"), "schedule.week_days", "monday, tuesday"),
         (every("week", month_days=1), "schedule.month_days", "the frequency month"),

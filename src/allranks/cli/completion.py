@@ -69,7 +69,7 @@ def runs(ctx: typer.Context, incomplete: str) -> Iterator[str]:  # noqa: ARG001
 @_silent
 def steps(ctx: typer.Context, incomplete: str) -> Iterator[str]:  # noqa: ARG001
     """Propose the paths of the nodes of the run that the line names already."""
-    from allranks.runs.names import find
+    from allranks.runs.selection import find
 
     place = _workspace(ctx)
     with _store(ctx) as connection:

@@ -24,7 +24,7 @@ from allranks.plan import codec, macros
 from allranks.plan import secrets as plan_secrets
 from allranks.plan.graph import Plan
 from allranks.plan.node_records import graph_records
-from allranks.runs import history, locks, secret_values, usage_table
+from allranks.runs import history, locks, secret_values
 from allranks.runs.observer import Observer
 from allranks.runs.records import RunRecord, Status, StepRecord
 from allranks.runs.store import Store
@@ -148,7 +148,7 @@ def resume(
     require_local(existing)
     with stop_signals.raised(), _opened(workspace, existing.id) as store:
         record = store.run(existing.id)
-        usage_table.load(store.connection, record.id, record.steps)  # for the page
+        store.load_usage(record)  # for the page
         require_resumable(record)
         if options.instances == AUTO:
             options = replace(options, instances=record.instances)

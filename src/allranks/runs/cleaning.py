@@ -108,7 +108,7 @@ def plan_cleaning(
 def clean(workspace: Workspace, plan: CleaningPlan, remove: Callable[[Path], None] | None = None) -> list[Removal]:
     """Remove what the plan contains. Return what was removed. What has come into use meanwhile stays.
 
-    remove: removes a folder as far as possible
+    remove: removes a folder; errors are ignored
     """
     remove = remove or (lambda folder: shutil.rmtree(folder, ignore_errors=True))
     removed = []
@@ -157,7 +157,7 @@ def _reasons(
         if locks.holder(workspace.run_folder(run.id)) is not None:
             reasons[run.id] = "a process executes it"
         elif run.submitted is not None and not run.status.ended:
-            reasons[run.id] = "it goes on in Azure ML"
+            reasons[run.id] = "it continues on Azure ML"
     paths = [Path(path) for path in registered]
     for run in old.values():
         if any(workspace.run_folder(run.id) in path.parents for path in paths):

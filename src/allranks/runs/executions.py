@@ -14,8 +14,8 @@ from allranks.runs.records import AttemptRecord, Execution, RankRecord, RunRecor
 def begin(run: RunRecord, now: float) -> list[StepRecord]:
     """Record that an engine begins to execute the run. Return the steps whose attempts have changed.
 
-    If the previous engine was killed, nobody recorded the end of its execution and of the attempts that were running:
-    they end at the last moment that the run's record knows of.
+    If the previous engine was killed, its execution and its running attempts have no recorded end: they end at the last
+    moment in the run's record.
     """
     last = last_moment(run)
     if not run.executions:

@@ -1,4 +1,4 @@
-"""Format times, numbers, layouts and states for the terminal and the page of a run."""
+"""Format times, numbers, layouts, states, resource usage and results for the terminal and the page of a run."""
 
 from __future__ import annotations
 
@@ -6,11 +6,13 @@ import math
 import re
 import time
 from collections.abc import Sequence
+from pathlib import Path
 from types import MappingProxyType
 
 from allranks.runs import executions
-from allranks.runs.nested import Node, steps_of
-from allranks.runs.records import RunRecord, Status, StepRecord, Verdict
+from allranks.runs.nested import Node, in_every_iteration, steps_of
+from allranks.runs.records import RankRecord, RunRecord, Status, StepRecord, Verdict
+from allranks.runs.usage import RankUsage, latest
 
 NOTHING = "–"
 """Displayed for a missing value."""
@@ -30,6 +32,10 @@ SYMBOLS = MappingProxyType(
 """One glyph per state. Shapes differ, so that colours are not needed to read them."""
 
 _RANKS = 8
+"""Maximum number of ranks that are listed one by one."""
+
+LONG = 100
+"""Length above which a reason is printed in full only once."""
 
 _ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\-_])?")
 _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
@@ -154,10 +160,6 @@ def reason(verdict: Verdict) -> str:
     return "" if verdict.reason and cause(verdict).endswith(verdict.reason) else verdict.reason
 
 
-LONG = 100
-"""Length above which a reason is printed in full only once."""
-
-
 def short_reason(verdict: Verdict) -> str:
     """Return why it failed, shortened to about a line; the summary of the run has the whole text."""
     text = reason(verdict)
@@ -179,3 +181,103 @@ def plain(text: str) -> str:
     if "\r" in text:
         text = "\n".join(line.rstrip("\r").rpartition("\r")[2] for line in text.split("\n"))
     return _LONE.sub("\ufffd", _CONTROLS.sub("", text))
+
+
+def current_usage(step: StepRecord) -> str:
+    """Return what the running ranks of a step use together: ``cpu 387% · 2.1 GB``; "" if that is not known."""
+    current = _current(step)
+    if not current:
+        return ""
+    text = f"cpu {_percent(sum(cores for cores, _ in current))} · {in_bytes(sum(used.memory for _, used in current))}"
+    gpus = [used.gpu for _, used in current if used.gpu is not None]
+    if gpus:
+        memory = sum(used.gpu_memory or 0 for _, used in current)
+        text += f" · gpu {sum(gpus) / len(gpus):.0f}% {in_bytes(memory)}"
+    return text
+
+
+def current_usage_by_rank(step: StepRecord) -> str:
+    """Return what each running rank of a step uses: ``98% 1.1 GB   3% 1.0 GB``; "" if that is not known."""
+    return "   ".join(f"{_percent(cores)} {in_bytes(used.memory)}" for cores, used in _current(step))
+
+
+def mean_cores(rank: RankRecord, now: float | None = None) -> float | None:
+    """Return the cores that a rank used on average; None if that is not known. now: end of a rank that is running"""
+    ended = now if rank.ended is None else rank.ended
+    if rank.cpu_seconds is None or rank.started is None or ended is None or ended <= rank.started:
+        return None
+    return rank.cpu_seconds / (ended - rank.started)
+
+
+def mean_cpu(rank: RankRecord, now: float | None = None) -> str:
+    """Return the cores that a rank used on average: ``97%`` of one; "" if that is not known."""
+    cores = mean_cores(rank, now)
+    return "" if cores is None else _percent(cores)
+
+
+def cpu_of_ranks(step: StepRecord, now: float | None = None) -> str:
+    """Return the cores that each rank of a step used on average: ``97%``, ``3% to 98%``; "" if that is not known."""
+    values = [cores for rank in step.ranks if (cores := mean_cores(rank, now)) is not None]
+    return _range([_percent(cores) for cores in sorted(values)])
+
+
+def memory_of_ranks(step: StepRecord) -> str:
+    """Return the largest memory of each rank of a step: ``1.2 GB``, ``1.0 GB to 1.2 GB``; "" if that is not known."""
+    return _range([in_bytes(memory) for memory in sorted(rank.peak_memory or 0 for rank in step.ranks) if memory])
+
+
+def gpu_memory_of_ranks(step: StepRecord) -> str:
+    """Return the largest memory on the GPUs of each rank of a step; "" if that is not known."""
+    return _range([in_bytes(used) for used in sorted(rank.peak_gpu_memory or 0 for rank in step.ranks) if used])
+
+
+def _current(step: StepRecord) -> list[tuple[float, RankUsage]]:
+    usage = []
+    for rank in list(step.ranks):
+        if rank.status is Status.RUNNING:
+            found = latest(step.usage.get(rank.instance_rank, ()), rank.rank, rank.started)
+            if found is not None and found[0] is not None:
+                usage.append((found[0], found[1]))
+    return usage
+
+
+def _percent(cores: float) -> str:
+    return f"{100 * cores:.0f}%"
+
+
+def _range(texts: Sequence[str]) -> str:
+    """Return the range of texts that are in order."""
+    if not texts:
+        return ""
+    return texts[0] if texts[0] == texts[-1] else f"{texts[0]} to {texts[-1]}"
+
+
+def outputs_of(run: RunRecord) -> dict[str, str]:
+    """Return the outputs of the run by name: paths, or the text of primitives.
+
+    A command job also has the files that it wrote below ./outputs.
+    """
+    found = dict(run.outputs)
+    if len(run.steps) == 1 and run.steps[0].name == run.name and run.steps[0].artifacts:
+        (step,) = run.steps
+        found["./outputs"] = f"{Path(step.folder) / 'outputs'} ({count(len(step.artifacts), 'file')})"
+    return found
+
+
+def models_of(run: RunRecord) -> dict[str, str]:
+    """Return the versions of models that the run's steps registered, by name."""
+    versions: dict[str, list[str]] = {}
+    for step in run.steps:
+        for model in step.models:
+            by = f"by {step.name}{f' in run {step.reused_from}' if step.reused_from else ''}"
+            versions.setdefault(model.name, []).append(f"version {model.version} ({by})")
+    return {name: ", ".join(texts) for name, texts in versions.items()}
+
+
+def reported_results(run: RunRecord) -> dict[str, str]:
+    """Return the result that each step reported, by its path. Of the iterations of a loop, return the last one's."""
+    last: dict[str, StepRecord] = {}
+    for step in run.steps:
+        if step.result:
+            last[in_every_iteration(step.name)] = step
+    return {step.name: step.result for step in last.values()}

@@ -8,10 +8,9 @@ from collections.abc import Iterator
 from itertools import islice
 
 from allranks.errors import InputError, Problem
-from allranks.runs import locks, usage_table
-from allranks.runs.names import UnknownRunError
+from allranks.runs import locks
 from allranks.runs.records import RunRecord
-from allranks.runs.run_filter import EVERY_RUN, RunFilter
+from allranks.runs.selection import EVERY_RUN, RunFilter, UnknownRunError
 from allranks.runs.store import Store, mark_interrupted
 from allranks.runs.workspace import Workspace
 
@@ -32,8 +31,10 @@ def runs(
 
 
 def run(workspace: Workspace, identity: str) -> RunRecord:
-    """Return a run with its curves, by any of its names (see `allranks.runs.names`), or "latest". Raise InputError if
-    there is no such run, or several."""
+    """Return a run with its curves, by any of its names (see `selection.find`).
+
+    Raise InputError if there is no such run, or several.
+    """
     return find(workspace, identity)[1]
 
 
@@ -42,7 +43,7 @@ def load_usage(workspace: Workspace, record: RunRecord) -> None:
     for place in _places(workspace):
         with Store(place.database) as store:
             if store.has(record.id):
-                usage_table.load(store.connection, record.id, record.steps)
+                store.load_usage(record)
                 return
 
 
@@ -64,7 +65,7 @@ def find(workspace: Workspace, identity: str) -> tuple[Workspace, RunRecord]:
 
 
 def _places(workspace: Workspace) -> list[Workspace]:
-    """Return the workspace and those of overlapping runs, as far as they have a store."""
+    """Return this workspace and those of overlapping runs, without those that have no store."""
     places = (workspace, *(Workspace(folder) for folder in sorted(workspace.overlaps.glob("*/"))))
     return [place for place in places if place.database.exists()]
 

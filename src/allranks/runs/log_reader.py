@@ -119,7 +119,7 @@ class _Position:
     """The position up to which a log has been read, in bytes.
 
     printed:  the end of the last printed line
-    searched: there is no end of a line between `printed` and this
+    searched: the end of the part after `printed` that was searched for a line end without success
     """
 
     printed: int = 0

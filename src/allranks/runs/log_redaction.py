@@ -28,7 +28,7 @@ _ONE_DIGIT = bytes.maketrans(b"123456789", b"000000000")
 _MOST = 4 * 1024 * 1024
 """Bytes of memory for the lines that are remembered."""
 _OVERHEAD = 100
-"""Bytes of memory that a line in a set takes besides its own."""
+"""Additional bytes of memory per line in a set."""
 _LINE_END = re.compile(rb"([\r\n])(?:(?<=[!-9;<>-~][\r\n])|(?<=[!-9;<>-~][ \r][\r\n]))(?=[ \t\r]*[!-9;<>-~\x1b])")
 
 
@@ -59,10 +59,10 @@ def mask_in_file(path: str, known: Iterable[str], most: int) -> int | None:
     """Overwrite the secrets in a log with asterisks: the known ones, and texts with the shape of a secret.
 
     most: bytes of a log up to which it is searched for shapes. This takes a second for each 100 MB of lines that
-          differ in their numbers alone, and for each 3 to 6 MB of text that never recurs
+          differ only in their numbers, and for each 3 to 6 MB of text that never recurs
 
     Each secret keeps its length, so that the offsets of a reader that follows the log stay right. A file that is
-    missing or empty is left alone. Return how many bytes were searched for shapes, or None if the log is too large.
+    missing or empty is not changed. Return how many bytes were searched for shapes, or None if the log is too large.
 
     Raise OSError if the file cannot be changed.
     """
@@ -92,7 +92,7 @@ def _end(data: bytes) -> int:
     """Return the number of bytes at which the data can be cut without cutting a secret; 0: more must be read."""
     end = data.rfind(b"\n") + 1
     if not end and len(data) > LONGEST_LINE:
-        # Without any end of a word, this is no text with a secret.
+        # Data without a separator between words is not a text with a secret.
         end = max(data.rfind(separator) for separator in _BETWEEN_WORDS) + 1 or len(data)
     if len(data) < _MOST_HELD:
         keys = [match.start() for match in _KEY_BEGINS.finditer(data, 0, end)]
@@ -113,7 +113,7 @@ def _masked(data: bytes, known: tuple[str, ...], mask: Mask, lines: LogLines) ->
 
 class LogLines:
     """Mask the secrets in the lines of one log. Lines without a secret are remembered, with 0 for every digit, because
-    most lines of a training's log differ in their numbers alone: metrics, progress bars, JSON."""
+    most lines of a training's log differ only in their numbers: metrics, progress bars, JSON."""
 
     def __init__(self) -> None:
         self._without_secret: set[bytes] = set()

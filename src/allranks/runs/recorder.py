@@ -14,12 +14,12 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from allranks.runs import executions, usage_table
+from allranks.runs import executions, usage
 from allranks.runs.curves import headline
 from allranks.runs.observer import Observer
 from allranks.runs.records import Point, RunRecord, Status, StepRecord
 from allranks.runs.store import Store
-from allranks.runs.usage import MOST, Sample, thin
+from allranks.runs.usage import Sample
 from allranks.secrets import MASK, is_secret_name, redact
 
 _UNFINISHED = (Status.FAILED, Status.CANCELED, Status.INTERRUPTED)
@@ -56,7 +56,7 @@ class RunRecorder:
         run.inputs, run.settings = self._shown(run.inputs), self._shown(run.settings)
 
     def started(self) -> None:
-        """Record that the run starts, or continues."""
+        """Record that the run starts or continues."""
         for step in executions.begin(self._run, time.time()):
             self._store.save_step(self._run, step)
         self._store.save_run(self._run)
@@ -89,7 +89,7 @@ class RunRecorder:
         self._observer.changed(self._run, step)
 
     def flush(self) -> None:
-        """Save the changes of steps that are not saved yet. What cannot be saved is left to the next call."""
+        """Save the pending changes of steps. If that fails, the next call tries again."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -113,12 +113,12 @@ class RunRecorder:
         with contextlib.suppress(sqlite3.Error):
             self.flush()
 
-    def moved(self, step: StepRecord) -> None:
+    def rank_changed(self, step: StepRecord) -> None:
         """Notify the observer that a rank of a step started or ended. Many ranks do so at once, so the store is updated
-        by `keep` or the next change."""
+        by `save` or the next change."""
         self._observer.changed(self._run, step)
 
-    def keep(self, step: StepRecord) -> None:
+    def save(self, step: StepRecord) -> None:
         """Save a step's current state."""
         self._hide(step)
         self._store.save_step(self._run, step)
@@ -152,16 +152,16 @@ class RunRecorder:
         samples = step.usage.setdefault(instance, [])
         samples.append(sample)
         connection, run = self._store.connection, self._run.id
-        if len(samples) < MOST:
-            usage_table.add(connection, run, step.name, instance, [sample])
+        if len(samples) < usage.MOST:
+            usage.add(connection, run, step.name, instance, [sample])
         else:
-            samples[:] = thin(samples)
-            usage_table.replace(connection, run, step.name, instance, samples)
+            samples[:] = usage.thin(samples)
+            usage.replace(connection, run, step.name, instance, samples)
 
     def forget_usage(self, step: StepRecord) -> None:
         """Remove the samples of a step's resource usage."""
         step.usage = {}
-        usage_table.clear(self._store.connection, self._run.id, step.name)
+        usage.clear(self._store.connection, self._run.id, step.name)
 
     def forget_points(self, step: StepRecord) -> None:
         """Remove a step's curves."""

@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from allranks.errors import InputError, Problem
-from allranks.runs import assets, names, usage_table
+from allranks.runs import assets, selection, usage
 from allranks.runs.records import Point, RankRecord, RunRecord, Status, StepRecord
-from allranks.runs.run_filter import EVERY_RUN, RunFilter
+from allranks.runs.selection import EVERY_RUN, RunFilter
 from allranks.runs.workspace import check_access, private_file
 
 if TYPE_CHECKING:
@@ -221,6 +221,12 @@ class Store:
             curves.setdefault(metric, []).append(Point(x, float("nan") if value is None else value, time))
         return curves
 
+    def load_usage(self, run: RunRecord) -> None:
+        """Load the samples of resource usage into the record of a run, which is read without them."""
+        samples = usage.load(self.connection, run.id)
+        for step in run.steps:
+            step.usage = samples.get(step.name, {})
+
     def runs(self, limit: int | None = None, *, steps: bool = True) -> list[RunRecord]:
         """Return every run, the newest first, with the state of its steps but without curves.
 
@@ -252,9 +258,8 @@ class Store:
         return [_loaded(row[0], StepRecord) for row in rows]
 
     def find(self, run: str) -> str:
-        """Return the id of the run that a text names, see `allranks.runs.names`. Raise InputError if it names none or
-        several."""
-        return names.find(self.connection, run, self.path.parent)
+        """Return the id of the run that a text names, see `selection.find`."""
+        return selection.find(self.connection, run, self.path.parent)
 
     def remove_run(self, run: str) -> bool:
         """Remove a run and all its data, so that nothing reuses its results. Return whether it was removed: a run stays
@@ -307,7 +312,7 @@ class Store:
             if version:  # another process has created them
                 return int(version)
             # executescript would commit the transaction.
-            for statement in filter(str.strip, (_TABLES + assets.TABLE + usage_table.TABLE).split(";")):
+            for statement in filter(str.strip, (_TABLES + assets.TABLE + usage.TABLE).split(";")):
                 self.connection.execute(statement)
             self.connection.execute(f"PRAGMA user_version = {_VERSION}")
         return _VERSION

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import json
+import sqlite3
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
 MOST = 512
 """Maximum number of samples of an instance. When there are so many, each two neighbours become one."""
+_RECENT = 32
+"""Samples among which a rank's last two are: an instance with many ranks has several samples of one moment."""
 
 
 @dataclass(frozen=True)
@@ -101,10 +105,6 @@ def latest(samples: Sequence[Sample], rank: int, started: float | None) -> tuple
     return (rates[-1].value if rates else None), last[-1][1]
 
 
-_RECENT = 32
-"""Samples among which a rank's last two are: an instance with many ranks has several samples of one moment."""
-
-
 def _rates(points: Sequence[tuple[float, float]]) -> list[Rate]:
     return [
         Rate(start, end, (after - before) / (end - start))
@@ -132,3 +132,58 @@ def _merge_ranks(first: RankUsage, second: RankUsage) -> RankUsage:
         sum(gpu) / len(gpu) if gpu else None,
         max(gpu_memory, default=None),
     )
+
+
+TABLE = """
+CREATE TABLE usage (
+    run TEXT NOT NULL, node TEXT NOT NULL, instance INTEGER NOT NULL, time REAL NOT NULL, ranks TEXT NOT NULL,
+    received INTEGER, sent INTEGER) STRICT;
+CREATE INDEX usage_of_node ON usage (run, node);
+"""
+"""ranks: a JSON list of [rank, CPU seconds, bytes of memory], with GPUs also percent of use and bytes on them"""
+
+
+def add(connection: sqlite3.Connection, run: str, node: str, instance: int, samples: Iterable[Sample]) -> None:
+    """Add samples of an instance of a step."""
+    rows = [(run, node, instance, sample.time, _dump(sample), sample.received, sample.sent) for sample in samples]
+    connection.executemany("INSERT INTO usage VALUES (?, ?, ?, ?, ?, ?, ?)", rows)
+
+
+def replace(connection: sqlite3.Connection, run: str, node: str, instance: int, samples: Iterable[Sample]) -> None:
+    """Replace all samples of an instance of a step."""
+    with connection:
+        connection.execute("BEGIN")
+        connection.execute("DELETE FROM usage WHERE run = ? AND node = ? AND instance = ?", (run, node, instance))
+        add(connection, run, node, instance, samples)
+
+
+def clear(connection: sqlite3.Connection, run: str, node: str) -> None:
+    """Remove the samples of a step."""
+    connection.execute("DELETE FROM usage WHERE run = ? AND node = ?", (run, node))
+
+
+def load(connection: sqlite3.Connection, run: str) -> dict[str, dict[int, list[Sample]]]:
+    """Return the samples of a run by step and instance. Raise DatabaseError if one cannot be read."""
+    samples: dict[str, dict[int, list[Sample]]] = {}
+    rows = connection.execute(
+        "SELECT node, instance, time, ranks, received, sent FROM usage WHERE run = ? ORDER BY rowid", (run,)
+    )
+    for node, instance, time, ranks, received, sent in rows:
+        sample = Sample(time, _load(ranks), received, sent)
+        samples.setdefault(node, {}).setdefault(instance, []).append(sample)
+    return samples
+
+
+def _dump(sample: Sample) -> str:
+    ranks = []
+    for rank, used in sample.ranks.items():
+        gpus = [] if used.gpu is None and used.gpu_memory is None else [used.gpu, used.gpu_memory]
+        ranks.append([rank, used.cpu, used.memory, *gpus])
+    return json.dumps(ranks, separators=(",", ":"))
+
+
+def _load(text: str) -> dict[int, RankUsage]:
+    try:
+        return {rank: RankUsage(*values) for rank, *values in json.loads(text)}
+    except (ValueError, TypeError) as error:
+        raise sqlite3.DatabaseError(f"a sample cannot be read ({type(error).__name__}: {error})") from None

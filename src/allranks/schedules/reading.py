@@ -12,8 +12,7 @@ from datetime import datetime, timedelta, timezone
 from typing import Any
 
 from allranks.errors import InputError, Problem
-from allranks.schedules import zones
-from allranks.schedules.firings import firings
+from allranks.schedules.firings import firings, moment, similar, wall, zone
 from allranks.schedules.triggers import FREQUENCIES, WEEK_DAYS, Cron, Recurrence, Trigger
 
 Place = Callable[[str], str]
@@ -59,7 +58,7 @@ def _time_zone(value: Any, place: Place, problems: list[Problem]) -> str | None:
     name = str(getattr(value, "value", value))
     if name in known:
         return name
-    suggestion = zones.similar(name, known)
+    suggestion = similar(name, known)
     fix = f'write "{suggestion}"' if suggestion else "choose one of azure.ai.ml.constants.TimeZone"
     expected = 'one of the names that Azure ML has, such as "W. Europe Standard Time" or "UTC"'
     problems.append(Problem(place("time_zone"), repr(value), expected, fix))
@@ -80,10 +79,10 @@ def _wall_time(
     wall_time = parsed.replace(tzinfo=None)
     if parsed.utcoffset() is None or time_zone is None:
         return wall_time
-    zone_offset = zones.moment(wall_time, zones.zone(time_zone)).astimezone(zones.zone(time_zone)).utcoffset()
+    zone_offset = moment(wall_time, zone(time_zone)).astimezone(zone(time_zone)).utcoffset()
     if parsed.utcoffset() == zone_offset:
         return wall_time
-    in_zone = zones.wall(parsed, zones.zone(time_zone))
+    in_zone = wall(parsed, zone(time_zone))
     if any_offset:
         return in_zone
     problems.append(
@@ -138,12 +137,12 @@ def _field_problem(field: str, names: tuple[str, ...]) -> str:
     croniter reports numbers out of range, except 7 for Sunday.
     """
     if not _FIELD.fullmatch(field):
-        return f"{field} is no list of numbers, ranges and steps"
+        return f"{field} is not a list of numbers, ranges and steps"
     for part in field.lower().split(","):
         begin, _, end = part.partition("/")[0].partition("-")
         values = [_value(text, names) for text in (begin, end or begin)]
         if begin != "*" and None in values:
-            return f"{field} has something that is no number" + (f" or one of {', '.join(names)}" if names else "")
+            return f"{field} has something that is not a number" + (f" or one of {', '.join(names)}" if names else "")
         if names and 7 in values:
             return "Sunday is 0, not 7"
         if begin != "*" and values[0] is not None and values[1] is not None and values[0] > values[1]:
@@ -164,7 +163,7 @@ def _recurrence(
     if frequency not in FREQUENCIES:
         problems.append(Problem(place("frequency"), repr(trigger.frequency), " or ".join(FREQUENCIES)))
     if not _is_whole(trigger.interval) or trigger.interval < 1:
-        problems.append(Problem(place("interval"), repr(trigger.interval), "a whole number from 1 on"))
+        problems.append(Problem(place("interval"), repr(trigger.interval), "a whole number of at least 1"))
     pattern, before = trigger.schedule, len(problems)
     hours = _numbers(pattern.hours, "hours", 0, 23, place, problems)
     minutes = _numbers(pattern.minutes, "minutes", 0, 59, place, problems)
@@ -194,8 +193,8 @@ def _pattern_problems(
             if values and key not in accepted:
                 suitable = [name for name in FREQUENCIES[2:] if key != "month_days" or name == "month"]
                 suitable = suitable[1:] if key == "week_days" else suitable
-                expected = f"no {key}: they go with the frequency {' or '.join(suitable)}"
-                fix = "leave them out, or take that frequency"
+                expected = f"no {key}: valid only with the frequency {' or '.join(suitable)}"
+                fix = "leave them out, or use that frequency"
                 yield Problem(
                     place(f"schedule.{key}"), f"{_joined(values)} with the frequency {frequency}", expected, fix
                 )
@@ -203,9 +202,9 @@ def _pattern_problems(
     if bool(hours) != bool(minutes) or ((week_days or month_days) and not hours):
         missing = "minutes" if hours else "hours"
         fix = "name at least one hour and one minute"
-        yield Problem(place(f"schedule.{missing}"), "none", "hours and minutes, since one goes with the other", fix)
+        yield Problem(place(f"schedule.{missing}"), "none", "both hours and minutes", fix)
     if week_days and month_days:
-        found = f"{_joined(week_days)} beside month_days {_joined(month_days)}"
+        found = f"{_joined(week_days)} together with month_days {_joined(month_days)}"
         fix = "leave one of them out, or declare two schedules"
         yield Problem(place("schedule.week_days"), found, "either days of the week or days of the month", fix)
 
@@ -234,7 +233,7 @@ def _never_fires(trigger: Trigger, place: Place) -> Iterator[Problem]:
         found = f"{trigger.end.isoformat()}, which is not after the start, {trigger.start.isoformat()}"
         yield Problem(place("end_time"), found, "an end after the start", "correct one of them, or leave the end out")
         return
-    # Without a start the creation date counts, which is unknown; an end alone may be in the past.
+    # Without a start the creation date counts, which is unknown; an end without a start may be in the past.
     begin = trigger.start or datetime(2000, 1, 1)
     after = begin.replace(tzinfo=timezone.utc) - timedelta(days=2)
     if trigger.start is None and isinstance(trigger, Recurrence):

@@ -14,11 +14,9 @@ import time
 from datetime import datetime, timezone
 from pathlib import Path
 
-from allranks.local.scheduler.clock import SystemClock
-from allranks.local.scheduler.ledger import Firing, Ledger
-from allranks.local.scheduler.place import SchedulesPlace
+from allranks.local.scheduler.ledger import Firing, Ledger, SchedulesPlace
 from allranks.local.scheduler.running import carry_out
-from allranks.local.scheduler.scheduler import MissedPolicy, Scheduler, Watcher
+from allranks.local.scheduler.scheduler import MissedPolicy, Scheduler, SystemClock, Watcher
 from allranks.runs.workspace import Workspace
 
 
@@ -31,9 +29,9 @@ class JumpingClock(SystemClock):
         os.write(1, b".")
         return datetime.fromtimestamp(float(self.file.read_text()), timezone.utc)
 
-    def wait(self, until: datetime | None, *, children: bool, glance: bool) -> None:
+    def wait(self, until: datetime | None, *, glance: bool) -> None:
         os.write(1, b".")
-        if children or glance:
+        if self.scheduler[0].has_children or glance:
             self.listen(30 if not glance else 0.01)
         elif until is None or until > self.end:
             self.scheduler[0].stop()

@@ -6,8 +6,7 @@ import shutil
 from datetime import datetime, timezone
 from pathlib import Path
 
-from allranks.local.scheduler.ledger import Firing, Ledger
-from allranks.local.scheduler.place import SchedulesPlace
+from allranks.local.scheduler.ledger import Firing, Ledger, SchedulesPlace
 from allranks.local.scheduler.reading import read_here
 from allranks.local.scheduler.running import carry_out
 from allranks.plan import codec

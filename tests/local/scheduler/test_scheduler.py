@@ -11,9 +11,8 @@ from pathlib import Path
 import pytest
 
 from allranks.errors import InputError
-from allranks.local.scheduler.ledger import ENDED, STOPPED, Firing, Kept, Ledger, Missed
-from allranks.local.scheduler.place import SchedulesPlace
-from allranks.local.scheduler.scheduler import MissedPolicy, Scheduler, Watcher
+from allranks.local.scheduler.ledger import ENDED, STOPPED, Firing, Ledger, Missed, ScheduledPlan, SchedulesPlace
+from allranks.local.scheduler.scheduler import MissedPolicy, Scheduler, SystemClock, Watcher
 from allranks.runs.workspace import Workspace
 from allranks.schedules.triggers import Cron, Recurrence, Trigger
 
@@ -44,7 +43,7 @@ class Run:
         self.signals.append(number)
 
 
-class Stage(Watcher):
+class Stage(Watcher, SystemClock):
     """A scheduler's world: its clock, its runs, and what it said."""
 
     def __init__(self, folder: Path, length: float = 0.1) -> None:
@@ -60,7 +59,7 @@ class Stage(Watcher):
     def now(self) -> datetime:
         return self.time
 
-    def wait(self, until: datetime | None, *, children: bool, glance: bool) -> None:
+    def wait(self, until: datetime | None, *, glance: bool) -> None:
         """The clock goes to what happens first: a firing, a run's end, or the end of this part of the test."""
         ends = [run.begun + self.length for run in self.runs if run.code is None]
         stopping = any(run.signals for run in self.runs if run.code is None)
@@ -91,7 +90,9 @@ class Stage(Watcher):
 
     def keep(self, **triggers: Trigger) -> None:
         with Ledger(self.place.ledger) as ledger:
-            ledger.replace([Kept(name, name, "", trigger, "{}") for name, trigger in triggers.items()], self.time)
+            ledger.replace(
+                [ScheduledPlan(name, name, "", trigger, "{}") for name, trigger in triggers.items()], self.time
+            )
 
     def go(self, hours: float, policy: str = "once", overlap: bool = False) -> list[str]:
         """A scheduler's life until then; what it started, as hours: schedule@hour, +hour where it began later."""
@@ -218,11 +219,11 @@ def test_a_run_whose_process_is_killed_is_interrupted(stage: Callable[..., Stage
     world.keep(a=Cron("0 1 * * *"))
     wait = world.wait
 
-    def kill(until: datetime | None, *, children: bool, glance: bool) -> None:
+    def kill(until: datetime | None, *, glance: bool) -> None:
         for run in world.runs:
             if run.code is None:
                 world.end(run, "", -9)
-        wait(until, children=children, glance=glance)
+        wait(until, glance=glance)
 
     world.wait = kill  # type: ignore[method-assign]
     assert world.go(3) == ["a@1"]

@@ -12,15 +12,14 @@ from pathlib import Path
 
 import pytest
 
-from allranks.local.scheduler.ledger import ENDED, Kept, Ledger, run_name
-from allranks.local.scheduler.place import SchedulesPlace
+from allranks.local.scheduler.ledger import ENDED, Ledger, ScheduledPlan, SchedulesPlace, run_name
 from allranks.runs.workspace import Workspace
 from allranks.schedules.firings import firings
 from allranks.schedules.triggers import Recurrence
 
 pytestmark = pytest.mark.slow
 
-KILLS = 50
+KILLS = 25
 PROGRAM = Path(__file__).with_name("killed_scheduler.py")
 BEGIN = datetime(2026, 3, 24, tzinfo=timezone.utc)
 END = BEGIN + timedelta(days=8)
@@ -49,7 +48,7 @@ def test_a_killed_scheduler_loses_and_doubles_nothing(tmp_path: Path) -> None:
     fired = tmp_path / "fired"
     (place.workspace.root / "time").write_text(str(BEGIN.timestamp()))
     with Ledger(place.ledger) as ledger:
-        ledger.replace([Kept(name, name, "", trigger, "{}") for name, trigger in TRIGGERS.items()], BEGIN)
+        ledger.replace([ScheduledPlan(name, name, "", trigger, "{}") for name, trigger in TRIGGERS.items()], BEGIN)
 
     dice = random.Random()
     kills = 0

@@ -11,8 +11,8 @@ import pytest
 from allranks.local.engine import Options, resume
 from allranks.plan.graph import Graph, Pipeline, Plan, Step
 from allranks.plan.ports import Input, Literal
+from allranks.runs.formatting import models_of, reported_results
 from allranks.runs.records import ModelRecord, Status
-from allranks.runs.results import models, reported
 from allranks.runs.workspace import Workspace
 
 pytestmark = [pytest.mark.slow, pytest.mark.mlflow]
@@ -41,8 +41,8 @@ def test_steps_at_any_depth_are_children_of_one_run_also_after_a_resume(
     record = run_steps(plan=plan)
     assert record.status is Status.FAILED
     assert record.step("inner.train").models == [ModelRecord("digits", "1"), ModelRecord("digits", "2")]
-    assert models(record) == {"digits": "version 1 (by inner.train), version 2 (by inner.train)"}
-    assert reported(record) == {"inner.train": "good enough"}
+    assert models_of(record) == {"digits": "version 1 (by inner.train), version 2 (by inner.train)"}
+    assert reported_results(record) == {"inner.train": "good enough"}
 
     from mlflow.tracking import MlflowClient
 

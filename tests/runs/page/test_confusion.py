@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from allranks.runs.page.confusion import LARGEST_FILE, LARGEST_MATRIX, confusions
+from allranks.runs.page.figures import LARGEST_FILE, LARGEST_MATRIX, confusions
 from allranks.runs.page.page import page
 from run_records import NOW, make_run, make_step, write_matrix
 from shown_page import Page

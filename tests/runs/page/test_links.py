@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from allranks.runs.page.links import Links
+from allranks.runs.page.page import Links
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from types import FrameType
 import pytest
 
 from allranks.runs.page.drawings import RUN, branches, drawings
-from allranks.runs.page.item import items_of
+from allranks.runs.page.items import items_of
 from allranks.runs.page.page import page
 from allranks.runs.page.timeline import Fold, timeline
 from allranks.runs.records import OutputRecord, RunRecord, Status, StepRecord
@@ -227,4 +227,4 @@ def test_what_a_page_costs_grows_no_faster_than_its_steps(shape: Callable[[int],
         return found
 
     calls(10)
-    assert calls(1600) < 4**1.1 * calls(400)
+    assert calls(800) < 4**1.1 * calls(200)

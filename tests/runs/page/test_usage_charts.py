@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from allranks.runs.page.figures import usage_of
 from allranks.runs.page.page import page
-from allranks.runs.page.usage import usage_of
 from allranks.runs.records import StepRecord
 from allranks.runs.usage import RankUsage, Sample
 from run_records import BEGIN, NOW, make_ranks, make_run, make_step

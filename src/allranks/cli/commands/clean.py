@@ -40,7 +40,7 @@ def clean(
     from allranks.cli.console import console
     from allranks.cli.values import seconds
     from allranks.local.instances import temporary
-    from allranks.local.scheduler.place import SchedulesPlace
+    from allranks.local.scheduler.ledger import SchedulesPlace
     from allranks.runs import cleaning
     from allranks.runs.formatting import in_bytes
     from allranks.runs.workspace import Workspace

@@ -48,7 +48,7 @@ def runs(
     from allranks.cli.views.runs import print_runs
     from allranks.runs import history
     from allranks.runs.records import Status
-    from allranks.runs.run_filter import EVERY_RUN, RunFilter
+    from allranks.runs.selection import EVERY_RUN, RunFilter
     from allranks.runs.workspace import Workspace
 
     chosen = RunFilter(

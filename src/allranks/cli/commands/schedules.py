@@ -97,10 +97,8 @@ def run(
     from allranks.cli.views.schedules import JsonLines, lines_for
     from allranks.errors import InputError, Problem
     from allranks.local.scheduler import reading, running
-    from allranks.local.scheduler.clock import SystemClock
-    from allranks.local.scheduler.ledger import Ledger
-    from allranks.local.scheduler.place import SchedulesPlace
-    from allranks.local.scheduler.scheduler import MissedPolicy, Scheduler
+    from allranks.local.scheduler.ledger import Ledger, SchedulesPlace
+    from allranks.local.scheduler.scheduler import MissedPolicy, Scheduler, SystemClock
     from allranks.runs.workspace import Workspace
     from allranks.schedules.finding import check_target
 

@@ -19,6 +19,7 @@ from allranks.runs.formatting import (
     duration,
     elapsed,
     in_bytes,
+    mean_cpu,
     node_layout,
     number,
     plain,
@@ -26,7 +27,6 @@ from allranks.runs.formatting import (
 )
 from allranks.runs.nested import nested, node_at, records_at
 from allranks.runs.records import RankRecord, RunRecord, Status, StepRecord
-from allranks.runs.usage_text import mean_cpu
 
 _WIDE, _WIDEST = 100, 140
 _TROUBLED = (Status.FAILED, Status.CANCELED, Status.INTERRUPTED)

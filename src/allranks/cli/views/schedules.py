@@ -18,7 +18,7 @@ from allranks.local.scheduler.ledger import ENDED, Firing, Missed
 from allranks.local.scheduler.scheduler import Line, Watcher
 from allranks.runs.formatting import NOTHING, SYMBOLS, clock, count, duration, plain
 from allranks.runs.records import Status
-from allranks.schedules.zones import zone
+from allranks.schedules.firings import zone
 
 
 def lines_for(console: Console) -> EventLines:
@@ -64,7 +64,7 @@ class EventLines(_View):
     def fired(self, firing: Firing) -> None:
         self._line(firing.schedule, f"fires: run {firing.run}")
 
-    def goes_on(self, firing: Firing, *, alive: bool) -> None:
+    def recovered(self, firing: Firing, *, alive: bool) -> None:
         how = "is still running" if alive else "resumes where it was"
         self._line(firing.schedule, f"run {firing.run} {how}")
 
@@ -97,7 +97,7 @@ class JsonLines(_View):
     def fired(self, firing: Firing) -> None:
         self._write_event("fired", schedule=firing.schedule, run=firing.run, at=firing.at)
 
-    def goes_on(self, firing: Firing, *, alive: bool) -> None:
+    def recovered(self, firing: Firing, *, alive: bool) -> None:
         self._write_event("alive" if alive else "resumed", schedule=firing.schedule, run=firing.run, at=firing.at)
 
     def ended(self, firing: Firing) -> None:
@@ -172,9 +172,9 @@ class LiveSchedules(EventLines):
     def fired(self, firing: Firing) -> None:
         self._table.running = {**self._table.running, firing.run: firing}
 
-    def goes_on(self, firing: Firing, *, alive: bool) -> None:
+    def recovered(self, firing: Firing, *, alive: bool) -> None:
         self._table.running = {**self._table.running, firing.run: firing}
-        super().goes_on(firing, alive=alive)
+        super().recovered(firing, alive=alive)
 
     def ended(self, firing: Firing) -> None:
         self._table.running = {run: other for run, other in self._table.running.items() if run != firing.run}
@@ -206,7 +206,7 @@ def missed_text(missed: Missed) -> str:
 def outcome(firing: Firing) -> str:
     """Return the message for a run that ended or was stopped with its scheduler."""
     if firing.state != ENDED:
-        return f"run {firing.run} stopped; the next scheduler resumes it"
+        return f"run {firing.run} stopped; it resumes with the next scheduler"
     took = _took(firing)
     text = f"run {firing.run} {firing.status}" + (f" in {took}" if took else "")
     return f"{text}: {firing.reason}" if firing.reason else text

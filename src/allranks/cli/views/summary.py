@@ -9,22 +9,26 @@ from typing import NamedTuple
 from rich.text import Text
 
 from allranks.cli.views.tables import STYLES
-from allranks.runs import results
 from allranks.runs.curves import best
 from allranks.runs.formatting import (
     SYMBOLS,
     cause,
     count,
+    cpu_of_ranks,
     duration,
     elapsed,
+    gpu_memory_of_ranks,
+    memory_of_ranks,
+    models_of,
     number,
+    outputs_of,
     plain,
     reason,
+    reported_results,
     tail_without_reason,
 )
 from allranks.runs.nested import count_steps, in_every_iteration, nested, walk
 from allranks.runs.records import Point, RunRecord, Status, StepRecord, Verdict
-from allranks.runs.usage_text import cpu_of_ranks, gpu_memory_of_ranks, memory_of_ranks
 
 _TAIL = 20
 _VERDICTS = 5
@@ -99,9 +103,9 @@ def _verdict(run: RunRecord, verdict: Verdict) -> list[Text]:
 
 def _results(run: RunRecord) -> list[list[Text]]:
     tables = {
-        "outputs": results.outputs(run),
-        "registered models": results.models(run),
-        "results": results.reported(run),
+        "outputs": outputs_of(run),
+        "registered models": models_of(run),
+        "results": reported_results(run),
     }
     return [
         _table(title, [(plain(name), plain(text)) for name, text in table.items()]) for title, table in tables.items()

@@ -16,10 +16,18 @@ from rich.tree import Tree
 
 from allranks.cli.views.tables import STYLES, symbol, word
 from allranks.runs.curves import best_metric, buckets, remaining
-from allranks.runs.formatting import count, duration, elapsed, node_layout, number, plain
+from allranks.runs.formatting import (
+    count,
+    current_usage,
+    current_usage_by_rank,
+    duration,
+    elapsed,
+    node_layout,
+    number,
+    plain,
+)
 from allranks.runs.nested import Node, count_steps, nested, steps_of, walk
 from allranks.runs.records import Point, RankRecord, RunRecord, Status, StepRecord
-from allranks.runs.usage_text import current_usage, current_usage_by_rank
 
 _GUIDES = 4
 _NARROW = 60

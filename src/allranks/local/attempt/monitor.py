@@ -119,7 +119,7 @@ class AttemptMonitor:
                 self._read_launcher_events(clock())
                 if self._changed:
                     self._changed = False
-                    self._recorder.keep(self._record)
+                    self._recorder.save(self._record)
             timeout = self._handles.timeout
             if timeout is not None and self._overdue is None and clock() > started + timeout:
                 self._overdue = clock()
@@ -198,7 +198,7 @@ class AttemptMonitor:
                 ended = {"exit_code": rank.exit_code, "signal": rank.signal, "status": rank.status.value}
                 _log.info("rank exited", extra=self._logged(rank) | ended)
             self._changed = True
-            self._recorder.moved(self._record)
+            self._recorder.rank_changed(self._record)
         elif event.kind == "exited" and event.program in self._working and event.code is not None:
             # A launcher exits after its ranks, so their events come first. A killed launcher leaves its ranks behind.
             self._orphaned = event.code < 0

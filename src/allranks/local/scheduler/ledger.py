@@ -5,6 +5,9 @@ The run's name consists of the schedule's name and the time, so a firing can be 
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
+import os
 import sqlite3
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -12,8 +15,93 @@ from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
 from allranks.errors import InputError, Problem
-from allranks.runs.workspace import check_access, private_file
+from allranks.runs.selection import SCHEDULES
+from allranks.runs.workspace import Workspace, check_access, private_file
 from allranks.schedules.triggers import Trigger, dumps, loads
+
+
+@dataclass(frozen=True)
+class SchedulesPlace:
+    """Paths of the scheduler's files in a workspace."""
+
+    workspace: Workspace
+
+    @property
+    def ledger(self) -> Path:
+        return self.workspace.root / "schedules.db"
+
+    @property
+    def folder(self) -> Path:
+        """The folder of the logs: one file per run, with the output of its process."""
+        return self.workspace.root / SCHEDULES
+
+    def secrets(self, schedule: str) -> Path:
+        """Return the folder with the secrets of a schedule's plan. The ledger does not contain them."""
+        return self.folder / "secrets" / schedule
+
+    def log(self, run: str) -> Path:
+        return self.folder / f"{run}.log"
+
+    def own(self, run: str) -> Workspace:
+        """Return a separate workspace for a run that overlaps with another one."""
+        return Workspace(self.workspace.overlaps / run)
+
+    def plans(self) -> list[str]:
+        """Return the plans of all schedules, and of the runs that have a workspace of their own, as JSON."""
+        from allranks.local.scheduler.ledger import Ledger
+        from allranks.runs.store import Store
+
+        texts = []
+        if self.ledger.exists():
+            with Ledger(self.ledger) as ledger:
+                texts += [ledger.plan(schedule.name) for schedule in ledger.schedules()]
+        for database in self.workspace.overlaps.glob("*/allranks.db"):
+            with Store(database) as store:
+                texts += [store.plan(run.id) for run in store.runs()]
+        return texts
+
+    def make(self) -> None:
+        """Create the folders. Raise InputError on failure."""
+        self.workspace.make()
+        self.folder.mkdir(exist_ok=True)
+
+    @contextlib.contextmanager
+    def hold(self) -> Iterator[None]:
+        """Context manager that locks the workspace for this scheduler. The kernel releases the lock when this process
+        ends.
+
+        Raise InputError, which names the process, if another scheduler has locked the workspace.
+        """
+        self.make()
+        with open(self.workspace.root / "scheduler.lock", "a+", encoding="utf-8") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                file.seek(0)
+                pid = file.read().strip()
+                found = "a scheduler has it already" + (f": process {pid}" if pid else "")
+                fix = f"stop it (kill {pid}), or use another folder: --folder DIR"
+                raise InputError(Problem(str(self.workspace.root), found, "one scheduler", fix)) from None
+            file.seek(0)
+            file.truncate()
+            file.write(str(os.getpid()))
+            file.flush()
+            yield
+
+    def take(self, run: str) -> int | None:
+        """Open and lock the log of a run, and return its descriptor for the run's process to inherit. Return None if
+        such a process is running.
+
+        The lock belongs to all processes that have the descriptor. It is released when the last one ends.
+        """
+        descriptor = os.open(self.log(run), os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(descriptor)
+            return None
+        return descriptor
+
 
 VERSION = 1
 """Version of the tables below. Files of another version are rejected."""
@@ -40,7 +128,7 @@ _FIRING = "SELECT run, schedule, at, state, workspace, status, reason, attempts,
 
 
 @dataclass(frozen=True)
-class Kept:
+class ScheduledPlan:
     """A schedule to save in the ledger. plan: as JSON."""
 
     name: str
@@ -135,7 +223,7 @@ class Ledger:
         if isinstance(error, sqlite3.DatabaseError):
             raise InputError(_unusable(self._path, str(error))) from None
 
-    def replace(self, schedules: Iterable[Kept], now: datetime) -> None:
+    def replace(self, schedules: Iterable[ScheduledPlan], now: datetime) -> None:
         """Replace the active schedules. A schedule whose trigger has not changed keeps its cursor; all others start
         now."""
         second = _number(now.replace(microsecond=0))
@@ -178,7 +266,8 @@ class Ledger:
         run = run_name(schedule, at)
         with self._connection as connection:
             connection.execute("BEGIN IMMEDIATE")
-            self._miss(missed)
+            if missed is not None:
+                self._miss(missed)
             connection.execute("UPDATE schedule SET cursor = ? WHERE name = ?", (_number(at), schedule))
             inserted = connection.execute(
                 "INSERT OR IGNORE INTO firing (run, schedule, at, state, workspace) VALUES (?, ?, ?, ?, ?)",
@@ -193,10 +282,9 @@ class Ledger:
             self._miss(missed)
             connection.execute("UPDATE schedule SET cursor = ? WHERE name = ?", (_number(missed.last), missed.schedule))
 
-    def _miss(self, missed: Missed | None) -> None:
-        if missed is not None:
-            row = (missed.schedule, _number(missed.first), _number(missed.last), missed.count)
-            self._connection.execute("INSERT INTO missed VALUES (?, ?, ?, ?)", row)
+    def _miss(self, missed: Missed) -> None:
+        row = (missed.schedule, _number(missed.first), _number(missed.last), missed.count)
+        self._connection.execute("INSERT INTO missed VALUES (?, ?, ?, ?)", row)
 
     def missed(self, schedule: str) -> list[Missed]:
         """Return a schedule's skipped firings in chronological order."""
@@ -257,15 +345,12 @@ class Ledger:
         names = [column for column, *_ in cursor.description]
         for row in cursor.fetchall():
             found = dict(zip(names, row, strict=True))
-            yield Firing(**found | {name: _moment_or_none(found[name]) for name in ("at", "started", "ended")})
+            times = {name: found[name] for name in ("at", "started", "ended") if found[name] is not None}
+            yield Firing(**found | {name: _moment(number) for name, number in times.items()})
 
 
 def _number(moment: datetime) -> int:
     return (moment - _EPOCH) // timedelta(microseconds=1)
-
-
-def _moment_or_none(number: int | None) -> datetime | None:
-    return None if number is None else _moment(number)
 
 
 def _moment(number: int) -> datetime:

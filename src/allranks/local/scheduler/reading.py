@@ -16,11 +16,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from allranks.errors import InputError, Problem
-from allranks.local.scheduler.place import SchedulesPlace
+from allranks.local.scheduler.ledger import SchedulesPlace
 from allranks.runs.workspace import Workspace
 
 if TYPE_CHECKING:
-    from allranks.local.scheduler.ledger import Kept
+    from allranks.local.scheduler.ledger import ScheduledPlan
 
 
 def read(place: SchedulesPlace, target: Path | None) -> None:
@@ -54,9 +54,9 @@ def read_here(place: SchedulesPlace, target: Path | None) -> None:
         ledger.replace(schedules, datetime.now(timezone.utc))
 
 
-def _read_schedules(place: SchedulesPlace, target: Path | None, snapshots: Path) -> list[Kept]:
+def _read_schedules(place: SchedulesPlace, target: Path | None, snapshots: Path) -> list[ScheduledPlan]:
     from allranks.local import requirements
-    from allranks.local.scheduler.ledger import Kept
+    from allranks.local.scheduler.ledger import ScheduledPlan
     from allranks.plan.assets.lookup import AssetLookup
     from allranks.plan.codec import converter
     from allranks.plan.graph import Plan
@@ -65,7 +65,7 @@ def _read_schedules(place: SchedulesPlace, target: Path | None, snapshots: Path)
     from allranks.runs import secret_values
     from allranks.schedules.finding import find_schedules
 
-    schedules: list[Kept] = []
+    schedules: list[ScheduledPlan] = []
     secrets_by_schedule: dict[str, Mapping[str, str]] = {}
     problems: list[Problem] = []
     for declared in find_schedules(target):
@@ -87,7 +87,9 @@ def _read_schedules(place: SchedulesPlace, target: Path | None, snapshots: Path)
             continue
         masked = hidden(converter().dumps(plan, Plan))
         secrets_by_schedule[schedule.name] = masked.values
-        schedules.append(Kept(schedule.name, schedule.display_name, schedule.where, schedule.trigger, masked.plan))
+        schedules.append(
+            ScheduledPlan(schedule.name, schedule.display_name, schedule.where, schedule.trigger, masked.plan)
+        )
     if problems:
         raise InputError.of(problems)
     for name, secrets_of_plan in secrets_by_schedule.items():

@@ -16,8 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from allranks.errors import InputError
-from allranks.local.scheduler.ledger import Firing, Ledger
-from allranks.local.scheduler.place import SchedulesPlace
+from allranks.local.scheduler.ledger import Firing, Ledger, SchedulesPlace
 from allranks.plan.secrets import restored
 from allranks.runs import secret_values
 from allranks.runs.workspace import Workspace
@@ -59,8 +58,7 @@ def carry_out(place: SchedulesPlace, run: str, execute: Execute) -> None:
 
 
 def run_engine(options: dict[str, Any], plan: str, firing: Firing) -> tuple[str, str]:
-    """Run the plan with the engine, or resume the run that was started for this firing before. Return the final status,
-    and the reason of a failure."""
+    """Run the plan with the engine, or resume this run. Return the final status, and the reason of a failure."""
     from allranks.local.engine import DiskFullError
 
     workspace = Workspace(Path(firing.workspace))

@@ -1,23 +1,81 @@
-"""Run schedules when they are due, and handle missed firings."""
+"""Run schedules when they are due, and handle missed firings.
+
+The loop is our own: APScheduler 3.11 would replace its wait (about 15 lines) and needs an adapter of that size for our
+triggers and signals. Tried, it dropped the firings that were due during a run instead of running them afterwards, and
+after kill -9 between a run's start and the store's update it started the same firing again.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import os
+import select
 import signal
+import socket
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import datetime, timedelta, timezone
 from enum import Enum
+from itertools import takewhile
 from typing import Protocol
 
-from allranks.local.scheduler.clock import Clock
-from allranks.local.scheduler.ledger import CLAIMED, ENDED, Entry, Firing, Ledger, Missed, run_name
-from allranks.local.scheduler.place import SchedulesPlace
+from allranks.local.scheduler.ledger import CLAIMED, ENDED, Entry, Firing, Ledger, Missed, SchedulesPlace, run_name
 from allranks.schedules.firings import firings
+
+LONGEST = 30.0
+"""Maximum seconds of a wait, because the machine's clock may be changed, or a laptop suspended."""
+
+GLANCE = 1.0
+"""Seconds between polls of a run that an earlier scheduler started, whose end sends no signal."""
 
 TOLERANCE = timedelta(seconds=60)
 """How late a run may start before its firing counts as missed."""
+
+
+class SystemClock:
+    """The machine's clock. Signals wake it. Use it as a context manager, on the main thread.
+
+    stop: called on SIGINT, SIGTERM and SIGHUP
+    """
+
+    def __init__(self, stop: Callable[[], None]) -> None:
+        self._stop = stop
+
+    def __enter__(self) -> SystemClock:
+        self._receiver, self._sender = socket.socketpair()
+        self._receiver.setblocking(False)
+        self._sender.setblocking(False)
+        self._wakeup = signal.set_wakeup_fd(self._sender.fileno(), warn_on_full_buffer=False)
+        numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+        self._handlers = {number: signal.signal(number, lambda *_: self._stop()) for number in numbers}
+        # Only signals with a handler wake the scheduler.
+        self._handlers[signal.SIGCHLD] = signal.signal(signal.SIGCHLD, lambda *_: None)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for number, handler in self._handlers.items():
+            signal.signal(number, handler)
+        signal.set_wakeup_fd(self._wakeup)
+        self._receiver.close()
+        self._sender.close()
+
+    def now(self) -> datetime:
+        """Return the current time, with a time zone."""
+        return datetime.now(timezone.utc)
+
+    def wait(self, until: datetime | None, *, glance: bool) -> None:
+        """Wait until a time, or until a signal arrives.
+
+        until:  None if nothing is due
+        glance: whether to return after GLANCE seconds at the latest, to poll
+        """
+        seconds = LONGEST if until is None else (until - self.now()).total_seconds()
+        self.listen(min(max(seconds, 0.0), GLANCE if glance else LONGEST))
+
+    def listen(self, seconds: float) -> None:
+        """Wait for a signal, for at most `seconds`."""
+        if select.select([self._receiver], [], [], seconds)[0]:
+            self._receiver.recv(4096)
 
 
 class MissedPolicy(str, Enum):
@@ -64,7 +122,7 @@ class Watcher:
     def fired(self, firing: Firing) -> None:
         """Called when a firing's run has started."""
 
-    def goes_on(self, firing: Firing, *, alive: bool) -> None:
+    def recovered(self, firing: Firing, *, alive: bool) -> None:
         """Called for a run of an earlier scheduler. alive: its process is still running; otherwise it is resumed."""
 
     def ended(self, firing: Firing) -> None:
@@ -87,7 +145,7 @@ class Scheduler:
         self,
         ledger: Ledger,
         place: SchedulesPlace,
-        clock: Clock,
+        clock: SystemClock,
         start: Starter,
         watcher: Watcher,
         missed: MissedPolicy = MissedPolicy.ONCE,
@@ -104,6 +162,11 @@ class Scheduler:
         self._running: dict[str, Firing] = {}
         self._children: dict[str, Child] = {}
         self._stops = 0
+
+    @property
+    def has_children(self) -> bool:
+        """Return whether a process of a run that this scheduler started has not been reaped."""
+        return bool(self._children)
 
     def stop(self) -> None:
         """Make `run` stop its runs and return. The second call stops them immediately. Signal handlers may call it."""
@@ -123,7 +186,8 @@ class Scheduler:
             self._watcher.state(lines)
             # A schedule that waits for its previous run is due when that run ends, not at a time.
             due = [line.next for line in lines if line.next is not None and not line.waiting]
-            self._clock.wait(min(due, default=None), children=bool(self._children), glance=self._has_adopted())
+            has_adopted = len(self._running) > len(self._children)
+            self._clock.wait(min(due, default=None), glance=has_adopted)
         self._close()
 
     def _recover(self) -> None:
@@ -132,21 +196,21 @@ class Scheduler:
             descriptor = self._place.take(firing.run)
             if descriptor is None:
                 self._running[firing.run] = firing
-                self._watcher.goes_on(firing, alive=True)
+                self._watcher.recovered(firing, alive=True)
             elif self._policy is MissedPolicy.SKIP and not (firing.state == CLAIMED and now - firing.at <= TOLERANCE):
                 os.close(descriptor)
                 self._ledger.end(firing.run, "Interrupted", "not resumed: --missed skip", now)
                 self._watcher.ended(self._ledger.firing(firing.run))
             else:
                 self._ledger.stopped(firing.run)
-                self._watcher.goes_on(firing, alive=False)
+                self._watcher.recovered(firing, alive=False)
                 self._begin(firing, descriptor)
 
     def _fire(self, name: str, now: datetime) -> None:
         """Start the runs of a schedule that are due and may start."""
         while True:
             entry = self._entries[name]
-            chosen, skipped = self._choose(self._due(entry, now), now)
+            chosen, skipped = self._choose(entry, now)
             missed = Missed(name, skipped[0], skipped[-1], len(skipped)) if skipped else None
             if chosen is None:
                 if missed is not None:
@@ -171,14 +235,9 @@ class Scheduler:
                 self._begin(firing, descriptor)
                 self._watcher.fired(firing)
 
-    def _due(self, entry: Entry, now: datetime) -> Iterator[datetime]:
-        for at in firings(entry.trigger, entry.cursor, entry.created):
-            if at > now:
-                return
-            yield at
-
-    def _choose(self, due: Iterator[datetime], now: datetime) -> tuple[datetime | None, list[datetime]]:
+    def _choose(self, entry: Entry, now: datetime) -> tuple[datetime | None, list[datetime]]:
         """Return the firing to run now, if any, and the earlier firings to skip."""
+        due = takewhile(lambda at: at <= now, firings(entry.trigger, entry.cursor, entry.created))
         if self._policy is MissedPolicy.ALL:
             return next(due, None), []
         skipped: list[datetime] = []
@@ -196,30 +255,29 @@ class Scheduler:
             os.close(descriptor)
 
     def _reap(self) -> None:
-        for run in list(self._running):
-            child = self._children.get(run)
-            code = None if child is None else child.poll()
-            if child is not None and code is None:
-                continue
-            descriptor = self._place.take(run)
-            if descriptor is None:
-                continue
-            os.close(descriptor)
-            del self._running[run]
-            self._children.pop(run, None)
+        """Record the ends of the runs whose processes have ended."""
+        for run, code in self._exited():
             if self._ledger.firing(run).state != ENDED:
                 exit_text = "" if code is None else f" ({_exit_text(code)})"
                 reason = f"its process ended before its run did{exit_text}: allranks resume"
                 self._ledger.end(run, "Interrupted", reason, self._clock.now())
             self._watcher.ended(self._ledger.firing(run))
 
+    def _exited(self) -> Iterator[tuple[str, int | None]]:
+        """Remove and yield the runs whose processes have ended, with the exit code of a child."""
+        for run in list(self._running):
+            child = self._children.get(run)
+            code = None if child is None else child.poll()
+            if (child is not None and code is None) or self._is_alive(run):
+                continue
+            del self._running[run]
+            self._children.pop(run, None)
+            yield run, code
+
     def _line(self, entry: Entry) -> Line:
         following = next(firings(entry.trigger, entry.cursor, entry.created), None)
         waiting = following is not None and following <= self._clock.now()
         return Line(entry, following, self._ledger.latest(entry.name), waiting)
-
-    def _has_adopted(self) -> bool:
-        return len(self._running) > len(self._children)
 
     def _close(self) -> None:
         """Stop the runs. The next scheduler resumes them."""
@@ -231,17 +289,9 @@ class Scheduler:
             if signals_sent < self._stops:
                 signals_sent += 1
                 self._signal_all()
-            self._clock.wait(None, children=bool(self._children), glance=True)
-            for run in list(self._running):
-                child = self._children.get(run)
-                if child is not None and child.poll() is None:
-                    continue
-                descriptor = self._place.take(run)
-                if descriptor is None:
-                    continue
-                os.close(descriptor)
+            self._clock.wait(None, glance=True)
+            for run, _ in self._exited():
                 self._ledger.stopped(run)
-                del self._running[run]
                 self._watcher.ended(self._ledger.firing(run))
 
     def _signal_all(self) -> None:

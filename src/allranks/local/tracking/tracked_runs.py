@@ -72,7 +72,7 @@ async def end_parent(tracking: Tracking, recorder: RunRecorder, run: RunRecord) 
     try:
         for run_id, models in (await tracking.registered(list(steps))).items():
             steps[run_id].models = models
-            recorder.keep(steps[run_id])
+            recorder.save(steps[run_id])
     except TrackingError as error:
         recorder.note(None, f"MLflow gave no list of registered models: {error}")
     if tracking.parent_id is None:

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from allranks.runs.page.fold import chosen
 from allranks.runs.page.graph import Edge, Graph, graph
-from allranks.runs.page.item import Item, walk_items
+from allranks.runs.page.items import Item, chosen, walk_items
 from allranks.runs.records import Status
 
 RUN = -1

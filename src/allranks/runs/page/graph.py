@@ -135,7 +135,7 @@ def graph(steps: Sequence[StepRecord]) -> Graph:
 
 def _vertices(steps: Sequence[StepRecord]) -> tuple[list[_Vertex], list[list[_Vertex]]]:
     """Return the vertices that hold steps, and for each edge a chain of vertices: its start, its bends, its end."""
-    # Only earlier steps count, so there is no cycle, whatever the record contains.
+    # Only earlier steps count, so the graph is acyclic, whatever the record contains.
     needs: dict[str, tuple[str, ...]] = {}
     needed_by: dict[str, list[str]] = {}
     for step in steps:
@@ -228,7 +228,7 @@ def _mean(neighbours: Sequence[_Vertex], vertex: _Vertex) -> float:
 
 
 def _align(layers: list[list[_Vertex]]) -> None:
-    """Move every vertex towards its neighbours as far as the others of its layer permit."""
+    """Move every vertex towards its neighbours, without overlaps in its layer."""
     for layer in layers:
         offsets = _offsets(layer)
         for vertex, offset in zip(layer, offsets, strict=True):

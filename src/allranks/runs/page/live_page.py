@@ -1,4 +1,4 @@
-"""Keep the page of a run up to date while the run goes on.
+"""Keep the page of a run up to date during the run.
 
 ``run.html`` is complete at any time. Beside it is ``run.live.js``, which an open page loads again and again: a browser
 allows this for a page that it opened from a disk, where it allows no other request. The file is removed when the run

@@ -1,4 +1,4 @@
-"""The last lines of the ranks' logs, as far as a page has room for them."""
+"""Excerpt the last lines of the ranks' logs, within a page's limit of size."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from markupsafe import Markup, escape
 
 from allranks.runs.formatting import plain
-from allranks.runs.page.item import ATTENTION
+from allranks.runs.page.items import ATTENTION
 from allranks.runs.records import RankRecord, Status, StepRecord
 from allranks.secrets import redact
 

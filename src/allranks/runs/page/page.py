@@ -18,30 +18,17 @@ from jinja2 import Environment
 from markupsafe import Markup
 
 from allranks import __version__
-from allranks.runs import curves, formatting, results
+from allranks.runs import curves, formatting
 from allranks.runs.nested import count_steps, in_every_iteration
-from allranks.runs.page import chart, drawings, fold, html_page, timeline
-from allranks.runs.page.confusion import Confusion, confusions
-from allranks.runs.page.fold import details
-from allranks.runs.page.item import Item, items_of
-from allranks.runs.page.links import Links
+from allranks.runs.page import chart, drawings, html_page, timeline
+from allranks.runs.page.figures import Confusion, confusions, shared_charts, usage_of
+from allranks.runs.page.items import Item, details, items_of, runs, stretches
 from allranks.runs.page.log_excerpts import LogExcerpts
-from allranks.runs.page.shared_charts import shared_charts
-from allranks.runs.page.usage import usage_of
 from allranks.runs.records import Point, RunRecord, Status, StepRecord
 
 NAME = "run.html"
 """The file of a run's page, in the run's folder."""
-_TEMPLATES = (
-    "page.html",
-    "main.html",
-    "parts.html",
-    "graph.html",
-    "timeline.html",
-    "figures.html",
-    "steps.html",
-    "usage.html",
-)
+_TEMPLATES = ("page", "main", "parts", "graph", "timeline", "figures", "steps", "usage")
 _compiling = threading.Lock()
 _HEADLINES = 4
 _LAYOUTS = 4
@@ -101,9 +88,7 @@ def page(run: RunRecord, now: float, known: frozenset[str] = frozenset()) -> str
 def document(run: RunRecord, text: str, live: Live | None = None) -> str:
     """Return the page with `text` as its contents. live: if the page is updated while it is open"""
     scripts = ["anchors.js", "tooltip.js", "search.js", "state.js", *(["live.js"] if live else [])]
-    return html_page.render(
-        _environment(), "page.html", "style.css", scripts, run=run, main=Markup(text), live=live
-    )  # fmt: skip
+    return html_page.render(_environment(), "page.html", "style.css", scripts, run=run, main=Markup(text), live=live)
 
 
 def compile_templates() -> None:
@@ -111,7 +96,7 @@ def compile_templates() -> None:
     environment = _environment()
     with _compiling:
         for name in _TEMPLATES:
-            environment.get_template(name)
+            environment.get_template(f"{name}.html")
 
 
 def starting(run: RunRecord) -> str:
@@ -198,17 +183,17 @@ def _environment() -> Environment:
         elapsed=formatting.elapsed,
         has_more_metrics=_has_more_metrics,
         last_values=_last_values,
-        models_of=results.models,
+        models_of=formatting.models_of,
         rank_anchor=_rank_anchor,
         notes_of=_notes_of,
         number=formatting.number,
-        outputs_of=results.outputs,
+        outputs_of=formatting.outputs_of,
         reason=formatting.reason,
-        reported=results.reported,
-        runs=fold.runs,
+        reported=formatting.reported_results,
+        runs=runs,
         shorten=_shorten,
         step_anchor=_step_anchor,
-        stretches=fold.stretches,
+        stretches=stretches,
         timeline_size=timeline,
         what=_what,
         when=formatting.when,
@@ -268,7 +253,7 @@ def _notes_of(steps: list[StepRecord]) -> list[tuple[StepRecord, str]]:
 
 def _step_anchor(path: str) -> str:
     """Return the id of a step on the page. It depends on the step's path only, so that it stays the same while the run
-    goes on, and a link to it can be shared."""
+    continues, and a link to it can be shared."""
     name = quote(path, safe="", errors="replace")
     if len(name) > _LONGEST:
         name = hashlib.sha256(path.encode(errors="replace")).hexdigest()[:16]
@@ -296,3 +281,38 @@ def _progress(steps: Iterable[StepRecord]) -> list[_Share]:
     return [
         _Share(status, amounts[status], round(100 * amounts[status] / total, 2)) for status in _ORDER if amounts[status]
     ]
+
+
+@dataclass(frozen=True)
+class Links:
+    """Links of the page of a run.
+
+    folder: the run's folder, in which the page is; "" if the page is in no folder. The runs whose results it reuses
+            are beside it.
+    """
+
+    folder: str
+
+    def link(self, path: str) -> str:
+        """Return the relative link to a file or folder of this run or of a run beside it; "" for any other text.
+
+        A path elsewhere on this machine has no link, because a copied page would point to nothing.
+        """
+        relative = self._relative(path)
+        return quote(relative, errors="replace") if relative else ""
+
+    def shown(self, path: str) -> str:
+        """Return a path as the page shows it: relative if it has a link."""
+        return self._relative(path) or path
+
+    def page_of(self, run: str) -> str:
+        """Return the relative link to the page of a run beside this one."""
+        return f"../{quote(run, safe='', errors='replace')}/run.html" if self.folder else ""
+
+    def _relative(self, path: str) -> str:
+        if not self.folder or not os.path.isabs(path) or "\0" in path:
+            return ""
+        runs = os.path.dirname(self.folder)
+        if not os.path.normpath(path).startswith(runs + os.sep) or runs == os.sep:
+            return ""
+        return os.path.relpath(path, self.folder)

@@ -8,9 +8,8 @@ from typing import TypeAlias
 
 from allranks.runs.executions import earlier_attempts, pauses
 from allranks.runs.formatting import count, duration, elapsed
-from allranks.runs.page.fold import chosen, runs, stretches
-from allranks.runs.page.item import Item, items_of, walk_items
-from allranks.runs.page.scale import Scale, Tick, time_scale
+from allranks.runs.page.chart import Scale, Tick, time_scale
+from allranks.runs.page.items import Item, chosen, items_of, runs, stretches, walk_items
 from allranks.runs.records import AttemptRecord, RankRecord, RunRecord, Status, StepRecord
 
 WIDTH = 1040

@@ -10,7 +10,7 @@ import pytest
 from allranks.errors import InputError
 from allranks.runs import history
 from allranks.runs.records import RunRecord, Status
-from allranks.runs.run_filter import RunFilter
+from allranks.runs.selection import RunFilter
 from allranks.runs.store import Store
 from allranks.runs.workspace import Workspace
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from allranks.runs.page.scale import count_scale, time_scale, value_scale
+from allranks.runs.page.chart import count_scale, time_scale, value_scale
 
 
 @settings(deadline=None)
