@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from allranks.runtime.notes import note
     from allranks.runtime.ranks.machines import measured_on
     from allranks.runtime.ranks.rank_mean import RankMean
-    from allranks.runtime.ranks.ranks import Ranks, started
-    from allranks.runtime.script import main
+    from allranks.runtime.ranks.ranks import Ranks
+    from allranks.runtime.script import main, started
     from allranks.runtime.spec_arguments import argument_defaults, arguments
     from allranks.runtime.strategies import Strategy, Training
     from allranks.runtime.strategies.deepspeed_inputs import resolve_deepspeed_file
@@ -109,7 +109,7 @@ _MODULES = {
     "prepare_libraries": "allranks.runtime.libraries",
     "resolve_deepspeed_file": "allranks.runtime.strategies.deepspeed_inputs",
     "stage": "allranks.runtime.data.staging",
-    "started": "allranks.runtime.ranks.ranks",
+    "started": "allranks.runtime.script",
 }
 
 

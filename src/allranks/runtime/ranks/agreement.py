@@ -16,7 +16,7 @@ from typing import Any, cast
 
 from torch.distributed import PrefixStore, Store  # type: ignore[attr-defined]
 
-from allranks.runtime.exit import closing
+from allranks.runtime import lifecycle
 
 POLL_SECONDS = 0.5
 """How often a rank looks for a request of another rank."""
@@ -109,7 +109,7 @@ class Agreement:
         """Stop the thread. The other ranks no longer wait for this one."""
         if os.getpid() != self._process:  # a forked process, such as a DataLoader's worker, has no thread
             return
-        closing.discard(self)
+        lifecycle.discard(self)
         with self._changed:
             self._closing = True
             self._changed.notify_all()
@@ -129,7 +129,7 @@ class Agreement:
         return decision
 
     def _start(self) -> None:
-        closing.register(self)
+        lifecycle.close_at_end(self)
         self._thread = threading.Thread(target=self._work, name="allranks-agreement", daemon=True)
         self._thread.start()
 

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from allranks.contract import tensorflow, variables, world
+from allranks.contract import master, tensorflow, variables, world
 from allranks.contract.detect import detect
 from allranks.contract.rank_env import RankEnv
 from allranks.errors import InputError, Problem
+from allranks.runtime.sockets.rendezvous import accept, register
 
 EVALUATOR = "evaluator"
+
+CHIEF = "the chief"
+"""What messages call the chief."""
 
 
 @dataclass(frozen=True)
@@ -51,15 +56,37 @@ class Cluster:
         return tuple((role, index) for role in roles for index in range(len(self.tasks.get(role, ()))))
 
     @property
-    def others(self) -> tuple[tuple[str, int], ...]:
-        """All tasks except the chief."""
+    def others(self) -> dict[str, str]:
+        """The `host:port` of all tasks except the chief, by their names."""
         tasks = ((role, index) for role, endpoints in self.tasks.items() for index in range(len(endpoints)))
-        return tuple(task for task in tasks if task != self.chief)
+        return {f"{role} {index}": self.tasks[role][index] for role, index in tasks if (role, index) != self.chief}
 
-    def endpoint(self, task: tuple[str, int]) -> str:
-        """Return the `host:port` at which a task listens."""
-        role, index = task
+    @property
+    def chief_endpoint(self) -> str:
+        """The `host:port` of the chief."""
+        role, index = self.chief
         return self.tasks[role][index]
+
+
+def roll_call(cluster: Cluster, seconds: float) -> dict[str, socket.socket]:
+    """Wait until every task of the cluster has started. TensorFlow waits for a missing task for ever, and holds the
+    GIL. The chief listens at its own port, which TensorFlow uses later.
+
+    Return the open connections by the other task's name: of the chief to all others, of the others to the chief.
+
+    Raise ConnectionError, which names the missing tasks, if not all tasks connect in time.
+    """
+    host, port = master.split(cluster.chief_endpoint)
+    others = cluster.others
+    if cluster.is_chief:
+        return accept(
+            port or 0,
+            list(others),
+            seconds,
+            CHIEF,
+            lambda missing: ", ".join(f"{name} at {others[name]}" for name in missing),
+        )
+    return {CHIEF: register(host, port or 0, f"{cluster.role} {cluster.index}", len(others) + 1, seconds, CHIEF)}
 
 
 def listed(environ: Mapping[str, str] = os.environ) -> Cluster:
