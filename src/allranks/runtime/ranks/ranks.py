@@ -10,8 +10,8 @@ from torch import Tensor
 from torch.distributed import HashStore, Store  # type: ignore[attr-defined]
 
 from allranks.runtime.communication import collectives
+from allranks.runtime.communication.collectives import RankMean
 from allranks.runtime.metrics.metrics import Metrics
-from allranks.runtime.ranks.rank_mean import RankMean
 from allranks.runtime.strategies import Strategy
 
 T = TypeVar("T")
