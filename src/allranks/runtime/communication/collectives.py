@@ -85,7 +85,7 @@ class RankMean:
         dtype = computed_in(total.dtype, "mean") if total.is_floating_point() else torch.float64
         self._total = total.to(dtype, copy=True)
         self._world_size = distributed.get_world_size()
-        # NCCL computes in the order of the current stream while this process goes on. gloo does so in a thread.
+        # NCCL computes in the order of the current stream while this process continues. gloo does so in a thread.
         on_cpu = self._total.device.type == "cpu"
         self._work = distributed.all_reduce(self._total, async_op=on_cpu) if self._world_size > 1 else None
 

@@ -193,8 +193,7 @@ def on_device(batches: Iterator[Any], device: torch.device) -> Iterator[Any]:
     """Yield the batches with their tensors on a device.
 
     On a CUDA device, each batch is copied on another stream, while the step of the batch before it is computed.
-    The source must be in pinned memory for that. Objects that are no tensors are moved by their own method `to` if they
-    have one, and are left as they are otherwise.
+    The source must be in pinned memory for that. Other objects are moved by their own method `to` if they have one.
     """
     if device.type != "cuda":
         for batch in batches:

@@ -196,7 +196,7 @@ class ResumableSampler(GlobalBatches):
     drop_last:  drop the last samples of an epoch if they do not fill a batch
 
     GlobalBatches has its methods and attributes. The constructor raises InputError if there is no sample, or a batch
-    has fewer samples than there are ranks.
+    is smaller than the number of ranks.
     """
 
     def __init__(

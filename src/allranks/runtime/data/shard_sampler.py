@@ -34,8 +34,8 @@ class ShardSampler(GlobalBatches):
     shuffle:    use another random order in every epoch
     drop_last:  drop the last samples of an epoch if they do not fill a batch
 
-    GlobalBatches has its other methods and attributes. The constructor raises InputError if a batch has fewer samples
-    than there are ranks.
+    GlobalBatches has its other methods and attributes. The constructor raises InputError if a batch is smaller
+    than the number of ranks.
     """
 
     def __init__(

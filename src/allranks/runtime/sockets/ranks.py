@@ -18,7 +18,7 @@ from allranks.contract.own_variables import join_seconds
 from allranks.contract.rank_env import RankEnv
 from allranks.runtime import lifecycle
 from allranks.runtime.metrics.metrics import Metrics
-from allranks.runtime.ranks.machines import Seat, machine_name, machines_of
+from allranks.runtime.ranks.machines import RankResources, machine_name, machines_of
 from allranks.runtime.sockets import messages
 from allranks.runtime.sockets.rendezvous import connect
 
@@ -57,7 +57,7 @@ class Ranks:
 
     @property
     def address(self) -> str:
-        """The address at which the other ranks reach this one; 127.0.0.1 if there are no others."""
+        """The address at which the other ranks reach this one; 127.0.0.1 without others."""
         connection = next(iter(self.connections.values()), None)
         return str(connection.getsockname()[0]) if connection else "127.0.0.1"
 
@@ -103,12 +103,12 @@ class Ranks:
         """Return a description of the hardware for a history: world_size, instance_count, device and machines. A
         collective."""
         gathered = self.all_gather([machine_name(), sorted(os.sched_getaffinity(0))])
-        seats = [Seat(name, frozenset(cores), None) for name, cores in gathered]
+        resources = [RankResources(name, frozenset(cores), None) for name, cores in gathered]
         return {
             "world_size": self.world_size,
             "instance_count": self.env.instance_count,
             "device": "cpu",
-            "machines": machines_of(seats),
+            "machines": machines_of(resources),
         }
 
     def _gather(self, payload: bytes) -> list[bytes] | None:

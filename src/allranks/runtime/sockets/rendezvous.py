@@ -113,7 +113,7 @@ def register(host: str, port: int, name: Name, world_size: int, seconds: float, 
             return connection
         time.sleep(RETRY_SECONDS)
     raise ConnectionError(
-        f"{label} at {host}:{port} did not answer within {seconds:g} s: either it is not there, or another rank is "
+        f"{label} at {host}:{port} did not answer within {seconds:g} s: either it did not start, or another rank is "
         "missing, which it names in its own log"
     )
 

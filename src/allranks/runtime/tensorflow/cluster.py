@@ -101,14 +101,14 @@ def listed(environ: Mapping[str, str] = os.environ) -> Cluster:
 
 
 def read(environ: Mapping[str, str] = os.environ) -> Cluster | None:
-    """Return the cluster that TF_CONFIG describes; None if this process trains alone.
+    """Return the cluster that TF_CONFIG describes; None if this is the only process that trains.
 
     Azure ML lists workers and parameter servers, but no chief ("Distributed GPU training guide").
     ParameterServerStrategy needs a chief, which coordinates and does not train: worker 0 becomes the chief, worker 1
     becomes worker 0, and so on. If TF_CONFIG has a chief, it does not change.
 
     Raise InputError if TF_CONFIG cannot be read or leaves instances of the job without a task, if parameter servers
-    would have no worker, or if another launcher started several processes, each of which would train alone.
+    would have no worker, or if another launcher started several processes, which would train independently.
     """
     env = tensorflow.read(environ)
     if env is None:
