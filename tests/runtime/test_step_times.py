@@ -110,8 +110,8 @@ def test_a_gpu_is_waited_for_only_when_its_times_are_read(
     done: list[int] = []
     monkeypatch.setattr(torch.cuda, "Event", Event)
     monkeypatch.setattr(torch.cuda, "current_stream", lambda device: None)
-    monkeypatch.setattr(step_times, "_clock", lambda device: step_times.CudaClock(torch.device("cuda", 0)))
     times = StepTimes(alone)
+    monkeypatch.setattr(times, "_device", torch.device("cuda", 0))
     for _ in times.track(batches(3 * EVERY)):
         done.append(1)
     assert "wait" not in calls

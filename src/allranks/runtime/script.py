@@ -17,13 +17,14 @@ from allranks.contract.own_variables import join_seconds
 from allranks.runtime import libraries, lifecycle, strategies
 from allranks.runtime.communication.process_group import open_group
 from allranks.runtime.communication.rendezvous import connect_ranks
+from allranks.runtime.lifecycle import TIMEOUT_SECONDS
 from allranks.runtime.metrics.metrics import Metrics
 from allranks.runtime.preflight.checking import Preflight, wanted
 from allranks.runtime.ranks.ranks import Ranks
 
 
 def main(
-    train: Callable[[Ranks], None], *, strategy: str = "ddp", timeout_seconds: float = lifecycle.TIMEOUT_SECONDS
+    train: Callable[[Ranks], None], *, strategy: str = "ddp", timeout_seconds: float = TIMEOUT_SECONDS
 ) -> NoReturn:
     """Initialise the process group, call train(ranks), and exit.
 
@@ -45,7 +46,7 @@ def main(
 
 
 @contextmanager
-def started(*, strategy: str = "ddp", timeout_seconds: float = lifecycle.TIMEOUT_SECONDS) -> Generator[Ranks]:
+def started(*, strategy: str = "ddp", timeout_seconds: float = TIMEOUT_SECONDS) -> Generator[Ranks]:
     """Context manager that yields the same Ranks as `main` passes to a training. For programs with their own main
     function."""
     ranks = _start(strategy, timeout_seconds)

@@ -17,6 +17,7 @@ from allranks.contract.detect import detect
 from allranks.contract.own_variables import join_seconds
 from allranks.contract.rank_env import RankEnv
 from allranks.runtime import lifecycle
+from allranks.runtime.lifecycle import TIMEOUT_SECONDS
 from allranks.runtime.metrics.metrics import Metrics
 from allranks.runtime.ranks.machines import RankResources, machine_name, machines_of
 from allranks.runtime.sockets import messages
@@ -118,7 +119,7 @@ class Ranks:
         return [payload, *(messages.receive(connection) for connection in self.connections.values())]
 
 
-def main(function: Callable[[Ranks], None], *, timeout_seconds: float = lifecycle.TIMEOUT_SECONDS) -> NoReturn:
+def main(function: Callable[[Ranks], None], *, timeout_seconds: float = TIMEOUT_SECONDS) -> NoReturn:
     """Connect the ranks, call function(ranks), and exit.
 
     function:        what every rank does

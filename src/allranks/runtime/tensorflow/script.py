@@ -19,6 +19,7 @@ from allranks.contract.own_variables import join_seconds
 from allranks.errors import InputError, Problem
 from allranks.runtime import lifecycle
 from allranks.runtime.exit import clean_exit
+from allranks.runtime.lifecycle import TIMEOUT_SECONDS
 from allranks.runtime.metrics.metrics import Metrics
 from allranks.runtime.notes import note
 from allranks.runtime.tensorflow import strategy
@@ -32,9 +33,7 @@ _INTERVAL_SECONDS = 0.5
 """Pause between two attempts to pass on a notice, while the training has no handler of SIGTERM yet."""
 
 
-def main(
-    train: Script, *, evaluate: Script | None = None, timeout_seconds: float = lifecycle.TIMEOUT_SECONDS
-) -> NoReturn:
+def main(train: Script, *, evaluate: Script | None = None, timeout_seconds: float = TIMEOUT_SECONDS) -> NoReturn:
     """Call train(training) on the tasks that train, serve on the others, and exit.
 
     train:           the training function
