@@ -50,7 +50,9 @@ def _found(package: griffe.Object | griffe.Alias, name: str) -> griffe.Module:
 
 
 def _module(name: str, module: griffe.Module) -> str:
-    objects = {str(each): _target(module, str(each)) for each in module.exports or ()}
+    # A package that imports its names on first use has them as imports for type checkers, and no list of them.
+    lazy = (each for each, origin in module.imports.items() if origin.startswith("allranks."))
+    objects = {str(each): _target(module, str(each)) for each in module.exports or lazy}
     ordered = sorted(objects, key=lambda each: (not isinstance(objects[each], griffe.Function), each))
     parts = [f"## {name}\n", _filled(MODULES[name]) + "\n", _filled(", ".join(_links(name, ordered))) + "\n"]
     parts += [_object(f"{name}.{each}", objects[each]) for each in ordered]

@@ -20,7 +20,7 @@ from torch.distributed import checkpoint as dcp
 
 from allranks.errors import InputError
 from allranks.runtime.checkpoints import Checkpoints
-from allranks.runtime.ranks.ranks import started
+from allranks.runtime.script import started
 
 pytestmark = pytest.mark.slow
 

@@ -19,7 +19,8 @@ from allranks.contract.launch import Distribution, Launch
 from allranks.contract.produce import environment, processes
 from allranks.contract.pytorch import PyTorch
 from allranks.runtime.metrics.metrics import Metrics
-from allranks.runtime.ranks.ranks import Ranks, started
+from allranks.runtime.ranks.ranks import Ranks
+from allranks.runtime.script import started
 from allranks.runtime.strategies.ddp import Ddp
 from forked import Forked
 

@@ -11,7 +11,7 @@ from datetime import timedelta
 import pytest
 from torch.distributed import HashStore, PrefixStore, TCPStore
 
-from allranks.runtime.exit.closing import close_all
+from allranks.runtime.lifecycle import close_all
 from allranks.runtime.ranks.agreement import Agreement, Decision
 
 STEPS = 2000

@@ -21,7 +21,7 @@ def test_the_runtime_brings_nothing_heavy() -> None:
 
 
 def test_what_other_libraries_scripts_use_needs_no_torch() -> None:
-    names = "Evicted, Metrics, TrainingSettings, arguments, failure, note, prepare_libraries, stage"
+    names = "Evicted, Metrics, TrainingSettings, arguments, lifecycle, note, prepare_libraries, stage"
     assert not loaded(f"from allranks.runtime import {names}") & (HEAVY | STACKS)
 
 

@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from allranks.contract.pytorch import PyTorch
-from allranks.runtime.ranks.machines import Machine, Seat, machines
+from allranks.runtime.ranks.machines import Machine, RankResources, machines
 from allranks.runtime.ranks.ranks import Ranks
 from allranks.runtime.training import step_times
 from allranks.runtime.training.step_times import EVERY, StepTimes
@@ -110,8 +110,8 @@ def test_a_gpu_is_waited_for_only_when_its_times_are_read(
     done: list[int] = []
     monkeypatch.setattr(torch.cuda, "Event", Event)
     monkeypatch.setattr(torch.cuda, "current_stream", lambda device: None)
-    monkeypatch.setattr(step_times, "_clock", lambda device: step_times.CudaClock(torch.device("cuda", 0)))
     times = StepTimes(alone)
+    monkeypatch.setattr(times, "_device", torch.device("cuda", 0))
     for _ in times.track(batches(3 * EVERY)):
         done.append(1)
     assert "wait" not in calls
@@ -175,5 +175,5 @@ def test_instances_of_one_machine_are_told_as_one_with_the_samples_of_all_ranks(
     ids=["one rank", "own cores", "two machines"],
 )
 def test_machines(seats: list[tuple[str, set[int], str | None]], expected: list[tuple[str, int, int]]) -> None:
-    found = machines([Seat(name, frozenset(cores), gpu) for name, cores, gpu in seats])
+    found = machines([RankResources(name, frozenset(cores), gpu) for name, cores, gpu in seats])
     assert found == [Machine(*one) for one in expected]

@@ -15,9 +15,9 @@ import pytest
 
 from allranks.contract import report
 from allranks.errors import InputError
-from allranks.runtime.tensorflow.cluster import Cluster, read
-from allranks.runtime.tensorflow.roll_call import roll_call
-from allranks.runtime.tensorflow.watch import Sight, Watch, wait_until_gone
+from allranks.runtime.lifecycle import Watch
+from allranks.runtime.tensorflow.cluster import Cluster, read, roll_call
+from allranks.runtime.tensorflow.watch import Sight, find_lost, wait_until_gone
 from tensorflow_tasks import cluster, finish, needs_tensorflow, start
 
 SCRIPT = Path(__file__).parent / "scripts/tensorflow_tasks.py"
@@ -80,7 +80,7 @@ def test_a_launch_that_cannot_be_is_refused(environ: Mapping[str, str], said: st
 
 def test_tasks_meet() -> None:
     chief = Cluster({role: tuple(tasks) for role, tasks in cluster(chief=1, worker=2, ps=1).items()}, "chief", 0)
-    others = [replace(chief, role=role, index=index) for role, index in chief.others]
+    others = [replace(chief, role=name.split()[0], index=int(name.split()[1])) for name in chief.others]
     threads = [threading.Thread(target=roll_call, args=(other, 30), daemon=True) for other in others]
     for thread in threads:
         thread.start()
@@ -103,19 +103,17 @@ def test_who_does_not_come_is_named() -> None:
 
     thread = threading.Thread(target=worker_1, daemon=True)
     thread.start()
-    with pytest.raises(
-        ConnectionError, match=rf"^worker 2 at {chief.endpoint(('worker', 2))} did not appear within 0.5 s"
-    ):
+    with pytest.raises(ConnectionError, match=rf"^worker 2 at {chief.others['worker 2']} did not connect within 0.5 s"):
         roll_call(chief, 0.5)
     thread.join(30)
-    assert f"the chief at {chief.endpoint(('worker', 0))} did not call" in str(error[0])
+    assert f"the chief at {chief.chief_endpoint} did not answer" in str(error[0])
 
 
 def test_a_port_that_is_taken_is_named() -> None:
     with socket.create_server(("", 0)) as other:
-        taken = f"127.0.0.1:{other.getsockname()[1]}"
-        with pytest.raises(ConnectionError, match=f"the chief cannot listen at {taken}: Address already in use"):
-            roll_call(Cluster({"worker": (taken, "127.0.0.1:1")}, "worker", 0), 5)
+        port = other.getsockname()[1]
+        with pytest.raises(ConnectionError, match=f"the chief cannot listen at port {port}: Address already in use"):
+            roll_call(Cluster({"worker": (f"127.0.0.1:{port}", "127.0.0.1:1")}, "worker", 0), 5)
 
 
 def test_a_task_that_is_gone_is_missed_once_and_only_until_the_end() -> None:
@@ -123,8 +121,9 @@ def test_a_task_that_is_gone_is_missed_once_and_only_until_the_end() -> None:
     tasks = {"worker 1": f"127.0.0.1:{listener.getsockname()[1]}"}
     lost: list[ConnectionError] = []
     told = threading.Event()
-    Watch(tasks, timeout_seconds=60, lost=lambda error: (lost.append(error), told.set()))
-    stopped = Watch(tasks, timeout_seconds=60, lost=lost.append)
+    watched, never_lost = ({name: Sight(endpoint) for name, endpoint in tasks.items()} for _ in range(2))
+    Watch(lambda: find_lost(watched, 60), lambda error: (lost.append(error), told.set()))
+    stopped = Watch(lambda: find_lost(never_lost, 60), lost.append)
     listener.accept()[0].close()
     listener.accept()[0].close()
     stopped.stop()
@@ -161,8 +160,7 @@ def test_a_server_notifies_the_chief_of_an_eviction_and_ends_with_it(tmp_path: P
     assert chief is not None
     connections = roll_call(chief, 120)
     for name, process in servers.items():
-        role, _, index = name.partition("-")
-        wait_until_listening(chief.endpoint((role, int(index))))
+        wait_until_listening(chief.others[name.replace("-", " ")])
         process.send_signal(signal.SIGTERM)
     for connection in connections.values():  # each notifies the chief, and ends with it
         assert connection.recv(100) == b"evicted\n"

@@ -12,7 +12,7 @@ from place import STARTED, Place, find
 
 from allranks.errors import InputError, Problem
 from allranks.runtime import arguments, detect, prepare_libraries, stage
-from allranks.runtime.exit import clean_exit, failure
+from allranks.runtime.exit import clean_exit
 from allranks_steps.images.prepared_images import read_checked
 from allranks_steps.messages import first_line
 from checks import PRECISIONS, check_device, steps
@@ -189,7 +189,7 @@ def main() -> None:
         train(args, place)
         code = 0
     except BaseException as error:
-        code = failure.record(error)
+        code = clean_exit.record(error)
     clean_exit.leave(code)
 
 

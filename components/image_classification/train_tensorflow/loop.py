@@ -19,7 +19,7 @@ from replicas import Replicas
 from saving import check_room, save
 
 from allranks.runtime.exit.eviction import Evicted, Eviction
-from allranks.runtime.ranks.machines import Seat, machine_name, machines_of
+from allranks.runtime.ranks.machines import RankResources, machine_name, machines_of
 from allranks_steps.history import History, peak_memory
 from allranks_steps.images.prepared_images import Description, Images, read_checked
 
@@ -173,7 +173,7 @@ def write(
     for variable, value in zip(trained.variables, weights, strict=True):
         variable.assign(value)
     save(trained, description, args.model, preset=args.preset)
-    seats = [Seat(machine_name(), frozenset(os.sched_getaffinity(0)), None)]
+    resources = [RankResources(machine_name(), frozenset(os.sched_getaffinity(0)), None)]
     about = {
         "strategy": replicas.name,
         "launcher": replicas.launcher,
@@ -181,7 +181,7 @@ def write(
         "instance_count": replicas.world_size,
         "device": "cuda" if tf.config.list_physical_devices("GPU") else "cpu",
         # The instances may share a machine, so that only a measurement with one of them names it.
-        "machines": machines_of(seats) if replicas.world_size == 1 else [],
+        "machines": machines_of(resources) if replicas.world_size == 1 else [],
         "parameters": int(trained.count_params()),
         "samples_per_step": samples,
     }

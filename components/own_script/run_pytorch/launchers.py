@@ -45,9 +45,8 @@ def tensorflow(args: argparse.Namespace) -> list[str]:  # noqa: ARG001
     env = _launched_by("tensorflow")
     world.check(env)
     if env.world_size > 1:
-        # The other launches don't need these.
-        from allranks.runtime.tensorflow.cluster import listed
-        from allranks.runtime.tensorflow.roll_call import roll_call
+        # The other launches don't need them.
+        from allranks.runtime.tensorflow.cluster import listed, roll_call
 
         roll_call(listed(), join_seconds(os.environ))
     return RANK

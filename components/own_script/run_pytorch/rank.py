@@ -10,7 +10,7 @@ from typing import NoReturn
 
 from allranks.errors import InputError, Problem
 from allranks.runtime.__main__ import run
-from allranks.runtime.exit import clean_exit, failure
+from allranks.runtime.exit import clean_exit
 from allranks_steps.own_script import expanded
 
 
@@ -25,7 +25,7 @@ def run_program(command: list[str]) -> NoReturn:
         if not program.endswith(".py"):
             _become(program, arguments)
     except BaseException as error:
-        clean_exit.leave(failure.record(error))
+        clean_exit.leave(clean_exit.record(error))
     run([program, *arguments])
 
 

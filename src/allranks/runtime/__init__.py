@@ -17,104 +17,76 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from allranks.contract.detect import detect
-    from allranks.contract.rank_env import RankEnv
-    from allranks.runtime.checkpoints import Checkpoints, Stateful
-    from allranks.runtime.data.data_loader import DataLoader
-    from allranks.runtime.data.global_batches import GlobalBatches
-    from allranks.runtime.data.sampler import ResumableSampler
-    from allranks.runtime.data.shard_sampler import ShardSampler
-    from allranks.runtime.data.sharded_dataset import ShardedDataset
-    from allranks.runtime.data.staging import stage
-    from allranks.runtime.exit.eviction import EVICTED, Evicted
-    from allranks.runtime.libraries import prepare_libraries
-    from allranks.runtime.metrics.metrics import Metrics
-    from allranks.runtime.notes import note
-    from allranks.runtime.ranks.machines import measured_on
-    from allranks.runtime.ranks.rank_mean import RankMean
-    from allranks.runtime.ranks.ranks import Ranks, started
-    from allranks.runtime.script import main
-    from allranks.runtime.spec_arguments import argument_defaults, arguments
-    from allranks.runtime.strategies.deepspeed_inputs import resolve_deepspeed_file
-    from allranks.runtime.strategies.settings import TrainingSettings
-    from allranks.runtime.strategies.training import Strategy, Training
-    from allranks.runtime.training.batch_size import find_batch_size
-    from allranks.runtime.training.early_stopping import EarlyStopping
-    from allranks.runtime.training.exponential_moving_average import ExponentialMovingAverage
-    from allranks.runtime.training.profiler import Profiler
-    from allranks.runtime.training.step_times import StepTimes
+    from allranks.contract.detect import detect as detect
+    from allranks.contract.rank_env import RankEnv as RankEnv
+    from allranks.runtime.checkpoints import Checkpoints as Checkpoints
+    from allranks.runtime.checkpoints import Stateful as Stateful
+    from allranks.runtime.communication.collectives import RankMean as RankMean
+    from allranks.runtime.data.data_loader import DataLoader as DataLoader
+    from allranks.runtime.data.sampler import GlobalBatches as GlobalBatches
+    from allranks.runtime.data.sampler import ResumableSampler as ResumableSampler
+    from allranks.runtime.data.shard_sampler import ShardSampler as ShardSampler
+    from allranks.runtime.data.sharded_dataset import ShardedDataset as ShardedDataset
+    from allranks.runtime.data.staging import stage as stage
+    from allranks.runtime.exit.eviction import EVICTED as EVICTED
+    from allranks.runtime.exit.eviction import Evicted as Evicted
+    from allranks.runtime.libraries import prepare_libraries as prepare_libraries
+    from allranks.runtime.metrics.metrics import Metrics as Metrics
+    from allranks.runtime.notes import note as note
+    from allranks.runtime.ranks.machines import measured_on as measured_on
+    from allranks.runtime.ranks.ranks import Ranks as Ranks
+    from allranks.runtime.script import main as main
+    from allranks.runtime.script import started as started
+    from allranks.runtime.spec_arguments import argument_defaults as argument_defaults
+    from allranks.runtime.spec_arguments import arguments as arguments
+    from allranks.runtime.strategies.deepspeed_inputs import resolve_deepspeed_file as resolve_deepspeed_file
+    from allranks.runtime.strategies.settings import TrainingSettings as TrainingSettings
+    from allranks.runtime.strategies.training import Strategy as Strategy
+    from allranks.runtime.strategies.training import Training as Training
+    from allranks.runtime.training.batch_size import find_batch_size as find_batch_size
+    from allranks.runtime.training.early_stopping import EarlyStopping as EarlyStopping
+    from allranks.runtime.training.exponential_moving_average import (
+        ExponentialMovingAverage as ExponentialMovingAverage,
+    )
+    from allranks.runtime.training.profiler import Profiler as Profiler
+    from allranks.runtime.training.step_times import StepTimes as StepTimes
 
-__all__ = [
-    "EVICTED",
-    "Checkpoints",
-    "DataLoader",
-    "EarlyStopping",
-    "Evicted",
-    "ExponentialMovingAverage",
-    "GlobalBatches",
-    "Metrics",
-    "Profiler",
-    "RankEnv",
-    "RankMean",
-    "Ranks",
-    "ResumableSampler",
-    "ShardSampler",
-    "ShardedDataset",
-    "Stateful",
-    "StepTimes",
-    "Strategy",
-    "Training",
-    "TrainingSettings",
-    "argument_defaults",
-    "arguments",
-    "detect",
-    "find_batch_size",
-    "main",
-    "measured_on",
-    "note",
-    "prepare_libraries",
-    "resolve_deepspeed_file",
-    "stage",
-    "started",
-]
-
-_MODULES = {
-    "EVICTED": "allranks.runtime.exit.eviction",
-    "Checkpoints": "allranks.runtime.checkpoints",
-    "DataLoader": "allranks.runtime.data.data_loader",
-    "EarlyStopping": "allranks.runtime.training.early_stopping",
-    "Evicted": "allranks.runtime.exit.eviction",
-    "ExponentialMovingAverage": "allranks.runtime.training.exponential_moving_average",
-    "GlobalBatches": "allranks.runtime.data.global_batches",
-    "Metrics": "allranks.runtime.metrics.metrics",
-    "Profiler": "allranks.runtime.training.profiler",
-    "RankEnv": "allranks.contract.rank_env",
-    "RankMean": "allranks.runtime.ranks.rank_mean",
-    "Ranks": "allranks.runtime.ranks.ranks",
-    "ResumableSampler": "allranks.runtime.data.sampler",
-    "TrainingSettings": "allranks.runtime.strategies.settings",
-    "ShardSampler": "allranks.runtime.data.shard_sampler",
-    "ShardedDataset": "allranks.runtime.data.sharded_dataset",
-    "Stateful": "allranks.runtime.checkpoints",
-    "StepTimes": "allranks.runtime.training.step_times",
-    "Strategy": "allranks.runtime.strategies.training",
-    "Training": "allranks.runtime.strategies.training",
-    "argument_defaults": "allranks.runtime.spec_arguments",
-    "arguments": "allranks.runtime.spec_arguments",
-    "detect": "allranks.contract.detect",
-    "find_batch_size": "allranks.runtime.training.batch_size",
-    "main": "allranks.runtime.script",
-    "measured_on": "allranks.runtime.ranks.machines",
-    "note": "allranks.runtime.notes",
-    "prepare_libraries": "allranks.runtime.libraries",
-    "resolve_deepspeed_file": "allranks.runtime.strategies.deepspeed_inputs",
-    "stage": "allranks.runtime.data.staging",
-    "started": "allranks.runtime.ranks.ranks",
+_NAMES = {
+    "contract.detect": "detect",
+    "contract.rank_env": "RankEnv",
+    "runtime.checkpoints": "Checkpoints Stateful",
+    "runtime.communication.collectives": "RankMean",
+    "runtime.data.data_loader": "DataLoader",
+    "runtime.data.sampler": "GlobalBatches ResumableSampler",
+    "runtime.data.shard_sampler": "ShardSampler",
+    "runtime.data.sharded_dataset": "ShardedDataset",
+    "runtime.data.staging": "stage",
+    "runtime.exit.eviction": "EVICTED Evicted",
+    "runtime.libraries": "prepare_libraries",
+    "runtime.metrics.metrics": "Metrics",
+    "runtime.notes": "note",
+    "runtime.ranks.machines": "measured_on",
+    "runtime.ranks.ranks": "Ranks",
+    "runtime.script": "main started",
+    "runtime.spec_arguments": "argument_defaults arguments",
+    "runtime.strategies.training": "Strategy Training",
+    "runtime.strategies.deepspeed_inputs": "resolve_deepspeed_file",
+    "runtime.strategies.settings": "TrainingSettings",
+    "runtime.training.batch_size": "find_batch_size",
+    "runtime.training.early_stopping": "EarlyStopping",
+    "runtime.training.exponential_moving_average": "ExponentialMovingAverage",
+    "runtime.training.profiler": "Profiler",
+    "runtime.training.step_times": "StepTimes",
 }
+"""The public names by their modules. They are imported on first use (PEP 562), because torch is not installed in every
+environment, such as TensorFlow's."""
+
+_MODULES = {name: f"allranks.{module}" for module, names in _NAMES.items() for name in names.split()}
+
+__all__ = sorted(_MODULES)
 
 
 def __getattr__(name: str) -> Any:
-    # Imported on first use (PEP 562), because torch is not installed in every environment, such as TensorFlow's.
     if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     value = getattr(import_module(_MODULES[name]), name)
@@ -123,4 +95,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted(__all__)
+    return __all__

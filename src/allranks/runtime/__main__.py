@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import runpy
 import sys
+from functools import partial
 from pathlib import Path
 from typing import NoReturn
 
 from allranks.errors import InputError, Problem
-from allranks.runtime.exit import clean_exit, failure
+from allranks.runtime import lifecycle
 from allranks.runtime.libraries import prepare_libraries
 
 _USAGE = "python -m allranks.runtime SCRIPT [ARGUMENT ...]"
@@ -21,12 +22,7 @@ _USAGE = "python -m allranks.runtime SCRIPT [ARGUMENT ...]"
 
 def run(arguments: list[str]) -> NoReturn:
     """Run the script arguments[0] as Python would, and exit."""
-    try:
-        _run(arguments)
-        code = 0
-    except BaseException as error:
-        code = failure.record(error)
-    clean_exit.leave(code)
+    lifecycle.run(lambda _ending: partial(_run, arguments))
 
 
 def _run(arguments: list[str]) -> None:
@@ -34,7 +30,7 @@ def _run(arguments: list[str]) -> None:
         raise InputError(Problem("command", "no script", _USAGE, "give the script's path"))
     script = Path(arguments[0])
     if not script.is_file():
-        raise InputError(Problem("command", f"there is no file {script}", _USAGE, "give the script's path"))
+        raise InputError(Problem("command", f"no file {script}", _USAGE, "give the script's path"))
     prepare_libraries()
     sys.argv = arguments
     sys.path[0] = str(script.resolve().parent)

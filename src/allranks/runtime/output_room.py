@@ -31,7 +31,7 @@ class Content:
     folder: the folder, which may not exist yet
     size:   bytes of one item: a model, a checkpoint
     count:  number of items that lie there at the same time
-    fix:    what to do if there is no room
+    fix:    what to do if the space is missing
     """
 
     where: str
@@ -43,7 +43,7 @@ class Content:
     def missing(self) -> int:
         """Return the bytes still to be written, given what an earlier attempt has left in the folder.
 
-        Of several items, one is written before the oldest is removed, however many there are already.
+        Of several items, a new one is written before the oldest is removed.
         """
         remaining = self.size * self.count - _size(self.folder)
         return max(remaining, self.size if self.count > 1 else 0)

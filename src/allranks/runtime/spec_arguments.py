@@ -17,7 +17,7 @@ from types import MappingProxyType
 from typing import Any
 
 from allranks.errors import InputError, Problem, did_you_mean
-from allranks.runtime.exit import clean_exit, failure
+from allranks.runtime.exit import clean_exit
 
 SPEC = "component.yaml"
 SPEC_OPTION = "--spec"
@@ -98,7 +98,7 @@ def arguments(spec: Path | None = None, argv: Sequence[str] | None = None) -> Na
     recorded, and an InputError ends it with its message, without a traceback, and with exit code 2.
     """
     if argv is None:
-        sys.excepthook = lambda _kind, error, _traceback: clean_exit.leave(failure.record(error))
+        sys.excepthook = lambda _kind, error, _traceback: clean_exit.leave(clean_exit.record(error))
     file, words = _located(spec, sys.argv[1:] if argv is None else argv)
     options = _options(file)
     problems: list[Problem] = []

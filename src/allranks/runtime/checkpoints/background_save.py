@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import Any
 
 from allranks.errors import InputError, Problem
+from allranks.runtime import lifecycle
 from allranks.runtime.checkpoints import manifest
 from allranks.runtime.checkpoints.manifest import BLOCK_BYTES, FileRecord, Manifest
-from allranks.runtime.exit import closing
 
 WRITE_SECONDS = 1800.0
 """How long rank 0 waits for the files of the other ranks, and they for rank 0."""
@@ -97,7 +97,7 @@ class BackgroundSave:
         self._process = os.getpid()
         self._error: str | None = None
         self._thread = threading.Thread(target=self._work, name="allranks-checkpoint", daemon=True)
-        closing.register(self)
+        lifecycle.close_at_end(self)
         self._thread.start()
 
     @property
@@ -108,7 +108,7 @@ class BackgroundSave:
     def wait(self) -> None:
         """Wait until the checkpoint is complete. Raise InputError if it could not be written."""
         self._thread.join()
-        closing.discard(self)
+        lifecycle.discard(self)
         if self._error is not None:
             raise not_written(self._target.path, self._error)
 

@@ -1,13 +1,14 @@
-"""Gather, reduce and broadcast values over the ranks. `Ranks` has these as methods."""
+"""Gather, reduce, average and broadcast values over the ranks. `Ranks` has these as methods."""
 
 from __future__ import annotations
 
-from typing import Any, TypeVar, overload
+from typing import Any, SupportsFloat, TypeVar, overload
 
 import torch
 from torch import Tensor, distributed
 
 from allranks.errors import InputError, Problem
+from allranks.runtime.metrics.metrics import snapshot
 
 T = TypeVar("T")
 
@@ -71,6 +72,41 @@ def broadcast(value: T) -> T:
     values = [value]
     distributed.broadcast_object_list(values, src=0)
     return values[0]
+
+
+class RankMean:
+    """The mean of a number over all ranks, which may still be being computed.
+
+    `float(mean)` waits for it. `metrics.log` reads it later, so that the training does not wait.
+    """
+
+    def __init__(self, value: Tensor | float, device: torch.device) -> None:
+        total = torch.as_tensor(value, device=device).detach()
+        dtype = computed_in(total.dtype, "mean") if total.is_floating_point() else torch.float64
+        self._total = total.to(dtype, copy=True)
+        self._world_size = distributed.get_world_size()
+        # NCCL computes in the order of the current stream while this process continues. gloo does so in a thread.
+        on_cpu = self._total.device.type == "cpu"
+        self._work = distributed.all_reduce(self._total, async_op=on_cpu) if self._world_size > 1 else None
+
+    def __float__(self) -> float:
+        if self._work is not None:
+            self._work.wait()
+        return float(self._total) / self._world_size
+
+    def __repr__(self) -> str:
+        return f"RankMean({float(self)})"
+
+    def __format__(self, specification: str) -> str:
+        return format(float(self), specification)
+
+    def item(self) -> float:
+        """Return the mean, as a tensor's `item` does."""
+        return float(self)
+
+    def snapshot(self) -> SupportsFloat:
+        """Return an object to read this mean in another thread."""
+        return self if self._total.device.type == "cpu" else snapshot(self._total / self._world_size)
 
 
 def computed_in(dtype: torch.dtype, operation: str) -> torch.dtype:

@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import os
+import random
+import signal
+import sys
+import threading
+import zlib
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
@@ -10,11 +18,12 @@ import torch
 from torch import Tensor
 from torch.utils import data
 from torch.utils._pytree import tree_leaves, tree_map
+from torch.utils.data import get_worker_info
 
 from allranks.errors import InputError, Problem
 from allranks.hardware import shared_memory
-from allranks.runtime.data.global_batches import GlobalBatches
-from allranks.runtime.data.loader_workers import Collate, Indices, Refused, SeededDataset, start_worker
+from allranks.runtime.data.sampler import GlobalBatches
+from allranks.runtime.training import random_states
 
 
 class DataLoader:
@@ -64,14 +73,14 @@ class DataLoader:
         self._checked = num_workers == 0
         sampler.num_workers = max(1, num_workers)
         self._loader: data.DataLoader[Any] = data.DataLoader(
-            SeededDataset(dataset, sampler.seed),
-            batch_sampler=Indices(sampler),
+            _SeededDataset(dataset, sampler.seed),
+            batch_sampler=_Indices(sampler),
             num_workers=num_workers,
             prefetch_factor=prefetch_factor if num_workers else None,
             persistent_workers=num_workers > 0,
             pin_memory=self._ranks.device.type == "cuda",
-            collate_fn=Collate(collate_fn),
-            worker_init_fn=start_worker,
+            collate_fn=_Collate(collate_fn),
+            worker_init_fn=_start_worker,
             # Otherwise an epoch would draw a number from the training's generator.
             generator=torch.Generator(),
         )
@@ -111,7 +120,7 @@ class DataLoader:
                 raise self._clear(error) from None
             if batch is _END:
                 return
-            if isinstance(batch, Refused):
+            if isinstance(batch, _Refused):
                 raise InputError(*batch.problems)
             if not self._checked:
                 self._checked = True
@@ -184,8 +193,7 @@ def on_device(batches: Iterator[Any], device: torch.device) -> Iterator[Any]:
     """Yield the batches with their tensors on a device.
 
     On a CUDA device, each batch is copied on another stream, while the step of the batch before it is computed.
-    The source must be in pinned memory for that. Objects that are no tensors are moved by their own method `to` if they
-    have one, and are left as they are otherwise.
+    The source must be in pinned memory for that. Other objects are moved by their own method `to` if they have one.
     """
     if device.type != "cuda":
         for batch in batches:
@@ -224,3 +232,100 @@ def _moved(batch: Any, device: torch.device) -> Any:
         return value
 
     return tree_map(move, batch)
+
+
+class _Indices(data.Sampler[list[int]]):
+    """The batches of a sampler, each after the number of its epoch, which workers need for their seeds."""
+
+    def __init__(self, sampler: GlobalBatches) -> None:
+        self._sampler = sampler
+
+    def __iter__(self) -> Iterator[list[int]]:
+        """Yield [epoch, index, ...] for each batch."""
+        for indices in self._sampler:
+            yield [self._sampler.epoch, *indices]
+
+    def __len__(self) -> int:
+        """Return the number of batches per epoch."""
+        return len(self._sampler)
+
+
+@dataclass(frozen=True)
+class _Refused:
+    """An InputError that a data set raised in a worker."""
+
+    problems: tuple[Problem, ...]
+
+
+class _SeededDataset(data.Dataset[Any]):
+    """A data set whose random numbers depend on the seed, the epoch and the sample only.
+
+    A sample is therefore augmented in the same way whichever rank or worker reads it, and also after a resume.
+    """
+
+    def __init__(self, dataset: data.Dataset[Any], seed: int) -> None:
+        self._dataset, self._seed = dataset, seed
+
+    def __getitems__(self, epoch_and_indices: Sequence[int]) -> list[Any] | _Refused:
+        """Return the samples of a batch from `_Indices`."""
+        epoch, *indices = epoch_and_indices
+        fetch_batch: Callable[[list[int]], list[Any]] | None = getattr(self._dataset, "__getitems__", None)
+        with _own_random_state():
+            try:
+                if fetch_batch is not None:
+                    self._set_seed(epoch, indices[0])
+                    return fetch_batch(indices)
+                samples = []
+                for index in indices:
+                    self._set_seed(epoch, index)
+                    samples.append(self._dataset[index])
+                return samples
+            except InputError as error:
+                return _Refused(error.problems)
+
+    def _set_seed(self, epoch: int, index: int) -> None:
+        seed = zlib.crc32(f"{self._seed} {epoch} {index}".encode())
+        random.seed(seed)
+        # Not torch.manual_seed, which also seeds the GPUs.
+        torch.default_generator.manual_seed(seed)
+        if numpy := sys.modules.get("numpy"):
+            numpy.random.seed(seed)
+
+
+class _Collate:
+    """_Collate samples, unless the data set refused them. function: by default, torch's."""
+
+    def __init__(self, function: Callable[[list[Any]], Any] | None) -> None:
+        self._function = function or data.default_collate
+
+    def __call__(self, samples: list[Any] | _Refused) -> Any:
+        """Return a batch, or the refusal."""
+        return samples if isinstance(samples, _Refused) else self._function(samples)
+
+
+def _start_worker(_number: int) -> None:
+    """Prepare a worker, so that only the training ends it. A platform that evicts an instance may send SIGTERM to every
+    process, and the training still needs batches until the step at which it saves."""
+    # torch's own handler in workers distinguishes the senders too, and ends a worker at any other process's signal.
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
+    threading.Thread(target=_end_with_parent, args=(os.getppid(),), name="allranks-worker", daemon=True).start()
+
+
+def _end_with_parent(parent: int) -> None:
+    while signal.sigwaitinfo({signal.SIGTERM}).si_pid != parent:
+        pass
+    os._exit(0)
+
+
+@contextmanager
+def _own_random_state() -> Generator[None]:
+    """Context manager that restores the random state of the training's own process, if no worker loads the data."""
+    if get_worker_info() is not None:
+        yield
+        return
+    device = torch.device("cpu")
+    states = random_states.capture(device)
+    try:
+        yield
+    finally:
+        random_states.restore(states, device)

@@ -36,7 +36,7 @@ class ShardedDataset(Dataset[Any]):
 
     The lengths must be known before, for example from the step that wrote the shards: the ranks divide the samples by
     them without communication. A worker that starts within a shard reads the samples before its part and discards them,
-    so a data set should have at least as many shards as there are workers on all ranks, of similar size. The
+    so a data set should have at least one shard per worker of all ranks, of similar size. The
     constructor raises InputError if there is no sample. A shard with fewer or more samples than its length raises
     InputError when its end is read.
     """
@@ -93,7 +93,7 @@ class _OpenShard:
         self._process = os.getpid()
 
     def leads_to(self, shard: int, start: int, number: int) -> bool:
-        """Return whether a sample of the window at `start` can still be had without reading the shard again."""
+        """Return whether a sample of the window at `start` can be returned without reading the shard again."""
         if shard != self._shard or os.getpid() != self._process:  # a fork shares the position in an open file
             return False
         return self._next <= start or (start == self._window and (number >= self._next or number in self._held))

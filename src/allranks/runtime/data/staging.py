@@ -34,7 +34,7 @@ def stage(source: str | Path, *, copy: bool = True, timeout_seconds: float = 360
     """
     source = Path(source)
     if not source.exists():
-        raise InputError(Problem("input", f"there is nothing at {source}", "a file or a folder", "correct the path"))
+        raise InputError(Problem("input", f"nothing at {source}", "a file or a folder", "correct the path"))
     if not copy:
         return source
     source = source.resolve()

@@ -1,4 +1,4 @@
-"""End a rank without the interpreter's finalisation."""
+"""End a rank: record the exception that ended it, and exit without the interpreter's finalisation."""
 
 from __future__ import annotations
 
@@ -6,14 +6,41 @@ import atexit
 import os
 import sys
 import threading
+import traceback
 from contextlib import suppress
 from typing import NoReturn
 
 from allranks.contract import report
-from allranks.runtime.exit.eviction import EVICTED
+from allranks.errors import InputError
+from allranks.runtime.exit.eviction import EVICTED, Evicted
+
+INTERRUPTED = 130
+"""128 + SIGINT, as a shell reports it."""
 
 FAILED_EXIT_SECONDS = 30.0
 """Time limit for the exit functions of a failed rank, while the other ranks wait for its exit."""
+
+
+def record(error: BaseException) -> int:
+    """Report an exception that ended a rank, print it to stderr, and return the process's exit code.
+
+    The code is 2 for an InputError, which is printed without a traceback; the script's own code for SystemExit; 130 for
+    Ctrl-C; and 1 for every other exception.
+    """
+    if isinstance(error, SystemExit):
+        code = _exit_code(error)
+        if code != 0 and not isinstance(error, Evicted):
+            _report(error, f"the script ended itself with exit code {code}")
+        return code
+    if isinstance(error, KeyboardInterrupt):
+        print("interrupted", file=sys.stderr)
+        return INTERRUPTED
+    _report(error, str(error))
+    if isinstance(error, InputError):
+        print(error, file=sys.stderr)
+        return 2
+    traceback.print_exception(error)
+    return 1
 
 
 def leave(code: int) -> NoReturn:
@@ -31,20 +58,37 @@ def leave(code: int) -> NoReturn:
             threading._shutdown()  # type: ignore[attr-defined]
             report.append(report.Finished())
         else:
-            _end_within(FAILED_EXIT_SECONDS, code)
+            timer = threading.Timer(FAILED_EXIT_SECONDS, os._exit, args=(code,))
+            timer.daemon = True
+            timer.start()
         atexit._run_exitfuncs()
         _finalise_mpi(code)
     finally:
-        for stream in (sys.stdout, sys.stderr):
-            with suppress(OSError, ValueError, AttributeError):  # closed, a broken pipe, or None
-                stream.flush()
-        os._exit(code)
+        leave_now(code)
 
 
-def _end_within(seconds: float, code: int) -> None:
-    timer = threading.Timer(seconds, os._exit, args=(code,))
-    timer.daemon = True
-    timer.start()
+def leave_now(code: int) -> NoReturn:
+    """Flush output and exit immediately, also from a thread or a signal handler while the main thread is busy."""
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError, ValueError, AttributeError):  # closed, a broken pipe, or None
+            stream.flush()
+    os._exit(code)
+
+
+def _report(error: BaseException, message: str) -> None:
+    kind = type(error)
+    name = kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
+    text = "".join(traceback.format_exception(error))
+    report.append(report.Failure(type=name, message=message, traceback=text))
+
+
+def _exit_code(error: SystemExit) -> int:
+    if error.code is None:
+        return 0
+    if isinstance(error.code, int):
+        return error.code & 0xFF
+    print(error.code, file=sys.stderr)
+    return 1
 
 
 def _finalise_mpi(code: int) -> None:

@@ -1,6 +1,6 @@
 """Agreement of the ranks on a step at which all of them save, without a collective in the training loop.
 
-Each rank has a thread that looks into the ranks' store twice a second. When a rank requests a save, every thread sets a
+Each rank has a thread that polls the ranks' store twice a second. When a rank requests a save, every thread sets a
 limit for its own rank: a step soon after the current one, which the rank does not pass before the decision. Rank 0
 decides on the highest limit. No rank can have passed that step, however far apart the ranks are.
 """
@@ -16,13 +16,13 @@ from typing import Any, cast
 
 from torch.distributed import PrefixStore, Store  # type: ignore[attr-defined]
 
-from allranks.runtime.exit import closing
+from allranks.runtime import lifecycle
 
 POLL_SECONDS = 0.5
 """How often a rank looks for a request of another rank."""
 
 ANSWER_SECONDS = 20.0
-"""How long rank 0 waits for the limits of the other ranks. Then the request is void, and is made again."""
+"""How long rank 0 waits for the limits of the other ranks. After that, the request is void and repeated."""
 
 CLOSE_SECONDS = 2.0
 """How long `close` waits for the thread."""
@@ -47,7 +47,7 @@ class Decision:
 class Agreement:
     """One rank's part of the agreement.
 
-    store: a store of this agreement alone, the same on every rank
+    store: a store for this agreement only, the same on every rank
 
     With one rank, there is no thread, and a request takes effect immediately.
     """
@@ -109,7 +109,7 @@ class Agreement:
         """Stop the thread. The other ranks no longer wait for this one."""
         if os.getpid() != self._process:  # a forked process, such as a DataLoader's worker, has no thread
             return
-        closing.discard(self)
+        lifecycle.discard(self)
         with self._changed:
             self._closing = True
             self._changed.notify_all()
@@ -129,7 +129,7 @@ class Agreement:
         return decision
 
     def _start(self) -> None:
-        closing.register(self)
+        lifecycle.close_at_end(self)
         self._thread = threading.Thread(target=self._work, name="allranks-agreement", daemon=True)
         self._thread.start()
 
@@ -205,7 +205,7 @@ class Agreement:
         return f"{max(limit for limit, _ in limits)} {max(stop for _, stop in limits)}"
 
     def _wait_for(self, store: Store, keys: list[str], seconds: float, shared: Store) -> bool:
-        """Wait for keys. Return False if they are not there in time, or the training of a rank has ended."""
+        """Wait for keys. Return False if they do not appear in time, or the training of a rank has ended."""
         # Not the store's `wait`, which can neither be interrupted nor time out without a warning on stderr.
         deadline = time.monotonic() + seconds
         while not store.check(keys):

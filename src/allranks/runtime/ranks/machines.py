@@ -31,7 +31,7 @@ class Machine:
 
 
 @dataclass(frozen=True)
-class Seat:
+class RankResources:
     """The resources of one rank. gpu: the GPU's UUID; None on the CPU."""
 
     machine: str
@@ -44,24 +44,25 @@ def measured_on(ranks: Ranks) -> dict[str, Any]:
     must call it."""
     from torch import distributed
 
-    seats: list[Seat] = [own_seat(ranks)] * ranks.world_size
-    distributed.all_gather_object(seats, own_seat(ranks))
+    own = own_resources(ranks)
+    resources = [own] * ranks.world_size
+    distributed.all_gather_object(resources, own)
     return {
         "world_size": ranks.world_size,
         "instance_count": ranks.instance_count,
         "device": ranks.device.type,
-        "machines": machines_of(seats),
+        "machines": machines_of(resources),
     }
 
 
-def own_seat(ranks: Ranks) -> Seat:
+def own_resources(ranks: Ranks) -> RankResources:
     """Return the resources of this rank."""
     gpu = None
     if ranks.device.type == "cuda":
         import torch
 
         gpu = str(torch.cuda.get_device_properties(ranks.device).uuid)
-    return Seat(machine_name(), frozenset(os.sched_getaffinity(0)), gpu)
+    return RankResources(machine_name(), frozenset(os.sched_getaffinity(0)), gpu)
 
 
 def machine_name() -> str:
@@ -72,16 +73,16 @@ def machine_name() -> str:
         return socket.gethostname()
 
 
-def machines_of(seats: Sequence[Seat]) -> list[dict[str, Any]]:
+def machines_of(resources: Sequence[RankResources]) -> list[dict[str, Any]]:
     """Return the machines of the ranks' resources as a history has them."""
-    return [asdict(machine) for machine in machines(seats)]
+    return [asdict(machine) for machine in machines(resources)]
 
 
-def machines(seats: Sequence[Seat]) -> list[Machine]:
+def machines(resources: Sequence[RankResources]) -> list[Machine]:
     """Return the machines of the ranks' resources, in the order of their first rank."""
     result = []
-    for name in dict.fromkeys(seat.machine for seat in seats):
-        on_machine = [seat for seat in seats if seat.machine == name]
-        cores = frozenset().union(*(seat.cores for seat in on_machine))
-        result.append(Machine(name, len(cores), len({seat.gpu for seat in on_machine if seat.gpu})))
+    for name in dict.fromkeys(each.machine for each in resources):
+        on_machine = [each for each in resources if each.machine == name]
+        cores = frozenset().union(*(each.cores for each in on_machine))
+        result.append(Machine(name, len(cores), len({each.gpu for each in on_machine if each.gpu})))
     return result

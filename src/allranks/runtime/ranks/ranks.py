@@ -2,33 +2,19 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Generator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TypeVar, overload
 
 import torch
-from torch import Tensor, distributed
+from torch import Tensor
 from torch.distributed import HashStore, Store  # type: ignore[attr-defined]
 
-from allranks.contract import world
-from allranks.contract.detect import detect
-from allranks.contract.own_variables import join_seconds
-from allranks.runtime import libraries, strategies
 from allranks.runtime.communication import collectives
-from allranks.runtime.communication.process_group import open_group
-from allranks.runtime.communication.rendezvous import connect_ranks
-from allranks.runtime.exit import closing
+from allranks.runtime.communication.collectives import RankMean
 from allranks.runtime.metrics.metrics import Metrics
-from allranks.runtime.preflight.checking import Preflight, is_enabled
-from allranks.runtime.ranks.rank_mean import RankMean
 from allranks.runtime.strategies.training import Strategy
 
 T = TypeVar("T")
-
-TIMEOUT_SECONDS = 600.0
-"""How long a rank waits for the others. torch's default is half an hour, which is expensive on a rented cluster."""
 
 
 @dataclass(frozen=True)
@@ -120,64 +106,3 @@ class Ranks:
                 ranks.metrics.log({"train_loss": ranks.mean(loss)}, step=step)
         """
         return RankMean(value, self.device)
-
-
-def start(strategy_name: str, timeout_seconds: float) -> Ranks:
-    """Read the launch variables, prepare libraries, connect the ranks, run the preflight checks, initialise the process
-    group, and open the metrics.
-
-    Raise InputError if the launch variables contradict each other, the ranks came up on fewer instances than declared,
-    the strategy is unknown or not installed, or a preflight check fails. Raise ConnectionError if the ranks do not
-    connect within ALLRANKS_JOIN_SECONDS, by default timeout_seconds.
-    """
-    env = detect()
-    has_preflight = is_enabled(env)
-    if not has_preflight:  # it compares the worlds too, in its table
-        world.check(env)
-    strategies.check(strategy_name)
-    libraries.set_variables(env)
-    store = connect_ranks(env, join_seconds(os.environ, timeout_seconds)) if env.world_size > 1 else HashStore()
-    preflight = Preflight(env, store) if has_preflight else None
-    if preflight:
-        preflight.before_the_group()
-    device = open_group(env, store, timeout_seconds)
-    if preflight:
-        preflight.in_the_group(device)
-    return Ranks(
-        rank=env.rank,
-        local_rank=env.local_rank,
-        world_size=env.world_size,
-        local_world_size=env.local_world_size,
-        instance_rank=env.instance_rank,
-        instance_count=env.instance_count,
-        launcher=env.launcher,
-        device=device,
-        strategy=strategies.strategy(strategy_name, device),
-        metrics=Metrics(is_main=env.rank == 0),
-        store=store,
-    )
-
-
-@contextmanager
-def started(*, strategy: str = "ddp", timeout_seconds: float = TIMEOUT_SECONDS) -> Generator[Ranks]:
-    """Context manager that yields the same Ranks as `main` passes to a training. For programs with their own main
-    function."""
-    ranks = start(strategy, timeout_seconds)
-    status, ended = "FAILED", None
-    try:
-        try:
-            yield ranks
-        except SystemExit as error:
-            if error.code:
-                raise
-            ended = error  # sys.exit(0) is a success, which waits for its last checkpoint
-        closing.close_all()
-        status = "FINISHED"
-    except BaseException:
-        closing.abandon_all()
-        raise
-    finally:
-        ranks.metrics.close(status)
-        distributed.destroy_process_group()
-    if ended:
-        raise ended

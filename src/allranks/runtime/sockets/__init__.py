@@ -18,16 +18,13 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from allranks.runtime.sockets.ranks import Ranks
-    from allranks.runtime.sockets.script import main
+    from allranks.runtime.sockets.ranks import Ranks, main
 
 __all__ = ["Ranks", "main"]
 
-_MODULES = {"Ranks": "allranks.runtime.sockets.ranks", "main": "allranks.runtime.sockets.script"}
-
 
 def __getattr__(name: str) -> Any:
-    # Imported on first use: a launch component needs the rendezvous alone, and not NumPy.
-    if name not in _MODULES:
+    # Imported on first use: a launch component needs only the rendezvous, and not NumPy.
+    if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(_MODULES[name]), name)
+    return getattr(import_module("allranks.runtime.sockets.ranks"), name)

@@ -1,19 +1,30 @@
-"""The ranks of a step without torch, as one of them sees it."""
+"""The ranks of a step without torch, as one of them sees it, and the main function of its script."""
 
 from __future__ import annotations
 
 import os
+import select
 import socket
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from functools import partial
+from typing import Any, NoReturn
 
 from numpy.typing import NDArray
 
+from allranks.contract import world
+from allranks.contract.detect import detect
+from allranks.contract.own_variables import join_seconds
 from allranks.contract.rank_env import RankEnv
+from allranks.runtime import lifecycle
+from allranks.runtime.lifecycle import TIMEOUT_SECONDS
 from allranks.runtime.metrics.metrics import Metrics
-from allranks.runtime.ranks.machines import Seat, machine_name, machines_of
+from allranks.runtime.ranks.machines import RankResources, machine_name, machines_of
 from allranks.runtime.sockets import messages
+from allranks.runtime.sockets.rendezvous import connect
+
+_CLOSED = getattr(select, "POLLRDHUP", 0x2000) | select.POLLHUP | select.POLLERR
+"""Linux: the other end has closed the connection. Not in the typed interface of other systems."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +58,7 @@ class Ranks:
 
     @property
     def address(self) -> str:
-        """The address at which the other ranks reach this one; 127.0.0.1 if there are no others."""
+        """The address at which the other ranks reach this one; 127.0.0.1 without others."""
         connection = next(iter(self.connections.values()), None)
         return str(connection.getsockname()[0]) if connection else "127.0.0.1"
 
@@ -93,12 +104,12 @@ class Ranks:
         """Return a description of the hardware for a history: world_size, instance_count, device and machines. A
         collective."""
         gathered = self.all_gather([machine_name(), sorted(os.sched_getaffinity(0))])
-        seats = [Seat(name, frozenset(cores), None) for name, cores in gathered]
+        resources = [RankResources(name, frozenset(cores), None) for name, cores in gathered]
         return {
             "world_size": self.world_size,
             "instance_count": self.env.instance_count,
             "device": "cpu",
-            "machines": machines_of(seats),
+            "machines": machines_of(resources),
         }
 
     def _gather(self, payload: bytes) -> list[bytes] | None:
@@ -106,3 +117,47 @@ class Ranks:
             messages.send(self.connections[0], payload)
             return None
         return [payload, *(messages.receive(connection) for connection in self.connections.values())]
+
+
+def main(function: Callable[[Ranks], None], *, timeout_seconds: float = TIMEOUT_SECONDS) -> NoReturn:
+    """Connect the ranks, call function(ranks), and exit.
+
+    function:        what every rank does
+    timeout_seconds: how long a rank waits for the others
+
+    A rank that ends early ends the others within a second, also while they wait inside a library such as LightGBM,
+    which would wait for minutes.
+
+    Exit codes: 0 success, 1 an exception (recorded with its traceback) or a rank that was lost, 2 wrong input (an
+    InputError), 143 saved and stopped for an eviction, 130 Ctrl-C. SystemExit determines its own code.
+    """
+
+    def join(ending: lifecycle.Ending) -> Callable[[], None]:
+        env = detect()
+        world.check(env)
+        connections = connect(env, timeout_seconds, join_seconds(os.environ, timeout_seconds))
+        ending.metrics = Metrics(is_main=env.rank == 0)
+        ranks = Ranks(env, ending.metrics, connections)
+        if connections:
+            ending.watch_for(partial(_find_lost, connections))
+
+            def part() -> None:
+                ending.stop_watch()  # a rank ends as soon as it has passed the barrier
+                ranks.barrier()
+
+            ending.part = part
+        return partial(function, ranks)
+
+    lifecycle.run(join)
+
+
+def _find_lost(connections: Mapping[int, socket.socket]) -> ConnectionError | None:
+    """Return an error that names a rank whose connection has ended. Read nothing from the connections."""
+    poll = select.poll()
+    for connection in connections.values():
+        poll.register(connection, _CLOSED)
+    ended = {descriptor for descriptor, _ in poll.poll(0)}
+    for rank, connection in connections.items():
+        if connection.fileno() in ended:
+            return ConnectionError(f"rank {rank} has ended; its own log says why")
+    return None

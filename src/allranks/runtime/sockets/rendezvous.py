@@ -1,18 +1,23 @@
-"""Connect every rank to rank 0, at the master's address."""
+"""Connect every rank to the first one, which listens at a known port."""
 
 from __future__ import annotations
 
 import os
 import socket
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection
+from contextlib import ExitStack, suppress
+from typing import Any, TypeVar
 
 from allranks.contract import world
 from allranks.contract.rank_env import RankEnv
 from allranks.runtime.sockets import messages
 
+Name = TypeVar("Name", int, str)
+"""The name of a rank: its number, or a TensorFlow task such as "worker 1"."""
+
 RETRY_SECONDS = 0.1
-"""Pause between two attempts to connect to rank 0."""
+"""Pause between two attempts to connect to the listening rank."""
 
 GREETING_SECONDS = 10.0
 """How long a connection may take to say which rank it is."""
@@ -27,9 +32,6 @@ KEEPALIVE_SECONDS = 15
 def connect(env: RankEnv, timeout_seconds: float, join_seconds: float | None = None) -> dict[int, socket.socket]:
     """Return the connections of this rank, by the other rank: on rank 0 to every other rank, on the others to rank 0.
 
-    Rank 0 listens at the master's port. Every rank says which rank of which job it is, and rank 0 answers when all are
-    there.
-
     timeout_seconds: the time-out of the connections
     join_seconds:    how long to wait for the others; None: timeout_seconds
 
@@ -38,9 +40,12 @@ def connect(env: RankEnv, timeout_seconds: float, join_seconds: float | None = N
     """
     if env.world_size == 1:
         return {}
-    env.master()
-    deadline = time.monotonic() + (timeout_seconds if join_seconds is None else join_seconds)
-    connections = _accept(env, deadline) if env.rank == 0 else {0: _register(env, deadline)}
+    host, port = env.master()
+    seconds = timeout_seconds if join_seconds is None else join_seconds
+    if env.rank == 0:
+        connections = accept(port, range(1, env.world_size), seconds, "rank 0", lambda missing: _labels(env, missing))
+    else:
+        connections = {0: register(host, port, env.rank, env.world_size, seconds, f"{world.instance_name(0)}, rank 0")}
     for connection in connections.values():
         connection.settimeout(timeout_seconds)
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -51,69 +56,87 @@ def connect(env: RankEnv, timeout_seconds: float, join_seconds: float | None = N
     return connections
 
 
-def _accept(env: RankEnv, deadline: float) -> dict[int, socket.socket]:
-    try:
-        listener = socket.create_server(("", env.master_port or 0))
-    except OSError as error:
-        raise ConnectionError(f"rank 0 cannot listen at port {env.master_port}: {error.strerror}") from None
-    connections: dict[int, socket.socket] = {}
-    with listener:
-        while len(connections) < env.world_size - 1:
+def accept(
+    port: int, others: Collection[Name], seconds: float, own_label: str, labels: Callable[[list[Name]], str]
+) -> dict[Name, socket.socket]:
+    """Listen until every other rank has connected, answer all of them, and return the connections in the order of
+    `others`. Connections of strangers are closed.
+
+    own_label: what an error calls this rank
+    labels:    returns what an error calls missing ranks
+
+    Raise ConnectionError if the port is taken, or not all ranks connect in time.
+    """
+    deadline = time.monotonic() + seconds
+    connections: dict[Name, socket.socket] = {}
+    with ExitStack() as stack:
+        try:
+            listener = stack.enter_context(socket.create_server(("", port)))
+        except OSError as error:
+            raise ConnectionError(f"{own_label} cannot listen at port {port}: {error.strerror}") from None
+        while len(connections) < len(others):
             listener.settimeout(max(deadline - time.monotonic(), RETRY_SECONDS))
             try:
-                connection, _ = listener.accept()
+                connection = stack.enter_context(listener.accept()[0])
             except TimeoutError:
-                missing = sorted(set(range(1, env.world_size)) - connections.keys())
-                raise ConnectionError(f"{_names(env, missing)} did not connect in time") from None
-            rank = _greeted(connection, env)
-            if rank is None:
+                missing = [name for name in others if name not in connections]
+                raise ConnectionError(f"{labels(missing)} did not connect within {seconds:g} s") from None
+            name = _greeted(connection, len(others) + 1)
+            if name in others:
+                connections[name] = connection
+            else:
                 connection.close()
-                continue
-            connections[rank] = connection
-    for connection in connections.values():
-        messages.send(connection, b"")
-    return dict(sorted(connections.items()))
+        for connection in connections.values():
+            with suppress(OSError):  # a rank that has already ended is lost, which the watch detects
+                messages.send(connection, b"")
+        listener.close()
+        stack.pop_all()
+    return {name: connections[name] for name in others}
 
 
-def _names(env: RankEnv, ranks: Sequence[int]) -> str:
+def register(host: str, port: int, name: Name, world_size: int, seconds: float, label: str) -> socket.socket:
+    """Return a connection to the rank that listens at an address, once it has answered.
+
+    name:  of this rank
+    label: what an error calls the rank that listens
+
+    Raise ConnectionError if it does not answer in time.
+    """
+    deadline = time.monotonic() + seconds
+    greeting = messages.encode({"rank": name, **_job(world_size)})
+    while (remaining := deadline - time.monotonic()) > 0:
+        with ExitStack() as stack, suppress(OSError):  # it does not listen yet, or its name does not resolve yet
+            connection = stack.enter_context(socket.create_connection((host, port), timeout=remaining))
+            messages.send(connection, greeting)
+            messages.receive(connection, LIMIT)
+            stack.pop_all()
+            return connection
+        time.sleep(RETRY_SECONDS)
+    raise ConnectionError(
+        f"{label} at {host}:{port} did not answer within {seconds:g} s: either it did not start, or another rank is "
+        "missing, which it names in its own log"
+    )
+
+
+def _greeted(connection: socket.socket, world_size: int) -> Any:
+    """Return the name of the rank at the other end; None if it does not belong to this job."""
+    connection.settimeout(GREETING_SECONDS)
+    try:
+        greeting = messages.decode(messages.receive(connection, LIMIT))
+        name = greeting.pop("rank")
+    except (OSError, ValueError, KeyError, AttributeError, TypeError):
+        return None
+    return name if greeting == _job(world_size) else None
+
+
+def _job(world_size: int) -> dict[str, object]:
+    return {"world_size": world_size, "job": os.environ.get("AZUREML_ROOT_RUN_ID", "")}
+
+
+def _labels(env: RankEnv, ranks: list[int]) -> str:
     by_instance: dict[int, list[int]] = {}
     for rank in ranks:
         by_instance.setdefault(rank // env.local_world_size, []).append(rank)
     return "; ".join(
         f"{world.instance_name(number)}, rank {', '.join(map(str, missing))}" for number, missing in by_instance.items()
     )
-
-
-def _greeted(connection: socket.socket, env: RankEnv) -> int | None:
-    """Return the rank at the other end; None if it is no rank of this job."""
-    connection.settimeout(GREETING_SECONDS)
-    try:
-        greeting = messages.decode(messages.receive(connection, LIMIT))
-        rank = int(greeting.pop("rank"))
-    except (OSError, ValueError, KeyError, AttributeError):
-        return None
-    return rank if greeting == _job(env) and 0 < rank < env.world_size else None
-
-
-def _register(env: RankEnv, deadline: float) -> socket.socket:
-    greeting = messages.encode({"rank": env.rank, **_job(env)})
-    while (remaining := deadline - time.monotonic()) > 0:
-        connection = None
-        try:
-            connection = socket.create_connection((env.master_addr or "", env.master_port or 0), timeout=remaining)
-            messages.send(connection, greeting)
-            messages.receive(connection, LIMIT)
-        except OSError:  # rank 0 does not listen yet, or its name does not resolve yet
-            if connection is not None:
-                connection.close()
-            time.sleep(RETRY_SECONDS)
-        else:
-            return connection
-    raise ConnectionError(
-        f"{world.instance_name(0)}, rank 0 at {env.master_addr}:{env.master_port} did not answer in time: either it is "
-        "not there, or another rank is missing, which it names in its own log"
-    )
-
-
-def _job(env: RankEnv, environ: Mapping[str, str] = os.environ) -> dict[str, object]:
-    return {"world_size": env.world_size, "job": environ.get("AZUREML_ROOT_RUN_ID", "")}

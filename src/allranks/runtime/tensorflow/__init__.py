@@ -18,6 +18,6 @@ from __future__ import annotations
 
 from allranks.runtime.tensorflow.cluster import Cluster
 from allranks.runtime.tensorflow.script import main
-from allranks.runtime.tensorflow.training import Training
+from allranks.runtime.tensorflow.strategy import Training
 
 __all__ = ["Cluster", "Training", "main"]

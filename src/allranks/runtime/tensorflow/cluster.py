@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -11,8 +12,12 @@ from allranks.contract import tensorflow, variables, world
 from allranks.contract.detect import detect
 from allranks.contract.rank_env import RankEnv
 from allranks.errors import InputError, Problem
+from allranks.runtime.sockets.rendezvous import accept, register
 
 EVALUATOR = "evaluator"
+
+CHIEF = "the chief"
+"""What messages call the chief."""
 
 
 @dataclass(frozen=True)
@@ -51,15 +56,37 @@ class Cluster:
         return tuple((role, index) for role in roles for index in range(len(self.tasks.get(role, ()))))
 
     @property
-    def others(self) -> tuple[tuple[str, int], ...]:
-        """All tasks except the chief."""
+    def others(self) -> dict[str, str]:
+        """The `host:port` of all tasks except the chief, by their names."""
         tasks = ((role, index) for role, endpoints in self.tasks.items() for index in range(len(endpoints)))
-        return tuple(task for task in tasks if task != self.chief)
+        return {f"{role} {index}": self.tasks[role][index] for role, index in tasks if (role, index) != self.chief}
 
-    def endpoint(self, task: tuple[str, int]) -> str:
-        """Return the `host:port` at which a task listens."""
-        role, index = task
+    @property
+    def chief_endpoint(self) -> str:
+        """The `host:port` of the chief."""
+        role, index = self.chief
         return self.tasks[role][index]
+
+
+def roll_call(cluster: Cluster, seconds: float) -> dict[str, socket.socket]:
+    """Wait until every task of the cluster has started. TensorFlow waits for a missing task for ever, and holds the
+    GIL. The chief listens at its own port, which TensorFlow uses later.
+
+    Return the open connections by the other task's name: of the chief to all others, of the others to the chief.
+
+    Raise ConnectionError, which names the missing tasks, if not all tasks connect in time.
+    """
+    host, port = variables.split_endpoint(cluster.chief_endpoint)
+    others = cluster.others
+    if cluster.is_chief:
+        return accept(
+            port or 0,
+            list(others),
+            seconds,
+            CHIEF,
+            lambda missing: ", ".join(f"{name} at {others[name]}" for name in missing),
+        )
+    return {CHIEF: register(host, port or 0, f"{cluster.role} {cluster.index}", len(others) + 1, seconds, CHIEF)}
 
 
 def listed(environ: Mapping[str, str] = os.environ) -> Cluster:
@@ -74,14 +101,14 @@ def listed(environ: Mapping[str, str] = os.environ) -> Cluster:
 
 
 def read(environ: Mapping[str, str] = os.environ) -> Cluster | None:
-    """Return the cluster that TF_CONFIG describes; None if this process trains alone.
+    """Return the cluster that TF_CONFIG describes; None if this is the only process that trains.
 
     Azure ML lists workers and parameter servers, but no chief ("Distributed GPU training guide").
     ParameterServerStrategy needs a chief, which coordinates and does not train: worker 0 becomes the chief, worker 1
     becomes worker 0, and so on. If TF_CONFIG has a chief, it does not change.
 
     Raise InputError if TF_CONFIG cannot be read or leaves instances of the job without a task, if parameter servers
-    would have no worker, or if another launcher started several processes, each of which would train alone.
+    would have no worker, or if another launcher started several processes, which would train independently.
     """
     env = tensorflow.read(environ)
     if env is None:

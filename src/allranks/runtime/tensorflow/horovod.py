@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from functools import partial
 from importlib.util import find_spec
 from typing import NoReturn
 
@@ -20,14 +21,11 @@ from allranks.contract import world
 from allranks.contract.detect import detect
 from allranks.contract.rank_env import RankEnv
 from allranks.errors import InputError, Problem
-from allranks.runtime import libraries
-from allranks.runtime.exit import clean_exit, failure
+from allranks.runtime import libraries, lifecycle
 from allranks.runtime.exit.eviction import EVICTED
 from allranks.runtime.metrics.metrics import Metrics
 from allranks.runtime.tensorflow import strategy
-from allranks.runtime.tensorflow.training import Training
-
-_STATUS = {0: "FINISHED", EVICTED: "KILLED", failure.INTERRUPTED: "KILLED"}
+from allranks.runtime.tensorflow.strategy import Training
 
 
 def main(train: Callable[[Training], None]) -> NoReturn:
@@ -36,23 +34,19 @@ def main(train: Callable[[Training], None]) -> NoReturn:
     training.strategy is TensorFlow's default: Horovod adds up what the ranks compute. Exit codes: as of
     `allranks.runtime.tensorflow.main`. mpirun ends the other ranks if one fails.
     """
-    metrics = None
-    try:
+
+    def connect(ending: lifecycle.Ending) -> Callable[[], None]:
         env = detect()
         world.check(env)
         _check(env)
         libraries.set_variables(env)
         _initialise(env)
-        metrics = Metrics(is_main=env.rank == 0)
-        train(Training(env.rank, env.world_size, "worker", env.rank == 0, strategy.alone(), None, metrics))
-        code = 0
-    except BaseException as error:
-        code = failure.record(error)
-    if metrics is not None:
-        metrics.close(_STATUS.get(code, "FAILED"))
-    if code in (0, EVICTED):
-        _shut_down()
-    clean_exit.leave(code)
+        ending.disconnect = _shut_down
+        ending.metrics = Metrics(is_main=env.rank == 0)
+        training = Training(env.rank, env.world_size, "worker", env.rank == 0, strategy.alone(), None, ending.metrics)
+        return partial(train, training)
+
+    lifecycle.run(connect)
 
 
 def _check(env: RankEnv) -> None:
@@ -100,7 +94,8 @@ def _initialise(env: RankEnv) -> None:
         strategy.limit_threads(env.local_world_size)
 
 
-def _shut_down() -> None:
-    import horovod.tensorflow as hvd
+def _shut_down(code: int) -> None:
+    if code in (0, EVICTED):
+        import horovod.tensorflow as hvd
 
-    hvd.shutdown()
+        hvd.shutdown()

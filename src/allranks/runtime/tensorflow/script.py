@@ -8,30 +8,24 @@ import signal
 import socket
 import sys
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from importlib.util import find_spec
 from types import FrameType
 from typing import NoReturn, TypeAlias
 
 from allranks.contract.own_variables import join_seconds
 from allranks.errors import InputError, Problem
-from allranks.runtime.exit import clean_exit, failure
-from allranks.runtime.exit.eviction import EVICTED
+from allranks.runtime import lifecycle
+from allranks.runtime.exit import clean_exit
+from allranks.runtime.lifecycle import TIMEOUT_SECONDS
 from allranks.runtime.metrics.metrics import Metrics
 from allranks.runtime.notes import note
 from allranks.runtime.tensorflow import strategy
-from allranks.runtime.tensorflow.cluster import EVALUATOR, Cluster, read
-from allranks.runtime.tensorflow.roll_call import roll_call
-from allranks.runtime.tensorflow.training import Training
-from allranks.runtime.tensorflow.watch import Watch, wait_until_gone
-
-TIMEOUT_SECONDS = 600.0
-"""How long a task waits for the others. TensorFlow itself would wait for ever."""
-
-CHIEF = "the chief"
-
-_STATUS = {0: "FINISHED", EVICTED: "KILLED", failure.INTERRUPTED: "KILLED"}
+from allranks.runtime.tensorflow.cluster import CHIEF, EVALUATOR, Cluster, read, roll_call
+from allranks.runtime.tensorflow.strategy import Training
+from allranks.runtime.tensorflow.watch import Sight, find_lost, wait_until_gone
 
 Script: TypeAlias = Callable[[Training], None]
 _NOTICE = b"evicted\n"
@@ -54,64 +48,44 @@ def main(train: Script, *, evaluate: Script | None = None, timeout_seconds: floa
     2 wrong input (an InputError), 143 saved and stopped for an eviction, 130 Ctrl-C. SystemExit determines its own
     code.
     """
-    try:
+
+    def connect(ending: lifecycle.Ending) -> Callable[[], None]:
         _require_tensorflow()
         cluster = read()
-        strategy.share_cores(cluster)
-        if cluster is None:
-            code = _run_alone(train, "worker")
-        elif cluster.role == EVALUATOR:
-            code = _run_alone(evaluate or _no_evaluation, EVALUATOR)
-        elif cluster.parameter_servers and not cluster.is_chief:
-            code = _serve(cluster, timeout_seconds)
-        else:
-            code = _train_together(train, cluster, timeout_seconds)
-    except BaseException as error:
-        code = failure.record(error)
-    clean_exit.leave(code)
+        if cluster is None or cluster.role == EVALUATOR:
+            is_evaluator = cluster is not None
+            ending.metrics = Metrics(is_main=True)
+            role = EVALUATOR if is_evaluator else "worker"
+            alone = Training(0, 1, role, True, strategy.alone(), None, ending.metrics)
+            return partial((evaluate or _no_evaluation) if is_evaluator else train, alone)
+        strategy.limit_threads(cluster.local_count)
+        if cluster.parameter_servers and not cluster.is_chief:
+            return _connect_server(cluster, timeout_seconds)
+        return partial(train, _connect_trainer(cluster, timeout_seconds, ending))
+
+    lifecycle.run(connect)
 
 
-def _run_alone(script: Script, role: str) -> int:
-    metrics = Metrics(is_main=True)
-    try:
-        script(Training(0, 1, role, True, strategy.alone(), None, metrics))
-        code = 0
-    except BaseException as error:
-        code = failure.record(error)
-    metrics.close(_STATUS.get(code, "FAILED"))
-    return code
-
-
-def _train_together(train: Script, cluster: Cluster, timeout_seconds: float) -> int:
+def _connect_trainer(cluster: Cluster, timeout_seconds: float, ending: lifecycle.Ending) -> Training:
+    """Connect a task that calls the training function."""
     connections = roll_call(cluster, join_seconds(os.environ, timeout_seconds))
     if cluster.parameter_servers:
-        _receive_notices(connections.values())
-    metrics = Metrics(is_main=cluster.is_chief)
-
-    def end_process(error: ConnectionError) -> None:
-        code = failure.record(error)
-        metrics.close("FAILED")
-        _exit(code)
-
-    watch = Watch(_watched_tasks(cluster), timeout_seconds=timeout_seconds, lost=end_process)
-    training = None
-    try:
-        training = _create_training(cluster, metrics, timeout_seconds)
-        train(training)
-        if training.coordinator is None:
-            _final_barrier(training)
-        code = 0
-    except BaseException as error:
-        watch.stop()
-        code = failure.record(error)
-        if code == EVICTED and training is not None and training.coordinator is None:
-            _final_barrier(training)  # every worker ends so, at the same step, and may still be saving
-    else:
-        watch.stop()
-    metrics.close(_STATUS.get(code, "FAILED"))
-    if code == 0 and not cluster.is_chief:
-        wait_until_gone(CHIEF, cluster.endpoint(cluster.chief), timeout_seconds)
-    return code
+        # Treat the first notice of a server as a SIGTERM to this process.
+        servers = list(connections.values())
+        threading.Thread(target=_receive, args=(servers,), name="allranks-eviction", daemon=True).start()
+    ending.metrics = Metrics(is_main=cluster.is_chief)
+    # The chief watches all others, and they watch the chief.
+    watched = cluster.others if cluster.is_chief else {CHIEF: cluster.chief_endpoint}
+    sights = {name: Sight(endpoint) for name, endpoint in watched.items()}
+    ending.watch_for(lambda: find_lost(sights, timeout_seconds))
+    training = _create_training(cluster, ending.metrics, timeout_seconds)
+    if training.coordinator is None:
+        ending.part = partial(_final_barrier, training)
+    if not cluster.is_chief:
+        ending.disconnect = lambda code: (
+            None if code else wait_until_gone(CHIEF, cluster.chief_endpoint, timeout_seconds)
+        )
+    return training
 
 
 def _create_training(cluster: Cluster, metrics: Metrics, timeout_seconds: float) -> Training:
@@ -127,15 +101,24 @@ def _create_training(cluster: Cluster, metrics: Metrics, timeout_seconds: float)
     return Training(rank, world_size, cluster.role, cluster.is_chief, worker_strategy, None, metrics)
 
 
-def _serve(cluster: Cluster, timeout_seconds: float) -> int:
+def _connect_server(cluster: Cluster, timeout_seconds: float) -> Callable[[], None]:
+    """Connect a worker or parameter server that serves the chief. A SIGTERM notifies the chief, which saves its
+    variables."""
     signal.signal(signal.SIGTERM, _exit_successfully)
     (chief,) = roll_call(cluster, join_seconds(os.environ, timeout_seconds)).values()
-    _send_on_sigterm(chief)
-    server = strategy.server(cluster)
-    # Not the server's `join`, during which Python cannot run signal handlers.
-    wait_until_gone(CHIEF, cluster.endpoint(cluster.chief), timeout_seconds, chief)
-    del server
-    return 0
+
+    def notify(_number: int, _frame: FrameType | None) -> None:
+        with suppress(OSError):  # the chief has ended, for which this process waits
+            chief.sendall(_NOTICE)
+
+    def serve() -> None:
+        server = strategy.server(cluster)
+        # Not the server's `join`, during which Python cannot run signal handlers.
+        wait_until_gone(CHIEF, cluster.chief_endpoint, timeout_seconds, chief)
+        del server
+
+    signal.signal(signal.SIGTERM, notify)
+    return serve
 
 
 def _final_barrier(training: Training) -> None:
@@ -147,23 +130,8 @@ def _final_barrier(training: Training) -> None:
     training.strategy.reduce(tf.distribute.ReduceOp.SUM, tf.constant(1.0), axis=None)
 
 
-def _watched_tasks(cluster: Cluster) -> dict[str, str]:
-    """Return the tasks that this one watches: the chief watches all others, and they watch the chief."""
-    if not cluster.is_chief:
-        return {CHIEF: cluster.endpoint(cluster.chief)}
-    return {f"{role} {index}": cluster.endpoint((role, index)) for role, index in cluster.others}
-
-
-def _exit(code: int) -> NoReturn:
-    """End this process from a thread or a signal handler, while its main thread may be inside TensorFlow."""
-    for stream in (sys.stdout, sys.stderr):
-        with suppress(OSError, ValueError, AttributeError):
-            stream.flush()
-    os._exit(code)
-
-
 def _exit_successfully(_number: int, _frame: FrameType | None) -> NoReturn:
-    _exit(0)
+    clean_exit.leave_now(0)
 
 
 def _no_evaluation(_training: Training) -> None:
@@ -182,22 +150,8 @@ def _require_tensorflow() -> None:
         )
 
 
-def _send_on_sigterm(chief: socket.socket) -> None:
-    """Notify the chief when this process receives SIGTERM, and serve on: the chief saves the servers' variables."""
-
-    def notify(_number: int, _frame: FrameType | None) -> None:
-        with suppress(OSError):  # the chief has ended, for which this process waits
-            chief.sendall(_NOTICE)
-
-    signal.signal(signal.SIGTERM, notify)
-
-
-def _receive_notices(servers: Iterable[socket.socket]) -> None:
-    """Treat the first notice of a server as a SIGTERM to this process, in a daemon thread."""
-    threading.Thread(target=_receive, args=([*servers],), name="allranks-eviction", daemon=True).start()
-
-
 def _receive(servers: list[socket.socket]) -> None:
+    """Wait for a notice of a server, and pass it on as a SIGTERM once the training handles SIGTERM."""
     while servers:
         for server in select.select(servers, [], [])[0]:
             try:
@@ -205,13 +159,9 @@ def _receive(servers: list[socket.socket]) -> None:
             except OSError:
                 received = b""
             if received:
-                _pass_on()
+                pause = threading.Event()
+                while not callable(signal.getsignal(signal.SIGTERM)):  # the signal would end this process
+                    pause.wait(_INTERVAL_SECONDS)
+                os.kill(os.getpid(), signal.SIGTERM)
                 return
             servers.remove(server)  # it has ended: the watch says so
-
-
-def _pass_on() -> None:
-    pause = threading.Event()
-    while not callable(signal.getsignal(signal.SIGTERM)):  # the signal would end this process
-        pause.wait(_INTERVAL_SECONDS)
-    os.kill(os.getpid(), signal.SIGTERM)

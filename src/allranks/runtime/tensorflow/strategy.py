@@ -1,27 +1,42 @@
-"""The tf.distribute strategy of a cluster."""
+"""The argument of a TensorFlow training function, and its tf.distribute strategy."""
 
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass
 from typing import Any
 
+from allranks.runtime.metrics.metrics import Metrics
 from allranks.runtime.tensorflow.cluster import Cluster
 
 
-def share_cores(cluster: Cluster | None) -> None:
-    """Limit this task to its share of the cores, because by default every task uses all of them.
+@dataclass(frozen=True)
+class Training:
+    """The task of this process, and the objects that it trains with.
 
-    Must be called before TensorFlow computes.
+    rank, world_size: number of this task among the tasks that train, and number of those tasks. With parameter servers,
+                      the chief runs the loop for all of them: it is rank 0, and world_size is the number of workers
+    role:             worker, chief or evaluator; a parameter server does not call the training function
+    strategy:         the tf.distribute strategy; create variables in its scope
+    coordinator:      the ClusterCoordinator that schedules steps on the workers; None without parameter servers
+    metrics:          logs the chief's metrics
     """
-    if cluster is not None:
-        limit_threads(cluster.local_count)
+
+    rank: int
+    world_size: int
+    role: str
+    is_main: bool
+    strategy: Any
+    coordinator: Any
+    metrics: Metrics
 
 
 def limit_threads(local_count: int) -> None:
-    """Limit this process to its share of the cores. local_count: processes that share them"""
-    import tensorflow as tf
-
+    """Limit this process to its share of the cores, because by default every process uses all of them. Must be called
+    before TensorFlow computes. local_count: number of processes that share them"""
     if local_count > 1:
+        import tensorflow as tf
+
         tf.config.threading.set_intra_op_parallelism_threads(max(1, len(os.sched_getaffinity(0)) // local_count))
 
 

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import select
 import socket
-import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 from allranks.contract import variables
-
-INTERVAL_SECONDS = 0.5
-"""Pause between two probes of a task."""
+from allranks.runtime.lifecycle import WATCH_SECONDS
 
 SILENT_SECONDS = 15.0
 """How long a task that has answered before may be silent. If its port is closed, it counts as lost immediately."""
@@ -40,37 +37,13 @@ class Sight:
         return time.monotonic() - self._since >= (SILENT_SECONDS if self.appeared else timeout_seconds)
 
 
-class Watch:
-    """Probe other tasks in a daemon thread until `stop`.
-
-    tasks:           name -> `host:port`
-    timeout_seconds: how long a task may take to appear
-    lost:            called at most once, in that thread, with a ConnectionError that names a task that has not appeared
-                     or has ended. It must end the process: the main thread waits inside TensorFlow, where no exception
-                     reaches it
-    """
-
-    def __init__(
-        self, tasks: Mapping[str, str], *, timeout_seconds: float, lost: Callable[[ConnectionError], None]
-    ) -> None:
-        self._sights = {name: Sight(endpoint) for name, endpoint in tasks.items()}
-        self._timeout_seconds = timeout_seconds
-        self._lost = lost
-        self._stop = threading.Event()
-        self._ending = threading.Lock()
-        threading.Thread(target=self._work, name="allranks-watch", daemon=True).start()
-
-    def stop(self) -> None:
-        """Stop probing. If `lost` has been called, do not return."""
-        self._stop.set()
-        self._ending.acquire()
-
-    def _work(self) -> None:
-        while not self._stop.wait(INTERVAL_SECONDS):
-            for name, sight in self._sights.items():
-                if sight.missing(self._timeout_seconds) and self._ending.acquire(blocking=False):
-                    self._lost(lost(name, sight, self._timeout_seconds))
-                    return
+def find_lost(sights: Mapping[str, Sight], timeout_seconds: float) -> ConnectionError | None:
+    """Probe tasks, by name. Return an error that names one that has ended, or has not appeared within timeout_seconds;
+    None if there is none."""
+    for name, sight in sights.items():
+        if sight.missing(timeout_seconds):
+            return lost(name, sight, timeout_seconds)
+    return None
 
 
 def lost(name: str, sight: Sight, timeout_seconds: float) -> ConnectionError:
@@ -87,8 +60,8 @@ def wait_until_gone(name: str, endpoint: str, timeout_seconds: float, connection
     sight = Sight(endpoint)
     while not sight.missing(timeout_seconds):
         if connection is None:
-            time.sleep(INTERVAL_SECONDS)
-        elif select.select([connection], [], [], INTERVAL_SECONDS)[0]:
+            time.sleep(WATCH_SECONDS)
+        elif select.select([connection], [], [], WATCH_SECONDS)[0]:
             return
     if not sight.appeared:
         raise lost(name, sight, timeout_seconds)

@@ -18,7 +18,7 @@ _NO_MEMORY = (
     "DefaultCPUAllocator: can't allocate memory",
     "DefaultCPUAllocator: not enough memory",
 )
-"""Parts of messages by which libraries report that there is no memory, in a RuntimeError."""
+"""Parts of messages by which libraries report in a RuntimeError that memory is exhausted."""
 
 
 def find_batch_size(

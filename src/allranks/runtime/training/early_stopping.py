@@ -21,7 +21,7 @@ class EarlyStopping:
             ...
             stopping.update(validation_loss)
 
-    patience:  number of updates in succession without an improvement after which the training should end
+    patience:  number of consecutive updates without an improvement after which the training should end
     mode:      "min" if a lower metric is better, "max" if a higher one is
     min_delta: an improvement is a change of more than this
 
@@ -53,7 +53,7 @@ class EarlyStopping:
     def update(self, metric: float) -> bool:
         """Add the metric of an evaluation, and return whether the training should end. A collective.
 
-        metric: the mean over the ranks counts. NaN is no improvement.
+        metric: the mean over the ranks counts. NaN is not an improvement.
         """
         value = self._ranks.reduce(float(metric), "mean")
         if self.best is None:

@@ -13,6 +13,7 @@ from torch.optim.swa_utils import get_ema_multi_avg_fn
 
 from allranks.errors import InputError, Problem
 from allranks.runtime.strategies.training import Training
+from allranks.runtime.tensors.tensor_shards import is_dtensor
 
 
 class ExponentialMovingAverage:
@@ -98,7 +99,7 @@ class ExponentialMovingAverage:
                 value = self._distributed(names[id(value)]).to(value.dtype)
             if isinstance(value, Tensor):
                 full: Any = value
-                full = full.full_tensor() if _is_dtensor(full) else full
+                full = full.full_tensor() if is_dtensor(full) else full
                 value = full.detach().to("cpu", copy=True) if is_main else None
             weights[name] = value
         return weights if is_main else {}
@@ -150,7 +151,7 @@ class ExponentialMovingAverage:
         """Return an average as a DTensor if its parameter is one."""
         tensor: Any = self._tensors[name]
         average = self._averages[name]
-        if not _is_dtensor(tensor):
+        if not is_dtensor(tensor):
             return average
         return type(tensor.data).from_local(
             average, tensor.device_mesh, tensor.placements, run_check=False, shape=tensor.shape, stride=tensor.stride()
@@ -168,7 +169,7 @@ def _averaged_tensors(module: nn.Module) -> dict[str, Tensor]:
 def _local(tensor: Tensor) -> Tensor:
     """Return this rank's shard of a DTensor, and any other tensor itself."""
     local: Any = tensor.detach()
-    shard: Tensor = local.to_local() if _is_dtensor(local) else local
+    shard: Tensor = local.to_local() if is_dtensor(local) else local
     return shard
 
 
@@ -178,18 +179,12 @@ def _high_precision(tensor: Tensor) -> Tensor:
 
 
 def _own_shard(value: Tensor, like: Any) -> Tensor:
-    if _is_dtensor(value) or not _is_dtensor(like):
+    if is_dtensor(value) or not is_dtensor(like):
         return _local(value)
     from torch.distributed.tensor import distribute_tensor
 
     on_device = value.to(like.to_local().device)
     return _local(distribute_tensor(on_device, like.device_mesh, like.placements, src_data_rank=None))
-
-
-def _is_dtensor(value: object) -> bool:
-    # Does not import the class, which takes long: if nobody has, it is none.
-    module = sys.modules.get("torch.distributed.tensor")
-    return module is not None and isinstance(value, module.DTensor)
 
 
 def _reshard(module: nn.Module) -> None:

@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 import torch
 from torch import distributed
@@ -67,7 +67,7 @@ class StepTimes:
     def __init__(self, ranks: Ranks, *, sample: str = "sample") -> None:
         self._ranks, self._sample = ranks, sample
         self._started = time.time()
-        self._clock = _clock(ranks.device)
+        self._device = ranks.device
         self._points: list[Pace] = []
         self._pending: deque[_Point] = deque()
         self._step = 0
@@ -80,7 +80,7 @@ class StepTimes:
                  of the first tensor in a DataLoader's batch.
         """
         count = samples or _samples
-        segment_start = self._clock.mark()
+        segment_start = _mark(self._device)
         try:
             for batch in batches:
                 try:
@@ -90,12 +90,12 @@ class StepTimes:
                     self._steps += 1
                     self._samples += count(batch)
                 if self._steps == EVERY:
-                    now = self._clock.mark()
+                    now = _mark(self._device)
                     self._segments.append((segment_start, now))
                     segment_start = now
                     self._add()
         finally:
-            self._segments.append((segment_start, self._clock.mark()))
+            self._segments.append((segment_start, _mark(self._device)))
 
     def write(self, file: Path, **about: Any) -> None:
         """Write the points and the hardware to a JSON file on rank 0. Every rank must call it.
@@ -126,7 +126,7 @@ class StepTimes:
         """Read the times of all but the last points. pending: number of points to leave."""
         while len(self._pending) > pending:
             point = self._pending.popleft()
-            seconds = sum(self._clock.seconds(*segment) for segment in point.segments)
+            seconds = sum(_seconds(*segment) for segment in point.segments)
             self._points.append(Pace(point.step, seconds / point.steps, point.samples / point.steps))
 
     def _clear(self) -> None:
@@ -142,47 +142,19 @@ def _samples(batch: Any) -> int:
     return len(batch)
 
 
-class _Clock(Protocol):
-    """A clock whose marks are read later."""
-
-    def mark(self) -> Any:
-        """Mark this point of the training."""
-
-    def seconds(self, start: Any, end: Any) -> float:
-        """Return the seconds between two marks. Wait until the device has reached the second one."""
-
-
-class _CpuClock:
-    """The clock of this process."""
-
-    def mark(self) -> float:
-        """See `_Clock`."""
+def _mark(device: torch.device) -> Any:
+    """Mark this point of the training: a time, or an event in the order of a CUDA device's current stream, which may be
+    some steps behind this process."""
+    if device.type != "cuda":
         return time.perf_counter()
-
-    def seconds(self, start: float, end: float) -> float:
-        """See `_Clock`."""
-        return end - start
-
-
-class CudaClock:
-    """The clock of a CUDA device, in the order of its current stream. This process may be some steps ahead of it."""
-
-    def __init__(self, device: torch.device) -> None:
-        self._device = device
-
-    def mark(self) -> Any:
-        """See `_Clock`."""
-        event: Any = torch.cuda.Event(enable_timing=True)  # type: ignore[no-untyped-call]
-        event.record(torch.cuda.current_stream(self._device))
-        return event
-
-    def seconds(self, start: Any, end: Any) -> float:
-        """See `_Clock`."""
-        end.synchronize()
-        milliseconds: float = start.elapsed_time(end)
-        return milliseconds / 1000
+    event: Any = torch.cuda.Event(enable_timing=True)  # type: ignore[no-untyped-call]
+    event.record(torch.cuda.current_stream(device))
+    return event
 
 
-def _clock(device: torch.device) -> _Clock:
-    """Return the clock of a device."""
-    return CudaClock(device) if device.type == "cuda" else _CpuClock()
+def _seconds(start: Any, end: Any) -> float:
+    """Return the seconds between two marks. Wait until a CUDA device has reached the second one."""
+    if isinstance(end, float):
+        return float(end - start)
+    end.synchronize()
+    return float(start.elapsed_time(end)) / 1000
