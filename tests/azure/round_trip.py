@@ -12,6 +12,7 @@ import pytest
 from commands import small_runtime
 from fake.fixtures import fresh
 from fake.library import Library
+from fake.rest import read_rest
 from fake.server import Server
 from fake.service import FakeAzure
 
@@ -22,7 +23,6 @@ from allranks.plan.graph import DoWhile, Graph, Node, ParallelFor, Pipeline, Pla
 from allranks.plan.ports import Input, Value
 from allranks.plan.ports import Path as DataPath
 from allranks.plan.reader import read_job
-from allranks.plan.reader.rest import read_rest
 from allranks.sdk import python_file, session
 
 

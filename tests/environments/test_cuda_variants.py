@@ -13,8 +13,7 @@ from allranks.environments.find import find_environments
 from allranks.environments.sync import LIBRARIES, TABLE, read_variants, sync
 from allranks.errors import InputError
 from allranks.hardware.cuda import RELEASES
-from allranks.plan.cuda_version import cuda_version
-from allranks.plan.environment import Environment
+from allranks.plan.environment import Environment, cuda_version
 
 OURS = Path(__file__).parents[2] / "environments"
 

@@ -11,7 +11,7 @@ import pytest
 from allranks.checks.plan import check
 from allranks.local.engine import resume, run
 from allranks.local.options import Options
-from allranks.plan import macros
+from allranks.plan import values
 from allranks.plan.codec import loads
 from allranks.plan.graph import Graph, Plan, Step
 from allranks.plan.ports import GraphInput, Input, Literal, Output
@@ -57,7 +57,7 @@ def test_the_name_may_be_given(workspace: Workspace) -> None:
 
 def test_without_a_schedule_it_is_the_creation_time(workspace: Workspace) -> None:
     record = execute(workspace, TRIGGERED)
-    assert said(record) == datetime.fromtimestamp(record.created, timezone.utc).strftime(macros.TIME_FORMAT)
+    assert said(record) == datetime.fromtimestamp(record.created, timezone.utc).strftime(values.TIME_FORMAT)
 
 
 @pytest.mark.parametrize("fired", [FIRED, None], ids=["fired by a schedule", "started by hand"])

@@ -323,9 +323,9 @@ def test_the_lines_of_an_ignore_file_are_read(tmp_path: Path) -> None:
 
 
 def test_every_schema_that_keys_are_compared_with_is_there() -> None:
-    from allranks.sdk import known_keys
+    from allranks.sdk import validation_errors
 
-    for path in known_keys._SCHEMAS.values():
+    for path in validation_errors._SCHEMAS.values():
         assert internals.schema(path)(context={"base_path": Path()}).fields
 
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from allranks.sdk.known_keys import kind_of, misspelt, similar
 from allranks.sdk.spec_files import below
+from allranks.sdk.validation_errors import kind_of, misspelt, similar
 
 PROJECT = Path(__file__).parents[2]
 

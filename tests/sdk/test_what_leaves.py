@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from allranks.errors import InputError
-from allranks.sdk import files, never_sent
+from allranks.sdk import files, upload_exclusions
 from allranks.sdk.files import FileList, copy_links, list_merged, list_path, project_of
 from allranks.sdk.session import session
 from pipeline_files import write
@@ -38,23 +38,23 @@ def left_out(listed: FileList) -> dict[str, str]:
 @pytest.mark.parametrize(
     ("name", "left", "reason"),
     [
-        (".git/config", ".git/", never_sent.VERSION_CONTROL),
-        ("lib/.git", "lib/.git", never_sent.VERSION_CONTROL),
-        (".allranks/allranks.db", ".allranks/", never_sent.WORKSPACE),
-        ("work/allranks.db", "work/", never_sent.WORKSPACE),
-        (".env", ".env", never_sent.SETTINGS),
-        ("part/.env.production", "part/.env.production", never_sent.SETTINGS),
-        ("id_rsa", "id_rsa", never_sent.KEY),
-        ("keys/ID_ED25519", "keys/ID_ED25519", never_sent.KEY),
-        ("key.pem", "key.pem", never_sent.KEY),
-        (".ssh/config", ".ssh/", never_sent.CREDENTIALS),
-        ("credentials.json", "credentials.json", never_sent.CREDENTIALS),
-        ("part/__pycache__/x.pyc", "part/__pycache__/", never_sent.CACHE),
-        (".ipynb_checkpoints/a.ipynb", ".ipynb_checkpoints/", never_sent.CACHE),
-        (".ruff_cache/x", ".ruff_cache/", never_sent.CACHE),
-        (".venv/bin/python", ".venv/", never_sent.VIRTUAL_ENVIRONMENT),
-        ("mine/pyvenv.cfg", "mine/", never_sent.VIRTUAL_ENVIRONMENT),
-        ("conda/conda-meta/history", "conda/", never_sent.VIRTUAL_ENVIRONMENT),
+        (".git/config", ".git/", upload_exclusions.VERSION_CONTROL),
+        ("lib/.git", "lib/.git", upload_exclusions.VERSION_CONTROL),
+        (".allranks/allranks.db", ".allranks/", upload_exclusions.WORKSPACE),
+        ("work/allranks.db", "work/", upload_exclusions.WORKSPACE),
+        (".env", ".env", upload_exclusions.SETTINGS),
+        ("part/.env.production", "part/.env.production", upload_exclusions.SETTINGS),
+        ("id_rsa", "id_rsa", upload_exclusions.KEY),
+        ("keys/ID_ED25519", "keys/ID_ED25519", upload_exclusions.KEY),
+        ("key.pem", "key.pem", upload_exclusions.KEY),
+        (".ssh/config", ".ssh/", upload_exclusions.CREDENTIALS),
+        ("credentials.json", "credentials.json", upload_exclusions.CREDENTIALS),
+        ("part/__pycache__/x.pyc", "part/__pycache__/", upload_exclusions.CACHE),
+        (".ipynb_checkpoints/a.ipynb", ".ipynb_checkpoints/", upload_exclusions.CACHE),
+        (".ruff_cache/x", ".ruff_cache/", upload_exclusions.CACHE),
+        (".venv/bin/python", ".venv/", upload_exclusions.VIRTUAL_ENVIRONMENT),
+        ("mine/pyvenv.cfg", "mine/", upload_exclusions.VIRTUAL_ENVIRONMENT),
+        ("conda/conda-meta/history", "conda/", upload_exclusions.VIRTUAL_ENVIRONMENT),
     ],
 )
 @pytest.mark.parametrize("asked_for", [False, True], ids=["", "asked for"])
@@ -70,7 +70,7 @@ def test_what_never_leaves(code: Path, name: str, left: str, reason: str, asked_
 @pytest.mark.parametrize("text", [KEY_TEXT, "PuTTY-User-Key-File-2: ssh-rsa\n", "-----BEGIN RSA PRIVATE KEY-----\n"])
 def test_a_key_is_known_by_how_it_begins(code: Path, text: str) -> None:
     write(code, "deploy", text)
-    assert left_out(list_path(code, "here")) == {"deploy": never_sent.KEY}
+    assert left_out(list_path(code, "here")) == {"deploy": upload_exclusions.KEY}
 
 
 @pytest.mark.parametrize(
@@ -94,7 +94,7 @@ def test_what_may_leave(code: Path, name: str, text: str) -> None:
 
 def test_a_certificate_with_its_key_stays(code: Path) -> None:
     write(code, "both.pem", CERTIFICATE + KEY_TEXT)
-    assert left_out(list_path(code, "here")) == {"both.pem": never_sent.KEY}
+    assert left_out(list_path(code, "here")) == {"both.pem": upload_exclusions.KEY}
 
 
 LINKS: dict[str, tuple[str, str, str]] = {
@@ -104,9 +104,9 @@ LINKS: dict[str, tuple[str, str, str]] = {
     "through another link": ("through", "../shared/away", "a link that leaves the project, to {top}/sibling"),
     "nothing, outside": ("nowhere", "/nowhere/at/all", "a link that leaves the project, to /nowhere/at/all"),
     "a folder with another beginning": ("twin", "../../project2", "a link that leaves the project, to {top}/project2"),
-    "settings in the project": ("settings", "../.env", never_sent.SETTINGS),
-    "a folder of Git in the project": ("git", "../.git/hooks", never_sent.VERSION_CONTROL),
-    "a key by another name": ("notes.txt", "../id_rsa", never_sent.KEY),
+    "settings in the project": ("settings", "../.env", upload_exclusions.SETTINGS),
+    "a folder of Git in the project": ("git", "../.git/hooks", upload_exclusions.VERSION_CONTROL),
+    "a key by another name": ("notes.txt", "../id_rsa", upload_exclusions.KEY),
 }
 
 
@@ -235,7 +235,7 @@ def test_an_archive_of_a_folder(code: Path, tmp_path: Path) -> None:
 
     first = archive()
     assert list(first.files) == ["lib.zip", "main.py"]
-    assert left_out(first) == {"lib.zip/lib/.env": never_sent.SETTINGS}
+    assert left_out(first) == {"lib.zip/lib/.env": upload_exclusions.SETTINGS}
     with zipfile.ZipFile(first.files["lib.zip"]) as opened:
         assert opened.namelist() == ["lib/", "lib/a.py"]
     os.utime(code.parent / "lib/a.py", (1, 1))
@@ -256,7 +256,7 @@ def test_what_is_included_may_lie_anywhere_and_its_links_may_not(code: Path, tmp
 def test_a_secret_that_is_included_by_name_stays(code: Path, tmp_path: Path) -> None:
     write(code.parent, ".env", "")
     listed = list_merged(code, [code.parent / ".env"], code.parent, tmp_path, "here")
-    assert (list(listed.files), left_out(listed)) == (["main.py"], {".env": never_sent.SETTINGS})
+    assert (list(listed.files), left_out(listed)) == (["main.py"], {".env": upload_exclusions.SETTINGS})
 
 
 def test_links_stand_for_the_files(code: Path, tmp_path: Path) -> None:

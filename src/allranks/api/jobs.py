@@ -109,7 +109,7 @@ def is_path(job: Any) -> bool:
 
 def texts_of(inputs: Mapping[str, Any] | None) -> dict[str, str]:
     """Return the values of inputs as text. Raise InputError for a value that cannot be an input."""
-    from allranks.plan.reader.python_object import as_texts
+    from allranks.plan.reader.python_jobs import as_texts
 
     return as_texts(inputs or {})
 

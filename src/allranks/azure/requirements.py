@@ -12,9 +12,9 @@ from allranks.contract.distributions import processes_per_instance
 from allranks.errors import Problem
 from allranks.hardware import traps
 from allranks.hardware.sizes import Size
-from allranks.plan.cuda_version import cuda_version
+from allranks.plan.environment import cuda_version
 from allranks.plan.graph import DoWhile, Graph, ParallelFor, Pipeline, Step
-from allranks.plan.reader import alone
+from allranks.plan.reader.graph import read_step
 from allranks.sdk import internals
 
 SERVERLESS = "serverless"
@@ -157,7 +157,7 @@ def requirements(job: Any, graph: Graph) -> list[Requirements]:
     planned = dict(_by_path(graph))
     if not isinstance(job, PipelineJob) and len(planned) == 1:
         planned = {"": next(iter(planned.values()))}
-    return [_of_step(step, planned.get(step.path) or alone.read_step(step.path, step.node)) for step in job_steps(job)]
+    return [_of_step(step, planned.get(step.path) or read_step(step.path, step.node)) for step in job_steps(job)]
 
 
 def _by_path(graph: Graph, path: str = "") -> Iterator[tuple[str, Step]]:

@@ -20,7 +20,7 @@ from allranks.local.options import AUTO, Options
 from allranks.local.run_execution import RunExecution, inputs_of
 from allranks.local.selection import modes_of
 from allranks.local.tracking.process import EarlyTracker
-from allranks.plan import codec, macros
+from allranks.plan import codec, values
 from allranks.plan import secrets as plan_secrets
 from allranks.plan.graph import Plan
 from allranks.plan.node_records import graph_records
@@ -55,7 +55,7 @@ def run(
     """
     modes = modes_of(plan.graph, options.selection)
     record = _new_record(plan, workspace, options)
-    filled = macros.filled(plan, record)
+    filled = values.filled(plan, record)
     record.inputs = {name: text for name, text in inputs_of(filled).items() if text is not None}
     hidden = plan_secrets.hidden(codec.dumps(plan))
     with stop_signals.raised(), _opened(workspace, record.id) as store:
@@ -91,7 +91,7 @@ def _new_record(plan: Plan, workspace: Workspace, options: Options) -> RunRecord
         instances=options.instances,
         created=time.time(),
         job_name=options.run_name or identity,
-        trigger_time=None if options.trigger_time is None else macros.seconds(options.trigger_time),
+        trigger_time=None if options.trigger_time is None else values.seconds(options.trigger_time),
         folder=str(folder),
         steps=list(graph_records(plan.graph, folder)),
         target=options.target,
@@ -161,7 +161,7 @@ def resume(
         record.ended = None
         for step in record.steps:
             _reset(step)
-        filled = macros.filled(plan, record)
+        filled = values.filled(plan, record)
         execution = RunExecution(filled, record, workspace, store, options, observer, known)
 
         def save() -> None:
@@ -180,7 +180,7 @@ def _continue(
     earlier = replace(record, steps=record.steps)
     record.steps = [renewed(fresh, earlier) for fresh in graph_records(plan.graph, folder)]
     record.ended, record.settings = None, dict(options.settings)
-    filled = macros.filled(plan, record)
+    filled = values.filled(plan, record)
     record.inputs = {name: text for name, text in inputs_of(filled).items() if text is not None}
     hidden = plan_secrets.hidden(codec.dumps(plan))
     execution = RunExecution(filled, record, workspace, store, options, observer, hidden.known, earlier=earlier)

@@ -30,7 +30,7 @@ from allranks.local.tracking.client import may_track
 from allranks.plan import values
 from allranks.plan.graph import DoWhile, Node, ParallelFor, Pipeline, Plan, Step, as_pipeline, first_iteration
 from allranks.plan.node_records import job_name, node_folder
-from allranks.plan.output_paths import passed_on
+from allranks.plan.output_paths import graph_output_paths
 from allranks.plan.ports import PRIMITIVES, NodeOutput, Reference
 from allranks.runs.workspace import Workspace
 
@@ -59,7 +59,7 @@ def previews(plan: Plan, workspace: Workspace, kind: InstanceKind, mpi: str = "r
     mpi: how mpirun reaches the instances, a key of the launchers of mpi
     """
     inputs = {port.name: values.resolve(port.value, lambda _: None) for port in plan.graph.inputs}
-    scope = Scope(plan.graph, "", inputs, passed_on(plan.graph, {}))
+    scope = Scope(plan.graph, "", inputs, graph_output_paths(plan.graph, {}))
     return {path: _preview(plan, step, within, path, workspace, kind, mpi) for path, step, within in _steps(scope)}
 
 
@@ -84,7 +84,7 @@ def _inner(scope: Scope, node: Node, pipeline: Pipeline, path: str) -> Scope:
         port.name: text if (text := bound.get(port.name)) is not None else values.resolve(port.value, lookup)
         for port in pipeline.graph.inputs
     }
-    return Scope(pipeline.graph, path, inputs, passed_on(pipeline.graph, scope.wanted_paths(node)))
+    return Scope(pipeline.graph, path, inputs, graph_output_paths(pipeline.graph, scope.output_paths_of(node)))
 
 
 def _first_item(scope: Scope, node: ParallelFor) -> dict[str, str | None]:
@@ -117,7 +117,9 @@ def _preview(
             inputs[port.name] = f"{inputs[port.name]}/{port.value}"
     outputs = {
         output.name: links.plain(
-            str(seen_output(output, place_of(output, scope.wanted_path(step, output), folder, name), instance_folder))
+            str(
+                seen_output(output, place_of(output, scope.output_path_of(step, output), folder, name), instance_folder)
+            )
         )
         for output in step.outputs
     }

@@ -31,7 +31,7 @@ from allranks.local.tracking.process import EarlyTracker
 from allranks.local.tracking.tracked_runs import end_parent, parent_of
 from allranks.plan import values
 from allranks.plan.graph import Plan, steps
-from allranks.plan.output_paths import passed_on
+from allranks.plan.output_paths import graph_output_paths
 from allranks.runs import secret_values
 from allranks.runs.observer import Observer, Observers
 from allranks.runs.recorder import RunRecorder
@@ -201,7 +201,7 @@ class RunExecution:
         self._executor, self._runner = executor, runner
         self._cancel()  # handle requests that arrived while the run started
         try:
-            return await executor.execute(plan.graph, inputs_of(plan), passed_on(plan.graph, {}))
+            return await executor.execute(plan.graph, inputs_of(plan), graph_output_paths(plan.graph, {}))
         finally:
             self._executor = self._runner = None
             if self._fork_server is not None:

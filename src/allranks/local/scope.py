@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from allranks.plan.graph import Graph, Node
-from allranks.plan.output_paths import wanted_path, wanted_paths
+from allranks.plan.output_paths import output_path_of, output_paths_of
 from allranks.plan.ports import PRIMITIVES, GraphInput, NodeOutput, Output, Reference
 from allranks.runs.records import OutputRecord, Status, StepRecord
 
@@ -42,13 +42,13 @@ class Scope:
         """Return the output that a node wrote; None if the node was skipped."""
         return next((output for output in self.records[reference.node].outputs if output.name == reference.name), None)
 
-    def wanted_path(self, node: Node, output: Output) -> str | None:
+    def output_path_of(self, node: Node, output: Output) -> str | None:
         """Return the user-defined path of an output; None if it belongs in the run's folder."""
-        return wanted_path(node, output, self.output_paths)
+        return output_path_of(node, output, self.output_paths)
 
-    def wanted_paths(self, node: Node) -> dict[str, str]:
+    def output_paths_of(self, node: Node) -> dict[str, str]:
         """Return the user-defined paths of a node's outputs, without those that belong in the run's folder."""
-        return wanted_paths(node, self.output_paths)
+        return output_paths_of(node, self.output_paths)
 
     def outputs(self) -> list[OutputRecord]:
         """Return the graph's outputs whose nodes are complete, with their names in the graph."""

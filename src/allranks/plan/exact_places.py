@@ -8,9 +8,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from allranks.errors import InputError, Problem
-from allranks.sdk import yaml_text
+from allranks.sdk import yaml_lines
 from allranks.sdk.paths import shown
-from allranks.sdk.yaml_text import YamlText
+from allranks.sdk.yaml_lines import YamlText
 
 _PLACE = re.compile(r"(?P<owner>step (?P<step>\S+), |.*, )?key (?P<key>\S+) \((?P<file>.+?)(?P<line>:\d+)?\)")
 
@@ -25,7 +25,7 @@ def exact(problems: Iterable[Problem], source: str) -> list[Problem]:
     if path.suffix.lower() not in (".yml", ".yaml") or not any(_PLACE.fullmatch(each.where) for each in problems):
         return problems
     try:
-        text = yaml_text.parse(path)
+        text = yaml_lines.parse(path)
     except InputError:
         return problems
     return [replace(problem, where=_exact(problem.where, text)) for problem in problems]

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 
 from allranks.contract.templating import wire
 from allranks.errors import Level, Problem, Rule, did_you_mean
-from allranks.plan import macros
+from allranks.plan import values
 from allranks.plan.ports import Input
 from allranks.secrets import quoted
 
@@ -36,7 +36,7 @@ _EXPECTED = {"integer": "a whole number", "number": "a number", "boolean": "true
 _WHOLE = re.compile(r"\s*[+-]?\d+\s*")
 _EXPRESSION = re.compile(r"\$\{\{.*?}}")
 _BINDINGS = "${{parent.inputs.NAME}} or ${{parent.jobs.STEP.outputs.NAME}}"
-MACROS = f"${{{{{macros.TRIGGER_TIME}}}}} or ${{{{{macros.NAME}}}}}, in a string"
+MACROS = f"${{{{{values.TRIGGER_TIME}}}}} or ${{{{{values.NAME}}}}}, in a string"
 _CLOSE = 0.75
 """The share of common letters: ``tset`` is ``test``, but ``dataset_repo_id`` is not ``dataset``."""
 

@@ -15,7 +15,7 @@ ARTIFACTS = "artifacts"
 """The name of the output. A component may also declare it."""
 
 
-def passed_on(graph: Graph, outer: Mapping[str, str]) -> dict[NodeOutput, str]:
+def graph_output_paths(graph: Graph, outer: Mapping[str, str]) -> dict[NodeOutput, str]:
     """Return the paths for those outputs of nodes that are outputs of the graph.
 
     outer: the paths that the node that contains the graph sets, by the name of the graph's output
@@ -29,17 +29,17 @@ def passed_on(graph: Graph, outer: Mapping[str, str]) -> dict[NodeOutput, str]:
     return paths
 
 
-def wanted_path(node: Node, output: Output, passed: Mapping[NodeOutput, str]) -> str | None:
+def output_path_of(node: Node, output: Output, passed: Mapping[NodeOutput, str]) -> str | None:
     """Return the path that the user sets for a node's output; None if it belongs in the run's folder.
 
-    passed: what `passed_on` returns for the graph
+    passed: what `graph_output_paths` returns for the graph
     """
     return passed.get(NodeOutput(node.name, output.name)) or output.path
 
 
-def wanted_paths(node: Node, passed: Mapping[NodeOutput, str]) -> dict[str, str]:
+def output_paths_of(node: Node, passed: Mapping[NodeOutput, str]) -> dict[str, str]:
     """Return the paths that the user sets for a node's outputs, by name, without those in the run's folder."""
-    paths = {port.name: wanted_path(node, port, passed) for port in node.outputs}
+    paths = {port.name: output_path_of(node, port, passed) for port in node.outputs}
     return {name: path for name, path in paths.items() if path is not None}
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from allranks.errors import Level, Problem, Rule
-from allranks.sdk.yaml_text import REPEATED_KEY
+from allranks.sdk.yaml_lines import REPEATED_KEY
 
 WRONG_REFERENCE = Rule(
     "asset-reference",

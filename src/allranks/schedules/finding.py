@@ -21,12 +21,12 @@ import yaml
 from allranks.errors import InputError, Problem
 from allranks.schedules.reading import read_trigger
 from allranks.schedules.triggers import Trigger
-from allranks.sdk import bounded_yaml, complaints, internals, known_keys, python_file, yaml_text
+from allranks.sdk import bounded_yaml, internals, python_file, validation_errors, yaml_lines
 from allranks.sdk.messages import refused, unknown_key
 from allranks.sdk.paths import is_remote, nearest
 from allranks.sdk.python_file import PythonFile
 from allranks.sdk.session import as_released
-from allranks.sdk.yaml_text import YamlText
+from allranks.sdk.yaml_lines import YamlText
 
 FOLDER = "pipelines"
 """The folder of a project whose files declare its schedules."""
@@ -135,14 +135,14 @@ def _may_declare(file: Path) -> bool:
 
 
 def _yaml(file: Path) -> list[Declared]:
-    text = yaml_text.parse(file)
+    text = yaml_lines.parse(file)
     job = text.tree.get("create_job")
     if isinstance(job, dict) and "job" not in job:
         # The SDK would call each key of the job unknown: it reads a job from another file only.
         found = "a job's own keys, and no key job"
         fix = "move the job to a file, and write: create_job: FILE"
         raise InputError(Problem(_key(text, "create_job"), found, "a pipeline's file, or the id of a job", fix))
-    if misspelt := list(known_keys.misspelt("schedule", text.tree)):
+    if misspelt := list(validation_errors.misspelt("schedule", text.tree)):
         raise InputError.of(unknown_key(_key(text, key), meant) for key, meant in misspelt)
     try:
         entity = internals.load_schedule(file)
@@ -158,17 +158,17 @@ def _key(text: YamlText, key: str) -> str:
 
 def _refused(text: YamlText, error: Exception) -> Iterator[Problem]:
     """Yield the complaints of the SDK, each with its line."""
-    if not complaints.is_own(error):
+    if not validation_errors.is_own(error):
         yield _unreadable(text, error)
         return
-    said = complaints.said(error)
+    said = validation_errors.messages_of(error)
     keys = [key for key, _, _ in said]
     for key, value, message in said:
         # The SDK tries every form of create_job. It says the most of the one that is meant.
         if any(other != key and (other.startswith(f"{key}.") or key == "create_job.create_job") for other in keys):
             continue
         if message == "Unknown field.":
-            similar = known_keys.similar("schedule", key)
+            similar = validation_errors.similar("schedule", key)
             if similar != key.rpartition(".")[2]:
                 yield unknown_key(_key(text, key), similar)
             continue
@@ -178,7 +178,7 @@ def _refused(text: YamlText, error: Exception) -> Iterator[Problem]:
 
 
 def _unreadable(text: YamlText, error: Exception) -> Problem:
-    return Problem(str(text.path), complaints.one_line(error), "a schedule", "correct it")
+    return Problem(str(text.path), validation_errors.one_line(error), "a schedule", "correct it")
 
 
 def _file_of(text: YamlText, key: str) -> tuple[YamlText, str]:
@@ -187,7 +187,7 @@ def _file_of(text: YamlText, key: str) -> tuple[YamlText, str]:
         job = text.scalar(prefix)
         if key.startswith(f"{prefix}.") and isinstance(job, str) and not is_remote(job):
             try:
-                return yaml_text.parse(text.path.parent / job), key.removeprefix(f"{prefix}.")
+                return yaml_lines.parse(text.path.parent / job), key.removeprefix(f"{prefix}.")
             except InputError:
                 break
     return text, key
@@ -276,7 +276,7 @@ def _why_not(entity: Any) -> str:
             internals.schedule_request(entity)
     # The SDK's errors have no common class; any of them tells why it does not create the schedule.
     except Exception as error:
-        return f"{found}: {complaints.one_line(error)}"
+        return f"{found}: {validation_errors.one_line(error)}"
     return found
 
 

@@ -13,7 +13,7 @@ from allranks.plan.environment import Environment
 from allranks.plan.graph import Graph, Plan, Step
 from allranks.plan.ports import GraphInput, GraphOutput, Input, NodeOutput, Output
 from allranks.plan.ports import Path as DataPath
-from allranks.plan.reader import environments, local_data, snapshot
+from allranks.plan.reader import environments, snapshot, step_ports
 from allranks.plan.reader.context import Context, Place
 from allranks.plan.reader.pipeline import name_of_file
 from allranks.runs.workspace import Workspace
@@ -43,7 +43,7 @@ def plan_of(job: ScriptJob, snapshots: Path, workspace: Workspace) -> Plan:
     inputs = []
     for port, path in job.inputs.items():
         where, kind = place.key(f"inputs.{port}"), type_of(path)
-        inputs.append(Input(port, kind, local_data.resolved(DataPath(path), kind, port, where, context), "ro_mount"))
+        inputs.append(Input(port, kind, step_ports.resolved(DataPath(path), kind, port, where, context), "ro_mount"))
     code = code_at(job.code, place.key("code"), job.command, (snapshots, snapshots.parent))
     step = Step(
         name,

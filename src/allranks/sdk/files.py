@@ -1,7 +1,8 @@
 """List the files to upload: those of a component's code, or of an environment's build context.
 
 Snapshots, `allranks submit`, `allranks register` and `allranks export` all use this list. It contains what azure-ai-ml
-would upload, with its interpretation of ignore files, except what `never_sent` names and links that leave the project.
+would upload, with its interpretation of ignore files, except what `upload_exclusions` names and links that leave the
+project.
 
 The project is the nearest of the code folder and its parents that contains one of `PROJECT_MARKS`, else the code
 folder. `code` and `additional_includes` may be anywhere: links may lead into these folders and the project.
@@ -17,9 +18,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from allranks.errors import InputError, Problem
-from allranks.sdk import never_sent
-from allranks.sdk.ignore_rules import NAMES, NO_RULES, IgnoreRules, read_rules, rules_of
+from allranks.sdk import upload_exclusions
 from allranks.sdk.paths import shown
+from allranks.sdk.upload_exclusions import NAMES, NO_RULES, IgnoreRules, read_rules, rules_of
 
 PROJECT_MARKS = (".git", "pyproject.toml", "allranks.yaml", ".allranks")
 
@@ -203,7 +204,9 @@ class _Bounds:
         root = next((root for root in self.roots if target == root or target.startswith(root.rstrip("/") + "/")), None)
         if root is None:
             return f"a link that leaves the project, to {target}"
-        reasons = (never_sent.why_name(part, folder=True) for part in os.path.relpath(target, root).split(os.sep))
+        reasons = (
+            upload_exclusions.why_name(part, folder=True) for part in os.path.relpath(target, root).split(os.sep)
+        )
         return next((reason for reason in reasons if reason), "")
 
 
@@ -251,7 +254,7 @@ class _Walk:
     def _visit(self, entry: _Entry, *, first: bool) -> None:
         unnamed = first and not entry.name
         folder = entry.path.is_dir()
-        if not unnamed and (reason := never_sent.why_name(entry.path.name, folder=True)):
+        if not unnamed and (reason := upload_exclusions.why_name(entry.path.name, folder=True)):
             self._leave_out(entry, reason, folder)
             return
         linked = entry.path.is_symlink() and not first
@@ -278,7 +281,7 @@ class _Walk:
         if real in self.without:
             return
         names = sorted(os.listdir(entry.path))
-        if entry.name and (reason := never_sent.why_folder(names)):
+        if entry.name and (reason := upload_exclusions.why_folder(names)):
             self._leave_out(entry, reason, folder=True)
             return
         parents, linked = entry.parents | {here}, entry.linked or (bool(entry.parents) and entry.path.is_symlink())
@@ -293,7 +296,7 @@ class _Walk:
         if not stat.S_ISREG(info.st_mode):
             # Opening a pipe would block until its other end is opened.
             raise OSError(0, "it is no regular file", str(entry.path))
-        reasons = (never_sent.why_file(path) for path in {entry.path, Path(os.path.realpath(entry.path))})
+        reasons = (upload_exclusions.why_file(path) for path in {entry.path, Path(os.path.realpath(entry.path))})
         if reason := next((reason for reason in reasons if reason), ""):
             self._leave_out(entry, reason, folder=False)
         else:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from allranks.contract.distributions import DISTRIBUTIONS
 from allranks.contract.single import Single
 from allranks.errors import Problem, did_you_mean
-from allranks.sdk.complaints import MISSING_FILE
+from allranks.sdk.validation_errors import MISSING_FILE
 from allranks.secrets import quoted
 
 MISSING_KEY = "Missing data for required field."
@@ -51,7 +51,7 @@ def refused(where: str, key: str, value: object, message: str) -> Problem:
     """Return the problem of a key that the SDK refuses.
 
     value:   its value; None if it is unknown
-    message: the SDK's, in the short form of `allranks.sdk.complaints`
+    message: the SDK's, in the short form of `allranks.sdk.validation_errors`
     """
     if message == MISSING_KEY:
         return Problem(where, "the key is missing", fix="add it")

@@ -7,15 +7,16 @@ import importlib.util
 import io
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 from allranks.errors import InputError, Problem
-from allranks.sdk import notebook, user_code
-from allranks.sdk.node_lines import NodeLines
+from allranks.sdk import internals, notebook, user_code
 from allranks.sdk.offline_client import Find, Workspace, offline
+from allranks.sdk.user_code import Line
 
 NOTEBOOK = ".ipynb"
 SUFFIXES = (".py", NOTEBOOK)
@@ -149,3 +150,51 @@ def _as_jupyter(path: Path, module: ModuleType) -> Iterator[None]:
     finally:
         sys.modules["__main__"] = main
         os.chdir(folder)
+
+
+class NodeLines:
+    """The nodes that a file's pipeline functions create, at any depth, with the lines that create them."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        # Hold the nodes and components, so that no other object gets the id of one of them.
+        self._nodes: dict[int, tuple[Any, Line | None]] = {}
+        self._functions: dict[int, tuple[Any, Callable[..., Any]]] = {}
+
+    @contextlib.contextmanager
+    def recorded(self) -> Iterator[None]:
+        """Record the nodes that are created inside of the block."""
+        builder_class = internals.PipelineComponentBuilder
+        add_node, build = builder_class.add_node, builder_class.build
+
+        def add(builder: Any, node: Any) -> None:
+            self._nodes[id(node)] = node, user_code.caller(sys._getframe(1), self._path)
+            add_node(builder, node)
+
+        def built(builder: Any, **arguments: Any) -> Any:
+            component = build(builder, **arguments)
+            self._functions[id(component)] = component, builder.func
+            return component
+
+        with internals.replaced(builder_class, "add_node", add), internals.replaced(builder_class, "build", built):
+            yield
+
+    def function(self, component: Any) -> Callable[..., Any] | None:
+        """Return the file's pipeline function that created the component; None if there is none."""
+        entry = self._functions.get(id(component))
+        return entry[1] if entry else None
+
+    def is_node(self, value: Any) -> bool:
+        """Return whether the object is a node of a pipeline."""
+        return id(value) in self._nodes
+
+    def line(self, job: Any, path: str) -> Line | None:
+        """Return the line that created a job's node at a path: ``prepare``, or ``tune.train`` in a nested pipeline."""
+        nodes = getattr(job, "jobs", None)
+        node = None
+        for name in path.split("."):
+            node = nodes.get(name) if isinstance(nodes, dict) else None
+            component = getattr(node, "component", None)
+            nodes = getattr(component, "jobs", None)
+        entry = self._nodes.get(id(node))
+        return entry[1] if entry else None

@@ -17,8 +17,8 @@ from pathlib import Path
 
 from allranks.errors import InputError, Problem
 from allranks.sdk.files import FileList, list_path
-from allranks.sdk.ignore_rules import NAMES, read_rules
 from allranks.sdk.thread_safety import parsed
+from allranks.sdk.upload_exclusions import NAMES, read_rules
 
 NAME = "allranks"
 STEPS = "allranks_steps"

@@ -17,7 +17,7 @@ from types import SimpleNamespace
 from allranks.sdk import internals, light_import
 from allranks.sdk.quick_nodes import quick_nodes
 from allranks.sdk.staging import exact_uploads
-from allranks.sdk.thread_safety import models_in_turn
+from allranks.sdk.thread_safety import serialized_model_creation
 
 _PRIVATE_FEATURES = "AZURE_ML_CLI_PRIVATE_FEATURES_ENABLED"
 _LOGGERS = ("azure", "azure.ai.ml", "marshmallow", "mldesigner", "msrest", "opentelemetry")
@@ -43,7 +43,7 @@ def session(*, client: bool = True) -> Iterator[None]:
         stack.enter_context(quick_nodes())
         stack.enter_context(exact_uploads(folder, client=client))
         if client:
-            stack.enter_context(models_in_turn())
+            stack.enter_context(serialized_model_creation())
         yield
 
 

@@ -12,7 +12,7 @@ from types import ModuleType
 from typing import Any
 
 from allranks.errors import InputError, Problem
-from allranks.sdk import bounded_yaml, internals, known_keys
+from allranks.sdk import bounded_yaml, internals, validation_errors
 from allranks.sdk.messages import unknown_distribution, unknown_key
 from allranks.sdk.yaml_lines import at
 
@@ -54,7 +54,9 @@ def _problem(spec: Path, key: str, message: str) -> Problem:
         place = where if spec.suffix == ".py" else at(spec, *key.split("."))
         where = f"{place}, key {key}"
     if message == "Unknown field." and spec.suffix != ".py":
-        return unknown_key(where, known_keys.similar(known_keys.kind_of(bounded_yaml.load_file(spec)), key))
+        return unknown_key(
+            where, validation_errors.similar(validation_errors.kind_of(bounded_yaml.load_file(spec)), key)
+        )
     return Problem(where=where, found=_shortened(message), fix="correct the spec")
 
 
@@ -72,7 +74,7 @@ def _mistakes(spec: Path, tree: Any) -> Iterator[Problem]:
     """Yield mistakes that the SDK ignores, or of which its message names only some of the allowed values."""
     if not isinstance(tree, dict):
         return
-    for key, meant in known_keys.misspelt(known_keys.kind_of(tree), tree):
+    for key, meant in validation_errors.misspelt(validation_errors.kind_of(tree), tree):
         yield unknown_key(f"{at(spec, *key.split('.'))}, key {key}", meant)
     settings = tree.get("distribution")
     if isinstance(settings, dict) and isinstance(kind := settings.get("type"), str):

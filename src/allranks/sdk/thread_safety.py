@@ -18,7 +18,7 @@ _models, _parser = threading.RLock(), threading.Lock()
 
 
 @contextlib.contextmanager
-def models_in_turn() -> Iterator[None]:
+def serialized_model_creation() -> Iterator[None]:
     """Let one thread at a time create a model of the SDK's REST client inside of the block.
 
     The first object of a class writes the table of its fields into the class, while another thread may read the same

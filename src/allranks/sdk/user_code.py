@@ -12,7 +12,7 @@ from pathlib import Path
 from types import FrameType
 
 from allranks.errors import InputError, Problem
-from allranks.sdk import complaints
+from allranks.sdk import validation_errors
 from allranks.sdk.paths import shown
 
 _LIBRARIES = (
@@ -96,7 +96,7 @@ def problem(error: BaseException, path: Path) -> Problem:
     if isinstance(error, SystemExit):
         expected = "a file that only defines pipelines when imported"
         return Problem(place, "it ends Python while it is read", expected, code="file-fails")
-    return Problem(place, complaints.one_line(error), code="file-fails")
+    return Problem(place, validation_errors.one_line(error), code="file-fails")
 
 
 def _is_of(file: str, path: Path) -> bool:

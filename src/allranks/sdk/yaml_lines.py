@@ -1,14 +1,18 @@
-"""Read a YAML file as a mapping, and find the lines of its keys."""
+"""Read a YAML file as data, and find the lines of its keys."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import yaml
 
-from allranks.errors import InputError, Problem
+from allranks.errors import InputError, Level, Problem, Rule
 from allranks.sdk import bounded_yaml
+from allranks.sdk.paths import shown
+from allranks.sdk.suppressions import Suppressions
 
 
 def line_of(path: Path, *keys: str) -> int:
@@ -44,3 +48,103 @@ def read_mapping(path: Path, fix: str = "look at its spelling") -> dict[str, Any
     if not isinstance(content, dict):
         raise InputError(Problem(str(path), f"{type(content).__name__}", "keys and values", "correct the file"))
     return content
+
+
+REPEATED_KEY = Rule(
+    "repeated-key",
+    Level.ERROR,
+    "A mapping has a key twice. azure-ai-ml takes the last one, and says nothing.",
+    "azure-ai-ml, load_job, which takes the file; YAML 1.2, 3.2.1.1 Nodes: keys are unique; "
+    "Azure-Samples/multi_env_mlops, `mlops/azureml/train/pipeline.yml`, which has one",
+    "remove one of the two",
+    accepted_by_sdk=True,
+)
+
+
+@dataclass(frozen=True)
+class YamlText:
+    """The content of a file.
+
+    tree:     its content; of a key that is repeated, the last value
+    lines:    the line of each key, such as ``jobs.train.inputs.lr``, from 1
+    repeated: the problems of repeated keys
+    """
+
+    path: Path
+    tree: dict[str, Any]
+    lines: dict[str, int]
+    repeated: tuple[Problem, ...] = ()
+
+    def place(self, key: str = "") -> str:
+        """Return the file and the line of a key, or of its innermost parent that is in the file."""
+        while key and key not in self.lines:
+            key = key.rpartition(".")[0]
+        return f"{shown(self.path)}:{self.lines[key]}" if key else shown(self.path)
+
+    def value(self, key: str) -> Any:
+        """Return the value at a key; None if the file has none there."""
+        value: Any = self.tree
+        for part in key.split("."):
+            value = value.get(part) if isinstance(value, dict) else None
+        return value
+
+    def scalar(self, key: str) -> str | int | float | bool | None:
+        """Return the scalar at a key; None if the file has none there."""
+        value = self.value(key)
+        return value if isinstance(value, (str, int, float, bool)) else None
+
+
+def parse(path: Path, *, may_be_empty: bool = False, may_repeat: bool = False) -> YamlText:
+    """Read a file. Raise InputError if it is not a mapping, or has keys that are not strings or are repeated.
+
+    may_be_empty: whether to accept a file without keys, such as one with comments only
+    may_repeat:   whether to accept repeated keys
+    """
+    try:
+        text = bounded_yaml.read(path)
+        bounded_yaml.check(text)
+        loader = bounded_yaml.LOADER(text)
+        try:
+            root = loader.get_single_node()
+            tree = loader.construct_document(root) if root else None
+        finally:
+            loader.dispose()
+    except (OSError, yaml.YAMLError, ValueError) as error:
+        raise InputError(bounded_yaml.problem(path, error)) from None
+    if tree is None and may_be_empty:
+        return YamlText(path, {}, {})
+    if not isinstance(tree, dict):
+        found = "it is empty" if tree is None else f"it is a {'list' if isinstance(tree, list) else 'single value'}"
+        raise InputError(Problem(shown(path), found, "a mapping of keys to values, such as type: pipeline"))
+    lines: dict[str, int] = {}
+    problems = Suppressions().remaining(_walk(root, "", lines, shown(path)))
+    repeated = tuple(problem for problem in problems if problem.rule == REPEATED_KEY.code)
+    if len(problems) > len(repeated) or (repeated and not may_repeat):
+        raise InputError.of(problems)
+    return YamlText(path, tree, lines, repeated)
+
+
+def _walk(node: yaml.Node, prefix: str, lines: dict[str, int], file: str) -> Iterator[Problem]:
+    if isinstance(node, yaml.SequenceNode):
+        for inner in node.value:
+            yield from _walk(inner, prefix, {}, file)
+    if not isinstance(node, yaml.MappingNode):
+        return
+    seen: set[str] = set()
+    for key, value in node.value:
+        line = key.start_mark.line + 1
+        place = f"{file}:{line}"
+        if not isinstance(key, yaml.ScalarNode) or key.tag not in (_TEXT, _MERGE):
+            name = key.value if isinstance(key, yaml.ScalarNode) else "a key of several values"
+            yield Problem(place, f"YAML does not read the key {name} as text", "a text", f'put it in quotes: "{name}"')
+            continue
+        name = f"{prefix}.{key.value}" if prefix else str(key.value)
+        if key.value in seen and key.tag != _MERGE:
+            yield REPEATED_KEY.problem(place, f"duplicate key {name}", "each name once", "rename one of the two")
+        seen.add(key.value)
+        lines.setdefault(name, line)
+        yield from _walk(value, name, lines, file)
+
+
+_TEXT = "tag:yaml.org,2002:str"
+_MERGE = "tag:yaml.org,2002:merge"

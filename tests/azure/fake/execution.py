@@ -91,7 +91,7 @@ class Execution:
 
     def _read(self, job: Job) -> Plan | str:
         """The plan of a job's body, or what is wrong with it."""
-        from allranks.plan.reader.rest import read_rest
+        from fake.rest import read_rest
 
         folder = self._azure.folder
         body = {"name": job.name, "properties": job.properties}

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from allranks.plan.ports import GraphInput, Literal, NodeOutput, Text, Value
-from allranks.plan.reader.bindings import pipeline_output, value_of
+from allranks.plan.reader.context import pipeline_output, value_of
 
 
 @pytest.mark.parametrize(

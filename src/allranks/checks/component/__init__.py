@@ -17,7 +17,7 @@ from allranks.checks.plan.scope import of_plan
 from allranks.checks.table import Findings, Row, rules_of
 from allranks.errors import InputError, Level, Problem, Rule
 from allranks.plan.graph import Step
-from allranks.plan.reader import alone
+from allranks.plan.reader import graph
 from allranks.plan.rules import COUNT_BINDING, bound_counts, count_problem
 from allranks.sdk.quick_nodes import quiet
 from allranks.sdk.session import session
@@ -146,7 +146,7 @@ def _mistakes_of_jobs(component: Any, subject: Subject) -> Iterator[Problem]:
 
     component: as the SDK has loaded it
     """
-    plan = alone.read_component(component, subject.path)
+    plan = graph.read_component(component, subject.path)
     if plan is None:
         return
     if subject.is_pipeline:

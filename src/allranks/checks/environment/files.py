@@ -18,7 +18,7 @@ from allranks.checks.plan.settings import IMAGE, is_moving
 from allranks.environments.dockerfile import read
 from allranks.environments.find import EnvironmentFolder
 from allranks.errors import InputError, Level, Problem, Rule
-from allranks.sdk import bounded_yaml, complaints, known_keys
+from allranks.sdk import bounded_yaml, validation_errors
 from allranks.sdk.messages import unknown_key
 from allranks.sdk.quick_nodes import quiet
 from allranks.sdk.yaml_lines import at, read_mapping
@@ -113,7 +113,7 @@ def registration(file: Path, document: Mapping[str, Any]) -> Iterator[Problem]:
         yield from _build_context(file, build)
         if document.get("conda_file"):
             yield CONDA_WITH_BUILD.problem(at(file, "conda_file"), "conda_file and build", "one of them")
-    keys = list(known_keys.misspelt("environment", document))
+    keys = list(validation_errors.misspelt("environment", document))
     if keys:
         misspelt = (unknown_key(f"{at(file, *key.split('.'))}, key {key}", meant) for key, meant in keys)
         yield from REFUSED.mark(misspelt)
@@ -146,7 +146,7 @@ def _loading(file: Path, document: Mapping[str, Any]) -> Iterator[Problem]:
         return
     # The SDK's errors have no common class; any of them means that it would not register this.
     except Exception as error:
-        for key, _, message in complaints.said(error):
+        for key, _, message in validation_errors.messages_of(error):
             if not message.endswith(" does not exist"):
                 where = f"{at(file, *key.split('.'))}, key {key}" if key else str(file)
                 yield REFUSED.problem(where, message)

@@ -9,7 +9,7 @@ from pathlib import Path
 from allranks.environments.dockerfile import VERSION, labels_of
 from allranks.environments.find import DOCKERFILE, REGISTERED, EnvironmentFolder
 from allranks.errors import Problem
-from allranks.sdk import known_keys
+from allranks.sdk import validation_errors
 from allranks.sdk.messages import unknown_key
 from allranks.sdk.quick_nodes import quiet
 from allranks.sdk.yaml_lines import at
@@ -28,7 +28,7 @@ def of_name(environment: EnvironmentFolder, _root: Path) -> Iterator[Problem]:
     if not isinstance(build, dict) or build.get("path") != "." or file != DOCKERFILE:
         yield Problem(at(path, "build"), f"build {build}", "the folder itself", "write: build: {path: .}")
     with quiet():
-        keys = list(known_keys.misspelt("environment", environment.registered))
+        keys = list(validation_errors.misspelt("environment", environment.registered))
     misspelt = [unknown_key(f"{at(path, *key.split('.'))}, key {key}", meant) for key, meant in keys]
     # The SDK reports an unknown key too, without a suggestion.
     yield from misspelt or _load_problems(path)

@@ -11,7 +11,7 @@ from allranks.errors import Level, Problem, Rule
 from allranks.plan import file_tree
 from allranks.plan.graph import DoWhile, Node, ParallelFor, Pipeline, Plan, Step
 from allranks.plan.literals import one_of
-from allranks.plan.output_paths import passed_on, wanted_path, wanted_paths
+from allranks.plan.output_paths import graph_output_paths, output_path_of, output_paths_of
 from allranks.plan.ports import FILE_TYPES, PRIMITIVES, GraphOutput, Input, NodeOutput, Output, Path
 from allranks.sdk import paths
 
@@ -87,21 +87,21 @@ def _local_paths(scope: Scope, outer: Mapping[str, str] | None, parallel: str) -
               parallel_for loop, whose own outputs are in the run's folder
     parallel: the parallel_for loop that contains the graph
     """
-    passed = {} if outer is None else passed_on(scope.graph, outer)
+    passed = {} if outer is None else graph_output_paths(scope.graph, outer)
     names = {port.source: port.name for port in reversed(scope.graph.outputs) if port.source in passed}
     for node in scope.graph.nodes:
         inner = node.body if isinstance(node, (DoWhile, ParallelFor)) else node
         around = f"{scope.path}{node.name}" if isinstance(node, ParallelFor) else parallel
         if isinstance(node, ParallelFor) or isinstance(inner, Step):
             for output in node.outputs:
-                path, name = wanted_path(node, output, passed), names.get(NodeOutput(node.name, output.name))
+                path, name = output_path_of(node, output, passed), names.get(NodeOutput(node.name, output.name))
                 where = scope.key(node, f"outputs.{output.name}") if name is None else scope.own_key(f"outputs.{name}")
                 if _is_local(path):
                     if parallel:
                         yield f"the other iterations of {parallel}", str(path)
                     yield where, str(path)
         if isinstance(inner, Pipeline):
-            inner_paths = None if isinstance(node, ParallelFor) else wanted_paths(node, passed)
+            inner_paths = None if isinstance(node, ParallelFor) else output_paths_of(node, passed)
             yield from _local_paths(scope.within(inner, f"{scope.path}{inner.name}"), inner_paths, around)
 
 

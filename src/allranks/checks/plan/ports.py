@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 
 from allranks.checks.plan.scope import Scope
 from allranks.errors import Level, Problem, Rule
-from allranks.plan import literals, macros
+from allranks.plan import literals, values
 from allranks.plan.graph import Node, Step
 from allranks.plan.literals import meant, number_with_point, one_of
 from allranks.plan.ports import PRIMITIVES, GraphInput, GraphOutput, Input, Literal, Reference, Text, Value, references
@@ -232,4 +232,4 @@ def _without_macros(port: Input, value: str | int | float | bool) -> str | int |
     """Return a value with its macros replaced by their names, because their values are known only in a run."""
     if port.type != "string" or not isinstance(value, str):
         return value
-    return macros.EXPRESSION.sub(lambda match: match[1], value)
+    return values.EXPRESSION.sub(lambda match: match[1], value)

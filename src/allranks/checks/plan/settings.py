@@ -14,7 +14,7 @@ from allranks.contract.requirements import LAUNCH, PER_NODE
 from allranks.contract.templating import wire
 from allranks.errors import Level, Problem, Rule
 from allranks.hardware import shared_memory, sizes, traps
-from allranks.plan.cuda_version import cuda_version
+from allranks.plan.environment import cuda_version
 from allranks.plan.graph import Step
 from allranks.plan.ports import Literal
 

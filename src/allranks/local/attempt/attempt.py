@@ -89,7 +89,7 @@ class Attempt:
         self._resolved = values.given(step.inputs, scope.lookup)
         name = job_name(context.job.run, record.name)
         self._places = [
-            (output, collect.place_of(output, scope.wanted_path(step, output), self._folder, name))
+            (output, collect.place_of(output, scope.output_path_of(step, output), self._folder, name))
             for output in step.outputs
         ]
 

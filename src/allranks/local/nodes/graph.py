@@ -9,7 +9,7 @@ from allranks.local.nodes.execution import Execution
 from allranks.local.scope import Scope
 from allranks.plan import values
 from allranks.plan.graph import Condition, Pipeline
-from allranks.plan.output_paths import passed_on
+from allranks.plan.output_paths import graph_output_paths
 from allranks.runs.records import Status, StepRecord, Verdict
 
 
@@ -17,7 +17,7 @@ async def run(execution: Execution, scope: Scope, node: Pipeline, record: StepRe
     """Run the graph. The graph's outputs become the node's outputs."""
     inputs = inputs_of(node, scope)
     begin(execution, record, inputs)
-    inner = Scope(node.graph, f"{record.name}.", inputs, passed_on(node.graph, scope.wanted_paths(node)))
+    inner = Scope(node.graph, f"{record.name}.", inputs, graph_output_paths(node.graph, scope.output_paths_of(node)))
     record.status = await execution.run_graph(inner)
     record.outputs = inner.outputs()
     end(execution, record)

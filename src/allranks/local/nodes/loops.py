@@ -14,7 +14,7 @@ from allranks.local.nodes.graph import begin, end, inputs_of, truth
 from allranks.local.scope import Scope, text_of
 from allranks.plan import digest, values
 from allranks.plan.graph import DoWhile, Item, ParallelFor, as_pipeline
-from allranks.plan.output_paths import passed_on
+from allranks.plan.output_paths import graph_output_paths
 from allranks.plan.ports import PRIMITIVES, Literal, Output
 from allranks.runs.records import OutputRecord, Status, StepRecord, Verdict
 
@@ -32,10 +32,10 @@ async def run_do_while(execution: Execution, scope: Scope, node: DoWhile, record
     body = as_pipeline(node.body)
     inputs = inputs_of(body, scope)
     begin(execution, record, inputs)
-    output_paths = scope.wanted_paths(node)
+    output_paths = scope.output_paths_of(node)
     for number in range(node.limit):
         iteration, inner = execution.iteration(record, str(number), body.graph)
-        inner.inputs, inner.output_paths = inputs, passed_on(body.graph, output_paths)
+        inner.inputs, inner.output_paths = inputs, graph_output_paths(body.graph, output_paths)
         await _run_iteration(execution, iteration, inner)
         record.status, record.outputs = iteration.status, iteration.outputs
         if iteration.status is not Status.COMPLETED:
@@ -95,7 +95,9 @@ async def run_parallel_for(execution: Execution, scope: Scope, node: ParallelFor
     precedence = (Status.FAILED, Status.CANCELED, Status.NOT_STARTED)
     record.status = next((status for status in precedence if status in states), Status.COMPLETED)
     if record.status is Status.COMPLETED:
-        record.outputs = [_gathered(port, scope.wanted_path(node, port), record, iterations) for port in node.outputs]
+        record.outputs = [
+            _gathered(port, scope.output_path_of(node, port), record, iterations) for port in node.outputs
+        ]
     end(execution, record)
 
 

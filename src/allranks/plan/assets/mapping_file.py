@@ -30,9 +30,9 @@ from typing import Any
 from allranks.errors import InputError, Problem, did_you_mean
 from allranks.plan.assets import asset_id
 from allranks.plan.assets.asset_id import AssetId
-from allranks.sdk import yaml_text
+from allranks.sdk import yaml_lines
 from allranks.sdk.paths import is_remote, located
-from allranks.sdk.yaml_text import YamlText
+from allranks.sdk.yaml_lines import YamlText
 
 NAMES = ("allranks.yaml", "allranks.yml")
 """Names of the file, the usual one first."""
@@ -119,7 +119,7 @@ def spellings(asset: AssetId) -> tuple[str, ...]:
 
 def read(path: Path) -> MappingFile:
     """Return the content of the file. Raise InputError, with every mistake, if it is invalid."""
-    text = yaml_text.parse(path, may_be_empty=True)
+    text = yaml_lines.parse(path, may_be_empty=True)
     problems: list[Problem] = []
     entries: dict[str, tuple[Entry, ...]] = {}
     for section, lines in text.tree.items():

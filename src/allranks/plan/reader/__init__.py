@@ -14,10 +14,9 @@ from allranks.plan.assets import asset_id
 from allranks.plan.assets.lookup import AssetLookup
 from allranks.plan.exact_places import exact
 from allranks.plan.graph import Location, Plan
-from allranks.plan.reader import pipeline, python_jobs, python_object, settings, yaml_file
+from allranks.plan.reader import pipeline, python_jobs, settings, yaml_file
 from allranks.plan.reader.component_file import ComponentFile
-from allranks.plan.reader.dsl_file import DslFile
-from allranks.plan.reader.made_job import MadeJob
+from allranks.plan.reader.python_job import DslFile, PythonJob
 from allranks.plan.reader.yaml_file import YamlFile
 from allranks.runs.workspace import Workspace
 from allranks.sdk import python_file, session
@@ -107,13 +106,15 @@ def read_job(
     lookup: resolves ids; None: ids are not resolved
     values: the pipeline's inputs as text, by name. The job itself does not change
     """
-    with session.session(client=False), python_object.unchanged(job):
-        file = python_object.read(job)
+    with session.session(client=False), python_jobs.unchanged(job):
+        file = python_jobs.read_object(job)
         built = file.build(_converted(file, values or {}))
         return pipeline.read(built, snapshots, "", file.location, lookup)
 
 
-def _open(path: Path, function: str | None, lookup: AssetLookup | None) -> ComponentFile | DslFile | MadeJob | YamlFile:
+def _open(
+    path: Path, function: str | None, lookup: AssetLookup | None
+) -> ComponentFile | DslFile | PythonJob | YamlFile:
     if path.suffix in python_file.SUFFIXES:
         return python_jobs.read(path, function, None if lookup is None else _component_finder(lookup, path))
     if function is not None:
@@ -148,7 +149,7 @@ def _split(target: str) -> tuple[Path, str | None]:
 
 
 def _converted(
-    file: ComponentFile | DslFile | MadeJob | YamlFile, values: Mapping[str, str]
+    file: ComponentFile | DslFile | PythonJob | YamlFile, values: Mapping[str, str]
 ) -> dict[str, tuple[str, settings.Setting]]:
     """Return the values with their types. Raise InputError for an unknown name or an invalid value."""
     declared = file.inputs()
@@ -171,7 +172,7 @@ def _converted(
     return converted
 
 
-def _guessed(file: ComponentFile | DslFile | MadeJob | YamlFile, name: str, text: str) -> str:
+def _guessed(file: ComponentFile | DslFile | PythonJob | YamlFile, name: str, text: str) -> str:
     """Return the type of the value in the file. An integer there may be set to any number."""
     value = file.given(name)
     return "string" if value is None else settings.widened(settings.guessed_type(value), text)

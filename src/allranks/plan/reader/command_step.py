@@ -19,9 +19,8 @@ from allranks.plan.environment import NO_ENVIRONMENT
 from allranks.plan.graph import Code, Step
 from allranks.plan.ports import GraphInput, Literal, NodeOutput, Path, Text
 from allranks.plan.reader import environments, registered_component, snapshot, step_ports
-from allranks.plan.reader.bindings import value_of
-from allranks.plan.reader.context import Context, Place, plain, settled, whole
-from allranks.sdk import internals, yaml_text
+from allranks.plan.reader.context import Context, Place, plain, settled, value_of, whole
+from allranks.sdk import internals, yaml_lines
 from allranks.sdk.messages import unknown_distribution
 from allranks.sdk.paths import is_remote, shown
 from allranks.sdk.runtime_copy import command_uses_runtime
@@ -148,7 +147,7 @@ def identity(component: Any) -> tuple[str, str]:
 @cache
 def _identity_in_file(path: str) -> tuple[str, str]:
     try:
-        tree = yaml_text.parse(FilePath(path)).tree
+        tree = yaml_lines.parse(FilePath(path)).tree
     except InputError:
         return "", ""
     return str(tree.get("name", "")), str(tree.get("version", ""))

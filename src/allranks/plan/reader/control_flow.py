@@ -13,8 +13,7 @@ from allranks.errors import Problem
 from allranks.plan.graph import Condition, DoWhile, Item, Node, ParallelFor, Pipeline, Step
 from allranks.plan.ports import Literal, NodeOutput, Output, Path, Text, Value
 from allranks.plan.reader import step_ports
-from allranks.plan.reader.bindings import value_of
-from allranks.plan.reader.context import Context, plain
+from allranks.plan.reader.context import Context, plain, value_of
 from allranks.sdk import internals
 from allranks.sdk.paths import located
 

@@ -15,7 +15,7 @@ from allranks.plan.assets import asset_id
 from allranks.plan.assets.lookup import interpreter_in
 from allranks.plan.environment import NO_ENVIRONMENT, Environment, registered
 from allranks.plan.reader.context import Context, Place
-from allranks.sdk import bounded_yaml, complaints, internals, yaml_text
+from allranks.sdk import bounded_yaml, internals, validation_errors, yaml_lines
 from allranks.sdk.paths import is_remote, shown
 from allranks.sdk.uploads import context_of
 
@@ -41,11 +41,11 @@ def _loaded(path: Path) -> Any:
     """Return the SDK's environment of a file. Raise InputError if the file does not describe one."""
     from azure.ai.ml import load_environment
 
-    yaml_text.parse(path)
+    yaml_lines.parse(path)
     try:
         return load_environment(path)
     except Exception as error:
-        found = f"it describes no environment: {complaints.one_line(error)}"
+        found = f"it describes no environment: {validation_errors.one_line(error)}"
         raise InputError(Problem(shown(path), found, "name, with image or build")) from None
 
 

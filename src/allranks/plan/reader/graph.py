@@ -1,4 +1,4 @@
-"""Read the nodes of a pipeline or a pipeline component as a graph, recursively."""
+"""Read the nodes of a pipeline, or a component or a step by itself, as a graph, recursively."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from pathlib import Path
 from typing import Any
 
 from allranks.errors import Level, Problem
-from allranks.plan.graph import Graph, Node, Pipeline
+from allranks.plan.graph import Graph, Location, Node, Pipeline, Plan, Step
 from allranks.plan.output_paths import with_bound_artifacts
 from allranks.plan.ports import PRIMITIVES, GraphInput, GraphOutput, Input, Literal, NodeOutput
-from allranks.plan.reader import command_step, control_flow, local_data, registered_component, step_ports
-from allranks.plan.reader.bindings import value_of
-from allranks.plan.reader.context import Context, Place, plain
+from allranks.plan.reader import command_step, control_flow, registered_component, step_ports
+from allranks.plan.reader.context import Context, Place, plain, value_of
 from allranks.plan.reader.settings import guessed_type
 from allranks.sdk import internals
-from allranks.sdk.paths import located
+from allranks.sdk.paths import located, shown
+from allranks.sdk.yaml_lines import line_of
 
 ReadNode = Callable[[str, Any, Context], Node | None]
 """Returns the node with a name, or adds problems and returns None."""
@@ -138,7 +138,7 @@ def _input(name: str, meta: Any, data: Any, used: str | None, context: Context, 
         kind = used or ("string" if value is None else guessed_type(value))
     port = meta if meta is not None else SdkInput(type=kind)
     value = step_ports.data_value(data, kind, context)
-    value = local_data.resolved(value, kind, f"{context.path}{name}", f"key inputs.{context.path}{name}{at}", context)
+    value = step_ports.resolved(value, kind, f"{context.path}{name}", f"key inputs.{context.path}{name}{at}", context)
     if value is None and port.default is not None:
         value = Literal(plain(port.default))
     mode = data.mode if isinstance(data, SdkInput) else None
@@ -253,3 +253,39 @@ def _sources(owner: Any, nodes: tuple[Node, ...], loops: Mapping[str, str], cont
 
 
 __all__ = ["READERS", "Place", "declared_inputs", "in_order", "read_graph", "read_node", "types_by_use"]
+
+
+def read_component(component: Any, spec: Path) -> Plan | None:
+    """Return the plan of a component of the SDK: that of one step for a command component, of its nodes for a pipeline
+    component, without those that cannot be read here, such as a sweep; None for other kinds."""
+    from azure.ai.ml.entities import Command, CommandComponent, PipelineComponent
+
+    context = Context(spec.parent, None, {}, locate=lambda path: _location(spec, path))
+    if isinstance(component, CommandComponent):
+        step = command_step.read(component.name, Command(component=component), context)
+        return None if step is None else Plan(component.name, Graph((step,)))
+    if isinstance(component, PipelineComponent):
+        inputs = declared_inputs(component, {}, context)
+        return Plan(component.name, read_graph(component, inputs, context), source=str(spec))
+    return None
+
+
+def read_step(path: str, node: Any) -> Step | None:
+    """Return a node of the SDK that runs a command, or a sweep as one of its trials; None for other kinds, and if its
+    component is not on this machine."""
+    from azure.ai.ml.entities import Command
+
+    kind = type(node).__name__
+    if kind == "Sweep" and not isinstance(node.trial, str):
+        node = Command(component=node.trial, resources=internals.resources(node))
+    elif kind != "Command":
+        return None
+    return command_step.read(path, node, Context(Path(), None, {}))
+
+
+def _location(spec: Path, path: str) -> Location | None:
+    """Return where a node of a pipeline component begins in its file."""
+    if spec.suffix == ".py":
+        return None
+    keys = [key for name in path.split(".") for key in ("jobs", name)]
+    return Location(shown(spec), line_of(spec, *keys))

@@ -1,26 +1,28 @@
-"""Select the job of a Python file or notebook: one that it creates, or a function that creates one."""
+"""Select the job of a Python file or notebook, or read one that the caller holds as an object."""
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 import inspect
-from collections.abc import Callable, Iterable
+import os
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
-from types import CodeType
+from types import CodeType, ModuleType
 from typing import Any
 
 from allranks.errors import InputError, Problem
-from allranks.plan.reader.dsl_file import DslFile
-from allranks.plan.reader.made_job import MadeJob
+from allranks.plan.reader.python_job import DslFile, PythonJob
 from allranks.sdk import internals, python_file
-from allranks.sdk.offline_client import Find
+from allranks.sdk.offline_client import Find, Workspace
 from allranks.sdk.paths import shown
-from allranks.sdk.python_file import PythonFile
+from allranks.sdk.python_file import NodeLines, PythonFile
 
 _EXPECTED = "a function that is decorated with @dsl.pipeline, or a job in a variable of the module"
 
 
-def read(path: Path, name: str | None, find: Find | None = None) -> DslFile | MadeJob:
+def read(path: Path, name: str | None, find: Find | None = None) -> DslFile | PythonJob:
     """Read the file and return its job: the one with the given name, or the one that the file creates.
 
     Without a name that is the job that the file submits, else the one in a variable of the module, else the one that
@@ -36,13 +38,13 @@ def read(path: Path, name: str | None, find: Find | None = None) -> DslFile | Ma
         if name in functions:
             return DslFile(file, functions[name])
         if name in jobs:
-            return MadeJob(file, name, jobs[name])
+            return PythonJob(file, name, jobs[name])
         known = [*_own(file, functions), *jobs]
         raise InputError(_not_found(path, name, known, name in vars(file.module)), *file.cut_short)
     for choices in _by_preference(file, functions, jobs):
         if len(set(map(id, choices.values()))) == 1:
             ((chosen, value), *_) = choices.items()
-            return DslFile(file, value) if inspect.isfunction(value) else MadeJob(file, chosen, value)
+            return DslFile(file, value) if inspect.isfunction(value) else PythonJob(file, chosen, value)
         if choices:
             raise InputError(_several(path, choices), *file.cut_short)
     raise InputError(Problem(shown(path), "it has no pipeline", _EXPECTED, _guarded(path), code="no-pipeline"))
@@ -138,3 +140,78 @@ def _guarded(path: Path) -> str:
     if path.suffix == ".py" and '"__main__"' in path.read_text(encoding="utf-8", errors="replace").replace("'", '"'):
         return 'what stands below if __name__ == "__main__" is not read: make the job above it'
     return ""
+
+
+def read_object(job: Any) -> DslFile | PythonJob:
+    """Return a job of azure-ai-ml, or a function that is decorated with ``@dsl.pipeline``, as if a file had created it.
+
+    Call it, and `build` of the result, inside of `allranks.sdk.session.session`. Raise InputError for anything else.
+    """
+    from azure.ai.ml.entities import Job
+
+    if is_pipeline_function(job):
+        return DslFile(_file(vars(job)["__wrapped__"]), job)
+    if isinstance(job, Job):
+        return PythonJob(_file(None), "job", job)
+    expected = "a job of azure-ai-ml, a function that is decorated with @dsl.pipeline, or the path of a file"
+    raise InputError(Problem("job", f"an object of type {type(job).__name__}", expected, _advice(job)))
+
+
+def name_of(job: Any) -> str:
+    """Return the name of a pipeline function or a job, for messages."""
+    return str(getattr(job, "__name__", None) or getattr(job, "name", None) or type(job).__name__)
+
+
+@contextlib.contextmanager
+def unchanged(job: Any) -> Iterator[None]:
+    """Restore the inputs of the caller's job at the end of the block."""
+    ports = getattr(job, "inputs", None)
+    if not isinstance(ports, dict):
+        yield
+        return
+    before = {name: (port, dict(vars(port))) for name, port in ports.items()}
+    try:
+        yield
+    finally:
+        for name in [name for name in ports if name not in before]:
+            del ports[name]
+        for name, (port, state) in before.items():
+            port.__dict__.update(state)
+            ports[name] = port
+
+
+def as_texts(inputs: Mapping[str, Any]) -> dict[str, str]:
+    """Return the values of inputs as text, as ``--set`` takes them.
+
+    A value is a number, a boolean, a string, a path, or an `azure.ai.ml.Input` with a path. Raise InputError for any
+    other.
+    """
+    texts: dict[str, str] = {}
+    problems = []
+    for name, value in inputs.items():
+        path = getattr(value, "path", None)
+        if isinstance(value, bool):
+            texts[name] = str(value).lower()
+        elif isinstance(value, (str, int, float)):
+            texts[name] = str(value)
+        elif isinstance(value, os.PathLike):
+            texts[name] = os.fsdecode(value)
+        elif isinstance(path, (str, os.PathLike)):
+            texts[name] = os.fsdecode(path)
+        else:
+            expected = "a number, a boolean, a string, a path, or an Input with a path"
+            problems.append(Problem(f"input {name}", f"a value of type {type(value).__name__}", expected))
+    if problems:
+        raise InputError.of(problems)
+    return texts
+
+
+def _file(function: Any) -> PythonFile:
+    source = inspect.getsourcefile(function) if function is not None else None
+    path = Path(source).absolute() if source else Path.cwd() / "__main__.py"
+    module = sys.modules.get(getattr(function, "__module__", "__main__")) or ModuleType("__main__")
+    return PythonFile(path, module, Workspace(path, None), NodeLines(path))
+
+
+def _advice(job: Any) -> str:
+    return "call it, and pass the job that it returns" if callable(job) else ""

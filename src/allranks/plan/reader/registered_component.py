@@ -8,7 +8,7 @@ from typing import Any
 from allranks.errors import InputError, Problem
 from allranks.plan.assets import asset_id
 from allranks.plan.assets.lookup import AssetLookup
-from allranks.plan.reader import local_data, step_ports
+from allranks.plan.reader import step_ports
 from allranks.plan.reader.context import Context, Place
 from allranks.sdk import internals, spec_files, specs
 from allranks.sdk.paths import shown
@@ -56,7 +56,7 @@ def _find_data(node: Any, place: Place, context: Context) -> None:
         if isinstance(data, Input):
             kind = str(data.type)
             value = step_ports.data_value(data, kind, context)
-            local_data.resolved(value, kind, f"{place.step}.{name}", place.key(f"inputs.{name}"), context)
+            step_ports.resolved(value, kind, f"{place.step}.{name}", place.key(f"inputs.{name}"), context)
 
 
 def load(text: str, where: str, lookup: AssetLookup) -> Any:

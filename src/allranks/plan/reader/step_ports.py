@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from pathlib import Path as FilePath
 from typing import Any
 
-from allranks.errors import did_you_mean
+from allranks.errors import InputError, Problem, did_you_mean
+from allranks.plan.assets import asset_id
 from allranks.plan.ports import PRIMITIVES, Input, Literal, Output, Path, Value
-from allranks.plan.reader import local_data
-from allranks.plan.reader.bindings import pipeline_output, value_of
-from allranks.plan.reader.context import Context, Place, plain
+from allranks.plan.reader.context import Context, Place, pipeline_output, plain, value_of
 from allranks.plan.rules import UNKNOWN_PORT
 from allranks.sdk import internals
-from allranks.sdk.paths import located
+from allranks.sdk.paths import is_remote, located
 
 
 def inputs(node: Any, place: Place, context: Context) -> tuple[Input, ...]:
@@ -108,7 +108,7 @@ def _input(name: str, port: Any, place: Place, context: Context) -> Input:
     kind = _type(meta)
     value = data_value(internals.data(port), kind, context)
     address = name if context.alone else f"{place.step}.{name}"
-    value = local_data.resolved(value, kind, address, place.key(f"inputs.{name}"), context)
+    value = resolved(value, kind, address, place.key(f"inputs.{name}"), context)
     if value is None and meta.default is not None:
         value = Literal(plain(meta.default))
     return definition(name, meta, value, internals.mode(port))
@@ -139,3 +139,42 @@ def _type(meta: Any) -> str:
 def _path(text: str, context: Context) -> Value:
     value = value_of(text)
     return Path(located(text, context.base)) if isinstance(value, Literal) else value
+
+
+def resolved(value: Value | None, kind: str, address: str, where: str, context: Context) -> Value | None:
+    """Return the value of a port, with a path on this machine in place of an id.
+
+    kind:    the port's type
+    address: the name of the pipeline's input, or STEP.INPUT, as in ``allranks.yaml``
+    where:   the port as named in messages
+
+    If this machine does not have the data, add a problem to the context and return the value unchanged.
+    """
+    lookup = context.lookup
+    if lookup is None:
+        return value
+    try:
+        path = _local_data_path(value, kind, address, where, context)
+    except InputError as error:
+        context.problems += error.problems
+        return value
+    return value if path is None else Path(str(path))
+
+
+def _local_data_path(value: Value | None, kind: str, address: str, where: str, context: Context) -> FilePath | None:
+    """Return the path for the value; None if the value is used as it is."""
+    lookup = context.lookup
+    assert lookup is not None
+    mapped = lookup.input(address)
+    if kind in PRIMITIVES:
+        if mapped is not None:
+            raise InputError(
+                Problem(where, f"allranks.yaml gives it a path, but it is a {kind}", "", "remove the line")
+            )
+        return None
+    if mapped is not None:
+        return mapped
+    if not isinstance(value, Path) or not is_remote(value.path):
+        return None
+    advice = f"or give a path: --set {address}=PATH" if "." not in address else ""
+    return lookup.find(value.path, asset_id.MODEL if kind.endswith("_model") else asset_id.DATA, where, advice=advice)

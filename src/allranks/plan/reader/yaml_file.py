@@ -15,11 +15,11 @@ from allranks.plan.reader import component_file, yaml_shapes
 from allranks.plan.reader.component_file import ComponentFile
 from allranks.plan.reader.settings import Setting
 from allranks.plan.rules import IGNORED_KEY, bound_counts, count_problem
-from allranks.sdk import bounded_yaml, complaints, known_keys, spec_files, yaml_text
+from allranks.sdk import bounded_yaml, spec_files, validation_errors, yaml_lines
 from allranks.sdk.messages import MISSING_KEY, refused, unknown_distribution, unknown_key
 from allranks.sdk.paths import is_remote, shown
 from allranks.sdk.suppressions import Suppressions
-from allranks.sdk.yaml_text import YamlText
+from allranks.sdk.yaml_lines import YamlText
 
 
 @dataclass(frozen=True)
@@ -103,7 +103,7 @@ def read(path: Path) -> YamlFile | ComponentFile:
 
     Raise InputError if it is not YAML, or neither of them.
     """
-    text = yaml_text.parse(path, may_repeat=True)
+    text = yaml_lines.parse(path, may_repeat=True)
     if spec_files.kind_of(text.tree) is spec_files.Kind.COMPONENT:
         kind = _kind(text.tree, "component")
         if kind == "command":
@@ -174,7 +174,7 @@ def _missing_components(text: YamlText) -> Iterator[Problem]:
         else:
             parsed.add(path)
             try:
-                yaml_text.parse(path)
+                yaml_lines.parse(path)
             except InputError as error:
                 yield from error.problems
 
@@ -243,7 +243,7 @@ def _texts(tree: Any, key: str) -> Iterator[tuple[str, str]]:
 
 
 def _refused(text: YamlText, error: Exception) -> list[Problem]:
-    details = complaints.said(error)
+    details = validation_errors.messages_of(error)
     # A job has a command or a component. For a wrong command, the SDK also reports the missing component.
     likely = [
         (key, value, message) for key, value, message in details if not _is_other_kind(text, key, message)
@@ -260,19 +260,19 @@ def _problem(text: YamlText, key: str, value: Any, message: str, error: Exceptio
         expected = "in a job a literal is its value alone"
         return Problem(where(text, f"inputs.{port}"), "it declares a type", expected, f"write {port}: VALUE")
     if message == "Unknown field.":
-        return unknown_key(at, known_keys.similar(f"{_kind(text.tree, 'job')} job", key))
+        return unknown_key(at, validation_errors.similar(f"{_kind(text.tree, 'job')} job", key))
     if "node name should be" in message:
         expected = "lower-case letters, digits and _; a letter or _ first"
         return Problem(at, f"{name!r} cannot be the name of a step", expected, "rename it")
     value = text.value(key) if value is None else value
-    if value is None and not complaints.is_own(error) and not message.endswith(complaints.MISSING_FILE):
-        message = complaints.one_line(error)
+    if value is None and not validation_errors.is_own(error) and not message.endswith(validation_errors.MISSING_FILE):
+        message = validation_errors.one_line(error)
     return refused(at, key, value, message)
 
 
 def _misspelt(text: YamlText, overrides: list[dict[str, Any]]) -> list[Problem]:
     """Report misspelt keys, some of which the SDK ignores."""
-    keys = list(known_keys.misspelt(f"{_kind(text.tree, 'job')} job", text.tree))
+    keys = list(validation_errors.misspelt(f"{_kind(text.tree, 'job')} job", text.tree))
     problems = [unknown_key(where(text, key), meant) for key, meant in keys]
     if problems and _loads(text.path, overrides):
         return list(Suppressions().remaining(IGNORED_KEY.mark(problems)))

@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from fake.rest import read_rest
 
 from allranks.errors import InputError, Problem
 from allranks.plan.environment import registered
 from allranks.plan.graph import Pipeline, Step
 from allranks.plan.ports import GraphInput, Input, Literal
-from allranks.plan.reader.rest import read_rest
 
 SPEC = {"name": "say", "version": "1", "type": "command", "command": "echo ${{inputs.x}}", "environment": "azureml:e:1"}
 STEP = {"type": "command", "componentId": "say"}

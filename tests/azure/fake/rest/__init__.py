@@ -10,10 +10,10 @@ from typing import Any
 from allranks.errors import InputError, Problem
 from allranks.plan.graph import Plan
 from allranks.plan.reader import pipeline
-from allranks.plan.reader.rest import components, pipeline_job, ports
-from allranks.plan.reader.rest.assets import Assets
 from allranks.plan.reader.settings import guessed_type
-from allranks.sdk import complaints, internals, session
+from allranks.sdk import internals, session, validation_errors
+from fake.rest import components, pipeline_job
+from fake.rest.components import Assets
 
 __all__ = ["Assets", "read_rest"]
 
@@ -35,7 +35,7 @@ def _read_command(name: str, properties: Mapping[str, Any], assets: Assets) -> A
     internals.set_anonymous(job.component)
     for port_name, port in job.inputs.items():
         if isinstance(text := internals.data(port), str):
-            value = ports.guessed(text)
+            value = components.guessed(text)
             internals.set_data(port, value)
             job.component.inputs[port_name].type = guessed_type(value)
     return job
@@ -68,6 +68,6 @@ def read_rest(body: Mapping[str, Any], assets: Assets, snapshots: Path) -> Plan:
             raise
         except Exception as error:
             # Any exception of the SDK means that it cannot read the body.
-            message = complaints.one_line(error) or type(error).__name__
+            message = validation_errors.one_line(error) or type(error).__name__
             raise InputError(Problem(f"job {name}", f"the SDK cannot read the body: {message}")) from error
         return pipeline.read(job, snapshots)

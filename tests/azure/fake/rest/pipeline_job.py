@@ -10,12 +10,11 @@ from typing import Any
 from allranks.errors import InputError, Problem
 from allranks.plan.ports import GraphInput, references
 from allranks.plan.reader import step_ports
-from allranks.plan.reader.bindings import value_of
-from allranks.plan.reader.context import plain
-from allranks.plan.reader.rest import components, ports
-from allranks.plan.reader.rest.assets import Assets
+from allranks.plan.reader.context import plain, value_of
 from allranks.plan.reader.settings import guessed_type
 from allranks.sdk import internals
+from fake.rest import components
+from fake.rest.components import Assets
 
 _WITH_COMPONENT = ("command", "pipeline")
 """The types of nodes that run a component. Control flow nodes have none; the reader of pipelines rejects all others."""
@@ -28,7 +27,7 @@ def read(name: str, properties: Mapping[str, Any], assets: Assets) -> Any:
     jobs = properties.get("jobs")
     if not isinstance(jobs, Mapping) or not jobs:
         raise InputError(Problem(f"job {name}, key jobs", "the pipeline has no jobs", "at least one job"))
-    inputs = ports.inputs(properties.get("inputs"))
+    inputs = components.inputs(properties.get("inputs"))
     settings = {key: value for key, value in (properties.get("settings") or {}).items() if not key.startswith("_")}
     job = PipelineJob(
         name=name,
@@ -36,7 +35,7 @@ def read(name: str, properties: Mapping[str, Any], assets: Assets) -> Any:
         description=properties.get("description"),
         experiment_name=properties.get("experimentName"),
         inputs=inputs,
-        outputs=ports.outputs(properties.get("outputs")),
+        outputs=components.outputs(properties.get("outputs")),
         jobs=_nodes(jobs, assets),
         settings=PipelineJobSettings(**settings),
     )
@@ -56,7 +55,7 @@ def _set_types(job: Any, inputs: Mapping[str, Any], assets: Assets) -> None:
         value, meta = inputs.get(name), used.get(name)
         kind = plain(meta.type) if meta is not None and isinstance(meta.type, str) else None
         if isinstance(value, str):
-            value = ports.of_type(value, kind) if kind else ports.guessed(value)
+            value = components.of_type(value, kind) if kind else components.guessed(value)
             internals.set_data(values[name], value)
             kind = kind or guessed_type(value)
         elif value is not None:
@@ -142,6 +141,6 @@ def _settle(entity: Any, assets: Assets) -> None:
     """Convert the inputs or items of a node to the types of their ports, and their data to paths on this machine."""
     kind = type(entity).__name__
     if kind == "ParallelFor":
-        ports.settle_items(entity.items, assets)
+        components.settle_items(entity.items, assets)
     elif hasattr(entity, "inputs"):
-        ports.settle(entity.inputs, assets)
+        components.settle(entity.inputs, assets)

@@ -1,4 +1,4 @@
-"""Read a pipeline that is a function with ``@dsl.pipeline`` in a Python file."""
+"""A pipeline of a Python file or notebook: a function with ``@dsl.pipeline``, or a job that the file creates."""
 
 from __future__ import annotations
 
@@ -11,9 +11,12 @@ from typing import Any
 
 from allranks.errors import InputError, Problem
 from allranks.plan.graph import Location
-from allranks.plan.reader import unknown_values
+from allranks.plan.ports import PRIMITIVES
+from allranks.plan.reader import step_ports
+from allranks.plan.reader.context import Place, plain
 from allranks.plan.reader.settings import Setting
 from allranks.sdk import internals
+from allranks.sdk.offline_values import Asset, Unknown
 from allranks.sdk.paths import shown
 from allranks.sdk.python_file import PythonFile
 from allranks.sdk.user_code import Line
@@ -52,7 +55,7 @@ class DslFile:
         with self.file.running():
             job = self.function(**self._arguments(values))
         self._built[:] = [job]
-        unknown_values.refuse(job, self.location)
+        refuse(job, self.location)
         return job
 
     def location(self, path: str) -> Location | None:
@@ -131,3 +134,99 @@ def _plain_type(parameter: inspect.Parameter) -> str | None:
     names = {int: "integer", float: "number", bool: "boolean", str: "string"}
     annotated = {kind.__name__: name for kind, name in names.items()}
     return names.get(parameter.annotation) or annotated.get(str(parameter.annotation))
+
+
+def refuse(job: Any, locate: Callable[[str], Location | None]) -> None:
+    """Raise InputError if an input of the job, or of a node at any depth, has an unknown value."""
+    problems = [Problem(f"input {name} of the pipeline", *_details(value)) for name, value in _unknown(job)]
+    for path, node in _nodes(job, ""):
+        place = Place(path, locate(path))
+        problems += [Problem(place.key(f"inputs.{name}"), *_details(value)) for name, value in _unknown(node)]
+    if problems:
+        raise InputError.of(problems)
+
+
+def _nodes(pipeline: Any, prefix: str) -> Iterator[tuple[str, Any]]:
+    nodes = getattr(pipeline, "jobs", None)
+    for name, node in nodes.items() if isinstance(nodes, dict) else ():
+        yield f"{prefix}{name}", node
+        yield from _nodes(getattr(node, "component", None), f"{prefix}{name}.")
+
+
+def _unknown(job: Any) -> Iterator[tuple[str, str]]:
+    from azure.ai.ml import Input
+
+    inputs = getattr(job, "inputs", None)
+    for name, port in step_ports.flat(inputs) if isinstance(inputs, dict) else ():
+        value = internals.data(port)
+        value = value.path if isinstance(value, Input) else value
+        if isinstance(value, Unknown) and not isinstance(value, Asset):
+            yield name, value
+
+
+def _details(value: str) -> tuple[str, str, str]:
+    return f"it is {value}, which only a workspace knows", "a value that is known before the run", "write the value"
+
+
+@dataclass(frozen=True)
+class PythonJob:
+    """A job and its file. name: the job's variable"""
+
+    file: PythonFile
+    name: str
+    job: Any
+
+    @property
+    def path(self) -> Path:
+        return self.file.path
+
+    def inputs(self) -> dict[str, str | None]:
+        """Return the names of the job's inputs with their types; None if the type is not declared."""
+        ports = getattr(self.job, "inputs", None)
+        names = [name for name, _ in step_ports.flat(ports)] if isinstance(ports, dict) else []
+        return dict(self._declared()) | {name: None for name in names if name not in dict(self._declared())}
+
+    def given(self, name: str) -> Setting | None:
+        """Return the value of an input in the job, if it is a plain value."""
+        port = dict(step_ports.flat(self.job.inputs)).get(name)
+        value = plain(internals.data(port)) if port is not None else None
+        return value if isinstance(value, (str, int, float, bool)) else None
+
+    def build(self, values: Mapping[str, tuple[str, Setting]]) -> Any:
+        """Return the SDK's job with these values (type and value) in place of those in the file."""
+        from azure.ai.ml import Input
+
+        for name, (kind, value) in values.items():
+            self._set(name, kind, value if kind in PRIMITIVES else Input(type=kind, path=str(value)))
+        refuse(self.job, self.location)
+        return self.job
+
+    def location(self, path: str) -> Location | None:
+        """Return where the node at this path is created."""
+        return located(self.file.nodes.line(self.job, path))
+
+    def _declared(self) -> Iterator[tuple[str, str | None]]:
+        component = getattr(self.job, "component", None)
+        function = self.file.nodes.function(component)
+        parameters = inspect.signature(function).parameters if function else {}
+        for name, port in (getattr(component, "inputs", None) or {}).items():
+            if isinstance(port, internals.GroupInput):
+                yield from ((inner, str(member.type)) for inner, member in port.flatten(name).items())
+                continue
+            annotated = name in parameters and parameters[name].annotation is not inspect.Parameter.empty
+            # Inputs of a command are declared only if they have no value.
+            declared = annotated if function else port.default is None
+            yield name, str(port.type) if declared and port.type else None
+
+    def _set(self, name: str, kind: str, value: Any) -> None:
+        *groups, last = name.split(".")
+        ports = self.job.inputs
+        for group in groups:
+            ports = ports[group]
+        if last in ports:
+            setattr(ports, last, value)
+            if "command" in vars(type(self.job)):
+                # The SDK derived the type from the value that is replaced.
+                internals.declaration(ports[last]).type = kind
+        else:
+            ports[last] = internals.build_input(self.job, last, self.job.component.inputs.get(last), value)
