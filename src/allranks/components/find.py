@@ -78,14 +78,9 @@ def components_folder(start: Path) -> Path:
     """Return the nearest `components` folder in start or its parents. Raise InputError if there is none."""
     if folder := _nearest(start):
         return folder
-    raise InputError(
-        Problem(
-            where=str(start),
-            found=f"no folder {FOLDER!r} in this folder or its parents",
-            expected="a project with its components in it",
-            fix="change to the project, give the folder: allranks components FOLDER, or give --library",
-        )
-    )
+    found = f"no folder {FOLDER!r} in this folder or its parents"
+    fix = "change to the project, give the folder: allranks components FOLDER, or give --library"
+    raise InputError(Problem(str(start), found, "a project with its components in it", fix))
 
 
 def _nearest(start: Path) -> Path | None:

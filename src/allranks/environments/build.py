@@ -36,14 +36,9 @@ def engine(name: str | None = None) -> Engine:
         if path and (candidate != "docker" or name or _daemon()):
             return Engine(candidate, path)
     package = PACKAGES.get(name or "", PACKAGES["buildah"])
-    raise InputError(
-        Problem(
-            where="building and running images",
-            found=f"no {name}" if name else f"none of {', '.join(ENGINES)} on this machine",
-            expected=f"one of {', '.join(ENGINES)}",
-            fix=f"on Debian or Ubuntu: apt-get install {package}",
-        )
-    )
+    found = f"no {name}" if name else f"none of {', '.join(ENGINES)} on this machine"
+    fix = f"on Debian or Ubuntu: apt-get install {package}"
+    raise InputError(Problem("building and running images", found, f"one of {', '.join(ENGINES)}", fix))
 
 
 def _daemon() -> bool:

@@ -23,14 +23,9 @@ def await_builds() -> None:
     for lock in _locks():
         while (age := _age(lock)) is not None:
             if age > BUILD_SECONDS:
-                raise InputError(
-                    Problem(
-                        where=f"lock {lock}",
-                        found=f"left {age:.0f} s ago, by a build that has ended without removing it",
-                        expected="no lock, or the lock of a running build",
-                        fix=f"rm {lock}",
-                    )
-                )
+                found = f"left {age:.0f} s ago, by a build that has ended without removing it"
+                expected = "no lock, or the lock of a running build"
+                raise InputError(Problem(f"lock {lock}", found, expected, f"rm {lock}"))
             time.sleep(0.1)
 
 

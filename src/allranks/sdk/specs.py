@@ -34,14 +34,8 @@ def load(spec: Path) -> list[Any]:
     except Exception as error:
         raise InputError.of(_problem(spec, key, message) for key, message in _complaints(error)) from error
     if not components:
-        raise InputError(
-            Problem(
-                where=str(spec),
-                found="no component",
-                expected="a function under mldesigner's @command_component",
-                fix="decorate the function",
-            )
-        )
+        expected = "a function under mldesigner's @command_component"
+        raise InputError(Problem(str(spec), "no component", expected, "decorate the function"))
     complaints = [_problem(spec, key, message) for result in results for key, message in result.error_messages.items()]
     if complaints:
         raise InputError.of(complaints)

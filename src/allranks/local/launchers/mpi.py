@@ -40,13 +40,9 @@ def missing(path: str) -> Problem | None:
     """Return a problem if this machine has no mpirun."""
     if shutil.which(MPIRUN, path=path):
         return None
-    return Problem(
-        where="distribution.type",
-        found="mpi, but this machine has no mpirun",
-        expected="Open MPI 4.1",
-        fix='pip install "allranks[mpi]", or your system\'s Open MPI',
-        code="missing-launcher",
-    )
+    found = "mpi, but this machine has no mpirun"
+    fix = 'pip install "allranks[mpi]", or your system\'s Open MPI'
+    return Problem("distribution.type", found, "Open MPI 4.1", fix, code="missing-launcher")
 
 
 def launch(assignment: Assignment) -> Launching:

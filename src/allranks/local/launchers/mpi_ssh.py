@@ -50,13 +50,10 @@ def missing(path: str) -> Problem | None:
     lacking += [] if _mpirun(path) else [f"{MPIRUN} of an Open MPI 4.1 that is found by PATH only (not the wheel's)"]
     if not lacking:
         return None
-    return Problem(
-        where="distribution.type",
-        found=f"mpi, but this machine has no {', no '.join(lacking)}",
-        expected="Open MPI 4.1 and OpenSSH of the distribution, for --mpi ssh",
-        fix="apt-get install openmpi-bin openssh-server, or leave out --mpi ssh",
-        code="missing-launcher",
-    )
+    found = f"mpi, but this machine has no {', no '.join(lacking)}"
+    expected = "Open MPI 4.1 and OpenSSH of the distribution, for --mpi ssh"
+    fix = "apt-get install openmpi-bin openssh-server, or leave out --mpi ssh"
+    return Problem("distribution.type", found, expected, fix, code="missing-launcher")
 
 
 def unfit(kind: InstanceKind, folder: Path) -> Problem | None:

@@ -55,13 +55,8 @@ def missing(path: str) -> Problem | None:
     """Return a problem if Ray is not installed."""
     if shutil.which(RAY, path=path):
         return None
-    return Problem(
-        where="distribution.type",
-        found="ray, but this machine has no Ray",
-        expected="Ray 2.50 or later",
-        fix='pip install "allranks[ray]"',
-        code="missing-launcher",
-    )
+    found, expected = "ray, but this machine has no Ray", "Ray 2.50 or later"
+    return Problem("distribution.type", found, expected, 'pip install "allranks[ray]"', code="missing-launcher")
 
 
 def launch(assignment: Assignment) -> Launching:

@@ -139,13 +139,10 @@ class DataLoader:
     def _too_small(self, needed: str) -> Problem:
         memory = shared_memory.found()
         total = shared_memory.mib(memory.total) if memory else "no memory"
-        return Problem(
-            where="resources.shm_size",
-            found=f"/dev/shm has {total} for {self._ranks.local_world_size} ranks with {self._in_advance} batches each",
-            expected=f"at least {needed} (num_workers x prefetch_factor on each rank)",
-            fix="set a larger resources.shm_size (Azure ML's default is 2g), or fewer dataloader_num_workers",
-            code="preflight",
-        )
+        found = f"/dev/shm has {total} for {self._ranks.local_world_size} ranks with {self._in_advance} batches each"
+        expected = f"at least {needed} (num_workers x prefetch_factor on each rank)"
+        fix = "set a larger resources.shm_size (Azure ML's default is 2g), or fewer dataloader_num_workers"
+        return Problem("resources.shm_size", found, expected, fix, code="preflight")
 
     def _clear(self, error: RuntimeError) -> Exception:
         """Return the error to raise for an error of torch's DataLoader."""
@@ -172,14 +169,9 @@ def _check(dataset: data.Dataset[Any], sampler: GlobalBatches, num_workers: int,
         if value < minimum:
             raise InputError(Problem(name, str(value), f"at least {minimum}"))
     if isinstance(dataset, data.IterableDataset):
-        raise InputError(
-            Problem(
-                where="data set",
-                found=f"{type(dataset).__qualname__}, an IterableDataset",
-                expected="a data set whose position can be divided again between another number of ranks",
-                fix="use a ShardedDataset with a ShardSampler for data that is read from front to back",
-            )
-        )
+        expected = "a data set whose position can be divided again between another number of ranks"
+        fix = "use a ShardedDataset with a ShardSampler for data that is read from front to back"
+        raise InputError(Problem("data set", f"{type(dataset).__qualname__}, an IterableDataset", expected, fix))
     length = len(dataset) if hasattr(dataset, "__len__") else sampler.length
     if length != sampler.length:
         found = f"{sampler.length} samples, and {length} in the data set"

@@ -38,24 +38,14 @@ class GlobalBatches(Sampler[list[int]], ABC):
         if length < 1:
             raise InputError(Problem("data set", "no samples", "at least one", "look at the step that prepared it"))
         if batch_size < ranks.world_size:
-            raise InputError(
-                Problem(
-                    where="batch_size",
-                    found=f"{batch_size} samples in a global batch of {ranks.world_size} ranks",
-                    expected=f"at least {ranks.world_size}: one for each rank",
-                    fix="use a larger batch_size, or fewer processes",
-                    code="small-batch",
-                )
-            )
+            found = f"{batch_size} samples in a global batch of {ranks.world_size} ranks"
+            expected = f"at least {ranks.world_size}: one for each rank"
+            fix = "use a larger batch_size, or fewer processes"
+            raise InputError(Problem("batch_size", found, expected, fix, code="small-batch"))
         if drop_last and length < batch_size:
-            raise InputError(
-                Problem(
-                    where="batch_size",
-                    found=f"{batch_size} with drop_last, but the data set has {length} samples",
-                    expected="at least one full batch per epoch",
-                    fix=f"use a batch_size of at most {length}, or drop_last=False",
-                )
-            )
+            found = f"{batch_size} with drop_last, but the data set has {length} samples"
+            fix = f"use a batch_size of at most {length}, or drop_last=False"
+            raise InputError(Problem("batch_size", found, "at least one full batch per epoch", fix))
         self.batch_size = batch_size
         self.weight = 1.0
         self.num_workers = 1
@@ -148,14 +138,10 @@ class GlobalBatches(Sampler[list[int]], ABC):
         own_state = self.state_dict()
         for name in names:
             if state[name] != own_state[name]:
-                raise InputError(
-                    Problem(
-                        where=f"checkpoint, sampler's {name}",
-                        found=f"{state[name]}, but this training uses {own_state[name]}",
-                        expected="the same value, because the order of the samples depends on it",
-                        fix=f"train with {name} {state[name]}, or without the checkpoint",
-                    )
-                )
+                found = f"{state[name]}, but this training uses {own_state[name]}"
+                expected = "the same value, because the order of the samples depends on it"
+                fix = f"train with {name} {state[name]}, or without the checkpoint"
+                raise InputError(Problem(f"checkpoint, sampler's {name}", found, expected, fix))
 
     def _iterate(self, batches: Iterable[Batch]) -> Iterator[Batch]:
         # torch's DataLoader draws a random number at the start of an epoch. A resumed epoch has already drawn it.

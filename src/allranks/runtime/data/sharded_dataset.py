@@ -121,14 +121,9 @@ class _OpenShard:
             close()
 
     def _wrong_length(self, found: str) -> InputError:
-        return InputError(
-            Problem(
-                where=f"data set, shard {self._shard}",
-                found=f"{found} samples",
-                expected=f"{self._length}, as its length says",
-                fix="count the samples of the shards again, or write the shards again",
-            )
-        )
+        found = f"{found} samples"
+        fix = "count the samples of the shards again, or write the shards again"
+        return InputError(Problem(f"data set, shard {self._shard}", found, f"{self._length}, as its length says", fix))
 
 
 _END = object()

@@ -111,10 +111,6 @@ def _copy(source: Path, files: list[Path], target: Path) -> None:
         if error.errno not in (errno.ENOSPC, errno.EDQUOT):
             raise
         needed = sum((source.parent / file).stat().st_size for file in files)
-        raise InputError(
-            Problem(
-                where=f"input {source}",
-                found=f"no room for a copy of {needed:,} bytes below {target.parent}",
-                fix="stage with copy=False, set TMPDIR to a larger disk, or choose a size with one",
-            )
-        ) from error
+        found = f"no room for a copy of {needed:,} bytes below {target.parent}"
+        fix = "stage with copy=False, set TMPDIR to a larger disk, or choose a size with one"
+        raise InputError(Problem(f"input {source}", found, fix=fix)) from error

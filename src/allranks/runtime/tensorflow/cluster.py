@@ -137,14 +137,10 @@ def _check(tasks: Mapping[str, tuple[str, ...]]) -> None:
     if not chiefs + workers:
         raise variables.wrong("TF_CONFIG", "neither a chief nor a worker", "at least one of them")
     if servers and chiefs + workers < 2:
-        raise InputError(
-            Problem(
-                where="distribution.worker_count",
-                found=f"1 worker with {servers} parameter server{'s' * (servers > 1)}",
-                expected="at least 2 workers: the first one coordinates the others, and trains nothing itself",
-                fix="set distribution.worker_count to 2 or more, or distribution.parameter_server_count to 0",
-            )
-        )
+        found = f"1 worker with {servers} parameter server{'s' * (servers > 1)}"
+        expected = "at least 2 workers: the first one coordinates the others, and trains nothing itself"
+        fix = "set distribution.worker_count to 2 or more, or distribution.parameter_server_count to 0"
+        raise InputError(Problem("distribution.worker_count", found, expected, fix))
 
 
 def _refuse_another_launcher(env: RankEnv) -> None:

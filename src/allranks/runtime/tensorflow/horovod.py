@@ -53,14 +53,9 @@ def _check(env: RankEnv) -> None:
     """Raise InputError if Horovod is not installed, or MPI did not start several processes."""
     for package in ("tensorflow", "horovod"):
         if find_spec(package) is None:
-            raise InputError(
-                Problem(
-                    where=sys.executable,
-                    found=f"no {package}",
-                    expected="an environment with TensorFlow and a Horovod that was built for it",
-                    fix="in the project: make tensorflow-horovod",
-                )
-            )
+            found = f"no {package}"
+            expected = "an environment with TensorFlow and a Horovod that was built for it"
+            raise InputError(Problem(sys.executable, found, expected, "in the project: make tensorflow-horovod"))
     if env.world_size > 1 and env.launcher != "mpi":
         raise InputError(
             Problem(
@@ -78,14 +73,9 @@ def _initialise(env: RankEnv) -> None:
 
     hvd.init()
     if hvd.size() != env.world_size:
-        raise InputError(
-            Problem(
-                where="Horovod",
-                found=f"{hvd.size()} ranks, while mpirun has started {env.world_size}",
-                expected="a Horovod that was built with the Open MPI that starts it",
-                fix="build it again: make tensorflow-horovod",
-            )
-        )
+        found = f"{hvd.size()} ranks, while mpirun has started {env.world_size}"
+        expected = "a Horovod that was built with the Open MPI that starts it"
+        raise InputError(Problem("Horovod", found, expected, "build it again: make tensorflow-horovod"))
     gpus = tf.config.list_physical_devices("GPU")
     if len(gpus) >= env.local_world_size:
         tf.config.set_visible_devices(gpus[env.local_rank], "GPU")

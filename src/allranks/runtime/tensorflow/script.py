@@ -140,14 +140,9 @@ def _no_evaluation(_training: Training) -> None:
 
 def _require_tensorflow() -> None:
     if find_spec("tensorflow") is None:
-        raise InputError(
-            Problem(
-                where=sys.executable,
-                found="no TensorFlow",
-                expected="an environment with TensorFlow, which does not share its packages with torch",
-                fix="in the project: make tensorflow. Elsewhere: pip install 'allranks[tensorflow]'",
-            )
-        )
+        expected = "an environment with TensorFlow, which does not share its packages with torch"
+        fix = "in the project: make tensorflow. Elsewhere: pip install 'allranks[tensorflow]'"
+        raise InputError(Problem(sys.executable, "no TensorFlow", expected, fix))
 
 
 def _receive(servers: list[socket.socket]) -> None:

@@ -66,14 +66,10 @@ def find_batch_size(
         return not ranks.any_rank(not _fits(try_step, size, ranks.device, reserved_bytes))
 
     if not fits(smallest):
-        raise InputError(
-            Problem(
-                where="per_device_train_batch_size",
-                found=f"a step with {smallest} does not fit into the memory of a device",
-                expected="a model of which a step with the smallest batch fits",
-                fix="use activation_checkpointing, a strategy that shards the model, or a smaller model",
-            )
-        )
+        found = f"a step with {smallest} does not fit into the memory of a device"
+        expected = "a model of which a step with the smallest batch fits"
+        fix = "use activation_checkpointing, a strategy that shards the model, or a smaller model"
+        raise InputError(Problem("per_device_train_batch_size", found, expected, fix))
     best = smallest
     limit = largest + 1  # the smallest size that is known to fail, or not to be allowed
     while best * 2 < limit:

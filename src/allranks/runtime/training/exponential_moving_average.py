@@ -45,14 +45,9 @@ class ExponentialMovingAverage:
             raise InputError(Problem("decay", str(decay), "from 0 to 1", "use for example 0.999"))
         self._module: nn.Module = model if isinstance(model, nn.Module) else model.module
         if any(hasattr(parameter, "ds_id") for parameter in self._module.parameters()):
-            raise InputError(
-                Problem(
-                    where="deepspeed_stage",
-                    found="3, with an exponential moving average",
-                    expected="weights that the ranks have between the steps",
-                    fix="use deepspeed_stage 2, or the strategy fsdp",
-                )
-            )
+            found = "3, with an exponential moving average"
+            expected = "weights that the ranks have between the steps"
+            raise InputError(Problem("deepspeed_stage", found, expected, "use deepspeed_stage 2, or the strategy fsdp"))
         self._decay, self._warm_up = decay, warm_up
         self._updates = 0
         self._is_averaged = False
