@@ -31,8 +31,9 @@ if TYPE_CHECKING:
     from datetime import datetime
     from pathlib import Path
 
-    from allranks.azure.schedules import Change
+    from allranks.azure.schedules import Applied, Change
     from allranks.azure.workspace import WorkspaceOptions
+    from allranks.schedules.finding import Schedule
 
 app = lazy_group(
     __name__,
@@ -288,15 +289,12 @@ def list_(
     from allranks.azure.last_state import LastState, where_of
     from allranks.azure.workspace import sign_in
     from allranks.cli.console import console, to_json
-    from allranks.cli.views.schedules import moment
     from allranks.runs.formatting import plain
     from allranks.schedules.finding import find_schedules
-    from allranks.schedules.firings import firings
-    from allranks.schedules.triggers import in_words
     from allranks.sdk.session import session
 
     now = datetime.now(timezone.utc)
-    applied: dict[str, schedules.Applied] = {}
+    applied: dict[str, Applied] = {}
     if not local:
         options = azure.of()
         applied = schedules.refresh_schedules(sign_in(options)[0], LastState.of(where_of(options)))
@@ -305,34 +303,42 @@ def list_(
     rows: list[dict[str, Any]] = []
     out = console()
     for name in sorted({*declared, *applied}):
-        own, remote = declared.get(name), applied.get(name)
-        trigger = own.trigger if own else remote.trigger if remote else None
-        following = next(firings(trigger, now, now), None) if trigger else None
-        missing = "declared" if local else "not applied"
-        state = missing if remote is None else "enabled" if remote.enabled else "disabled"
-        differs = bool(own and remote and schedules.trigger_differs(own.trigger, remote.trigger))
-        due = following if state != "disabled" else None
-        row = {
-            "name": name,
-            "declared_in": own.where if own else None,
-            "state": state,
-            "differs": differs,
-            "trigger": in_words(trigger) if trigger else None,
-            "time_zone": trigger.time_zone if trigger else None,
-            "next": due.isoformat() if due else None,
-        }
+        row, lines = _listed(name, declared.get(name), applied.get(name), "declared" if local else "not applied", now)
         rows.append(row)
-        if json:
-            continue
-        lines = [f"{name}  {state}{', applied with another trigger' if differs else ''}"]
-        lines.append(f"  {own.where if own else 'not declared here'}")
-        if trigger:
-            lines.append(f"  {in_words(trigger)}, {trigger.time_zone}")
-            lines += [f"  next: {moment(due, trigger.time_zone)}, {_utc(due)}"] if due else []
-        for line in lines:
+        for line in () if json else lines:
             out.print(plain(line), soft_wrap=True)
     if json:
         print(to_json(rows))
+
+
+def _listed(
+    name: str, own: Schedule | None, remote: Applied | None, missing: str, now: datetime
+) -> tuple[dict[str, Any], list[str]]:
+    """Return a schedule's object for --json, and its lines. missing: its state if the workspace does not have it"""
+    from allranks.azure import schedules
+    from allranks.cli.views.schedules import moment
+    from allranks.schedules.firings import firings
+    from allranks.schedules.triggers import in_words
+
+    trigger = own.trigger if own else remote.trigger if remote else None
+    state = missing if remote is None else "enabled" if remote.enabled else "disabled"
+    differs = bool(own and remote and schedules.trigger_differs(own.trigger, remote.trigger))
+    due = next(firings(trigger, now, now), None) if trigger and state != "disabled" else None
+    row = {
+        "name": name,
+        "declared_in": own.where if own else None,
+        "state": state,
+        "differs": differs,
+        "trigger": in_words(trigger) if trigger else None,
+        "time_zone": trigger.time_zone if trigger else None,
+        "next": due.isoformat() if due else None,
+    }
+    lines = [f"{name}  {state}{', applied with another trigger' if differs else ''}"]
+    lines.append(f"  {own.where if own else 'not declared here'}")
+    if trigger:
+        lines.append(f"  {in_words(trigger)}, {trigger.time_zone}")
+        lines += [f"  next: {moment(due, trigger.time_zone)}, {_utc(due)}"] if due else []
+    return row, lines
 
 
 def _utc(moment: datetime) -> str:

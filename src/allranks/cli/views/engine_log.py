@@ -50,7 +50,7 @@ def print_entries(console: Console, log: Iterator[dict[str, Any]]) -> None:
     start: float | None = None
     for entry in log:
         start = entry["monotonic"] if start is None else start
-        data = [f"{name} {value}" for name, value in entry.items() if name not in _COLUMNS]
+        data = [f"{name} {value}" for name, value in entry.items() if name not in _COLUMNS and value is not None]
         parts = [str(entry.get("node") or ""), str(entry["event"]), ", ".join(data)]
         line = f"{entry['monotonic'] - start:9.3f}  {entry.get('process', ''):<12}  {'  '.join(filter(None, parts))}"
         style = _STYLES.get(str(entry.get("level")), "")

@@ -21,6 +21,7 @@ _NO_MEMORY = (
 """Parts of messages by which libraries report in a RuntimeError that memory is exhausted."""
 
 
+# Over 60 lines: half of them document it.
 def find_batch_size(
     try_step: Callable[[int], object],
     ranks: Ranks,
@@ -70,8 +71,17 @@ def find_batch_size(
         expected = "a model of which a step with the smallest batch fits"
         fix = "use activation_checkpointing, a strategy that shards the model, or a smaller model"
         raise InputError(Problem("per_device_train_batch_size", found, expected, fix))
-    best = smallest
-    limit = largest + 1  # the smallest size that is known to fail, or not to be allowed
+    best, limit = _bisect(fits, smallest, largest, multiple_of)
+    random_states.restore(states, ranks.device)
+    best = max(smallest, best // multiple_of * multiple_of)
+    if ranks.is_main:
+        note(f"largest batch size per device: {best}{'' if limit <= largest else ', the largest one allowed'}")
+    return best
+
+
+def _bisect(fits: Callable[[int], bool], smallest: int, largest: int, multiple_of: int) -> tuple[int, int]:
+    """Return the largest size that fits, and the smallest size that does not fit or is not allowed."""
+    best, limit = smallest, largest + 1
     while best * 2 < limit:
         size = best * 2
         if fits(size):
@@ -83,11 +93,7 @@ def find_batch_size(
             best = middle
         else:
             limit = middle
-    random_states.restore(states, ranks.device)
-    best = max(smallest, best // multiple_of * multiple_of)
-    if ranks.is_main:
-        note(f"largest batch size per device: {best}{'' if limit <= largest else ', the largest one allowed'}")
-    return best
+    return best, limit
 
 
 def _middle(fitting: int, limit: int, multiple_of: int) -> int | None:
