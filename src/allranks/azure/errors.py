@@ -7,7 +7,7 @@ import json
 import re
 import traceback
 from collections.abc import Iterator, Mapping
-from dataclasses import astuple
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +33,8 @@ class AzureError(Exception):
 
     def __init__(self, problem: Problem | str) -> None:
         problem = Problem("", problem) if isinstance(problem, str) else problem
-        self.problem = Problem(*map(redact, astuple(problem)))
+        where, found, expected, fix = map(redact, (problem.where, problem.found, problem.expected, problem.fix))
+        self.problem = replace(problem, where=where, found=found, expected=expected, fix=fix)
         super().__init__(str(self.problem))
 
 
