@@ -104,7 +104,7 @@ def _preview(
 ) -> StepPreview:
     folder, name = node_folder(workspace.run_folder(RUN), path), job_name(RUN, path)
     lookup = functools.partial(_lookup, scope)
-    resolved = values.given(step.inputs, lookup)
+    resolved = values.resolved_inputs(step.inputs, lookup)
     instance_folder = folder / "instances" / "0"
     links = Links(TMP if kind.isolated else f"{gettempdir()}/allranks-{RUN}")
     inputs: dict[str, str | None] = {}
@@ -146,7 +146,7 @@ def _preview(
             process,
             {
                 **(mpirun.variables[process.instance_rank] if mpirun else {}),
-                **rank_environment.given(variables, job, launch, process, kind),
+                **rank_environment.rank_variables(variables, job, launch, process, kind),
             },
         )
         for process in processes(launch)

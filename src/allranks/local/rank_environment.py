@@ -14,7 +14,7 @@ from allranks.plan import values
 from allranks.plan.graph import Step
 
 
-def given(
+def rank_variables(
     variables: Mapping[str, str], job: Job, launch: Launch, process: Process, kind: InstanceKind
 ) -> dict[str, str]:
     """Return Azure ML's variables, those of this kind of instances, and the step's own, which take precedence.

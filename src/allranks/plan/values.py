@@ -21,7 +21,7 @@ Lookup = Callable[[Reference], str | None]
 
 
 @dataclass(frozen=True)
-class Given:
+class ResolvedInput:
     """An input port with its value: text for a primitive, an absolute path for data, None for an optional input without
     a value."""
 
@@ -31,9 +31,9 @@ class Given:
     value: str | None
 
 
-def given(inputs: Iterable[Input], lookup: Lookup) -> list[Given]:
+def resolved_inputs(inputs: Iterable[Input], lookup: Lookup) -> list[ResolvedInput]:
     """Return every input port with its value."""
-    return [Given(port.name, port.type, port.mode, resolve(port.value, lookup)) for port in inputs]
+    return [ResolvedInput(port.name, port.type, port.mode, resolve(port.value, lookup)) for port in inputs]
 
 
 def resolve(value: Value | str | None, lookup: Lookup) -> str | None:

@@ -18,7 +18,7 @@ from allranks.plan.file_tree import Stop
 from allranks.plan.graph import Graph, Plan, Step
 from allranks.plan.ports import Input
 from allranks.plan.ports import Path as PathValue
-from allranks.plan.values import Given
+from allranks.plan.values import ResolvedInput
 from allranks.runs.records import OutputRecord, Status
 from allranks.runs.workspace import Workspace
 
@@ -54,7 +54,7 @@ def test_an_input_that_many_steps_share_is_read_once(read: Counter[str], tmp_pat
 def test_an_input_is_read_once_while_it_is_being_read(read: Counter[str], tmp_path: Path) -> None:
     data = tmp_path / "data.bin"
     data.write_bytes(b"0")
-    ports = [Given("data", "uri_file", "ro_mount", str(data))]
+    ports = [ResolvedInput("data", "uri_file", "ro_mount", str(data))]
 
     async def scenario() -> list[dict[str, str | None]]:
         digests, stop = Digests(), StepStop()
@@ -65,7 +65,7 @@ def test_an_input_is_read_once_while_it_is_being_read(read: Counter[str], tmp_pa
 
 
 def test_what_a_step_has_written_is_known_without_reading(read: Counter[str], tmp_path: Path) -> None:
-    ports = [Given("data", "uri_file", "ro_mount", str(tmp_path / "out"))]
+    ports = [ResolvedInput("data", "uri_file", "ro_mount", str(tmp_path / "out"))]
 
     async def scenario() -> dict[str, str | None]:
         digests, stop = Digests(), StepStop()

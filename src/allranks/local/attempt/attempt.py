@@ -86,7 +86,7 @@ class Attempt:
         self._folder = Path(record.folder)
         self._launch = rank_environment.launch_of(step, instances, context.kind)
         self._interpreter = interpreters.of_environment(step.environment, context.plan.source)
-        self._resolved = values.given(step.inputs, scope.lookup)
+        self._resolved = values.resolved_inputs(step.inputs, scope.lookup)
         name = job_name(context.job.run, record.name)
         self._places = [
             (output, collect.place_of(output, scope.output_path_of(step, output), self._folder, name))

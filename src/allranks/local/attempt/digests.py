@@ -20,7 +20,7 @@ from allranks.local.attempt.running_steps import Stop
 from allranks.plan import digest
 from allranks.plan.digest import KnownDigests
 from allranks.plan.ports import PRIMITIVES
-from allranks.plan.values import Given
+from allranks.plan.values import ResolvedInput
 from allranks.runs.records import OutputRecord
 from allranks.runs.workspace import private_file
 
@@ -52,7 +52,7 @@ class Digests:
                 self._written[output.path] = output.digest
                 self._by_path.pop(output.path, None)
 
-    async def of_inputs(self, ports: Iterable[Given], stop: Stop) -> dict[str, str | None]:
+    async def of_inputs(self, ports: Iterable[ResolvedInput], stop: Stop) -> dict[str, str | None]:
         """Return for each port what a reuse depends on: the text of a primitive, or the digest of data.
 
         Raise OSError if data cannot be read, StoppedError once `stop` is set.
@@ -64,7 +64,7 @@ class Digests:
             for port in ports
         }
 
-    def known(self, ports: Iterable[Given]) -> dict[str, str | None]:
+    def known(self, ports: Iterable[ResolvedInput]) -> dict[str, str | None]:
         """Return for each port the text of a primitive, the digest of what a step of this run wrote, or a path."""
         return {port.name: self._written.get(port.value or "", port.value) for port in ports}
 

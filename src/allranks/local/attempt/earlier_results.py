@@ -140,7 +140,7 @@ class EarlierResults:
         return "no earlier run has a result for the same code and inputs; to run it first: --until"
 
     async def _keys_of(self, scope: Scope, step: Step, stops: StepStops) -> Keys:
-        ports = values.given(step.inputs, scope.lookup)
+        ports = values.resolved_inputs(step.inputs, scope.lookup)
         # No other run reuses the result of a step that is not deterministic, so its data need not be read.
         inputs = (
             await self._digests.of_inputs(ports, stops.staging) if step.deterministic else self._digests.known(ports)

@@ -20,7 +20,7 @@ from allranks.local.launchers import events as launcher_events
 from allranks.plan.graph import Step
 from allranks.plan.node_records import job_name
 from allranks.plan.ports import PRIMITIVES
-from allranks.plan.values import Given
+from allranks.plan.values import ResolvedInput
 from allranks.runs.records import RankRecord, StepRecord
 
 
@@ -58,7 +58,7 @@ def rank_programs(
     launch: Launch,
     kind: InstanceKind,
     interpreter: Path,
-    resolved: Sequence[Given],
+    resolved: Sequence[ResolvedInput],
     prepared: Sequence[InstanceFolders],
     own_variables: Mapping[str, str],
     machine_variables: Sequence[Mapping[str, str]],
@@ -92,7 +92,7 @@ def rank_programs(
         environment = {
             **machine_variables[process.instance_rank],
             report.VARIABLE: str(report_file),
-            **rank_environment.given(own_variables, job, launch, process, kind),
+            **rank_environment.rank_variables(own_variables, job, launch, process, kind),
         }
         log = folder / logs.log_of(launch, process, record.attempt)
         if record.attempt:  # the logs of a retry have their own folder

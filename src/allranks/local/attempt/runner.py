@@ -181,7 +181,7 @@ class CommandRunner:
         if record.key:  # of a result before the run continued with the latest code
             self._recorder.forget_result(record)
             record.key = ""
-        resolved = values.given(step.inputs, scope.lookup)
+        resolved = values.resolved_inputs(step.inputs, scope.lookup)
         record.inputs = {port.name: port.value for port in resolved if port.value is not None}
         self._recorder.forget_points(record)
         if record.usage or record.attempt:

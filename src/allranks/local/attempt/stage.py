@@ -29,7 +29,7 @@ from allranks.plan.file_tree import Stop
 from allranks.plan.graph import Step
 from allranks.plan.output_paths import ARTIFACTS
 from allranks.plan.ports import FILE_TYPES, PRIMITIVES, Output
-from allranks.plan.values import Given
+from allranks.plan.values import ResolvedInput
 
 DOWNLOADED = frozenset({"download", "eval_download"})
 """Modes in which each instance has a copy of the data."""
@@ -53,7 +53,7 @@ class Ports:
 
 
 def stage(
-    given: list[Given],
+    given: list[ResolvedInput],
     outputs: list[tuple[Output, Path]],
     folder: Path,
     *,
@@ -93,7 +93,7 @@ def stage(
     return ports
 
 
-def seen_at(port: Given, folder: Path, *, mounts: bool) -> Path | None:
+def seen_at(port: ResolvedInput, folder: Path, *, mounts: bool) -> Path | None:
     """Return the path of an input in an instance's own folder; None if the instance uses the value as it is."""
     if port.value is None or port.type in PRIMITIVES or port.mode == "direct":
         return None
@@ -206,7 +206,7 @@ class InstanceFolders:
 def prepare(
     step: Step,
     folder: Path,
-    given: list[Given],
+    given: list[ResolvedInput],
     places: list[tuple[Output, Path]],
     count: int,
     *,
@@ -289,7 +289,7 @@ class InstancePaths:
         # Cached for the run, because it reads several folders.
         self._of_interpreter = functools.cache(self._read_interpreter)
 
-    def of(self, interpreter: Path, resolved: Sequence[Given], ports: Ports) -> tuple[str, ...]:
+    def of(self, interpreter: Path, resolved: Sequence[ResolvedInput], ports: Ports) -> tuple[str, ...]:
         """Return the existing paths that an instance of a step needs: the workspace, the interpreter, the engine's
         source, the step's data, and the parents of its outputs."""
         data = [port.value for port in resolved if port.value is not None and port.type not in PRIMITIVES]

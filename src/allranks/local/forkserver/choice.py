@@ -91,7 +91,7 @@ class ForkServers:
         programs = []
         for process in ranks:
             selected = gpus[process.instance_rank] if gpus else {}
-            variables = rank_environment.given(own, _NO_JOB, launch, process, self._kind)
+            variables = rank_environment.rank_variables(own, _NO_JOB, launch, process, self._kind)
             environment = {**machine, **selected, **variables}
             python = python_program(self._shell, command, environment, code, interpreter)
             programs.append(Program("", (), environment, code, "", python))
