@@ -13,7 +13,7 @@ from allranks.contract.pytorch import PyTorch
 from allranks.local.instances.kinds import INSTANCE_KINDS
 from allranks.local.instances.loopback import Loopback
 from allranks.local.launchers.by_distribution import LAUNCHERS, launch_every_rank
-from allranks.local.launchers.launching import Assignment, Launcher, Launching
+from allranks.local.launchers.launching import Assignment, LaunchedPrograms, Launcher
 from allranks.local.nodes.execution import Execution
 from allranks.local.nodes.runners import RUNNERS
 from allranks.local.scope import Scope
@@ -44,7 +44,7 @@ def test_an_instance_kind(run_steps, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_launcher(run_steps, monkeypatch: pytest.MonkeyPatch) -> None:
-    def launch(assignment: Assignment) -> Launching:
+    def launch(assignment: Assignment) -> LaunchedPrograms:
         launched.append(len(assignment.ranks))
         return launch_every_rank(assignment)
 

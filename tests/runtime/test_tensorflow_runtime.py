@@ -16,7 +16,7 @@ import pytest
 from allranks.contract import report
 from allranks.errors import InputError
 from allranks.runtime.lifecycle import Watch
-from allranks.runtime.tensorflow.cluster import Cluster, read, roll_call
+from allranks.runtime.tensorflow.cluster import Cluster, read, wait_for_tasks
 from allranks.runtime.tensorflow.watch import Sight, find_lost, wait_until_gone
 from tensorflow_tasks import cluster, finish, needs_tensorflow, start
 
@@ -81,10 +81,10 @@ def test_a_launch_that_cannot_be_is_refused(environ: Mapping[str, str], said: st
 def test_tasks_meet() -> None:
     chief = Cluster({role: tuple(tasks) for role, tasks in cluster(chief=1, worker=2, ps=1).items()}, "chief", 0)
     others = [replace(chief, role=name.split()[0], index=int(name.split()[1])) for name in chief.others]
-    threads = [threading.Thread(target=roll_call, args=(other, 30), daemon=True) for other in others]
+    threads = [threading.Thread(target=wait_for_tasks, args=(other, 30), daemon=True) for other in others]
     for thread in threads:
         thread.start()
-    for connection in roll_call(chief, 30).values():
+    for connection in wait_for_tasks(chief, 30).values():
         connection.close()
     for thread in threads:
         thread.join(30)
@@ -97,14 +97,14 @@ def test_who_does_not_come_is_named() -> None:
 
     def worker_1() -> None:
         try:
-            roll_call(replace(chief, index=1), 1)
+            wait_for_tasks(replace(chief, index=1), 1)
         except ConnectionError as raised:
             error.append(raised)
 
     thread = threading.Thread(target=worker_1, daemon=True)
     thread.start()
     with pytest.raises(ConnectionError, match=rf"^worker 2 at {chief.others['worker 2']} did not connect within 0.5 s"):
-        roll_call(chief, 0.5)
+        wait_for_tasks(chief, 0.5)
     thread.join(30)
     assert f"the chief at {chief.chief_endpoint} did not answer" in str(error[0])
 
@@ -113,7 +113,7 @@ def test_a_port_that_is_taken_is_named() -> None:
     with socket.create_server(("", 0)) as other:
         port = other.getsockname()[1]
         with pytest.raises(ConnectionError, match=f"the chief cannot listen at port {port}: Address already in use"):
-            roll_call(Cluster({"worker": (f"127.0.0.1:{port}", "127.0.0.1:1")}, "worker", 0), 5)
+            wait_for_tasks(Cluster({"worker": (f"127.0.0.1:{port}", "127.0.0.1:1")}, "worker", 0), 5)
 
 
 def test_a_task_that_is_gone_is_missed_once_and_only_until_the_end() -> None:
@@ -158,7 +158,7 @@ def test_a_server_notifies_the_chief_of_an_eviction_and_ends_with_it(tmp_path: P
     servers = {name: start(tmp_path, name, tasks, SCRIPT) for name in ("worker-0", "ps-0")}
     chief = read(config("chief", 0, **tasks))
     assert chief is not None
-    connections = roll_call(chief, 120)
+    connections = wait_for_tasks(chief, 120)
     for name, process in servers.items():
         wait_until_listening(chief.others[name.replace("-", " ")])
         process.send_signal(signal.SIGTERM)

@@ -15,7 +15,7 @@ from allranks.sdk.yaml_lines import YamlText
 _PLACE = re.compile(r"(?P<owner>step (?P<step>\S+), |.*, )?key (?P<key>\S+) \((?P<file>.+?)(?P<line>:\d+)?\)")
 
 
-def exact(problems: Iterable[Problem], source: str) -> list[Problem]:
+def with_key_lines(problems: Iterable[Problem], source: str) -> list[Problem]:
     """Return the problems, each with the line of the key that it names, if the file is YAML and has the key.
 
     source: the file of the pipeline
@@ -28,10 +28,10 @@ def exact(problems: Iterable[Problem], source: str) -> list[Problem]:
         text = yaml_lines.parse(path)
     except InputError:
         return problems
-    return [replace(problem, where=_exact(problem.where, text)) for problem in problems]
+    return [replace(problem, where=_with_key_lines(problem.where, text)) for problem in problems]
 
 
-def _exact(where: str, text: YamlText) -> str:
+def _with_key_lines(where: str, text: YamlText) -> str:
     match = _PLACE.fullmatch(where)
     if match is None or match["file"] != shown(text.path):
         return where

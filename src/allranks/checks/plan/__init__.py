@@ -15,7 +15,7 @@ from allranks.checks.plan.scope import Scope, of_plan
 from allranks.checks.table import Findings, Row, rules_of
 from allranks.errors import Level, Problem, Rule
 from allranks.plan import literals, rules
-from allranks.plan.exact_places import exact
+from allranks.plan.exact_places import with_key_lines
 from allranks.plan.graph import Condition, DoWhile, Node, ParallelFor, Pipeline, Plan, Step
 from allranks.sdk.suppressions import Suppressions
 from allranks.sdk.yaml_lines import line_of
@@ -95,7 +95,7 @@ def findings(plan: Plan, *, here: bool = True, today: date | None = None) -> Fin
     """
     scope, suppressions = of_plan(plan, here=here, today=today), Suppressions()
     found = [*_of_own_inputs(scope), *_of_graph(scope, suppressions), *_apply(OF_PLANS, plan)]
-    return Findings(settings.joined(suppressions.remaining(exact(found, plan.source))))
+    return Findings(settings.joined(suppressions.remaining(with_key_lines(found, plan.source))))
 
 
 def of_keys(scope: Scope, step: Step) -> Iterator[Problem]:

@@ -14,7 +14,7 @@ from allranks.local.attempt import judge, usage_watch
 from allranks.local.attempt.usage_watch import UsageWatch
 from allranks.local.instances.supervisor import Event, Supervisor
 from allranks.local.launchers import events as launcher_events
-from allranks.local.launchers.launching import Launching
+from allranks.local.launchers.launching import LaunchedPrograms
 from allranks.runs.log_reader import tail
 from allranks.runs.recorder import RunRecorder
 from allranks.runs.records import Point, Progress, RankRecord, Status, StepRecord, Verdict
@@ -53,7 +53,7 @@ class AttemptHandles:
     record: StepRecord
     agents: Mapping[str, str]
     events: asyncio.Queue[Event | None]
-    launching: Launching
+    launching: LaunchedPrograms
     log: Path
     reports: dict[int, Path]
     timeout: float | None

@@ -16,7 +16,7 @@ from allranks.local.instances.kinds import Instance, InstanceKind
 from allranks.local.instances.programs import ForkServerSpec
 from allranks.local.instances.supervisor import Event, InstanceSpec, Supervisor
 from allranks.local.launchers.by_distribution import launcher
-from allranks.local.launchers.launching import LAUNCHER_FOLDER, Assignment, Launching
+from allranks.local.launchers.launching import LAUNCHER_FOLDER, Assignment, LaunchedPrograms
 from allranks.plan.graph import Step
 from allranks.runs.records import StepRecord
 
@@ -32,7 +32,7 @@ class Start:
     agents:    for each instance, the name of its agent
     """
 
-    launching: Launching
+    launching: LaunchedPrograms
     log: Path
     folder: Path
     specs: Sequence[InstanceSpec]

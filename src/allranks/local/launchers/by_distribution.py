@@ -5,24 +5,24 @@ from __future__ import annotations
 from allranks.contract.mpi import Mpi
 from allranks.contract.tensorflow import TensorFlow
 from allranks.local.launchers import mpi, mpi_ssh, ray
-from allranks.local.launchers.launching import Assignment, Launcher, Launching, MpiLauncher
+from allranks.local.launchers.launching import Assignment, LaunchedPrograms, Launcher, MpiLauncher
 
 LINGER = 30.0
 """Seconds that TensorFlow's other workers have to exit after the chief, if there are no parameter servers."""
 
 
-def launch_every_rank(assignment: Assignment) -> Launching:
+def launch_every_rank(assignment: Assignment) -> LaunchedPrograms:
     """Start every rank, as the platform does. The step ends when the last one exits."""
-    return Launching(assignment.by_instance(), frozenset(rank.name for rank in assignment.ranks))
+    return LaunchedPrograms(assignment.by_instance(), frozenset(rank.name for rank in assignment.ranks))
 
 
-def launch_tasks(assignment: Assignment) -> Launching:
+def launch_tasks(assignment: Assignment) -> LaunchedPrograms:
     """Start every task of TensorFlow. The step ends with the chief: parameter servers, and workers that serve a chief,
     wait for requests and do not exit."""
     settings = assignment.launch.distribution
     assert isinstance(settings, TensorFlow)
     linger = 0.0 if settings.parameter_server_count else LINGER
-    return Launching(assignment.by_instance(), frozenset({assignment.ranks[0].name}), linger)
+    return LaunchedPrograms(assignment.by_instance(), frozenset({assignment.ranks[0].name}), linger)
 
 
 MPI = {

@@ -60,7 +60,7 @@ class LaunchPreview:
 
 
 @dataclass(frozen=True)
-class Launching:
+class LaunchedPrograms:
     """The programs to start on each instance, and the condition for the end of the step.
 
     decisive:    names of the programs that the step waits for. When they have exited, the others are ended.
@@ -87,7 +87,7 @@ class Launcher:
              PATH of the ranks; the problem's `where` is a key of the step.
     """
 
-    launch: Callable[[Assignment], Launching]
+    launch: Callable[[Assignment], LaunchedPrograms]
     missing: Callable[[str], Problem | None] = lambda _: None
 
 

@@ -20,7 +20,7 @@ from allranks.errors import Problem
 from allranks.local import boot
 from allranks.local.instances.kinds import InstanceKind
 from allranks.local.instances.programs import Program
-from allranks.local.launchers.launching import Assignment, Launching, LaunchPreview
+from allranks.local.launchers.launching import Assignment, LaunchedPrograms, LaunchPreview
 from allranks.local.launchers.rsh import socket_name
 
 MPIRUN = "mpirun"
@@ -45,7 +45,7 @@ def missing(path: str) -> Problem | None:
     return Problem("distribution.type", found, "Open MPI 4.1", fix, code="missing-launcher")
 
 
-def launch(assignment: Assignment) -> Launching:
+def launch(assignment: Assignment) -> LaunchedPrograms:
     """Start mpirun on the first instance, and an rsh server on each of the others. The step ends when mpirun exits."""
     folder, hosts = assignment.folder, assignment.launch.hostnames
     events_file = write_ranks(folder, _ranks(assignment))
@@ -75,7 +75,7 @@ def launch(assignment: Assignment) -> Launching:
         programs = [
             [_rank_server(assignment, number, environment[number]), *others] for number, others in enumerate(programs)
         ]
-    return Launching(programs, frozenset({MPIRUN}), events_file=events_file)
+    return LaunchedPrograms(programs, frozenset({MPIRUN}), events_file=events_file)
 
 
 def preview(launch: Launch, kind: InstanceKind, path: str, folder: Path) -> LaunchPreview:

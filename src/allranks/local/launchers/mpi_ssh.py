@@ -22,7 +22,7 @@ from allranks.errors import Problem
 from allranks.local import boot, machine_variables
 from allranks.local.instances.kinds import InstanceKind
 from allranks.local.instances.programs import Program
-from allranks.local.launchers.launching import Assignment, Launching, LaunchPreview
+from allranks.local.launchers.launching import Assignment, LaunchedPrograms, LaunchPreview
 from allranks.local.launchers.mpi import MPIRUN, is_wheel, mpirun_command, write_ranks
 
 DAEMON = "orted"
@@ -68,7 +68,7 @@ def unfit(kind: InstanceKind, folder: Path) -> Problem | None:
     return None
 
 
-def launch(assignment: Assignment) -> Launching:
+def launch(assignment: Assignment) -> LaunchedPrograms:
     """Start an sshd on each instance, and mpirun on the first one. The step ends when mpirun exits."""
     hosts, folder = assignment.launch.hostnames, assignment.folder
     events_file = write_ranks(folder, list(_ranks(assignment)))
@@ -84,7 +84,7 @@ def launch(assignment: Assignment) -> Launching:
     ]
     sshds = frozenset(program.name for on_instance in programs for program in on_instance)
     programs[0].append(_program(assignment, 0, MPIRUN, command, session))
-    return Launching(programs, frozenset({MPIRUN}), events_file=events_file, servers=sshds, diagnose=complaint)
+    return LaunchedPrograms(programs, frozenset({MPIRUN}), events_file=events_file, servers=sshds, diagnose=complaint)
 
 
 def complaint(log: str) -> str:

@@ -14,7 +14,7 @@ from dataclasses import replace
 from allranks.contract.ray import Ray, head
 from allranks.errors import Problem
 from allranks.local.instances.programs import Program
-from allranks.local.launchers.launching import Assignment, Launching
+from allranks.local.launchers.launching import Assignment, LaunchedPrograms
 
 RAY = "ray"
 PATIENCE = 120
@@ -59,7 +59,7 @@ def missing(path: str) -> Problem | None:
     return Problem("distribution.type", found, expected, 'pip install "allranks[ray]"', code="missing-launcher")
 
 
-def launch(assignment: Assignment) -> Launching:
+def launch(assignment: Assignment) -> LaunchedPrograms:
     """Start a Ray node on each instance. The step ends when the command on the head exits."""
     assignment.folder.mkdir(parents=True, exist_ok=True)
     joined = [str(assignment.folder / f"joined_{number}") for number in range(len(assignment.ranks))]
@@ -76,7 +76,7 @@ def launch(assignment: Assignment) -> Launching:
         else:
             script += SERVE
         programs.append([_with_script(rank, script)])
-    return Launching(programs, frozenset({assignment.ranks[0].name}))
+    return LaunchedPrograms(programs, frozenset({assignment.ranks[0].name}))
 
 
 def _with_script(rank: Program, script: str) -> Program:

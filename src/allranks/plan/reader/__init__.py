@@ -12,7 +12,7 @@ from typing import Any
 from allranks.errors import InputError, Problem
 from allranks.plan.assets import asset_id
 from allranks.plan.assets.lookup import AssetLookup
-from allranks.plan.exact_places import exact
+from allranks.plan.exact_places import with_key_lines
 from allranks.plan.graph import Location, Plan
 from allranks.plan.reader import pipeline, python_jobs, settings, yaml_file
 from allranks.plan.reader.component_file import ComponentFile
@@ -51,7 +51,7 @@ class OpenJob:
         try:
             return pipeline.read(self.job, snapshots, self.source, self.location, self.lookup)
         except InputError as error:
-            raise InputError.of(exact(error.problems, self.source)) from None
+            raise InputError.of(with_key_lines(error.problems, self.source)) from None
 
 
 def lookup_of(target: str, values: Mapping[str, str], workspace: Workspace) -> AssetLookup:

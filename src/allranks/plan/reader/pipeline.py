@@ -12,7 +12,7 @@ from typing import Any
 from allranks.errors import InputError, Level, Problem
 from allranks.plan.assets.lookup import AssetLookup
 from allranks.plan.environment import NO_ENVIRONMENT
-from allranks.plan.exact_places import exact
+from allranks.plan.exact_places import with_key_lines
 from allranks.plan.graph import Graph, Plan
 from allranks.plan.ports import GraphInput, GraphOutput, NodeOutput
 from allranks.plan.reader import command_step, step_ports
@@ -140,7 +140,7 @@ def _command_job(job: Any, source: str, context: Context) -> Plan:
 
 def _remaining(context: Context, source: str) -> tuple[Problem, ...]:
     """Return the problems that no comment in the user's files ignores."""
-    return Suppressions().remaining(exact(context.problems, source))
+    return Suppressions().remaining(with_key_lines(context.problems, source))
 
 
 def _refuse_extra_jobs(job: Any, source: str, context: Context) -> None:

@@ -68,7 +68,7 @@ class Cluster:
         return self.tasks[role][index]
 
 
-def roll_call(cluster: Cluster, seconds: float) -> dict[str, socket.socket]:
+def wait_for_tasks(cluster: Cluster, seconds: float) -> dict[str, socket.socket]:
     """Wait until every task of the cluster has started. TensorFlow waits for a missing task for ever, and holds the
     GIL. The chief listens at its own port, which TensorFlow uses later.
 

@@ -23,7 +23,7 @@ from allranks.runtime.lifecycle import TIMEOUT_SECONDS
 from allranks.runtime.metrics.metrics import Metrics
 from allranks.runtime.notes import note
 from allranks.runtime.tensorflow import strategy
-from allranks.runtime.tensorflow.cluster import CHIEF, EVALUATOR, Cluster, read, roll_call
+from allranks.runtime.tensorflow.cluster import CHIEF, EVALUATOR, Cluster, read, wait_for_tasks
 from allranks.runtime.tensorflow.strategy import Training
 from allranks.runtime.tensorflow.watch import Sight, find_lost, wait_until_gone
 
@@ -68,7 +68,7 @@ def main(train: Script, *, evaluate: Script | None = None, timeout_seconds: floa
 
 def _connect_trainer(cluster: Cluster, timeout_seconds: float, ending: lifecycle.Ending) -> Training:
     """Connect a task that calls the training function."""
-    connections = roll_call(cluster, join_seconds(os.environ, timeout_seconds))
+    connections = wait_for_tasks(cluster, join_seconds(os.environ, timeout_seconds))
     if cluster.parameter_servers:
         # Treat the first notice of a server as a SIGTERM to this process.
         servers = list(connections.values())
@@ -105,7 +105,7 @@ def _connect_server(cluster: Cluster, timeout_seconds: float) -> Callable[[], No
     """Connect a worker or parameter server that serves the chief. A SIGTERM notifies the chief, which saves its
     variables."""
     signal.signal(signal.SIGTERM, _exit_successfully)
-    (chief,) = roll_call(cluster, join_seconds(os.environ, timeout_seconds)).values()
+    (chief,) = wait_for_tasks(cluster, join_seconds(os.environ, timeout_seconds)).values()
 
     def notify(_number: int, _frame: FrameType | None) -> None:
         with suppress(OSError):  # the chief has ended, for which this process waits
