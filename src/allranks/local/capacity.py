@@ -70,7 +70,7 @@ MANY_RANKS_PER_CORE = 16
 """With more, ranks often wait longer for each other than the time-outs of their launchers allow."""
 
 RESERVED_PROCESSES = 64
-"""Processes that are left to everything else of this user."""
+"""Processes reserved for this user's other programs."""
 
 
 def problems(plan: Plan) -> Iterator[Problem]:

@@ -192,7 +192,7 @@ class Executor:
                 return
             if retries_left and not self._stopped:
                 noun = "retry" if retries_left == 1 else "retries"
-                self.note(record, f"failed, and is tried again ({retries_left} {noun} left)")
+                self.note(record, f"failed, retrying ({retries_left} {noun} left)")
                 record.attempt += 1
 
     def iteration(self, loop: StepRecord, label: str, graph: Graph) -> tuple[StepRecord, Scope]:

@@ -1,4 +1,4 @@
-"""Find earlier results that a step of a run may reuse, by keys of what a result depends on."""
+"""Find earlier results that a step of a run may reuse, by a digest of everything that a result depends on."""
 
 from __future__ import annotations
 

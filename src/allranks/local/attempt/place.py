@@ -191,8 +191,8 @@ class NextFolders:
         self._count = 0
 
     def place(self, folder: Path) -> bool:
-        """Make a step's folders at a path, with those of its first instance. Return False if there is something at the
-        path, or none is ready."""
+        """Make a step's folders at a path, with those of its first instance. Return False if the path exists, or no
+        folders are ready."""
         try:
             ready = self._ready.pop()  # first, because another thread may be placing one too
         except IndexError:
@@ -218,15 +218,15 @@ class NextFolders:
         os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o666))
 
     def take_back(self, folder: Path) -> bool:
-        """Take the instances of a step that has completed for another step. Return False if the step has left anything
-        in them, or changed them."""
+        """Take back the folders of a completed step for another step. Return False if the step left files in them or
+        changed them."""
         if len(self._returned) > 1 or not _is_as_made(folder / "instances"):
             return False
         self._returned.append(str(folder / "instances"))
         return True
 
     def make_next(self) -> None:
-        """Make the folders of a step and a file, unless they are ready. Call it when there is nothing else to do."""
+        """Make the folders and the file of the next step, unless they are ready. Call it when the engine is idle."""
         with contextlib.suppress(OSError):
             if not self._files:
                 file = os.path.join(self._parent(), f"file-{self._count}")
@@ -249,7 +249,7 @@ class NextFolders:
             self._ready.append(folder)
 
     def returned(self) -> list[str]:
-        """Return the folders that were taken back and that no step needs."""
+        """Return the folders that were taken back and not used again."""
         returned, self._returned = self._returned, []
         return returned
 

@@ -191,7 +191,7 @@ def leave(code: int, preloaded: Preloaded) -> NoReturn:
 
 
 def _finalise_mpi() -> None:
-    """Do what mpi4py leaves to the interpreter's end. mpirun treats a rank that did not finalise as failed."""
+    """Finalize MPI, which mpi4py normally does at interpreter exit. mpirun treats a rank that did not as failed."""
     mpi: Any = sys.modules.get("mpi4py.MPI")
     if mpi is None or not mpi.Is_initialized() or mpi.Is_finalized():
         return

@@ -26,7 +26,7 @@ class Instance(NamedTuple):
 
 
 class InstanceKind(Protocol):
-    """What the engine needs to know about a kind of instance."""
+    """The properties of a kind of instance."""
 
     name: str
 
@@ -112,7 +112,7 @@ def hosts_text(hosts: Iterable[Sequence[str]], mapped_suffix: str = "") -> str:
 
 
 def bind_text(content: str, folder: str, target: str = HOSTS) -> None:
-    """Let a file with this content take the place of the target, in this process's mount namespace.
+    """Mount a file with this content over the target, in this process's mount namespace.
 
     folder: for the file, which has no name afterwards. Raise OSError on failure.
     """

@@ -235,8 +235,8 @@ class Nvml:
             raise OSError(f"{library} finds no driver")
 
     def devices(self, names: Sequence[str]) -> list[ctypes.c_void_p]:
-        """Return the handles of GPUs by their names in CUDA_VISIBLE_DEVICES: a number, or a UUID. Names that the
-        library does not know are left out."""
+        """Return the handles of GPUs by their names in CUDA_VISIBLE_DEVICES: a number, or a UUID. Unknown names are
+        omitted."""
         handles = []
         for name in names:
             handle = ctypes.c_void_p()

@@ -70,7 +70,7 @@ def _start(program: dict[str, Any]) -> tuple[int, Callable[[], dict[str, Any]]]:
 
 
 def _forked(program: dict[str, Any]) -> tuple[int, Callable[[], dict[str, Any]]]:
-    """Let the server of the instance fork a rank. Raise OSError if there is none."""
+    """Fork a rank through the server of the instance. Raise OSError if no server runs."""
     folder, name = os.path.split(program.pop("socket"))
     os.chdir(folder)  # the path of a socket may have 108 characters; a run's folder has more
     server = socket.socket(socket.AF_UNIX)
