@@ -50,7 +50,7 @@ class SimpleCommand:
 class Expansion:
     """A variable that the shell replaces: ``$NAME`` or ``${NAME}``.
 
-    has_default: whether the command says what to do if the variable is not set, as in ``${NAME:-0}``
+    has_default: whether the expansion handles an unset variable, as in ``${NAME:-0}``
     """
 
     name: str
@@ -200,7 +200,7 @@ _SET_BY_BASH = frozenset(
         "SHELLOPTS", "SHLVL", "SRANDOM", "TERM", "UID", "auto_resume", "histchars",
     }
 )  # fmt: skip
-"""Variables that bash sets itself, that act on bash, or that it may not change, besides those that begin with BASH."""
+"""Variables that bash sets itself, that configure bash, or that are read-only, besides those that begin with BASH."""
 
 _INTERNAL = re.compile("[\x00\x01\x7f]")
 """Characters that bash cannot pass on, or uses internally."""

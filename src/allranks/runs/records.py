@@ -242,7 +242,7 @@ class RunRecord:
     executions: list[Execution] = field(default_factory=list)
 
     def find(self, name: str) -> StepRecord | None:
-        """Return the node at that path; None if there is none."""
+        """Return the node at that path, or None."""
         try:
             return self.step(name)
         except KeyError:

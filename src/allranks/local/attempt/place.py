@@ -206,7 +206,7 @@ class NextFolders:
         return True
 
     def make_file(self, path: Path) -> None:
-        """Make an empty file, unless there is one. Raise OSError if that fails."""
+        """Make an empty file, unless it exists. Raise OSError if that fails."""
         if self._files and not os.path.lexists(path):
             file = self._files.pop()
             try:

@@ -110,7 +110,7 @@ class ForkServer:
         return bool(self._waiting or self._forking)
 
     def close(self) -> None:
-        """Let the process end. The agents that were forked from it continue, unless it was borrowed."""
+        """End the process by closing its connection. Its agents continue, unless it was borrowed."""
         self.usable = False
         self.connection.close()
 

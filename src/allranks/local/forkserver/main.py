@@ -1,5 +1,6 @@
-"""The process of a fork server: import modules, then fork an agent for each request of the supervisor. The process of
-`allranks warm` also requests forks of this process that serve another supervisor, in its namespaces.
+"""The process of a fork server: import modules, then fork an agent for each request of the supervisor.
+
+The process of `allranks warm` also requests forks of this process that serve another supervisor, in its namespaces.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Tables of the packages that a fork server may import before it forks ranks, of those that it must not import, and of
-the environment variables that they read. Unlisted packages are not imported ahead. A package belongs into the first
-table if importing it starts no thread of Python, opens no GPU and no connection, and reads nothing that differs between
-the ranks of a step.
+"""Tables of the packages that a fork server may or must not import before it forks ranks, and the variables they read.
+
+Unlisted packages are not imported ahead. A package belongs in the first table if importing it starts no Python thread,
+opens no GPU or connection, and reads nothing that differs between the ranks of a step.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ class Package:
     modules:       that are imported for it, in this order
     heavy:         whether its import takes long enough to be worth a fork server
     looks_for_gpus: whether its import queries the GPU driver. A process that has done so cannot be forked, so with
-    visible GPUs the ranks import it themselves.
+                   visible GPUs the ranks import it themselves.
     """
 
     modules: tuple[str, ...]

@@ -103,7 +103,7 @@ def resolve(program: Mapping[str, Any], environment: Mapping[str, str]) -> Pytho
 
 
 def _found(name: str, path: str) -> str:
-    """Return the executable of that name on a search path; "" if there is none."""
+    """Return the executable of that name on a search path, or ""."""
     candidates = (os.path.join(folder or ".", name) for folder in path.split(os.pathsep))
     return next((file for file in candidates if os.path.isfile(file) and os.access(file, os.X_OK)), "")
 

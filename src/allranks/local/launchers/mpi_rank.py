@@ -22,9 +22,9 @@ FROM_MPIRUN = ("OMPI_", "PMIX_", "OPAL_", "ORTE_")
 def main(ranks: str, events_file: str) -> None:
     """Run one rank, and exit with its exit code or signal.
 
-    ranks:       a JSON file with each rank as of `programs.Program.data`, and in `socket` the path of the server of its
-                 instance that forks it, if there is one. With `inherits`, it also has the variables of this process:
-                 those that mpirun was started with, or those of the session in which its daemon was started.
+    ranks:       a JSON file with each rank as of `programs.Program.data`, and in `socket` the path of the fork server
+                 of its instance, if it has one. With `inherits`, it also has the variables of this process: those
+                 that mpirun was started with, or those of the session in which its daemon was started.
     events_file: the file for `started`, `exited` and `failed` events, one JSON object per line
     """
     number = int(os.environ["OMPI_COMM_WORLD_RANK"])

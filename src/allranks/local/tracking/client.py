@@ -123,7 +123,7 @@ class Tracking:
         try:
             run_id = str(answer["run_id"])
         except KeyError:
-            raise TrackingError("the process that talks to MLflow gave no run id") from None
+            raise TrackingError("the MLflow process returned no run id") from None
         if self._parent is not None and answer.get("parent_id"):
             self._parent = replace(self._parent, run_id=str(answer["parent_id"]))
         return run_id
@@ -135,7 +135,7 @@ class Tracking:
         try:
             curves = {name: [Point(*point) for point in points] for name, points in answer["metrics"].items()}
         except (AttributeError, KeyError, TypeError):
-            raise TrackingError("the process that talks to MLflow gave no curves") from None
+            raise TrackingError("the MLflow process returned no curves") from None
         return Ended(curves, str(answer.get("result", "")))
 
     async def finish(self, status: str, metrics: Mapping[str, float]) -> None:
@@ -152,7 +152,7 @@ class Tracking:
                 for run_id, models in answer["models"].items()
             }
         except (AttributeError, KeyError, TypeError, ValueError):
-            raise TrackingError("the process that talks to MLflow gave no models") from None
+            raise TrackingError("the MLflow process returned no models") from None
 
     def abandon(self) -> None:
         """Kill the process. The current request and all later ones fail immediately."""
@@ -181,7 +181,7 @@ class Tracking:
             except asyncio.TimeoutError:
                 self._broken = self._broken or f"the MLflow process did not answer within {REQUEST_SECONDS:g} s"
             except (OSError, ValueError) as error:
-                self._broken = self._broken or f"the process that talks to MLflow broke: {error}"
+                self._broken = self._broken or f"the MLflow process broke: {error}"
             if self._broken:
                 _log.error("tracker lost", extra={"reason": self._broken})
                 with contextlib.suppress(OSError):

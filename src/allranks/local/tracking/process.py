@@ -76,7 +76,7 @@ def kill(process: subprocess.Popen[bytes]) -> None:
 class EarlyTracker:
     """A tracker process that is started before it is known whether a run needs it.
 
-    Leaving the block ends the process if no run uses it. It has not created any files by then.
+    Leaving the block ends an unused process, which has not created anything in MLflow.
     """
 
     def __init__(self, workspace: Workspace, *, enabled: bool) -> None:

@@ -1,8 +1,7 @@
 """Keep the page of a run up to date during the run.
 
-``run.html`` is complete at any time. Beside it is ``run.live.js``, which an open page loads again and again: a browser
-allows this for a page that it opened from a disk, where it allows no other request. The file is removed when the run
-has ended.
+``run.html`` is complete at any time. Beside it is ``run.live.js``, which an open page loads again and again: for a page
+opened from disk, browsers allow no other kind of request. The file is removed when the run has ended.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ _ALIVE = 10.0
 """Seconds after which the page is written even if nothing has changed, as a sign that the engine is alive."""
 _FIRST = 0.5
 _FIRST_BY_STEP = 0.001
-"""Minimum seconds until the first update, and for each step of the run. A run that takes less is not slowed down."""
+"""Minimum seconds until the first update, and for each step of the run. Shorter runs are not slowed down."""
 
 
 class LivePage(Observer):
