@@ -107,7 +107,7 @@ def require_local(record: RunRecord) -> None:
 
 
 def require_resumable(record: RunRecord) -> None:
-    """Raise InputError for a run in Azure ML or one that is complete."""
+    """Raise InputError for a run in Azure ML or a complete run."""
     require_local(record)
     if record.status is Status.COMPLETED:
         expected = "a run that was interrupted, stopped, or failed"

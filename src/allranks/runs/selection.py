@@ -26,7 +26,7 @@ _SIMILAR = (
 
 
 class UnknownRunError(InputError):
-    """A workspace has no run of that name."""
+    """The workspace does not contain a run of that name."""
 
 
 def find(connection: sqlite3.Connection, text: str, folder: Path) -> str:

@@ -174,7 +174,7 @@ class Store:
         self.connection.execute("DELETE FROM point WHERE run = ? AND node = ?", (run, step))
 
     def add_result(self, key: str, run: str, step: str) -> None:
-        """Save that the step of this run produced the result with this key."""
+        """Record the step of this run as the producer of the result with this key."""
         self.connection.execute("INSERT OR REPLACE INTO result VALUES (?, ?, ?)", (key, run, step))
 
     def remove_results(self, run: str, step: str) -> None:

@@ -189,7 +189,7 @@ def wall(instant: datetime, place: ZoneInfo) -> datetime:
 
 
 def moved_forward(instant: datetime, place: ZoneInfo) -> timedelta:
-    """Return by how much clocks of the zone were put forward in the 24 hours before a moment."""
+    """Return the duration by which the zone's clocks went forward in the 24 hours before a moment."""
     now = instant.astimezone(place).utcoffset() or timedelta()
     before = (instant - timedelta(days=1)).astimezone(place).utcoffset() or timedelta()
     return max(now - before, timedelta())

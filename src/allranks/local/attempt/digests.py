@@ -46,7 +46,7 @@ class Digests:
         self._written: dict[str, str] = {}
 
     def add(self, outputs: Iterable[OutputRecord]) -> None:
-        """Add the outputs of a step, which have a digest already."""
+        """Add the outputs of a step with their digests."""
         for output in outputs:
             if output.digest:
                 self._written[output.path] = output.digest
@@ -189,7 +189,7 @@ def _row(status: os.stat_result) -> tuple[int, int, int, int, int]:
 
 
 def _signed(number: int) -> int:
-    """Return an unsigned 64-bit number as the signed one that SQLite can store."""
+    """Convert an unsigned 64-bit number to a signed one, which SQLite can store."""
     return number - (1 << 64) if number >= 1 << 63 else number
 
 

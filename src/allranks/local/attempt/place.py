@@ -25,7 +25,7 @@ _SPECIAL = re.compile(r"[^\w@%+=:,.-]", re.ASCII)
 
 
 def is_plain(path: str) -> bool:
-    """Return whether a shell reads a path as one word and changes nothing in it."""
+    """Return whether a shell reads a path as one unchanged word."""
     return _PLAIN.fullmatch(path) is not None
 
 
@@ -47,7 +47,7 @@ class TemporaryFolder:
 
 
 class TemporaryFolders:
-    """The temporary folders of one run's instances. Use it on the thread of the event loop.
+    """The temporary folders of one run's instances. For the event loop's thread only.
 
     root: where instances with their own /tmp have their folders, on the disk of the workspace
     """
@@ -140,7 +140,7 @@ def _below_tmp(paths: Collection[str]) -> tuple[str, ...]:
 
 
 def _with_parents(paths: Collection[str]) -> frozenset[str]:
-    """Return relative paths with the folders that they are in."""
+    """Return relative paths and all their parent folders."""
     found = set(paths)
     for path in paths:
         while path := os.path.dirname(path):
@@ -149,7 +149,7 @@ def _with_parents(paths: Collection[str]) -> frozenset[str]:
 
 
 def _is_unused(folder: str | Path, mode: int, mount_points: frozenset[str] = frozenset()) -> bool:
-    """Return whether a step has left a folder as it was: empty, but for the folders that something was mounted on."""
+    """Return whether a step left a folder unchanged: empty except for mount points."""
     try:
         status = os.lstat(folder)
         if not stat.S_ISDIR(status.st_mode) or stat.S_IMODE(status.st_mode) != mode or status.st_uid != os.geteuid():

@@ -1,4 +1,4 @@
-"""The fork server of a step's ranks: prepared before it is needed, and chosen when the ranks are to start."""
+"""Prepare fork servers ahead of the steps that need them, and choose one when ranks start."""
 
 from __future__ import annotations
 
@@ -147,7 +147,7 @@ class ForkServerSpecs:
         return self._shared(ForkServerSpec(str(interpreter), variables, modules)) if modules else None
 
     def _shared(self, spec: ForkServerSpec) -> ForkServerSpec:
-        """Return an earlier spec that serves as well, or else this one."""
+        """Return an equivalent earlier spec, or else this one."""
         for other in self._specs:
             more = set(other.modules).difference(spec.modules)
             is_larger = set(spec.modules) <= set(other.modules) and all(

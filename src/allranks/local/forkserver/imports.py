@@ -214,7 +214,7 @@ class _Modules:
         return []
 
     def _of(self, folder: str) -> dict[str, list[str]]:
-        """Return the names of a folder that can be imported, each with its suffixes, "" for a folder first."""
+        """Return the importable names in a folder, each with its suffixes, "" for a folder first."""
         if folder not in self._entries:
             found: dict[str, list[str]] = {}
             try:
@@ -282,7 +282,7 @@ def _is_main_block(node: ast.stmt) -> TypeGuard[ast.If]:
 
 
 def _component_of(node: ast.FunctionDef) -> str:
-    """Return the name of the component of mldesigner that a function is."""
+    """Return the name of the mldesigner component that a function defines."""
     keywords = [keyword for call in node.decorator_list if isinstance(call, ast.Call) for keyword in call.keywords]
     names = [keyword.value for keyword in keywords if keyword.arg == "name"]
     return next((str(name.value) for name in names if isinstance(name, ast.Constant)), node.name)

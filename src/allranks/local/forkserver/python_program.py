@@ -109,7 +109,7 @@ def _found(name: str, path: str) -> str:
 
 
 def _compiled(file: str) -> CodeType | None:
-    """Return the code of a script; None if it cannot be compiled, which a new interpreter explains best."""
+    """Return the code of a script; None if it does not compile: a new interpreter then reports the error."""
     try:
         with open(file, "rb") as stream:
             code: CodeType = compile(stream.read(), file, "exec", dont_inherit=True)
@@ -223,7 +223,7 @@ def _delete_objects(preloaded: Preloaded) -> None:
 
 
 def _is_script_module(module: ModuleType) -> bool:
-    """Return whether a module is one of the script, not of an installed package."""
+    """Return whether a module belongs to the script, not to an installed package."""
     file = getattr(module, "__file__", None) or ""
     return module.__name__ == "__main__" or ("site-packages" not in file and not file.startswith(sys.base_prefix))
 

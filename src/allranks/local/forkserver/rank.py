@@ -135,7 +135,7 @@ def _added(program: Mapping[str, Any], executable: str) -> dict[str, str]:
 
 
 def _restore(command: PythonCommand, environment: Mapping[str, str], preloaded: Preloaded) -> None:
-    """Make the state of this forked process that of a new interpreter that has executed the same imports."""
+    """Restore in this forked process the state of a new interpreter after the same imports."""
     _renew_streams(unbuffered="-u" in command.options)
     sys.argv = list(command.arguments)
     sys.orig_argv = list(command.original_arguments)
@@ -167,7 +167,7 @@ def _forget_this_package() -> None:
 
 
 def _renew_random_generators() -> None:
-    """Seed the generators that are seeded when their module is imported. Those of `random` are seeded at a fork."""
+    """Seed the random generators that were seeded by an import. Python seeds those of `random` at a fork."""
     numpy = sys.modules.get("numpy.random")
     if numpy is not None:
         numpy.seed()

@@ -217,7 +217,7 @@ class ImportedProcess:
             self.close()
 
     def close(self) -> None:
-        """End the process. Those that it has lent continue."""
+        """End the process. Its lent forks continue."""
         if self.is_alive:
             self.is_alive = False
             self.connection.close()
@@ -229,7 +229,7 @@ class ImportedProcess:
 
 
 def stamp_of(interpreter: str) -> str:
-    """Return a digest of the packages that an interpreter has, and of the code that runs in such a process."""
+    """Return a digest of an interpreter's packages and of the fork servers' own code."""
     own = []
     for name in _OWN_CODE:
         for folder, _, files in os.walk(os.path.join(SOURCE, "allranks", "local", name)):

@@ -81,7 +81,7 @@ class AgentIsolation(Protocol):
         """Fork an agent. Return its process id, or 0 in the agent. Raise OSError, in the parent only, if that fails."""
 
     def prepare(self) -> None:
-        """Do what does not depend on the step. Called in the agent before it gets a step. Raise OSError on failure."""
+        """Prepare the agent before its step is known. Called in the agent. Raise OSError on failure."""
 
     def enter(self, instance: dict[str, Any]) -> None:
         """Isolate this process as the step's instance, without anything of the step before. Called in the agent. Raise

@@ -129,7 +129,7 @@ class Stat(NamedTuple):
 
 
 def parse_stat(text: bytes) -> Stat:
-    """Return the values of a stat file. Raise ValueError or IndexError if it is not one."""
+    """Parse a stat file. Raise ValueError or IndexError if it is invalid."""
     # The second field is the name in parentheses, which may itself contain spaces and parentheses.
     fields = text[text.rindex(b")") + 2 :].split()
     ticks = int(fields[11]) + int(fields[12]) + int(fields[13]) + int(fields[14])

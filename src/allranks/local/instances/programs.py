@@ -43,6 +43,6 @@ class Program:
     serves: str = ""
 
     def data(self) -> dict[str, Any]:
-        """Return it for JSON."""
+        """Return the JSON form."""
         fields = {name: value for name, value in vars(self).items() if name != "python"}
         return fields if self.python is None else {**fields, "python": asdict(self.python)}

@@ -82,7 +82,7 @@ class LivePage(Observer):
             self._copy.changed.add("" if step is None else step.name)
 
     def finish(self, run: RunRecord) -> None:
-        """Write the page of a run that has ended, once and for all. Raise OSError if it cannot be written."""
+        """Write the final page of a run that has ended. Raise OSError if it cannot be written."""
         with self._lock:
             self._ended = True
         if self._task is not None:
@@ -159,7 +159,7 @@ class _Copy:
         return len(self._run.steps)
 
     def take(self) -> RunRecord:
-        """Return the run as it is now. Call it on the engine's thread."""
+        """Copy the current state of the run. Call it on the engine's thread."""
         steps = []
         for step in self._run.steps:
             copied = self._steps.get(step.name)

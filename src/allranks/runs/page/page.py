@@ -105,7 +105,8 @@ def starting(run: RunRecord) -> str:
 
 
 def main(run: RunRecord, now: float, logs: LogExcerpts, stopped: Callable[[], bool] = lambda: False) -> str:
-    """Return the contents of the page. stopped: called now and then; if it returns True, the result is incomplete"""
+    """Return the contents of the page. stopped: called repeatedly; if it returns True, rendering stops, and the result
+    is incomplete"""
     compile_templates()
     items = items_of(run.steps)
     steps = [step for step in run.steps if step.kind == "command"]

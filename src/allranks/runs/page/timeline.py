@@ -59,7 +59,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Block:
-    """Rows that form one picture."""
+    """Rows drawn in one picture."""
 
     rows: tuple[Row, ...]
     height: float
