@@ -63,7 +63,7 @@ class _Lines(logging.Handler):
 
 
 def start(path: str, process: str, mask: Callable[[str], str] = str) -> Callable[[], None]:
-    """Send what the loggers of allranks receive in this process to `path`, and return a function that ends this.
+    """Write the messages of allranks' loggers in this process to `path`. Return a function that stops this.
 
     process: the name of this process in the log, such as "supervisor"
     mask:    replaces the secrets in a line

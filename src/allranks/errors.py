@@ -14,7 +14,7 @@ class Level(str, Enum):
     """The input cannot be used as it is written."""
 
     WARNING = "warning"
-    """Azure ML accepts it, and it will probably do something else than was meant."""
+    """Azure ML accepts it, but it probably does not do what was intended."""
 
     ADVICE = "advice"
     """It would be easier to use in the designer. The style of this project, which others need not share."""
@@ -25,7 +25,7 @@ class Level(str, Enum):
 
 @dataclass(frozen=True)
 class Problem:
-    """One mistake in the user's input: what a rule found, or why the input cannot be used.
+    """One mistake in the user's input, found by a rule or while reading it.
 
     where:    the place, as precisely as it is known: "step train, key instance_count (pipeline.py:31)"
     found:    what is there
@@ -48,7 +48,7 @@ class Problem:
 
     @property
     def more(self) -> str:
-        """The command that explains the problem; "" if there is no explanation."""
+        """The command that explains the problem, or ""."""
         return f"allranks explain {self.code}" if self.code else ""
 
     def __str__(self) -> str:

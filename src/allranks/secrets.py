@@ -169,7 +169,7 @@ Mask = Callable[[str], str]
 
 
 def short(secret: str) -> str:  # noqa: ARG001
-    """Return ``***``, which does not tell the length of the secret."""
+    """Return ``***``, which does not reveal the length of the secret."""
     return MASK
 
 
@@ -194,7 +194,7 @@ def redact(text: str, known: Iterable[str] = (), mask: Mask = short) -> str:
 
 
 def replace_known(text: str, known: Iterable[str], mask: Mask = short) -> str:
-    """Return the text with each of the known values masked, but for those that are too short to be searched for."""
+    """Return the text with the known values masked, except those that are too short to search for."""
     # The longest first, because one may be part of another.
     for value in sorted(known, key=len, reverse=True):
         if len(value) >= SHORTEST:

@@ -57,7 +57,7 @@ def test_show_tells_of_the_run_that_is_asked_for(two_runs: Path, identity: tuple
 @pytest.mark.parametrize("command", ["show", "logs", "resume"])
 @pytest.mark.parametrize(
     ("identity", "said"),
-    [("zz", ["run zz", "there is no such run in"]), ("ab", ["run ab", "fits 2 runs", "give more of the id"])],
+    [("zz", ["run zz", "no such run in"]), ("ab", ["run ab", "fits 2 runs", "use a longer part of the id"])],
 )
 def test_a_run_that_is_not_there_or_not_told_apart(
     two_runs: Path, command: str, identity: str, said: list[str]
@@ -129,6 +129,6 @@ def test_check_tells_everything_that_is_wrong(tmp_path: Path) -> None:
     problems = found.json["problems"]
     assert len(problems) >= 3
     for problem in problems:
-        assert set(problem) == {"where", "found", "expected", "fix", "code", "rule"}
+        assert set(problem) == {"where", "found", "expected", "fix", "code", "rule", "level", "ignorable"}
         assert problem["where"] in told.err
     assert [path.name for path in tmp_path.iterdir()] == ["wrong.yml"]

@@ -139,7 +139,7 @@ def test_a_command_job_runs_with_retries_and_slots(tmp_path: Path) -> None:
     done = forked("run", "job.yml", "--set", "n=7", "--retries", 1, "--slots", 1, "--json", folder=tmp_path)
     (step,) = done.json["steps"]
     assert (done.code, step["status"], step["attempt"]) == (0, "Completed", 1)
-    assert "failed, and is tried again (0 retries left)" in done.err or "1 retry left" in done.err
+    assert "failed, retrying (0 retries left)" in done.err or "1 retry left" in done.err
     assert [log.split() for log in logs(done.json, "job")] == [["0", "7"], ["1", "7"]]
     tries = [json.dumps(rank["log"]) for rank in step["ranks"]]
     assert all("retry_001" in log for log in tries)

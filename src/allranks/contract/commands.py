@@ -50,7 +50,7 @@ class SimpleCommand:
 class Expansion:
     """A variable that the shell replaces: ``$NAME`` or ``${NAME}``.
 
-    has_default: whether the command says what to do if the variable is not set, as in ``${NAME:-0}``
+    has_default: whether the expansion handles an unset variable, as in ``${NAME:-0}``
     """
 
     name: str
@@ -200,7 +200,7 @@ _SET_BY_BASH = frozenset(
         "SHELLOPTS", "SHLVL", "SRANDOM", "TERM", "UID", "auto_resume", "histchars",
     }
 )  # fmt: skip
-"""Variables that bash sets itself, that act on bash, or that it may not change, besides those that begin with BASH."""
+"""Variables that bash sets itself, that configure bash, or that are read-only, besides those that begin with BASH."""
 
 _INTERNAL = re.compile("[\x00\x01\x7f]")
 """Characters that bash cannot pass on, or uses internally."""
@@ -329,7 +329,7 @@ def _may_be_comment_or_home(before: str, text: str, *, is_first: bool) -> bool:
 
 
 def _assignment(word: _Word) -> tuple[str, _Word] | None:
-    """Return the name and the value of a word that is an assignment."""
+    """Split an assignment into its name and value."""
     name = ""
     for number, part in enumerate(word):
         if part.quoted or part.is_variable:
@@ -343,7 +343,7 @@ def _assignment(word: _Word) -> tuple[str, _Word] | None:
 
 
 def _fields(word: _Word, environment: Mapping[str, str]) -> list[str]:
-    """Return the fields that a word becomes: none, one, or several."""
+    """Expand a word into fields: none, one, or several."""
     fields: list[str] = []
     current: str | None = None
     for part in word:
@@ -460,14 +460,14 @@ def _changes_bash(names: Iterable[str]) -> bool:
 
 
 def _is_interpreter(path: str, interpreter: Path) -> bool:
-    """Return whether a program is the interpreter, under any of the names that its environment has for it."""
+    """Return whether a program is the interpreter, under any of its names in the environment."""
     is_python = _PYTHON.fullmatch(os.path.basename(path)) is not None
     same_folder = os.path.dirname(path) == str(interpreter.parent)
     return is_python and same_folder and os.path.realpath(path) == os.path.realpath(interpreter)
 
 
 def _shebang(path: str, search_path: str | None) -> tuple[str, str] | None:
-    """Return the interpreter of a script as its first line leads to it: argv[0], and its path. None without one."""
+    """Return the interpreter in a script's first line: argv[0] and its path, or None."""
     try:
         with open(path, "rb") as file:
             line = file.readline(256)

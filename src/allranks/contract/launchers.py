@@ -104,8 +104,8 @@ class Pasted:
     program:   the words that start it
     options:   those of its options that remain valid on Azure ML
     dropped:   those that Azure ML decides
-    counts:    what its options say of the layout, by the values of COUNTS: the option, and its number; 0: one process
-               for each GPU
+    counts:    its options for the layout, by the values of COUNTS: the option, and its number; 0: one process for each
+               GPU
     """
 
     script: tuple[str, ...]

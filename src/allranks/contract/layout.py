@@ -55,7 +55,7 @@ class Layout:
 
 
 def parse(text: str, option: str) -> Layout:
-    """Return the layout of a text such as 2x4. option: what has the text, for the message
+    """Return the layout of a text such as 2x4. option: the option that has the text, for the message
 
     Raise InputError for any other text.
     """

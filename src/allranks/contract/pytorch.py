@@ -115,7 +115,7 @@ def _local_world_size(
         return world_size, "WORLD_SIZE"
     raise variables.missing(
         "LOCAL_WORLD_SIZE",
-        f"the number of ranks on each instance: of {world_size} ranks, nothing says how many are on this one",
+        f"the number of ranks on each instance: of {world_size} ranks, no variable contains the number on this one",
         "set LOCAL_WORLD_SIZE, or AZUREML_NODE_COUNT",
     )
 

@@ -31,14 +31,14 @@ LAUNCHES: Mapping[str, tuple[str, ...]] = {
     "TensorFlow parameter servers": ("tensorflow",),
     "Ray": ("ray",),
 }
-"""Launch -> the distribution types that give it what it reads. A launch per node is one process per instance, which
-starts the others."""
+"""Launch -> the distribution types that set the variables it reads. A per-node launch is one process per instance,
+which starts the others."""
 
 
 @dataclass(frozen=True)
 class Requirement:
-    """Packages that a component needs if an input has a value; always if `input` is empty. tag: the tag that says so,
-    or "" for a strategy"""
+    """Packages that a component needs if an input has a value; always if `input` is empty. tag: the tag that declares
+    it, or "" for a strategy"""
 
     packages: tuple[str, ...]
     input: str = ""
@@ -51,7 +51,7 @@ class Requirement:
 
 
 def requirements(tags: Mapping[str, str], choices: Mapping[str, Sequence[str]]) -> tuple[Requirement, ...]:
-    """Return what a component needs. choices: the values that its inputs offer, by input"""
+    """Return the packages that a component needs. choices: the values that its inputs offer, by input"""
     declared = tuple(_declared(tags))
     known = {(each.input, each.value) for each in declared}
     strategies = [value for value in choices.get(STRATEGY, ()) if value in LIBRARIES]

@@ -19,7 +19,7 @@ from allranks.contract.rank_env import RankEnv
 from allranks.errors import Problem
 
 PORTS = {"worker": 2222, "ps": 2223}
-"""The ports of the tasks. 2222 is documented; 2223 is our choice for a parameter server next to a worker."""
+"""The ports of the tasks. 2222 is documented; 2223, for a parameter server next to a worker, is our choice."""
 
 RANKED_ROLES = ("chief", "worker", "ps")
 """The roles that have ranks, in the order of the ranks."""

@@ -97,7 +97,7 @@ def settings(
     size:      None if it is unknown; only what was found on the instance counts then
     devices:   from `infiniband.devices`
     topology:  from `topology_of` or `topology_here`
-    interface: the one that leads to the other instances; None leaves the choice to NCCL
+    interface: the one that leads to the other instances; None: NCCL chooses
     ranks:     on this instance; None: one per GPU
 
     What was found takes precedence over the table: a size with InfiniBand gets no setting for it if none was found.
@@ -161,7 +161,7 @@ def _sockets(interface: str | None) -> Iterator[NetworkVariable]:
     if interface is not None:
         why = "the interface that leads to rank 0; NCCL may take docker0 or one of InfiniBand's first"
         if interface == LOOPBACK:
-            why = "rank 0 is on this machine's loopback, which NCCL takes only when it is named"
+            why = "rank 0 is on this machine's loopback, which NCCL uses only if it is set explicitly"
         yield NetworkVariable(SOCKET_INTERFACE, f"={interface}", why)
 
 
@@ -191,5 +191,5 @@ def _topology(topology: Topology, devices: Sequence[Device], ranks: int | None) 
     if topology.graph is not None and ranks == GRAPH_GPUS:
         why = f"Azure's rings for {GRAPH_GPUS} GPUs, linked in pairs"
         yield NetworkVariable("NCCL_GRAPH_FILE", topology.graph, why)
-    why = "the topology file says which CPUs are near a GPU; the affinity that the job was given does not"
+    why = "the topology file contains the CPUs near each GPU; the job's CPU affinity does not reflect them"
     yield NetworkVariable("NCCL_IGNORE_CPU_AFFINITY", "1", why)

@@ -16,7 +16,7 @@ def interface_towards(host: str) -> str | None:
     """Return the interface by which this machine reaches `host`, a name or an IPv4 address. No packet is sent.
 
     If the address is this machine's own, return the interface that carries it; "lo" for 127.0.0.0/8. Return None if
-    the host's address is unknown or no route leads to it: the caller then leaves the choice to its library.
+    the host's address is unknown or no route leads to it: the library then chooses one.
     """
     try:
         address = socket.gethostbyname(host)

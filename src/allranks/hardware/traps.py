@@ -18,7 +18,7 @@ PROCESSES_KEY = "distribution.process_count_per_instance"
 
 
 def of_size(size: Size, today: date, *, wants_infiniband: bool = False) -> Iterator[Problem]:
-    """Yield the warnings about the size that hold for every job.
+    """Yield the warnings about the size that apply to every job.
 
     wants_infiniband: whether the job asks for InfiniBand; see `asks_for_infiniband`
     """
@@ -57,7 +57,7 @@ def of_infiniband(size: Size, today: date, *, wanted: bool) -> Iterator[Problem]
         return
     if size.rdma:
         # Sources: setup-infiniband.md of azure-compute-docs; Azure ML's documents on distributed GPU training.
-        found = f"{size.name} is RDMA capable and has no SR-IOV: a job on it sees no InfiniBand"
+        found = f"{size.name} is RDMA capable and has no SR-IOV: a job on it has no InfiniBand"
         yield Problem(SIZE_KEY, found, "a size whose InfiniBand has SR-IOV", _alternative(size, today))
     elif wanted:
         found = f"the job asks for InfiniBand, and {size.name} has none: its name has no r"

@@ -1,4 +1,4 @@
-"""Cancel a run, or nodes of it, that another process executes on this machine. Its engine gets a signal."""
+"""Cancel a run, or some of its nodes, in another process on this machine, by a signal to its engine."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def cancel_nodes(
 
 
 def wait_until(condition: Callable[[], bool], patience: float = PATIENCE) -> bool:
-    """Wait until another process has made a condition true. Return whether it did in time."""
+    """Wait for a condition. Return whether it became true in time."""
     end = time.monotonic() + patience
     while not condition():
         if time.monotonic() > end:
@@ -72,7 +72,7 @@ def wait_until(condition: Callable[[], bool], patience: float = PATIENCE) -> boo
 
 
 def _signal(folder: Path, *numbers: signal.Signals) -> None:
-    """Send signals to the engine that executes the run in a folder, and to no other process."""
+    """Send signals only to the engine that executes the run in a folder."""
     where = f"run {folder.name}"
     # A process that has just got the lock has not written its id yet.
     wait_until(lambda: (current := locks.holder(folder)) is None or current.pid != 0, 1.0)

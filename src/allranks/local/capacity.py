@@ -19,7 +19,7 @@ _GROUPS = Path("/sys/fs/cgroup")
 
 @cache
 def machine_memory() -> int:
-    """Return the bytes of memory that processes of this machine, or of the container that this is, may use."""
+    """Return the memory available to processes of this machine or container, in bytes."""
     limits = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]
     with contextlib.suppress(OSError):
         limits += control_group_limits(Path("/proc/self/cgroup").read_text(encoding="utf-8"), _GROUPS)
@@ -52,7 +52,7 @@ def control_group_limits(text: str, root: Path) -> list[int]:
 
 
 def size_memory(name: str) -> int | None:
-    """Return the bytes of memory of an instance of an Azure size; None if it is not known."""
+    """Return the memory of an instance of an Azure size in bytes, or None if unknown."""
     size = sizes.known(name) if name else None
     return size.host_memory_gib << 30 if size is not None and size.host_memory_gib else None
 
@@ -70,7 +70,7 @@ MANY_RANKS_PER_CORE = 16
 """With more, ranks often wait longer for each other than the time-outs of their launchers allow."""
 
 RESERVED_PROCESSES = 64
-"""Processes that are left to everything else of this user."""
+"""Processes reserved for this user's other programs."""
 
 
 def problems(plan: Plan) -> Iterator[Problem]:
@@ -120,7 +120,7 @@ def _limit(name: str, default: int) -> int:
 
 
 def _smallest(instances: int, ranks: int) -> int:
-    """Return the bytes that a step needs at least."""
+    """Return the minimum memory of a step, in bytes."""
     return instances * SMALLEST_INSTANCE + ranks * SMALLEST_RANK
 
 

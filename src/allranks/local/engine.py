@@ -107,7 +107,7 @@ def require_local(record: RunRecord) -> None:
 
 
 def require_resumable(record: RunRecord) -> None:
-    """Raise InputError for a run in Azure ML or one that is complete."""
+    """Raise InputError for a run in Azure ML or a complete run."""
     require_local(record)
     if record.status is Status.COMPLETED:
         expected = "a run that was interrupted, stopped, or failed"
@@ -175,7 +175,7 @@ def resume(
 def _continue(
     record: RunRecord, plan: Plan, workspace: Workspace, store: Store, options: Options, observer: Observer | None
 ) -> RunRecord:
-    """Execute every node of a new version of a run's plan. What is still valid of the run's results is kept."""
+    """Execute every node of a new version of a run's plan. Results that are still valid are kept."""
     folder = Path(record.folder)
     earlier = replace(record, steps=record.steps)
     record.steps = [renewed(fresh, earlier) for fresh in graph_records(plan.graph, folder)]

@@ -192,7 +192,7 @@ class Executor:
                 return
             if retries_left and not self._stopped:
                 noun = "retry" if retries_left == 1 else "retries"
-                self.note(record, f"failed, and is tried again ({retries_left} {noun} left)")
+                self.note(record, f"failed, retrying ({retries_left} {noun} left)")
                 record.attempt += 1
 
     def iteration(self, loop: StepRecord, label: str, graph: Graph) -> tuple[StepRecord, Scope]:
@@ -205,7 +205,7 @@ class Executor:
         return record, Scope(graph, f"{path}.")
 
     def decision(self, path: str, key: str) -> str | None:
-        """Return a node's decision; None if it has not decided."""
+        """Return a node's decision, or None."""
         return self._decisions.get((path, key))
 
     def decide(self, path: str, key: str, value: str) -> None:

@@ -21,7 +21,7 @@ _SECONDS = 20
 
 def found(environ: Mapping[str, str]) -> tuple[str, ...]:
     """Return the CUDA names of the GPUs that the engine may use: those in CUDA_VISIBLE_DEVICES, else all that the
-    driver lists. Return none if there is no driver, or it does not answer."""
+    driver lists. Return an empty list without a working driver."""
     if VARIABLE in environ:
         return tuple(name.strip() for name in environ[VARIABLE].split(",") if name.strip())
     program = shutil.which("nvidia-smi", path=environ.get("PATH"))

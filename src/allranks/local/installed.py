@@ -1,4 +1,4 @@
-"""Digest of an interpreter's installed packages, so that a result from other packages is not reused."""
+"""Digest an interpreter's installed packages, so that results of other packages are not reused."""
 
 from __future__ import annotations
 

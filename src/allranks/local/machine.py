@@ -1,4 +1,4 @@
-"""What this machine lacks to run a plan: launchers, the packages that its code imports, and MLflow."""
+"""Find launchers, imported packages and MLflow that a plan needs and this machine lacks."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ _StepProgram: TypeAlias = tuple[str, Step, Path, Start, Program]
 """A Python program of a step: the step's path, the step, its interpreter, how the command starts it, what it needs."""
 
 _Key: TypeAlias = tuple[str, Start, tuple[str, ...]]
-"""What the imports of a program depend on: the digest of its code, how it is started, PYTHONPATH."""
+"""Key of a program's imports: the digest of its code, how it is started, PYTHONPATH."""
 
 
 def problems(plan: Plan, mpi: str = "rsh") -> list[Problem]:
-    """Return what this machine lacks to run the plan: problems that have nothing to do with its files.
+    """Return a problem for each requirement of the plan that this machine does not meet.
 
     mpi: how mpirun reaches the instances, a key of the launchers of mpi
     """
@@ -42,7 +42,7 @@ def problems(plan: Plan, mpi: str = "rsh") -> list[Problem]:
 
 
 def missing_launchers(plan: Plan, mpi: str = "rsh") -> dict[str, Problem]:
-    """Return the problem of each step, by its path, whose distribution needs what this machine lacks. mpi: as above"""
+    """Return by path the problem of each step whose launcher is missing on this machine. mpi: as above"""
     found = {}
     for path, step in steps(plan.graph):
         python = interpreters.of_environment(step.environment, plan.source)

@@ -1,4 +1,4 @@
-"""The variables that every rank on this machine needs, besides those that it would have on Azure ML."""
+"""The variables that ranks need on this machine in addition to those of Azure ML."""
 
 from __future__ import annotations
 

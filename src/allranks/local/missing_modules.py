@@ -18,7 +18,7 @@ from allranks.local import machine_variables, stacks
 from allranks.sdk.paths import shown
 
 START_SECONDS = 30
-"""Time limit for an interpreter to answer. One that does not is taken to have every module."""
+"""Time limit for an interpreter to answer. One that times out counts as having every module."""
 
 _INSTALLED = ("site-packages", "dist-packages")
 """Names of folders with installed packages."""

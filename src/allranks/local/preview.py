@@ -40,7 +40,7 @@ RUN = "RUN"
 
 @dataclass(frozen=True)
 class StepPreview:
-    """What a step would start. An output that another step has yet to write is shown as <step.output>.
+    """The processes that a step would start. An output that another step has yet to write is shown as <step.output>.
 
     command: of its first instance
     ranks:   each process with its environment variables
@@ -53,8 +53,7 @@ class StepPreview:
 
 
 def previews(plan: Plan, workspace: Workspace, kind: InstanceKind, mpi: str = "rsh") -> dict[str, StepPreview]:
-    """Return what each step would start on that kind of instances, by path. A loop's body is shown as its first
-    iteration.
+    """Return a preview of each step on that kind of instances, by path. A loop's body is shown as its first iteration.
 
     mpi: how mpirun reaches the instances, a key of the launchers of mpi
     """

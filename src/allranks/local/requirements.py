@@ -44,7 +44,7 @@ def of_machine(plan: Plan, mpi: str = "rsh", *, is_possible: bool = True) -> lis
 
 
 def of_instances(plan: Plan, mpi: str, kind: InstanceKind, folder: Path) -> list[Problem]:
-    """Return what this kind of instances lacks for the plan: an sshd. folder: of the run"""
+    """Return a problem if the plan needs an sshd that this kind of instances lacks. folder: of the run"""
     if mpi != "ssh" or all(step.distribution.type != Mpi.type for _, step in steps(plan.graph)):
         return []
     problem = mpi_ssh.unfit(kind, folder)

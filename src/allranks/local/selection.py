@@ -13,12 +13,12 @@ from allranks.plan.graph import Graph, Node, Pipeline
 
 
 class Mode(Enum):
-    """What a run does with a node.
+    """How a run treats a node.
 
     RUN:      run it, or reuse an earlier result
     FRESH:    run it, even if a result could be reused
     REUSE:    reuse an earlier result; without one, the node fails
-    EXCLUDED: neither; the node stays NotStarted
+    EXCLUDED: skip it; the node stays NotStarted
     """
 
     RUN = "run"

@@ -27,7 +27,7 @@ RETRY = 0.05
 """Seconds between two attempts to get what another run uses."""
 
 TURN_AFTER = 1.0
-"""Seconds that a step waits for other runs before they must let it go first."""
+"""Seconds that a step waits for other runs before it takes precedence."""
 
 NOTICE_AFTER = 2.0
 """Seconds that a step waits for other runs before the user is notified."""
@@ -61,7 +61,8 @@ class _Waiter:
 
     @property
     def needs(self) -> tuple[int, int]:
-        """What the step waits for. If the first waiter with the same needs does not fit, none of them fits."""
+        """The resources that the step waits for. If the first waiter with the same needs does not fit, none of them
+        fits."""
         return self.slots, self.gpus
 
 
@@ -96,7 +97,7 @@ class SharedLocks:
 
 
 class Slots:
-    """The slots and GPUs of this machine, as one run sees them.
+    """The slots and GPUs of this machine for one run.
 
     total:  maximum ranks of this run at once; a step that needs more gets all of them
     gpus:   the GPUs that this run may use
@@ -252,8 +253,8 @@ class Slots:
         return locked
 
     def _wait_for_others(self) -> None:
-        """Try again soon, because other runs do not announce what they release. A run that has waited long takes the
-        turn; the others then start nothing until it has what it needs."""
+        """Try again soon, because other runs do not announce what they release. A run that has waited long takes
+        precedence: the others then start nothing until it has its share."""
         now = time.monotonic()
         self._blocked_since = self._blocked_since or now
         if now - self._blocked_since >= NOTICE_AFTER and not self._noticed:

@@ -5,8 +5,8 @@ It and the agents import the standard library only, so that they start in millis
     engine -> supervisor (one per run) -> agent (one per instance of a step) -> ranks
                     -> fork server (one per interpreter and modules) -> agent -> ranks
 
-A fork server has imported the modules that the ranks need. An agent that is forked from it forks its ranks, which then
-need not import them. All other agents are forked from the supervisor and start ranks as new processes.
+A fork server has imported the ranks' modules. Its agents fork the ranks, which then need not import them. All other
+agents are forked from the supervisor and start ranks as new processes.
 
 The engine writes commands to the supervisor's stdin and reads events from its stdout, one JSON object per line. When
 stdin ends, the engine has exited or was killed: the supervisor then ends every agent. An agent whose supervisor ends
@@ -199,8 +199,8 @@ class Supervisor:
                 write_event(self.events, event="forked", agent=name, time=time.time())
 
     def _kill_stuck(self) -> float | None:
-        """Kill the agents that have not ended their programs in time. Return the seconds until the next one is due;
-        None if there is none."""
+        """Kill the agents that have not ended their programs in time. Return the seconds until the next deadline, or
+        None."""
         now = time.monotonic()
         for name, due in list(self.ending.items()):
             agent = self.agents.get(name)

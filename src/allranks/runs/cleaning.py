@@ -1,4 +1,4 @@
-"""Plan and remove what a workspace no longer needs: old runs, unused snapshots, and folders without a run."""
+"""Remove the unused contents of a workspace: old runs, unused snapshots, and folders without a run."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def plan_cleaning(
 
 
 def clean(workspace: Workspace, plan: CleaningPlan, remove: Callable[[Path], None] | None = None) -> list[Removal]:
-    """Remove what the plan contains. Return what was removed. What has come into use meanwhile stays.
+    """Remove the contents of the plan, except items in use by now. Return the removed items.
 
     remove: removes a folder; errors are ignored
     """

@@ -31,7 +31,7 @@ def families(metrics: Mapping[str, Sequence[Point]]) -> dict[str, list[str]]:
 
 
 def direction(name: str) -> int:
-    """Return -1 for a metric that is better when lower, 1 when higher, 0 if its name does not tell."""
+    """Return -1 for a metric that is better when lower, 1 when higher, 0 if its name does not show which."""
     words = {word.lower() for word in _SPLIT.split(name)}
     if words & _FALLS:
         return -1
@@ -49,7 +49,7 @@ def headline(steps: Sequence[StepRecord], limit: int = 3) -> list[tuple[StepReco
     """Return the most relevant last values: of metrics that should rise, then of those that should fall; late steps
     first.
 
-    Others, such as a learning rate, are used only if there are none of these.
+    Other metrics, such as a learning rate, are used only without any of these.
     """
     entries = [
         (step, name, points[-1]) for step in reversed(steps) for name, points in tuple(step.metrics.items()) if points

@@ -35,7 +35,7 @@ def end(run: RunRecord) -> None:
 
 def periods(run: RunRecord, now: float) -> list[tuple[float, float]]:
     """Return the start and the end of each execution. One that has not ended lasts until `now`, or until the last
-    moment that the record knows of if the engine was killed."""
+    recorded moment if the engine was killed."""
     if not run.executions:
         return [(run.created, _end(run, now))] if run.created else []
     return [

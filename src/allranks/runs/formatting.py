@@ -184,7 +184,7 @@ def plain(text: str) -> str:
 
 
 def current_usage(step: StepRecord) -> str:
-    """Return what the running ranks of a step use together: ``cpu 387% · 2.1 GB``; "" if that is not known."""
+    """Return the total usage of the running ranks of a step: ``cpu 387% · 2.1 GB``; "" if that is not known."""
     current = _current(step)
     if not current:
         return ""
@@ -197,7 +197,7 @@ def current_usage(step: StepRecord) -> str:
 
 
 def current_usage_by_rank(step: StepRecord) -> str:
-    """Return what each running rank of a step uses: ``98% 1.1 GB   3% 1.0 GB``; "" if that is not known."""
+    """Return the usage of each running rank of a step: ``98% 1.1 GB   3% 1.0 GB``; "" if that is not known."""
     return "   ".join(f"{_percent(cores)} {in_bytes(used.memory)}" for cores, used in _current(step))
 
 

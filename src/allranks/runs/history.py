@@ -39,7 +39,7 @@ def run(workspace: Workspace, identity: str) -> RunRecord:
 
 
 def load_usage(workspace: Workspace, record: RunRecord) -> None:
-    """Load the samples of resource usage into the record of a run, which leaves them out to be read quickly."""
+    """Load the samples of resource usage into the record of a run. By default, they are not loaded, to save time."""
     for place in _places(workspace):
         with Store(place.database) as store:
             if store.has(record.id):

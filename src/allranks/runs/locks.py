@@ -1,4 +1,4 @@
-"""Locks of the runs that are executed now: the engine holds a lock in the folder of its run.
+"""Locks of the runs in execution: the engine holds a lock in the folder of its run.
 
 The kernel releases the lock when the engine's process ends for any reason.
 """

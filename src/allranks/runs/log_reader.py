@@ -95,7 +95,7 @@ def _note_reused(chosen: list[tuple[StepRecord, list[RankRecord]]]) -> None:
     for run, steps in runs.items():
         names = ", ".join(steps[:_SHOWN_STEPS])
         others = f" and {len(steps) - _SHOWN_STEPS} more" if len(steps) > _SHOWN_STEPS else ""
-        print(f"{names}{others}: reused from run {run}, whose logs these are", file=sys.stderr)
+        print(f"{names}{others}: reused from run {run}, which wrote these logs", file=sys.stderr)
 
 
 def _chosen(
@@ -175,7 +175,7 @@ def _print_lines(pieces: Iterable[bytes], prefix: bytes, write: Callable[[bytes]
 
 
 def _end_of_last_line(log: str, start: int, end: int) -> int:
-    """Return the offset after the last line end between two offsets; 0 if there is none."""
+    """Return the offset after the last line end between two offsets, or 0."""
     while start < end:
         begin = max(start, end - PIECE)
         offset = b"".join(_pieces(log, begin, end)).rfind(b"\n")

@@ -122,7 +122,7 @@ class LogLines:
     def redact(self, data: bytes, mask: Mask) -> bytes:
         """Return the bytes with every text that has the shape of a secret masked, as `allranks.secrets.redact` does.
 
-        data: the next bytes of the log. They end where a secret does not continue
+        data: the next bytes of the log. They must not end within a secret
         """
         lines = _LINE_END.split(data.translate(_ONE_DIGIT))
         new = set(lines) - self._without_secret

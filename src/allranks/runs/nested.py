@@ -162,7 +162,7 @@ def _dotted(path: str) -> str:
 
 
 def _expected(path: str, paths: list[str]) -> tuple[str, str]:
-    """Return what was expected, and the fix, for an unknown path."""
+    """Return the expectation and the fix for the error about an unknown path."""
     expected = "one of: " + ", ".join(paths[:_MOST_NAMES])
     if (more := len(paths) - _MOST_NAMES) > 0:
         expected += f", and {more:,} more"

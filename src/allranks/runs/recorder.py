@@ -175,8 +175,7 @@ class RunRecorder:
         self._store.remove_results(self._run.id, step.name)
 
     def recall(self, key: str) -> tuple[str, StepRecord] | None:
-        """Return the run and the step, with its curves, that produced the result with this key; None if there is
-        none."""
+        """Return the run and the step, with its curves, that produced the result with this key, or None."""
         self.flush()
         result = self._store.result(key)
         if result is None:

@@ -42,7 +42,7 @@ class Point:
 
 @dataclass(frozen=True)
 class Verdict:
-    """Which rank of a step failed first, and why.
+    """The rank of a step that failed first, and the reason.
 
     rank:      None if no rank caused the failure, as with a time-out
     exit_code: None if a signal ended it
@@ -242,7 +242,7 @@ class RunRecord:
     executions: list[Execution] = field(default_factory=list)
 
     def find(self, name: str) -> StepRecord | None:
-        """Return the node at that path; None if there is none."""
+        """Return the node at that path, or None."""
         try:
             return self.step(name)
         except KeyError:

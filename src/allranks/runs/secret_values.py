@@ -18,7 +18,7 @@ NAME = "secrets.json"
 
 
 def save(folder: Path, values: Mapping[str, str]) -> None:
-    """Write the values, by their place in the plan, into the run's folder; no file if there are none."""
+    """Write the values, by their place in the plan, into a file in the run's folder, unless there are none."""
     if not values:
         return
     folder.mkdir(parents=True, exist_ok=True)
@@ -62,7 +62,7 @@ def _place(setting: str) -> str:
 
 
 def load(folder: Path) -> dict[str, str]:
-    """Return the values that `save` wrote; none if there is no such file or it cannot be read."""
+    """Return the values that `save` wrote; an empty mapping if the file is missing or cannot be read."""
     try:
         values = json.loads((folder / NAME).read_text(encoding="utf-8"))
     except (OSError, ValueError):

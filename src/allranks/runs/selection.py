@@ -26,7 +26,7 @@ _SIMILAR = (
 
 
 class UnknownRunError(InputError):
-    """A workspace has no run of that name."""
+    """The workspace does not contain a run of that name."""
 
 
 def find(connection: sqlite3.Connection, text: str, folder: Path) -> str:
@@ -61,7 +61,7 @@ def _unknown(text: str, folder: Path) -> Problem:
     if Path(text).name == text and log.is_file():
         return Problem(f"run {text}", "its schedule fired, but the run could not start", fix=f"see {log}")
     expected = "a run's id, its first characters, the name of its job or pipeline, or: latest"
-    found = f"there is no such run in {folder}"
+    found = f"no such run in {folder}"
     return Problem(f"run {text}", found, expected, "`allranks runs` lists them", code="unknown-run")
 
 
@@ -72,12 +72,12 @@ def _ambiguous(text: str, rows: list[tuple[str, str, str, str, float]]) -> Probl
         lines.append(f"{identity}  {when(created)[:16]}  {status}  {', '.join(names)}".rstrip())
     if len(rows) > _LISTED:
         lines.append(f"… and {len(rows) - _LISTED} more")
-    return Problem(f"run {text}", "\n".join(lines), fix=f"give more of the id, such as: {rows[0][0]}")
+    return Problem(f"run {text}", "\n".join(lines), fix=f"use a longer part of the id, such as: {rows[0][0]}")
 
 
 @dataclass(frozen=True)
 class RunFilter:
-    """The conditions that a run must meet. An empty value is not a condition.
+    """The conditions that a run must meet. Empty values do not restrict the selection.
 
     statuses: the states, one of which the run is in
     name:     a part of the name of the pipeline or of the job, in upper or lower case

@@ -44,8 +44,8 @@ CREATE INDEX point_of_node ON point (run, node);
 CREATE TABLE result (key TEXT PRIMARY KEY, run TEXT NOT NULL, node TEXT NOT NULL) STRICT;
 CREATE TABLE cancellation (run TEXT NOT NULL, path TEXT NOT NULL, PRIMARY KEY (run, path)) STRICT;
 """
-"""decision: what a control node decided, written before it takes effect. cancellation: nodes that a user cancels during
-the run"""
+"""decision: the decision of a control node, written before it takes effect. cancellation: nodes that a user cancels
+during the run"""
 
 
 class Store:
@@ -174,7 +174,7 @@ class Store:
         self.connection.execute("DELETE FROM point WHERE run = ? AND node = ?", (run, step))
 
     def add_result(self, key: str, run: str, step: str) -> None:
-        """Save that the step of this run produced the result with this key."""
+        """Record the step of this run as the producer of the result with this key."""
         self.connection.execute("INSERT OR REPLACE INTO result VALUES (?, ?, ?)", (key, run, step))
 
     def remove_results(self, run: str, step: str) -> None:
@@ -182,7 +182,7 @@ class Store:
         self.connection.execute("DELETE FROM result WHERE run = ? AND node = ?", (run, step))
 
     def result(self, key: str) -> tuple[str, StepRecord] | None:
-        """Return the run and the step that produced the result with this key; None if there is none."""
+        """Return the run and the step that produced the result with this key, or None."""
         row = self.connection.execute(
             "SELECT node.run, node.record FROM result"
             " JOIN node ON node.run = result.run AND node.path = result.node WHERE key = ?",
@@ -281,7 +281,7 @@ class Store:
         return [path for (path,) in self.connection.execute("SELECT path FROM asset")]
 
     def vacuum(self) -> None:
-        """Return the space of removed rows to the disk. If an engine is writing, leave that to the next call."""
+        """Return the space of removed rows to the disk, unless an engine is writing."""
         with contextlib.suppress(sqlite3.OperationalError):
             self.connection.execute("VACUUM")
             self.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
@@ -344,7 +344,7 @@ def mark_interrupted(run: RunRecord) -> None:
 
 
 def _loaded(text: str, kind: type[_Record]) -> _Record:
-    """Return the record that a text holds. Raise DatabaseError if the text is damaged."""
+    """Parse a record. Raise DatabaseError if the text is damaged."""
     try:
         return _converter().loads(text, kind)
     except Exception as error:  # the errors of JSON and of cattrs have no common class

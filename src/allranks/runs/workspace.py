@@ -87,7 +87,7 @@ class Workspace:
         return self.root / "mlflow"
 
     def make(self) -> None:
-        """Create the folder. Raise InputError if that fails or it is something else."""
+        """Create the folder. Raise InputError if that fails or the path is not a folder."""
         try:
             self.runs.mkdir(parents=True, exist_ok=True)
             self.snapshots.mkdir(exist_ok=True)

@@ -269,7 +269,7 @@ def _declared(entity: Any, file: str, member: str) -> Declared:
 
 
 def _why_not(entity: Any) -> str:
-    """Return what the SDK says of a job that cannot be scheduled."""
+    """Return the SDK's error for a job that cannot be scheduled."""
     found = f"a {type(entity.create_job).__name__}"
     try:
         with as_released():

@@ -164,10 +164,7 @@ def zone(name: str) -> ZoneInfo:
 
 
 def similar(name: str, known: tuple[str, ...]) -> str:
-    """Return the name in Azure ML that was probably meant; "" if there is none.
-
-    That is the name of an IANA zone such as Europe/Berlin, or the most similar one.
-    """
+    """Return Azure ML's name of an IANA zone such as Europe/Berlin, or the most similar name; "" without a match."""
     from tzlocal.windows_tz import tz_win
 
     if tz_win.get(name) in known:
@@ -180,8 +177,8 @@ def similar(name: str, known: tuple[str, ...]) -> str:
 def moment(wall: datetime, place: ZoneInfo) -> datetime:
     """Return the moment of a wall time, in UTC, by RFC 5545's rule (3.3.5).
 
-    A time that is skipped when clocks go forward is read with the offset from before: 02:30 is then 03:30. A time that
-    is repeated is its first occurrence. So a schedule fires exactly as often as its times say.
+    A time that is skipped when clocks go forward is read with the earlier offset: 02:30 is then 03:30. A repeated time
+    means its first occurrence. So each time fires exactly once.
     """
     return wall.replace(tzinfo=place, fold=0).astimezone(timezone.utc)
 
@@ -192,7 +189,7 @@ def wall(instant: datetime, place: ZoneInfo) -> datetime:
 
 
 def moved_forward(instant: datetime, place: ZoneInfo) -> timedelta:
-    """Return by how much clocks of the zone were put forward in the 24 hours before a moment."""
+    """Return the duration by which the zone's clocks went forward in the 24 hours before a moment."""
     now = instant.astimezone(place).utcoffset() or timedelta()
     before = (instant - timedelta(days=1)).astimezone(place).utcoffset() or timedelta()
     return max(now - before, timedelta())

@@ -27,7 +27,7 @@ def read_trigger(trigger: Any, place: Place, *, any_offset: bool = False) -> Tri
     """Return the SDK's CronTrigger or RecurrenceTrigger as plain data. Raise InputError with all of its problems.
 
     any_offset: whether a time may have an offset that is not the zone's own, as the service returns it. The SDK drops
-                offsets of what it sends, so in a file such a time would fire at another moment than it says.
+                offsets when it sends a time, so such a time in a file would fire at a different moment.
     """
     from azure.ai.ml.entities import CronTrigger, RecurrenceTrigger
 

@@ -25,7 +25,7 @@ def test_the_first_line_of_a_file_is_the_result_also_of_a_reused_step(
     log_reader.print_logs(lambda run: history.run(workspace, run), again.id, "check", None)
     printed = capfd.readouterr()
     assert printed.out == "hello\n"
-    assert f"check: reused from run {first.id}, whose logs these are" in printed.err
+    assert f"check: reused from run {first.id}, which wrote these logs" in printed.err
 
 
 def test_a_failed_step_and_a_secret(run_steps, tmp_path: Path) -> None:

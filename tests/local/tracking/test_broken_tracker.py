@@ -50,7 +50,7 @@ def test_the_step_completes_with_a_note(faulty: None, run_steps, request: pytest
     assert record.status is Status.COMPLETED
     for step in record.steps:
         (note,) = step.notes
-        assert note.startswith("MLflow gets no metrics of this step: the process that talks to MLflow")
+        assert note.startswith("MLflow gets no metrics of this step: the MLflow process")
         assert note.endswith("it was ended by SIGKILL") is ("[is killed]" in request.node.name)
     assert set(psutil.Process().children()) == before
 

@@ -42,7 +42,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class AttemptContext:
-    """What the attempts of one run share."""
+    """The objects that all attempts of one run share."""
 
     plan: Plan
     options: Options

@@ -35,7 +35,7 @@ _MOST_SEARCHED = 32 * 1024 * 1024
 
 
 def place_of(output: Output, wanted: str | None, folder: Path, name: str) -> Path:
-    """Return the final path of an output: the user-defined path if it is on this machine, else one in the run's folder.
+    """Return the final path of an output: the user-defined path if local, else a path in the run's folder.
 
     wanted: the path that the user set, which may be a template or a URI
     folder: of the step
@@ -87,7 +87,7 @@ def list_left(record: StepRecord, places: list[tuple[Output, Path]]) -> None:
 
 
 def _list_artifacts(record: StepRecord) -> None:
-    """Record the files below the step's ./outputs, and the result that one of them contains."""
+    """Record the files below the step's ./outputs, and the result file among them."""
     folder = Path(record.folder)
     record.artifacts = []
     with contextlib.suppress(OSError):

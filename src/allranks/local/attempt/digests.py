@@ -35,7 +35,7 @@ class _Digesting:
 
 
 class Digests:
-    """The digests that are known in one run. Use it on one thread.
+    """The digests computed so far in one run. Not thread-safe.
 
     files: digests of files that need not be read again
     """
@@ -46,14 +46,14 @@ class Digests:
         self._written: dict[str, str] = {}
 
     def add(self, outputs: Iterable[OutputRecord]) -> None:
-        """Add the outputs of a step, which have a digest already."""
+        """Add the outputs of a step with their digests."""
         for output in outputs:
             if output.digest:
                 self._written[output.path] = output.digest
                 self._by_path.pop(output.path, None)
 
     async def of_inputs(self, ports: Iterable[ResolvedInput], stop: Stop) -> dict[str, str | None]:
-        """Return for each port what a reuse depends on: the text of a primitive, or the digest of data.
+        """Return for each port the text of a primitive or the digest of its data, on which reuse depends.
 
         Raise OSError if data cannot be read, StoppedError once `stop` is set.
         """
@@ -65,7 +65,7 @@ class Digests:
         }
 
     def known(self, ports: Iterable[ResolvedInput]) -> dict[str, str | None]:
-        """Return for each port the text of a primitive, the digest of what a step of this run wrote, or a path."""
+        """Return for each port the text of a primitive, the digest of an output of this run, or a path."""
         return {port.name: self._written.get(port.value or "", port.value) for port in ports}
 
     async def _of_path(self, path: str, stop: Stop) -> str:
@@ -146,7 +146,7 @@ class FileDigests:
             self._added[row[0], row[1]] = (*row, bytes.fromhex(digest))
 
     def save(self) -> None:
-        """Save what was added."""
+        """Save the new digests."""
         with self._lock:
             added, self._added = list(self._added.values()), {}
             if not added:
@@ -189,7 +189,7 @@ def _row(status: os.stat_result) -> tuple[int, int, int, int, int]:
 
 
 def _signed(number: int) -> int:
-    """Return an unsigned 64-bit number as the signed one that SQLite can store."""
+    """Convert an unsigned 64-bit number to a signed one, which SQLite can store."""
     return number - (1 << 64) if number >= 1 << 63 else number
 
 

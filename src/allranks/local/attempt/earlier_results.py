@@ -1,4 +1,4 @@
-"""Find earlier results that a step of a run may reuse, by keys of what a result depends on."""
+"""Find earlier results that a step of a run may reuse, by a digest of everything that a result depends on."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ class EarlierResults:
     async def find(
         self, scope: Scope, step: Step, record: StepRecord, mode: Mode, stops: StepStops
     ) -> EarlierResult | None:
-        """Return the result that the step may reuse; None if there is none."""
+        """Return the result that the step may reuse, or None."""
         if mode is Mode.REUSE and self._origin is not None:
             return _result(self._origin, record.name)
         self._keys[record.name] = keys = await self._keys_of(scope, step, stops)

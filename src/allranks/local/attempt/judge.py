@@ -94,10 +94,10 @@ def how(program: str, code: int) -> str:
 
 
 def of_ranks(step: str, ranks: list[RankRecord], reports: dict[int, Path]) -> Verdict:
-    """Return the verdict on a step of which a rank failed.
+    """Return the verdict on a step with a failed rank.
 
-    A failed rank makes the others fail within milliseconds ("Connection closed by peer"), so the verdict is about the
-    rank that failed first: by the time in its own report if there is one, else by the time of its end.
+    A failed rank makes the others fail within milliseconds ("Connection closed by peer"), so the verdict names the rank
+    that failed first, by the time in its report, or else by the time of its exit.
 
     reports: the report file of each rank
     """

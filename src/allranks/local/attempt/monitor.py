@@ -39,7 +39,7 @@ GRACE = 30.0
 
 @dataclass(frozen=True)
 class AttemptHandles:
-    """What the monitor needs to know of an attempt.
+    """The processes and files of an attempt that the monitor observes.
 
     agents:    one for each instance: its name, and the instance's, for messages
     launching: the programs that were started

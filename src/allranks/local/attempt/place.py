@@ -25,7 +25,7 @@ _SPECIAL = re.compile(r"[^\w@%+=:,.-]", re.ASCII)
 
 
 def is_plain(path: str) -> bool:
-    """Return whether a shell reads a path as one word and changes nothing in it."""
+    """Return whether a shell reads a path as one unchanged word."""
     return _PLAIN.fullmatch(path) is not None
 
 
@@ -47,7 +47,7 @@ class TemporaryFolder:
 
 
 class TemporaryFolders:
-    """The temporary folders of one run's instances. Use it on the thread of the event loop.
+    """The temporary folders of one run's instances. For the event loop's thread only.
 
     root: where instances with their own /tmp have their folders, on the disk of the workspace
     """
@@ -140,7 +140,7 @@ def _below_tmp(paths: Collection[str]) -> tuple[str, ...]:
 
 
 def _with_parents(paths: Collection[str]) -> frozenset[str]:
-    """Return relative paths with the folders that they are in."""
+    """Return relative paths and all their parent folders."""
     found = set(paths)
     for path in paths:
         while path := os.path.dirname(path):
@@ -149,7 +149,7 @@ def _with_parents(paths: Collection[str]) -> frozenset[str]:
 
 
 def _is_unused(folder: str | Path, mode: int, mount_points: frozenset[str] = frozenset()) -> bool:
-    """Return whether a step has left a folder as it was: empty, but for the folders that something was mounted on."""
+    """Return whether a step left a folder unchanged: empty except for mount points."""
     try:
         status = os.lstat(folder)
         if not stat.S_ISDIR(status.st_mode) or stat.S_IMODE(status.st_mode) != mode or status.st_uid != os.geteuid():
@@ -191,8 +191,8 @@ class NextFolders:
         self._count = 0
 
     def place(self, folder: Path) -> bool:
-        """Make a step's folders at a path, with those of its first instance. Return False if there is something at the
-        path, or none is ready."""
+        """Make a step's folders at a path, with those of its first instance. Return False if the path exists, or no
+        folders are ready."""
         try:
             ready = self._ready.pop()  # first, because another thread may be placing one too
         except IndexError:
@@ -206,7 +206,7 @@ class NextFolders:
         return True
 
     def make_file(self, path: Path) -> None:
-        """Make an empty file, unless there is one. Raise OSError if that fails."""
+        """Make an empty file, unless it exists. Raise OSError if that fails."""
         if self._files and not os.path.lexists(path):
             file = self._files.pop()
             try:
@@ -218,15 +218,15 @@ class NextFolders:
         os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o666))
 
     def take_back(self, folder: Path) -> bool:
-        """Take the instances of a step that has completed for another step. Return False if the step has left anything
-        in them, or changed them."""
+        """Take back the folders of a completed step for another step. Return False if the step left files in them or
+        changed them."""
         if len(self._returned) > 1 or not _is_as_made(folder / "instances"):
             return False
         self._returned.append(str(folder / "instances"))
         return True
 
     def make_next(self) -> None:
-        """Make the folders of a step and a file, unless they are ready. Call it when there is nothing else to do."""
+        """Make the folders and the file of the next step, unless they are ready. Call it when the engine is idle."""
         with contextlib.suppress(OSError):
             if not self._files:
                 file = os.path.join(self._parent(), f"file-{self._count}")
@@ -249,7 +249,7 @@ class NextFolders:
             self._ready.append(folder)
 
     def returned(self) -> list[str]:
-        """Return the folders that were taken back and that no step needs."""
+        """Return the folders that were taken back and not used again."""
         returned, self._returned = self._returned, []
         return returned
 

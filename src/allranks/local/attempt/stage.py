@@ -127,7 +127,7 @@ def upload(ports: Ports, stop: Stop | None = None) -> None:
 
 
 def remove(path: Path) -> None:
-    """Remove a file, a link or a folder, if it is there."""
+    """Remove a file, a link or a folder, if it exists."""
     if path.is_symlink() or path.is_file():
         path.unlink()
     elif path.is_dir():

@@ -1,4 +1,4 @@
-"""Record the resource usage of the ranks of one attempt, and note what the user should know about it."""
+"""Record the resource usage of the ranks of one attempt, and note idle ranks and scarce memory."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from allranks.runs.records import RankRecord, Status, StepRecord
 from allranks.runs.usage import RankUsage, Sample
 
 PATIENCE = 10.0
-"""Seconds without progress after which ranks are said to wait for one that has ended."""
+"""Seconds without progress after which ranks are reported as waiting for one that has ended."""
 
 IDLE_AFTER = 30.0
-"""Seconds after which a rank is said to be idle while others are busy."""
+"""Seconds after which a rank is reported as idle while others are busy."""
 
 NO_CPU = 0.02
 """Of a core: a rank that uses less makes no progress. Threads that wait for messages use a little."""
 
 BUSY = 0.5
-"""Of a core: what the other ranks use on average when one is said to be idle."""
+"""Minimum average load of the other ranks, in cores, for one to be reported as idle."""
 
 GPU_IDLE = 5
 """Percent of use of its GPUs up to which a rank may be idle."""
 
 NEARLY_FULL = 0.9
-"""Share of the memory from which it is said to be nearly used up."""
+"""Share of the memory from which it is reported as nearly used up."""
 
 
 class UsageWatch:
@@ -59,7 +59,7 @@ class UsageWatch:
         self._idle_checked = 0.0
 
     def exited(self, rank: RankRecord, event: Event) -> None:
-        """Record what a rank used that has exited."""
+        """Record the resource usage of a rank that has exited."""
         if event.cpu is not None:
             rank.cpu_seconds = max(rank.cpu_seconds or 0.0, event.cpu)
         if rank.rank not in self._last:

@@ -98,7 +98,7 @@ class Launch:
         return self.command.format(nodes=layout.instance_count, each=each, rank=rank)
 
     def missing(self, project: Path) -> Stack | None:
-        """Return a required stack that is not installed; None if all are."""
+        """Return a required stack that is not installed, or None."""
         return next((stack for stack in self.stacks if stack.version(project) is None), None)
 
 

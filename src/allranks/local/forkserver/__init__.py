@@ -1,2 +1,2 @@
-"""Ranks that are forked from a process of their step's interpreter that has imported what they import. What runs in
-that process imports the standard library only, besides those modules."""
+"""Fork ranks from a process of their step's interpreter that has already imported their modules. Code that runs in that
+process imports only the standard library besides those modules."""

@@ -1,4 +1,4 @@
-"""The fork server of a step's ranks: prepared before it is needed, and chosen when the ranks are to start."""
+"""Prepare fork servers ahead of the steps that need them, and choose one when ranks start."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ class ForkServers:
             await self.prepare(follower, scope)
 
     def _expected(self, step: Step, scope: Scope, gpus: Sequence[dict[str, str]]) -> ForkServerSpec | None:
-        """Return the fork server for a step whose inputs may not be there yet."""
+        """Return the fork server for a step whose inputs may not exist yet."""
         code = _code(step)
         if not code:
             return None
@@ -114,12 +114,12 @@ def _code(step: Step) -> str:
 
 
 _OWN = frozenset({"allranks", "allranks_steps", "__main__", "__init__", "__pycache__"})
-"""Names that hide nothing: ranks always import the copies of these packages that are beside their script."""
+"""Names that do not hide another module: ranks always import the copies of these packages beside their script."""
 _IMPORTS_MLFLOW = re.compile(r"^\s*(?:import|from)\s+mlflow\b", re.MULTILINE)
 
 
 class ForkServerSpecs:
-    """Decide which fork server serves ranks. What a script imports is read once per run."""
+    """Choose the fork server for ranks. The imports of a script are read once per run."""
 
     def __init__(self) -> None:
         self._modules: dict[tuple[str, Start, tuple[str, ...], Path, bool, bool], tuple[str, ...]] = {}
@@ -147,7 +147,7 @@ class ForkServerSpecs:
         return self._shared(ForkServerSpec(str(interpreter), variables, modules)) if modules else None
 
     def _shared(self, spec: ForkServerSpec) -> ForkServerSpec:
-        """Return an earlier spec that serves as well, or else this one."""
+        """Return an equivalent earlier spec, or else this one."""
         for other in self._specs:
             more = set(other.modules).difference(spec.modules)
             is_larger = set(spec.modules) <= set(other.modules) and all(
@@ -204,7 +204,7 @@ def preloaded(
 ) -> tuple[str, ...]:
     """Return the modules to import before a program is forked, in order; none if that is not worth a fork server.
 
-    PACKAGE:NAME stands for what a package imports when NAME is first used.
+    PACKAGE:NAME denotes the modules that a package imports when NAME is first used.
 
     folder:      the working directory of the program
     python_path: of its process

@@ -16,7 +16,7 @@ from allranks.local.instances.process_log import ProcessLog
 from allranks.local.instances.processes import ENDING
 
 MOST = 3
-"""Maximum number of fork servers at the same time. Each takes the memory of what it has imported."""
+"""Maximum number of fork servers at the same time. Each holds its imported modules in memory."""
 
 MESSAGES = 1 << 16
 """Bytes to receive at once."""
@@ -73,7 +73,7 @@ class ForkServer:
             self._waiting.append((agent, events, network))
 
     def receive(self, ended: Callable[[int, int], None]) -> list[AgentProcess]:
-        """Execute what the process says. Return the agents that it cannot fork.
+        """Handle the messages of the process. Return the agents that it cannot fork.
 
         ended: called with the process id and the status of an agent that has ended
         """
@@ -110,7 +110,7 @@ class ForkServer:
         return bool(self._waiting or self._forking)
 
     def close(self) -> None:
-        """Let the process end. The agents that were forked from it continue, unless it was borrowed."""
+        """End the process by closing its connection. Its agents continue, unless it was borrowed."""
         self.usable = False
         self.connection.close()
 
@@ -148,7 +148,7 @@ class ForkServer:
 def spawn(spec: Mapping[str, Any], connection: int) -> int:
     """Start a process that imports the modules of a spec, and return its id.
 
-    connection: a descriptor, through which it is asked to fork
+    connection: the descriptor for fork requests
 
     Raise OSError if its interpreter cannot be started.
     """
@@ -192,7 +192,7 @@ class ForkServers:
         return fork_server if fork_server.usable else None
 
     def alive(self) -> list[ForkServer]:
-        """Return those whose processes are connected."""
+        """Return the fork servers whose processes are connected."""
         return [fork_server for fork_server in self._by_spec.values() if fork_server.usable]
 
     def end(self) -> None:
@@ -218,7 +218,7 @@ ANSWER_SECONDS = 2.0
 
 
 def _borrow(warm: str, spec: Mapping[str, Any], connection: int) -> bool:
-    """Ask for a fork server in the namespaces of this process. Return whether there will be one.
+    """Request a fork server in the namespaces of this process. Return whether the request was accepted.
 
     warm:       the path of the socket, of any length
     spec:       as of `programs.ForkServerSpec`

@@ -1,4 +1,4 @@
-"""The modules that a Python program imports before it does anything: those of its script, and of the modules in its own
+"""Find the modules that a Python program imports at its start: the imports of its script, and of the modules in its own
 folders that the script imports."""
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Import:
 
 @dataclass(frozen=True)
 class Program:
-    """What a search of a program's files finds without parsing them: supersets.
+    """The result of a text search of a program's files, without parsing: supersets.
 
     imports:      top-level names of the modules that it may import, without its own
     registry:     the files that may use MLflow's model registry, relative to the working directory
@@ -90,8 +90,8 @@ def certain_imports(start: Start, folder: str, python_path: Sequence[str]) -> li
 
 
 def names(start: Start, folder: str, python_path: Sequence[str]) -> tuple[frozenset[str], str]:
-    """Return the full names of what a program always imports from modules other than its own, such as
-    torch.nn.Linear, and the text of its own files.
+    """Return the full names that a program always imports from other modules, such as torch.nn.Linear, and the text of
+    its own files.
 
     They include the imports in functions that its script calls, or passes to a call, when it is run. Those of this
     package are included too.
@@ -214,7 +214,7 @@ class _Modules:
         return []
 
     def _of(self, folder: str) -> dict[str, list[str]]:
-        """Return the names of a folder that can be imported, each with its suffixes, "" for a folder first."""
+        """Return the importable names in a folder, each with its suffixes, "" for a folder first."""
         if folder not in self._entries:
             found: dict[str, list[str]] = {}
             try:
@@ -282,7 +282,7 @@ def _is_main_block(node: ast.stmt) -> TypeGuard[ast.If]:
 
 
 def _component_of(node: ast.FunctionDef) -> str:
-    """Return the name of the component of mldesigner that a function is."""
+    """Return the name of the mldesigner component that a function defines."""
     keywords = [keyword for call in node.decorator_list if isinstance(call, ast.Call) for keyword in call.keywords]
     names = [keyword.value for keyword in keywords if keyword.arg == "name"]
     return next((str(name.value) for name in names if isinstance(name, ast.Constant)), node.name)

@@ -1,6 +1,6 @@
-"""The process of a fork server: import modules, then fork an agent whenever the supervisor asks for one.
+"""The process of a fork server: import modules, then fork an agent for each request of the supervisor.
 
-The process of `allranks warm` asks for more: a fork of this process that serves another supervisor, in its namespaces.
+The process of `allranks warm` also requests forks of this process that serve another supervisor, in its namespaces.
 """
 
 from __future__ import annotations
@@ -48,7 +48,8 @@ def main(parent: str, *modules: str) -> NoReturn:
 
 
 def serve(connection: socket.socket, modules: tuple[str, ...]) -> None:
-    """Import the modules, say whether agents can be forked, and fork them until the supervisor closes the connection.
+    """Import the modules, report whether agents can be forked, and fork them until the supervisor closes the
+    connection.
 
     Messages in both directions are JSON objects. Those to `lend` a fork server are empty and come with the descriptors
     of its connection and its namespaces. The others of the supervisor ask for an agent: they have its number, the

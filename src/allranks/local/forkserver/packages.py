@@ -1,8 +1,7 @@
-"""Which packages a fork server imports before it forks ranks, which it never does, and which environment variables they
-read.
+"""Tables of the packages that a fork server may or must not import before it forks ranks, and the variables they read.
 
-Only what is listed here is imported ahead. A package belongs into the first table if importing it starts no thread of
-Python, opens no GPU and no connection, and reads nothing that differs between the ranks of a step.
+Unlisted packages are not imported ahead. A package belongs in the first table if importing it starts no Python thread,
+opens no GPU or connection, and reads nothing that differs between the ranks of a step.
 """
 
 from __future__ import annotations
@@ -19,8 +18,8 @@ class Package:
 
     modules:       that are imported for it, in this order
     heavy:         whether its import takes long enough to be worth a fork server
-    looks_for_gpus: whether its import asks the GPU's driver which GPUs there are. A process that has done so is not
-                   forked, so with visible GPUs it is left to the ranks.
+    looks_for_gpus: whether its import queries the GPU driver. A process that has done so cannot be forked, so with
+                   visible GPUs the ranks import it themselves.
     """
 
     modules: tuple[str, ...]
@@ -75,7 +74,7 @@ PRELOADED: Mapping[str, Package] = MappingProxyType(
         "tensorflow": Package(("tensorflow",)),
     }
 )
-"""By the module or name that a script imports. Larger packages come after those that they need."""
+"""By the module or name that a script imports. Packages follow those that they depend on."""
 
 LAZY: Mapping[str, Mapping[str, str]] = MappingProxyType(
     {
@@ -197,7 +196,7 @@ def common(environments: Iterable[Mapping[str, str]]) -> tuple[tuple[str, str], 
 
 
 def sees_gpus(environment: Mapping[str, str]) -> bool:
-    """Return whether a process with these variables sees a GPU of this machine."""
+    """Return whether a GPU of this machine is visible to a process with these variables."""
     return os.path.exists("/dev/nvidiactl") and not any(_hides_all(environment.get(name)) for name in GPUS)
 
 

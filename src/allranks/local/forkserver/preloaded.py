@@ -23,7 +23,7 @@ DRIVER = "/dev/nvidia"
 
 @dataclass(frozen=True)
 class Preloaded:
-    """The process after the imports, as a rank would be after the same imports.
+    """The state of the process after the imports.
 
     unfit:       why no rank can be forked from it; "" if it can
     modules:     the names of the imported modules
@@ -50,7 +50,7 @@ class Preloaded:
 def preload(modules: Sequence[str], spared: Collection[int] = ()) -> Preloaded:
     """Import the modules in this process, which has just started. A module that fails to import is left out.
 
-    modules: names, or PACKAGE:NAME for what a package imports when NAME is first used
+    modules: names, or PACKAGE:NAME for the modules that a package imports when NAME is first used
 
     stdin is then empty. The output of the imports is saved and not shown.
 
@@ -130,7 +130,7 @@ def _descriptors() -> set[int]:
 
 
 def close_all_but(kept: Collection[int]) -> None:
-    """Close all descriptors that are not in `kept`."""
+    """Close all descriptors except those in `kept`."""
     for number in map(int, os.listdir("/proc/self/fd")):
         if number not in kept:
             with suppress(OSError):  # the descriptor of the listing itself

@@ -103,13 +103,13 @@ def resolve(program: Mapping[str, Any], environment: Mapping[str, str]) -> Pytho
 
 
 def _found(name: str, path: str) -> str:
-    """Return the executable of that name on a search path; "" if there is none."""
+    """Return the executable of that name on a search path, or ""."""
     candidates = (os.path.join(folder or ".", name) for folder in path.split(os.pathsep))
     return next((file for file in candidates if os.path.isfile(file) and os.access(file, os.X_OK)), "")
 
 
 def _compiled(file: str) -> CodeType | None:
-    """Return the code of a script; None if it cannot be compiled, which a new interpreter explains best."""
+    """Return the code of a script; None if it does not compile: a new interpreter then reports the error."""
     try:
         with open(file, "rb") as stream:
             code: CodeType = compile(stream.read(), file, "exec", dont_inherit=True)
@@ -191,7 +191,7 @@ def leave(code: int, preloaded: Preloaded) -> NoReturn:
 
 
 def _finalise_mpi() -> None:
-    """Do what mpi4py leaves to the interpreter's end. mpirun treats a rank that did not finalise as failed."""
+    """Finalize MPI, which mpi4py normally does at interpreter exit. mpirun treats a rank that did not as failed."""
     mpi: Any = sys.modules.get("mpi4py.MPI")
     if mpi is None or not mpi.Is_initialized() or mpi.Is_finalized():
         return
@@ -223,7 +223,7 @@ def _delete_objects(preloaded: Preloaded) -> None:
 
 
 def _is_script_module(module: ModuleType) -> bool:
-    """Return whether a module is one of the script, not of an installed package."""
+    """Return whether a module belongs to the script, not to an installed package."""
     file = getattr(module, "__file__", None) or ""
     return module.__name__ == "__main__" or ("site-packages" not in file and not file.startswith(sys.base_prefix))
 

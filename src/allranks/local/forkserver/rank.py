@@ -1,4 +1,4 @@
-"""A rank that is forked from a fork server: its process becomes what a new process with the same program would be."""
+"""Run a rank in a process forked from a fork server, in the state that a new process would have."""
 
 from __future__ import annotations
 
@@ -36,9 +36,8 @@ def start(program: Mapping[str, Any], preloaded: Preloaded) -> int:
 
 
 def run(program: Mapping[str, Any], streams: Sequence[int] = (), *, preloaded: Preloaded) -> NoReturn:
-    """Be the rank, or a worker of a launcher, in a process that has just been forked.
-
-    A program that cannot be run here, such as one whose script is a folder, is executed as a new one.
+    """Run as the rank, or as a worker of a launcher, in a process that has just been forked. Execute a program that
+    cannot run here, such as a folder, in place of this process.
 
     streams: the descriptors of a worker's stdin, stdout and stderr; a rank writes to its log
     """
@@ -136,7 +135,7 @@ def _added(program: Mapping[str, Any], executable: str) -> dict[str, str]:
 
 
 def _restore(command: PythonCommand, environment: Mapping[str, str], preloaded: Preloaded) -> None:
-    """Make the state of this forked process that of a new interpreter that has executed the same imports."""
+    """Restore in this forked process the state of a new interpreter after the same imports."""
     _renew_streams(unbuffered="-u" in command.options)
     sys.argv = list(command.arguments)
     sys.orig_argv = list(command.original_arguments)
@@ -159,7 +158,7 @@ def _restore(command: PythonCommand, environment: Mapping[str, str], preloaded: 
 
 
 def _forget_this_package() -> None:
-    """Let the script import the copy of the package that is beside it or installed, if there is one."""
+    """Unload this package, so that the script imports the copy beside it or the installed one."""
     (folder,) = sys.modules["allranks"].__path__
     for name in [name for name in sys.modules if name == "allranks" or name.startswith("allranks.")]:
         del sys.modules[name]
@@ -168,7 +167,7 @@ def _forget_this_package() -> None:
 
 
 def _renew_random_generators() -> None:
-    """Seed the generators that are seeded when their module is imported. Those of `random` are seeded at a fork."""
+    """Seed the random generators that were seeded by an import. Python seeds those of `random` at a fork."""
     numpy = sys.modules.get("numpy.random")
     if numpy is not None:
         numpy.seed()

@@ -1,4 +1,4 @@
-"""Fork the ranks that another program than the agent starts, such as mpirun, for a client in that program's place."""
+"""Fork the ranks of programs such as mpirun, on behalf of a client process that the program starts as a rank."""
 
 from __future__ import annotations
 

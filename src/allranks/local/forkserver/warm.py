@@ -1,4 +1,4 @@
-"""The process of `allranks warm`: fork servers that outlive runs, of which each run borrows a fork.
+"""The process of `allranks warm`: fork servers that outlive runs. Each run borrows a fork of them.
 
 `allranks run` starts the same process for itself while it still reads its file (`early.py`).
 """
@@ -26,7 +26,7 @@ from allranks.local.instances.kernel import die_with_parent
 from allranks.plan import digest
 
 MOST = 4
-"""Maximum number of processes. Each takes the memory of what it has imported, 200 to 600 MB."""
+"""Maximum number of processes. Each holds its imported modules in memory, 200 to 600 MB."""
 
 _MESSAGE = 1 << 16
 _DESCRIPTORS = 8
@@ -68,7 +68,7 @@ def serve(
 
 
 class _Processes:
-    """The processes that have imported modules, by what they have imported."""
+    """The processes of the fork servers, by their modules."""
 
     def __init__(self, notice: Callable[[str], None]) -> None:
         self._notice = notice
@@ -176,7 +176,7 @@ class ImportedProcess:
     """A process with the modules of a fork server.
 
     stamp:    of the installed packages when it was started
-    is_alive: whether it can be asked
+    is_alive: whether it accepts requests
     """
 
     def __init__(self, spec: Mapping[str, Any], stamp: str) -> None:
@@ -190,7 +190,7 @@ class ImportedProcess:
         self._waiting: list[Sequence[int]] = []
 
     def lend(self, descriptors: Sequence[int]) -> None:
-        """Let it fork a fork server as soon as it has imported its modules. Closes the descriptors.
+        """Request a fork of it as soon as it has imported its modules. Close the descriptors.
 
         descriptors: its connection, and the namespaces of its supervisor
         """
@@ -217,7 +217,7 @@ class ImportedProcess:
             self.close()
 
     def close(self) -> None:
-        """End the process. Those that it has lent continue."""
+        """End the process. Its lent forks continue."""
         if self.is_alive:
             self.is_alive = False
             self.connection.close()
@@ -229,7 +229,7 @@ class ImportedProcess:
 
 
 def stamp_of(interpreter: str) -> str:
-    """Return a digest of the packages that an interpreter has, and of the code that runs in such a process."""
+    """Return a digest of an interpreter's packages and of the fork servers' own code."""
     own = []
     for name in _OWN_CODE:
         for folder, _, files in os.walk(os.path.join(SOURCE, "allranks", "local", name)):

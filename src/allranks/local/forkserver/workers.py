@@ -47,7 +47,7 @@ def launches_workers(python: Mapping[str, Any]) -> bool:
 
 
 def is_torchrun(python: Mapping[str, Any]) -> bool:
-    """Return whether a program is torchrun. Of what its workers import, it imports only torch."""
+    """Return whether a program is torchrun, which imports torch but none of its workers' other modules."""
     return _name(python) in TORCHRUN
 
 
@@ -58,7 +58,7 @@ def _name(python: Mapping[str, Any]) -> str:
 def start_helper(run: Run, kept: frozenset[int]) -> int:
     """Start the helper of this process, which must not have begun its work. Return the descriptor to it.
 
-    run:  is a worker, in a process that has just been forked, with the descriptors of its streams
+    run: runs a worker in a process that has just been forked, with the descriptors of its streams
     kept: descriptors of imported modules
     """
     kernel.become_subreaper()
@@ -79,7 +79,7 @@ def start_helper(run: Run, kept: frozenset[int]) -> int:
 
 
 def fork_workers(descriptor: int) -> None:
-    """Let `subprocess` fork the Python programs that this process starts. Others start as before.
+    """Patch `subprocess` to fork the Python programs that this process starts. Other programs start as before.
 
     descriptor: of `start_helper`
     """

@@ -1,2 +1,2 @@
-"""Emulated instances. The engine imports `kinds`; the supervisor, in a process with the standard library only, the
-module of the kind that it serves."""
+"""Emulated instances. The engine imports `kinds`; the supervisor imports only the module of its kind, which needs the
+standard library only."""

@@ -32,7 +32,7 @@ StartProgram = Callable[[dict[str, Any]], int]
 
 
 class AgentProcess:
-    """An agent, as the supervisor sees it. What is sent to it before it is forked waits for it.
+    """The supervisor's handle of an agent. Commands sent before it is forked are queued.
 
     index:   of its instance
     address: of its instance
@@ -100,7 +100,8 @@ class AgentProcess:
 
 
 def run(isolation: AgentIsolation, control: int, events: int, start: StartProgram, log: ProcessLog) -> NoReturn:
-    """Be the agent, in a process that has just been forked: prepare the instance, wait for steps, run them, and exit.
+    """Run as the agent, in a process that has just been forked: prepare the instance, wait for steps, run them, and
+    exit.
 
     control: the read end of `AgentProcess.control`. Its end means that the supervisor has ended.
     events:  the descriptor for the events: `started` and `exited` with the program's name, `usage`, `gone`, `failed`

@@ -26,7 +26,7 @@ class Instance(NamedTuple):
 
 
 class InstanceKind(Protocol):
-    """What the engine needs to know about a kind of instance."""
+    """The properties of a kind of instance."""
 
     name: str
 
@@ -81,7 +81,7 @@ class AgentIsolation(Protocol):
         """Fork an agent. Return its process id, or 0 in the agent. Raise OSError, in the parent only, if that fails."""
 
     def prepare(self) -> None:
-        """Do what does not depend on the step. Called in the agent before it gets a step. Raise OSError on failure."""
+        """Prepare the agent before its step is known. Called in the agent. Raise OSError on failure."""
 
     def enter(self, instance: dict[str, Any]) -> None:
         """Isolate this process as the step's instance, without anything of the step before. Called in the agent. Raise
@@ -112,7 +112,7 @@ def hosts_text(hosts: Iterable[Sequence[str]], mapped_suffix: str = "") -> str:
 
 
 def bind_text(content: str, folder: str, target: str = HOSTS) -> None:
-    """Let a file with this content take the place of the target, in this process's mount namespace.
+    """Mount a file with this content over the target, in this process's mount namespace.
 
     folder: for the file, which has no name afterwards. Raise OSError on failure.
     """

@@ -56,7 +56,7 @@ def map_identity(user: int, outer_user: int, group: int, outer_group: int) -> No
 
 
 def setns(descriptor: int, kind: int) -> None:
-    """Move this process into the namespace that the descriptor refers to. Raise OSError on failure."""
+    """Move this process into the namespace of the descriptor. Raise OSError on failure."""
     _call(_libc.setns, f"setns({kind:#x})", descriptor, kind)
 
 

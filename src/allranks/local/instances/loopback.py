@@ -67,7 +67,7 @@ class LoopbackAgentIsolation:
             self._name_hosts(instance["hosts"], instance["temporary"])
 
     def _name_hosts(self, instances: list[list[str]], folder: str) -> None:
-        """Let the addresses of the step's instances have names. Raise OSError if that is not permitted."""
+        """Map the addresses of the step's instances to names. Raise OSError if that is not permitted."""
         if len(instances) <= self.named_hosts:
             return
         # The address of an instance does not depend on the step.
@@ -109,7 +109,7 @@ def _free_ports(address: str, count: int) -> tuple[int, ...]:
 
 
 def _own_hostnames() -> None:
-    """Let this process have a hostname of its own. Raise OSError if that is not permitted."""
+    """Give this process its own UTS namespace. Raise OSError if that is not permitted."""
     try:
         kernel.unshare(kernel.NEWUTS)
     except PermissionError:

@@ -115,7 +115,7 @@ TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 
 
 class Stat(NamedTuple):
-    """What /proc/PID/stat says of a process.
+    """The fields of /proc/PID/stat in use.
 
     ticks: CPU time in clock ticks, of the process and of the ended children that it has waited for
     image: two addresses that a forked process shares with its parent until it executes another program. With random
@@ -129,7 +129,7 @@ class Stat(NamedTuple):
 
 
 def parse_stat(text: bytes) -> Stat:
-    """Return the values of a stat file. Raise ValueError or IndexError if it is not one."""
+    """Parse a stat file. Raise ValueError or IndexError if it is invalid."""
     # The second field is the name in parentheses, which may itself contain spaces and parentheses.
     fields = text[text.rindex(b")") + 2 :].split()
     ticks = int(fields[11]) + int(fields[12]) + int(fields[13]) + int(fields[14])
@@ -208,7 +208,7 @@ class Process:
         return True
 
     def measure_excess(self, now: float) -> None:
-        """Measure how much of its memory other processes map as well. The more memory it has, the longer this takes.
+        """Measure how much of its memory is shared with other processes, in time proportional to its memory.
 
         now: seconds of a monotonic clock
         """
@@ -272,7 +272,7 @@ class ProcessTree:
         del self.processes[process.pid]
 
     def _recognize(self, leader: Process) -> None:
-        """Look again whether the leader of a session is a rank. Until it executes its program, its environment is that
+        """Check again whether the leader of a session is a rank. Until it executes its program, its environment is that
         of its parent."""
         if leader.rank.startswith(RANK):
             return

@@ -1,4 +1,4 @@
-"""What an agent starts, as plain data: a program, and the fork server that it is forked from."""
+"""A program that an agent starts, and the fork server that it is forked from, as plain data."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class ForkServerSpec:
     equal specs share one.
 
     interpreter: its absolute path, as the ranks' PATH leads to it
-    environment: the complete environment in which the modules are imported, sorted: what the ranks have in common
+    environment: the complete environment in which the modules are imported, sorted: the variables that all ranks share
     modules:     imported in this order. One that cannot be imported is left to the ranks.
     """
 
@@ -43,6 +43,6 @@ class Program:
     serves: str = ""
 
     def data(self) -> dict[str, Any]:
-        """Return it for JSON."""
+        """Return the JSON form."""
         fields = {name: value for name, value in vars(self).items() if name != "python"}
         return fields if self.python is None else {**fields, "python": asdict(self.python)}

@@ -231,7 +231,7 @@ def _own_hosts(instances: list[list[str]]) -> None:
 
 
 def _names_from_files() -> None:
-    """Let names be looked up in files only. No name server can be reached, and every look-up would wait for one."""
+    """Restrict name look-ups to files. Without it, every look-up would wait for an unreachable name server."""
     file = "/etc/nsswitch.conf"
     with contextlib.suppress(OSError):
         with open(file, encoding="utf-8") as lines:

@@ -84,7 +84,7 @@ class Sampler:
 
     def _measure_forked(self, processes: Collection[Process], now: float) -> None:
         """Measure what forked processes, such as data loader workers, share with each other, as often as the allowance
-        permits. One that was never measured shares as much as the last one that was."""
+        permits. A process without a measurement is assumed to share as much as the last measured one."""
         families: dict[tuple[bytes, bytes], list[Process]] = defaultdict(list)
         for process in processes:
             families[process.stat.image].append(process)
@@ -163,7 +163,7 @@ def _nvml() -> Nvml | None:
 
 
 class Allowance:
-    """CPU time for work that is repeated: a share of one core, and a credit for the beginning.
+    """CPU budget for periodic work: a share of one core, and an initial credit.
 
     share:  of a core, between 0 and 1
     credit: seconds of CPU time that may be used at once. Unused time is saved up to this amount.
@@ -235,8 +235,8 @@ class Nvml:
             raise OSError(f"{library} finds no driver")
 
     def devices(self, names: Sequence[str]) -> list[ctypes.c_void_p]:
-        """Return the handles of GPUs by their names in CUDA_VISIBLE_DEVICES: a number, or a UUID. Names that the
-        library does not know are left out."""
+        """Return the handles of GPUs by their names in CUDA_VISIBLE_DEVICES: a number, or a UUID. Unknown names are
+        omitted."""
         handles = []
         for name in names:
             handle = ctypes.c_void_p()

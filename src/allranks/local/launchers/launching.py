@@ -48,7 +48,7 @@ class Assignment:
 
 @dataclass(frozen=True)
 class LaunchPreview:
-    """What a launcher with a program of its own will start for a step.
+    """The command and variables with which a launcher program starts the ranks of a step.
 
     command:   the command that starts the ranks
     variables: for each instance, what its ranks have besides the variables of Azure ML and of the step, which take

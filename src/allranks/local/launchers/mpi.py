@@ -79,7 +79,7 @@ def launch(assignment: Assignment) -> LaunchedPrograms:
 
 
 def preview(launch: Launch, kind: InstanceKind, path: str, folder: Path) -> LaunchPreview:
-    """Return what `launch` will start. The engine gives the ranks all of their variables."""
+    """Return the processes and variables that `launch` will start."""
     return LaunchPreview(_command(launch, kind, path, folder), [{} for _ in launch.hostnames])
 
 

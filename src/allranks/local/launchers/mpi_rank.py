@@ -22,9 +22,9 @@ FROM_MPIRUN = ("OMPI_", "PMIX_", "OPAL_", "ORTE_")
 def main(ranks: str, events_file: str) -> None:
     """Run one rank, and exit with its exit code or signal.
 
-    ranks:       a JSON file with each rank as of `programs.Program.data`, and in `socket` the path of the server of its
-                 instance that forks it, if there is one. With `inherits`, it also has the variables of this process:
-                 those that mpirun was started with, or those of the session in which its daemon was started.
+    ranks:       a JSON file with each rank as of `programs.Program.data`, and in `socket` the path of the fork server
+                 of its instance, if it has one. With `inherits`, it also has the variables of this process: those
+                 that mpirun was started with, or those of the session in which its daemon was started.
     events_file: the file for `started`, `exited` and `failed` events, one JSON object per line
     """
     number = int(os.environ["OMPI_COMM_WORLD_RANK"])
@@ -70,7 +70,7 @@ def _start(program: dict[str, Any]) -> tuple[int, Callable[[], dict[str, Any]]]:
 
 
 def _forked(program: dict[str, Any]) -> tuple[int, Callable[[], dict[str, Any]]]:
-    """Let the server of the instance fork a rank. Raise OSError if there is none."""
+    """Fork a rank through the server of the instance. Raise OSError if no server runs."""
     folder, name = os.path.split(program.pop("socket"))
     os.chdir(folder)  # the path of a socket may have 108 characters; a run's folder has more
     server = socket.socket(socket.AF_UNIX)

@@ -95,7 +95,7 @@ def complaint(log: str) -> str:
 
 
 def preview(launch: Launch, kind: InstanceKind, path: str, folder: Path) -> LaunchPreview:
-    """Return what `launch` will start, and what is known before of the variables that a session by ssh sets."""
+    """Return the processes that `launch` will start, and the predictable variables of an ssh session."""
     session = _session(path, folder)
     variables = [{**session, **_login(folder / SSH, host)} for host in launch.hostnames]
     return LaunchPreview(mpirun_command(MPIRUN, launch, kind, folder, {}), variables)

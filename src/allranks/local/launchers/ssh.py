@@ -13,7 +13,7 @@ UNPRIVILEGED_PORTS = "/proc/sys/net/ipv4/ip_unprivileged_port_start"
 
 
 def enter(etc: str, user: str, group: str, *command: str) -> None:
-    """Mount the files, and become the command. Raise OSError if that is not permitted.
+    """Mount the files and execute the command in place of this process. Raise OSError if that is not permitted.
 
     etc:   the folder whose files and folders take the place of those of /etc with the same name
     user:  the ordinary user to be where root is not root of the machine: sshd as root changes to other users, which
@@ -36,6 +36,6 @@ def enter(etc: str, user: str, group: str, *command: str) -> None:
 
 
 def _only_one_user() -> bool:
-    """Return whether this process is in a user namespace that knows one user."""
+    """Return whether this process is in a user namespace with a single user."""
     with open("/proc/self/uid_map", encoding="utf-8") as file:
         return [line.split()[2] for line in file] == ["1"]

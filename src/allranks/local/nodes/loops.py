@@ -143,7 +143,7 @@ def _parsed(text: str) -> tuple[Item, ...]:
 
 
 def _gathered(port: Output, user_path: str | None, record: StepRecord, iterations: list[StepRecord]) -> OutputRecord:
-    """Return an output with what all iterations wrote to it: texts as a JSON list, data as an mltable."""
+    """Return the collected outputs of all iterations: texts as a JSON list, data as an mltable."""
     written = [output for iteration in iterations for output in iteration.outputs if output.name == port.name]
     path = (
         Path(user_path) if user_path and "://" not in user_path else Path(record.folder) / "named-outputs" / port.name

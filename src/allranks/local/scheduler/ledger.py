@@ -294,7 +294,7 @@ class Ledger:
         return [Missed(name, _moment(first), _moment(last), count) for name, first, last, count in rows]
 
     def firing(self, run: str) -> Firing:
-        """Return the firing of that run. Raise KeyError if there is none."""
+        """Return the firing of that run. Raise KeyError if it does not exist."""
         for firing in self._firings("WHERE run = ?", run):
             return firing
         raise KeyError(run)

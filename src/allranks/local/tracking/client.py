@@ -60,7 +60,7 @@ class ParentRun:
 
 @dataclass(frozen=True)
 class Ended:
-    """What an MLflow run contained at its end. result: the line in its tag allranks.result, "" if it has none"""
+    """The contents of a completed MLflow run. result: the line in its tag allranks.result, "" if it has none"""
 
     curves: dict[str, list[Point]]
     result: str = ""
@@ -108,7 +108,7 @@ class Tracking:
 
     @property
     def parent_id(self) -> str | None:
-        """The id of the parent; None if there is none, or it has not been created."""
+        """The id of the parent, or None before it is created."""
         return self._parent.run_id if self._parent is not None else None
 
     def warm_up(self) -> None:
@@ -123,7 +123,7 @@ class Tracking:
         try:
             run_id = str(answer["run_id"])
         except KeyError:
-            raise TrackingError("the process that talks to MLflow gave no run id") from None
+            raise TrackingError("the MLflow process returned no run id") from None
         if self._parent is not None and answer.get("parent_id"):
             self._parent = replace(self._parent, run_id=str(answer["parent_id"]))
         return run_id
@@ -135,7 +135,7 @@ class Tracking:
         try:
             curves = {name: [Point(*point) for point in points] for name, points in answer["metrics"].items()}
         except (AttributeError, KeyError, TypeError):
-            raise TrackingError("the process that talks to MLflow gave no curves") from None
+            raise TrackingError("the MLflow process returned no curves") from None
         return Ended(curves, str(answer.get("result", "")))
 
     async def finish(self, status: str, metrics: Mapping[str, float]) -> None:
@@ -152,7 +152,7 @@ class Tracking:
                 for run_id, models in answer["models"].items()
             }
         except (AttributeError, KeyError, TypeError, ValueError):
-            raise TrackingError("the process that talks to MLflow gave no models") from None
+            raise TrackingError("the MLflow process returned no models") from None
 
     def abandon(self) -> None:
         """Kill the process. The current request and all later ones fail immediately."""
@@ -179,11 +179,9 @@ class Tracking:
                 connection = await asyncio.shield(self._start)
                 answer = await asyncio.wait_for(self._exchange(connection, request), REQUEST_SECONDS)
             except asyncio.TimeoutError:
-                self._broken = (
-                    self._broken or f"the process that talks to MLflow did not answer within {REQUEST_SECONDS:g} s"
-                )
+                self._broken = self._broken or f"the MLflow process did not answer within {REQUEST_SECONDS:g} s"
             except (OSError, ValueError) as error:
-                self._broken = self._broken or f"the process that talks to MLflow broke: {error}"
+                self._broken = self._broken or f"the MLflow process broke: {error}"
             if self._broken:
                 _log.error("tracker lost", extra={"reason": self._broken})
                 with contextlib.suppress(OSError):
@@ -204,7 +202,7 @@ class Tracking:
                 raise ValueError("it ended in the middle of an answer")
             answer = json.loads(line)
             if not isinstance(answer, dict):
-                raise ValueError("it answered with something else than an object")
+                raise ValueError("its answer was not a JSON object")
             # An answer with another number belongs to a request that was cancelled.
             if answer.get("number") == number:
                 return answer
@@ -218,7 +216,7 @@ class Tracking:
         return number
 
     async def _spawn(self, first: Mapping[str, Any] | None = None) -> Connection:
-        """Start the process, or use the one that was started early. first: a request whose answer nothing waits for"""
+        """Start the process, or use the one that was started early. first: a request whose answer is not awaited"""
         process = self._early.take() if self._early is not None else None
         connection = await connect(process or start(command(self._workspace)))
         _log.info("tracker started", extra={"tracker_pid": connection.process.pid, "early": process is not None})

@@ -76,7 +76,7 @@ def kill(process: subprocess.Popen[bytes]) -> None:
 class EarlyTracker:
     """A tracker process that is started before it is known whether a run needs it.
 
-    Leaving the block ends the process if no run has taken it. It has created nothing then.
+    Leaving the block ends an unused process, which has not created anything in MLflow.
     """
 
     def __init__(self, workspace: Workspace, *, enabled: bool) -> None:
@@ -87,7 +87,7 @@ class EarlyTracker:
                 self._process = start(command(workspace))
 
     def take(self) -> subprocess.Popen[bytes] | None:
-        """Return the process, whose end is up to the caller then. None if there is none, or it has been taken."""
+        """Return the process, which the caller must end, or None if none is available."""
         process, self._process = self._process, None
         return process
 

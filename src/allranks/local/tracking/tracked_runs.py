@@ -33,7 +33,7 @@ async def end(tracking: Tracking, recorder: RunRecorder, record: StepRecord) -> 
     try:
         ended = await tracking.end(record.mlflow_run_id, status_of(record.status))
     except TrackingError as error:
-        recorder.note(record, f"MLflow gave no metrics of this step: {error}")
+        recorder.note(record, f"MLflow returned no metrics of this step: {error}")
         return
     record.result = ended.result or record.result
     if ended.curves:
@@ -74,7 +74,7 @@ async def end_parent(tracking: Tracking, recorder: RunRecorder, run: RunRecord) 
             steps[run_id].models = models
             recorder.save(steps[run_id])
     except TrackingError as error:
-        recorder.note(None, f"MLflow gave no list of registered models: {error}")
+        recorder.note(None, f"MLflow returned no list of registered models: {error}")
     if tracking.parent_id is None:
         return
     try:

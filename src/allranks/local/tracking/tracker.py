@@ -45,12 +45,12 @@ _DEFERRED = (
     "pyarrow",
 )
 _STORES = ("mlflow.store.tracking.sqlalchemy_store", "mlflow.store.model_registry.sqlalchemy_store")
-"""What the client imports when it opens a database."""
+"""The modules that the client imports when it opens a database."""
 
 
 def import_client() -> Callable[[str], Any]:
-    """Return `mlflow.tracking.MlflowClient`, imported without what it only needs to train, evaluate, trace and serve
-    models, which is more than half of the time. A deferred module is loaded when one of its names is used.
+    """Return `mlflow.tracking.MlflowClient`, deferring modules for training, evaluation, tracing and serving, which
+    take more than half of the import time. A deferred module is loaded when one of its names is used.
 
     Import it as usual if this version of MLflow has another structure."""
     before = set(sys.modules)
@@ -160,7 +160,7 @@ def create_database(client: Callable[[str], Any], tracking_uri: str) -> None:
 
 @contextlib.contextmanager
 def _not_waiting_for_the_disk() -> Iterator[None]:
-    """Let SQLAlchemy's connections to SQLite be made with this setting inside of the block. Close them at its end."""
+    """Disable synchronous writes of SQLAlchemy's SQLite connections inside the block. Close them at its end."""
     from sqlalchemy import event
     from sqlalchemy.engine import Engine
 

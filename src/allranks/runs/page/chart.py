@@ -24,7 +24,7 @@ LEFT, RIGHT, TOP, BOTTOM = 54, 12, 10, 34
 SERIES = 6
 """Maximum curves of a chart: the number of colours."""
 _DOTS = 30
-"""Maximum points of a curve of which each gets a dot."""
+"""Maximum points of a curve drawn with a dot for each point."""
 _MARKS = 100
 _INTERVALS = (WIDTH - LEFT - RIGHT) // 2
 """Intervals of a curve. Of each, only the outermost points are drawn."""
@@ -61,7 +61,7 @@ def drawable(value: float) -> bool:
 
 
 def round_step(span: float, count: int) -> float:
-    """Return 1, 2 or 5 times a power of ten, by which the span has about `count` parts."""
+    """Return the step of 1, 2 or 5 times a power of ten that divides the span into about `count` parts."""
     power = 10.0 ** math.floor(math.log10(span / count))
     return min((factor * power for factor in (1, 2, 5, 10)), key=lambda step: abs(span / step - count))
 
@@ -171,7 +171,7 @@ class Chart:
 
 
 def charts(step: StepRecord) -> list[Chart]:
-    """Return the charts of a step. A family of which no metric has two points has no chart."""
+    """Return the charts of a step. A family gets a chart if one of its metrics has two points."""
     result = []
     for title, names in families(step.metrics).items():
         if max(len(step.metrics[name]) for name in names) < 2:

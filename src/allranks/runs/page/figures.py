@@ -31,7 +31,7 @@ _POINTS = 96
 _Values = dict[str, list[tuple[float, float]]]
 """Curves by name: pairs of a time and a value."""
 _USAGE_BUDGET = 12_000
-"""Maximum points of all curves of a page, of which each takes some 40 bytes."""
+"""Maximum points of all curves of a page, each of some 40 bytes."""
 _SHORTEST = 3
 """Samples of the shortest step that has charts."""
 LOOPBACK = "loopback"
@@ -70,12 +70,12 @@ class Confusion:
         return self.rows[place][place] / total if total else None
 
     def precision(self, place: int) -> float | None:
-        """Return the fraction of the predictions of the class that are correct; None if there are none."""
+        """Return the fraction of the predictions of the class that are correct, or None without predictions."""
         total = sum(row[place] for row in self.rows)
         return self.rows[place][place] / total if total else None
 
     def mistakes(self, limit: int = 3) -> list[tuple[str, str, float]]:
-        """Return the most frequent mistakes: true class, predicted class, how often."""
+        """Return the most frequent mistakes: true class, predicted class, count."""
         wrong = [
             (self.labels[row], self.labels[column], value)
             for row, values in enumerate(self.rows)
@@ -228,7 +228,7 @@ class StepUsage:
 
 
 def usage_of(steps: Iterable[StepRecord], instances: str, now: float) -> dict[str, StepUsage]:
-    """Return the usage of the steps by name, without those of which nothing is known.
+    """Return the usage of the steps by name, omitting steps without samples.
 
     instances: the kind of instances of the run
     now:       end of what is still running, in seconds since the epoch

@@ -254,7 +254,7 @@ def _offsets(layer: Sequence[_Vertex]) -> list[float]:
 
 
 def _rising(values: Sequence[float], weights: Sequence[float]) -> list[float]:
-    """Return the non-decreasing sequence that is nearest by weighted squares (pool adjacent violators)."""
+    """Return the weighted least-squares fit by a non-decreasing sequence (pool adjacent violators)."""
     pools: list[tuple[float, float, int]] = []
     for value, weight in zip(values, weights, strict=True):
         pools.append((value, weight, 1))

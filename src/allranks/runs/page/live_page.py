@@ -1,8 +1,7 @@
 """Keep the page of a run up to date during the run.
 
-``run.html`` is complete at any time. Beside it is ``run.live.js``, which an open page loads again and again: a browser
-allows this for a page that it opened from a disk, where it allows no other request. The file is removed when the run
-has ended.
+``run.html`` is complete at any time. Beside it is ``run.live.js``, which an open page loads again and again: for a page
+opened from disk, browsers allow no other kind of request. The file is removed when the run has ended.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ _ALIVE = 10.0
 """Seconds after which the page is written even if nothing has changed, as a sign that the engine is alive."""
 _FIRST = 0.5
 _FIRST_BY_STEP = 0.001
-"""Minimum seconds until the first update, and for each step of the run. A run that takes less is not slowed down."""
+"""Minimum seconds until the first update, and for each step of the run. Shorter runs are not slowed down."""
 
 
 class LivePage(Observer):
@@ -83,7 +82,7 @@ class LivePage(Observer):
             self._copy.changed.add("" if step is None else step.name)
 
     def finish(self, run: RunRecord) -> None:
-        """Write the page of a run that has ended, once and for all. Raise OSError if it cannot be written."""
+        """Write the final page of a run that has ended. Raise OSError if it cannot be written."""
         with self._lock:
             self._ended = True
         if self._task is not None:
@@ -160,7 +159,7 @@ class _Copy:
         return len(self._run.steps)
 
     def take(self) -> RunRecord:
-        """Return the run as it is now. Call it on the engine's thread."""
+        """Copy the current state of the run. Call it on the engine's thread."""
         steps = []
         for step in self._run.steps:
             copied = self._steps.get(step.name)

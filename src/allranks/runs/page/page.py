@@ -55,7 +55,7 @@ _ORDER = (
 
 @dataclass(frozen=True)
 class Live:
-    """What the page of a running run is updated by: a script in its folder, which is written again and again.
+    """The script in the run's folder that updates the page of a running run. It is rewritten periodically.
 
     written: when this state of the page was written, in seconds since the epoch
     within:  seconds within which the next one is expected
@@ -92,7 +92,7 @@ def document(run: RunRecord, text: str, live: Live | None = None) -> str:
 
 
 def compile_templates() -> None:
-    """Compile the templates, unless this process has done so. It takes longer than to render a page."""
+    """Compile the templates once per process. This takes longer than rendering a page."""
     environment = _environment()
     with _compiling:
         for name in _TEMPLATES:
@@ -105,7 +105,8 @@ def starting(run: RunRecord) -> str:
 
 
 def main(run: RunRecord, now: float, logs: LogExcerpts, stopped: Callable[[], bool] = lambda: False) -> str:
-    """Return the contents of the page. stopped: called now and then; if it returns True, the result is incomplete"""
+    """Return the contents of the page. stopped: called repeatedly; if it returns True, rendering stops, and the result
+    is incomplete"""
     compile_templates()
     items = items_of(run.steps)
     steps = [step for step in run.steps if step.kind == "command"]
@@ -287,8 +288,8 @@ def _progress(steps: Iterable[StepRecord]) -> list[_Share]:
 class Links:
     """Links of the page of a run.
 
-    folder: the run's folder, in which the page is; "" if the page is in no folder. The runs whose results it reuses
-            are beside it.
+    folder: the run's folder, which contains the page, beside the runs whose results it reuses; "" for a page without a
+            folder
     """
 
     folder: str

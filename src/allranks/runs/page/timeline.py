@@ -41,7 +41,7 @@ class Bar:
 
 @dataclass(frozen=True)
 class Row:
-    """A node's bar (None if it did not run), its ranks' bars, and its duration or the reason why there is none.
+    """A node's bar (None if it did not run), its ranks' bars, and its duration or the reason for its absence.
 
     x:       where its label begins
     earlier: the bars of its earlier attempts
@@ -59,7 +59,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Block:
-    """Rows that form one picture."""
+    """Rows drawn in one picture."""
 
     rows: tuple[Row, ...]
     height: float
@@ -99,7 +99,7 @@ class Timeline:
 
 
 def timeline(run: RunRecord, now: float, items: Sequence[Item] | None = None) -> Timeline | None:
-    """Return the timeline of the run; None if no step has run. What is still running lasts until `now`.
+    """Return the timeline of the run; None if no step has run. Running steps are drawn until `now`.
 
     items: the run's items, if they are known already
     """
@@ -138,7 +138,7 @@ class _ExecutionTime:
 
 @dataclass(frozen=True)
 class _Drawing:
-    """Values that all rows are drawn with. drawn: the places of the items that have a row"""
+    """Values shared by the drawing of all rows. drawn: the places of the items that have a row"""
 
     time: _ExecutionTime
     now: float
