@@ -77,7 +77,7 @@ class DeferredImports:
             forget(name)
 
     def _entry(self, name: str) -> str | None:
-        """Return the deferred module that a module is, or is in."""
+        """Return the deferred module that is or contains a module."""
         while name and name not in self._names:
             name = name.rpartition(".")[0]
         return name or None

@@ -189,6 +189,6 @@ def test_what_cannot_be_read_is_one_problem_before_anything_is_sent(
     os.mkfifo(project / "components/greet/pipe")
     done = command("submit", "pipeline.yaml", "--no-stream")
     assert done.code == 2
-    assert done.err.count("cannot be read: it is no regular file") == 1
+    assert done.err.count("cannot be read: it is not a regular file") == 1
     assert shown(project / "components/greet/pipe") in done.err
     assert not azure.requests

@@ -87,7 +87,7 @@ ROWS = {
     "two pipelines": _of(
         DSL + PIPELINE + PIPELINE.replace("one", "two"),
         "it has 2 pipelines: one, two",
-        "say which: file.py:one or file.py:two",
+        "name one: file.py:one or file.py:two",
     ),
     "another function": Row(
         "run file.py:tow",

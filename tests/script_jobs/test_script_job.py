@@ -147,7 +147,7 @@ def test_the_environment(folder: Path) -> None:
         ("train.py", {"inputs": {"data": "gone"}}, "--input data=gone: there is no such folder"),
         ("train.py", {"inputs": {"my-data": "data"}}, "'my-data' is not a name"),
         ("train.py", {"outputs": ["class"]}, "'class' is not a name"),
-        ("train.py", {"inputs": {"data": "data"}, "outputs": ["data"]}, "the name is there twice"),
+        ("train.py", {"inputs": {"data": "data"}, "outputs": ["data"]}, "the name is repeated"),
         ("train.py", {"environment": "pytroch"}, "it is unknown[^~]*did you mean pytorch"),
         ("train.py", {"environment": "gone.yml"}, "gone.yml: there is no such file"),
     ],

@@ -67,7 +67,7 @@ def test_a_fifo_is_not_waited_for(tmp_path: Path) -> None:
     reading = threading.Thread(target=read, daemon=True)
     reading.start()
     reading.join(10)
-    assert [error.strerror for error in errors] == ["it is no regular file"]
+    assert [error.strerror for error in errors] == ["it is not a regular file"]
 
 
 @pytest.mark.parametrize(

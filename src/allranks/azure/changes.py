@@ -62,7 +62,7 @@ def size_name(text: str, where: str) -> str:
 
 
 def unchecked_sizes(changes: Changes) -> list[str]:
-    """Return the sizes with GPUs, the N series of Azure, about which `allranks sizes` knows nothing."""
+    """Return the sizes with GPUs (Azure's N series) that are missing in `allranks sizes`."""
     given = dict.fromkeys([changes.size, *changes.sizes.values()])
     return [size for size in given if sizes.known(size) is None and re.match("[a-z]+_N", size, re.IGNORECASE)]
 

@@ -224,7 +224,7 @@ def _chosen(
 
 
 def _is_named(name: str, source: Path, names: Sequence[str]) -> bool:
-    """Return whether an asset is meant, by its own name or by that of its folder."""
+    """Return whether the names include an asset's own name or that of its folder."""
     return name in names or source.parent.name in names
 
 

@@ -173,7 +173,7 @@ def merged(target: Any, patch: Any) -> Any:
     """Return the target with the patch applied. Neither is changed.
 
     A mapping is merged key by key, null removes a key, and anything else replaces the target. In place of a command or
-    a description, a mapping replaces parts of the text: each key is a part, its value what stands there instead.
+    a description, a mapping replaces parts of the text: each key is a part, its value the replacement.
     `mismatches` returns what does not apply.
     """
     if not isinstance(patch, Mapping):

@@ -78,7 +78,7 @@ def read(path: Path) -> Dockerfile:
         lines = tuple(path.read_text(encoding="utf-8").splitlines())
     except OSError as error:
         reason = error.strerror or str(error)
-        raise InputError(Problem(str(path), reason, "a Dockerfile", "write one, or go elsewhere")) from error
+        raise InputError(Problem(str(path), reason, "a Dockerfile", "write one, or use another folder")) from error
     instructions = _instructions(lines)
     starts = [index for index, each in enumerate(instructions) if each.name == "FROM"]
     if not starts:

@@ -77,6 +77,6 @@ def named_in(image: str, root: Path | None = None) -> str:
     name = image.rpartition("/")[2].partition("@")[0].partition(":")[0].removeprefix("allranks-")
     existing = [each.name for each in find_environments(root)]
     if name not in existing:
-        fix = f"say which it is: allranks environments verify {image} --environment NAME"
+        fix = f"name it: allranks environments verify {image} --environment NAME"
         raise InputError(Problem(f"image {image}", "no environment has this name", ", ".join(existing), fix))
     return name

@@ -185,7 +185,7 @@ def _check_names(names: Sequence[str]) -> None:
     for name in names:
         wrong = not name.isascii() or not name.isidentifier() or keyword.iskeyword(name)
         if wrong or names.count(name) > 1:
-            found = f"{name!r} is not a name" if wrong else "the name is there twice"
+            found = f"{name!r} is not a name" if wrong else "the name is repeated"
             raise InputError(Problem("--input and --output", found, "names of their own, of letters, digits and _"))
 
 

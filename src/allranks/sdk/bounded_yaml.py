@@ -45,7 +45,7 @@ def read(path: Path) -> str:
     # Without O_NONBLOCK, opening a FIFO would block.
     with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
         if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-            raise OSError(0, "it is no regular file", str(path))
+            raise OSError(0, "it is not a regular file", str(path))
         content = file.read(MOST_BYTES + 1)
     if len(content) > MOST_BYTES:
         raise OSError(0, f"it is larger than {MOST_BYTES >> 20} MB", str(path))

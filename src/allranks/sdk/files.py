@@ -295,7 +295,7 @@ class _Walk:
         info = entry.path.stat()
         if not stat.S_ISREG(info.st_mode):
             # Opening a pipe would block until its other end is opened.
-            raise OSError(0, "it is no regular file", str(entry.path))
+            raise OSError(0, "it is not a regular file", str(entry.path))
         reasons = (upload_exclusions.why_file(path) for path in {entry.path, Path(os.path.realpath(entry.path))})
         if reason := next((reason for reason in reasons if reason), ""):
             self._leave_out(entry, reason, folder=False)

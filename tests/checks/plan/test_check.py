@@ -280,7 +280,7 @@ ONE_PROBLEM: dict[str, tuple[Change, str, str]] = {
     "two steps of one name": (
         lambda plan: with_graph(plan, nodes=(*plan.graph.nodes, TEST)),
         "pipeline digits, key jobs (p.py)",
-        "the name test is there 2 times",
+        "the name test appears 2 times",
     ),
     "a step's name": (
         lambda plan: with_graph(plan, nodes=(*plan.graph.nodes, Step("../x", "ls"))),
@@ -290,7 +290,7 @@ ONE_PROBLEM: dict[str, tuple[Change, str, str]] = {
     "two outputs of one name": (
         step(outputs=(*TRAIN.outputs, TRAIN.outputs[0])),
         "step train, key outputs (p.py:7)",
-        "the name model is there 2 times",
+        "the name model appears 2 times",
     ),
     "no steps": (
         lambda plan: with_graph(plan, nodes=(), outputs=()),

@@ -75,7 +75,7 @@ WRONG = {
     "azureml://registries/azureml": "it names no asset; expected one of components, data",
     "azureml://registries/": "nothing stands after registries",
     "azureml://registries/azureml/component": "no name stands after component",
-    "azureml://registries/azureml/jobs/x/versions/1": "jobs is no kind of asset; expected one of components",
+    "azureml://registries/azureml/jobs/x/versions/1": "jobs is not a kind of asset; expected one of components",
     "azureml://registries/azureml/components/x/version/1": "/version/1 stands where /versions/VERSION or",
     "azureml://registries/azureml/components/x/versions/": "/versions/ stands where /versions/VERSION or",
     "azureml://datastores/blob/path/x": "path stands after the datastore, where paths should",

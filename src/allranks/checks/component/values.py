@@ -46,7 +46,7 @@ ENUM_LIST = Rule(
     "write a list: [first, second]",
 )
 ENUM_SINGLE = Rule.of_style("enum-single", "An enum has one value or none.", "add a value, or remove the input")
-ENUM_REPEATED = Rule.of_style("enum-repeated", "An enum has a value twice.", "remove the one that is there twice")
+ENUM_REPEATED = Rule.of_style("enum-repeated", "An enum has a value twice.", "remove the repetition")
 ENUM_TYPE = Rule("enum-type", Level.ERROR, "A value of an enum is not of the input's type.", _PARSE, "correct it")
 DEFAULT_OF_DATA = Rule(
     "default-of-data",

@@ -154,7 +154,7 @@ def article(kind: str) -> str:
 NAMES = Rule(
     "name",
     Level.ERROR,
-    "A name of a step, a port or a variable is there twice, or has characters that a folder or a variable cannot have.",
+    "A name of a step, a port or a variable is repeated, or has characters that a folder or a variable cannot have.",
     "azure-ai-ml, `_utils/utils.py`, is_valid_node_name; POSIX, names of environment variables",
     "rename it",
 )
@@ -199,7 +199,7 @@ def variables(scope: Scope, step: Step) -> Iterator[Problem]:
 def _wrong_names(where: str, names: Iterable[str]) -> Iterator[Problem]:
     for name, count in Counter(names).items():
         if count > 1:
-            yield Problem(where, f"the name {name} is there {count} times", "each name once", "rename all but one")
+            yield Problem(where, f"the name {name} appears {count} times", "each name once", "rename all but one")
         if not _NAME.fullmatch(name):
             yield Problem(where, f"{name!r} cannot be a name", _NAME_EXPECTED, "rename it")
 

@@ -19,7 +19,7 @@ from allranks.runs.records import RunRecord
 LOOK = 0.2
 """Seconds between two looks at a growing log."""
 _COLUMNS = ("time", "monotonic", "process", "pid", "level", "logger", "event", "node", "exception")
-"""What is not listed as data at the end of a line."""
+"""Keys with a column of their own. The others are listed at the end of a line."""
 _STYLES = {"debug": "bright_black", "warning": "yellow", "error": "red", "critical": "red"}
 
 

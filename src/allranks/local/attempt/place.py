@@ -169,7 +169,7 @@ def _is_unused(folder: str | Path, mode: int, mount_points: frozenset[str] = fro
 
 
 FOLDERS = ("reports", logs.FOLDER, "outputs", "instances")
-"""Of every step."""
+"""Folders of every step."""
 
 INSTANCE, CODE, OUTPUTS = "0", "code", "outputs"
 LINK = "../../../outputs"

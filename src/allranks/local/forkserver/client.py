@@ -36,7 +36,7 @@ main(*arguments)
 class ForkServer:
     """A fork server's process. It imports while the supervisor continues.
 
-    pid:    0 if it was borrowed: then it is no child of this process
+    pid:    0 if it was borrowed: then it is not a child of this process
     usable: whether it forks agents, or will when it has imported its modules
     """
 

@@ -18,10 +18,10 @@ SHARE, CREDIT = 0.003, 0.05
 """Share of a core for sampling, and seconds of CPU time at once. If they are used up, samples are left out."""
 
 EXCESS_SHARE, EXCESS_CREDIT = 0.001, 0.02
-"""The part of it for what forked processes share with each other."""
+"""Share of that time for the memory that forked processes share with each other."""
 
 GPU_SHARE, GPU_CREDIT = 0.001, 0.01
-"""The part of it for GPUs. Until the next reading, the last one is reported."""
+"""Share of that time for GPUs. Until the next reading, the last one is reported."""
 
 Figures = Sequence[float | None]
 """Of a rank: CPU seconds, bytes of memory, percent of use of its GPUs, bytes of GPU memory. The last two are missing if

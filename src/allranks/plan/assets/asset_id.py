@@ -158,7 +158,7 @@ def _from_segments(text: str, rest: str) -> AssetId:
     if kind is None:
         if scope:
             kinds = f"expected one of {', '.join(_PLURALS.values())}"
-            raise ValueError(f"{word} is no kind of asset; {kinds}" if word else f"it names no asset; {kinds}")
+            raise ValueError(f"{word} is not a kind of asset; {kinds}" if word else f"it names no asset; {kinds}")
         # The output of a job, azureml://jobs/..., and other forms.
         return AssetId(STORAGE, path=text)
     if not following or not following[0]:

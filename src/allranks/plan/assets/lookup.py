@@ -256,7 +256,7 @@ def _environment(entry: Entry, asset: AssetId, misses: list[str]) -> Path | None
         return path
     if (named := path / asset.name).is_dir() and interpreter_in(named):
         return named
-    misses.append(f"{shown(path)} is no virtual environment, and has none of the name {asset.name}")
+    misses.append(f"{shown(path)} is not a virtual environment, and contains none named {asset.name}")
     return None
 
 

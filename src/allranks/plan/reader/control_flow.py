@@ -137,7 +137,7 @@ def parallel_for(name: str, entity: Any, context: Context, read_node: ReadNode) 
 
 def _body(name: str, entity: Any, context: Context, read_node: ReadNode) -> Step | Pipeline | None:
     if isinstance(entity.body, str):
-        found = f"{entity.body} is no step of the pipeline"
+        found = f"{entity.body} is not a step of the pipeline"
         context.problems.append(Problem(context.place(name).key("body"), found, "${{parent.jobs.NAME}}"))
         return None
     body = read_node(str(entity.body.name), entity.body, context)

@@ -122,8 +122,8 @@ def _is_pipeline_job(job: Any) -> bool:
 def _several(path: Path, choices: dict[str, Any]) -> Problem:
     named = [name for name in choices if name.isidentifier()]
     noun = "pipelines" if all(inspect.isfunction(value) for value in choices.values()) else "jobs"
-    fix = "say which: " + " or ".join(f"{shown(path)}:{name}" for name in named)
-    fix = fix if named else "give each a variable of its own, and say which"
+    fix = "name one: " + " or ".join(f"{shown(path)}:{name}" for name in named)
+    fix = fix if named else "give each a variable of its own, and name one"
     found = f"it has {len(choices)} {noun}: {', '.join(choices)}"
     return Problem(shown(path), found, "one pipeline", fix, code="several-pipelines")
 

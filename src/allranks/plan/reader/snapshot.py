@@ -91,7 +91,7 @@ def _add(whole: hashlib._Hash, name: str, path: Path, target: Path | None) -> No
     mode = os.stat(path).st_mode
     if not stat.S_ISREG(mode):
         # Opening a pipe would block.
-        raise OSError(0, "it is no regular file", str(path))
+        raise OSError(0, "it is not a regular file", str(path))
     content = hashlib.sha256()
     executable = bool(mode & stat.S_IXUSR)
     with open(path, "rb") as source, open(target or os.devnull, "wb") as copy:

@@ -285,7 +285,7 @@ class _SeededDataset(data.Dataset[Any]):
 
 
 class _Collate:
-    """_Collate samples, unless the data set refused them. function: by default, torch's."""
+    """Combine samples into a batch, or pass on the error of the data set. function: by default, torch's."""
 
     def __init__(self, function: Callable[[list[Any]], Any] | None) -> None:
         self._function = function or data.default_collate

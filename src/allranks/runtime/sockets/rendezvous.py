@@ -20,7 +20,7 @@ RETRY_SECONDS = 0.1
 """Pause between two attempts to connect to the listening rank."""
 
 GREETING_SECONDS = 10.0
-"""How long a connection may take to say which rank it is."""
+"""Time limit for a connection to send its rank."""
 
 LIMIT = 1000
 """Maximum length of a greeting in bytes."""
