@@ -69,7 +69,7 @@ def flat_range(values: Tensor, shape: Sequence[int], start: int) -> TensorShard:
 
 
 def is_dtensor(value: object) -> bool:
-    """Return whether a value is a DTensor. Does not import the class, which takes long: if nobody has, it is not."""
+    """Return whether a value is a DTensor, without the slow import of the class."""
     module = sys.modules.get("torch.distributed.tensor")
     return module is not None and isinstance(value, module.DTensor)
 
