@@ -90,7 +90,7 @@ def workspace_of(options: WorkspaceOptions) -> WorkspaceName:
 
 
 def online_or_offline(online: Callable[[], T], offline: Callable[[str], T], *, only_offline: bool) -> T:
-    """Return the result of `online`; if Azure cannot be reached or nobody is signed in, that of `offline`.
+    """Return the result of `online`; if Azure cannot be reached or no user is signed in, that of `offline`.
 
     only_offline: whether not to contact Azure at all
     offline:      receives the reason why Azure is not contacted: a sentence, or "" if that was requested

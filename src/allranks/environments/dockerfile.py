@@ -1,7 +1,7 @@
 """A Dockerfile as plain data: its instructions, the table of versions at its top, its stages, and its labels.
 
 Every environment on the base begins with the same block of stages, repeated in each Dockerfile word for word: a
-registered environment is built from its own folder, and cannot start from an image that nobody has pushed. Equal
+registered environment is built from its own folder, and cannot start from an image that was not pushed. Equal
 instructions are built once, because every engine's cache uses their text as the key. The labels that an environment is
 registered with follow from the table.
 """

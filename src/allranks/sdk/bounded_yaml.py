@@ -40,7 +40,7 @@ class UnboundedError(yaml.MarkedYAMLError):
 def read(path: Path) -> str:
     """Return a file's text.
 
-    Raise OSError if it cannot be read, is no file, or is too large, and UnicodeDecodeError if it is not UTF-8.
+    Raise OSError if it cannot be read, is not a file, or is too large, and UnicodeDecodeError if it is not UTF-8.
     """
     # Without O_NONBLOCK, opening a FIFO would block.
     with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:

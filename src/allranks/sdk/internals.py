@@ -87,7 +87,7 @@ def replaced(owner: Any, name: str, value: Any) -> Iterator[None]:
 
 
 def data(port: Any) -> Any:
-    """Return what a port is bound to: a literal, an Input or Output, a binding. Return None for what is no port."""
+    """Return what a port is bound to: a literal, an Input or Output, a binding. Return None if it is not a port."""
     return getattr(port, "_data", None)
 
 
@@ -421,8 +421,8 @@ def _run_history(client: Any) -> Any:
 def child_runs(client: Any, name: str) -> Iterator[Any]:
     """Yield what run history knows of the steps of a job.
 
-    Pages are requested one by one: the SDK's own iterator goes on with a `nextLink` only, and run history may return a
-    continuation token alone (azure-ai-ml 1.35.2, `RunsOperations.get_child`).
+    Pages are requested one by one: the SDK's own iterator continues only with a `nextLink`, and run history may return
+    only a continuation token (azure-ai-ml 1.35.2, `RunsOperations.get_child`).
     """
     scope, operation = client.jobs._operation_scope, _run_history(client)._operation
     where = (scope.subscription_id, scope.resource_group_name, client.workspace_name, name)

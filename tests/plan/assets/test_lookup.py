@@ -231,7 +231,7 @@ WRONG = {
     ("azureml://datastores/ws/paths/y", "data", "datastores:\n  ws: data"): "this machine does not have "
     "azureml://datastores/ws/paths/y; data/y does not exist",
     ("torch:1", "environment", "environments:\n  torch: data"): "this machine does not have azureml:torch:1; data is "
-    "no virtual environment, and has none of the name torch",
+    "not a virtual environment, and contains none named torch",
 }
 
 

@@ -131,7 +131,7 @@ def read(folder: Path, split: str) -> Images:
 
 
 def check_labels(description: Description, splits: Mapping[str, Images]) -> None:
-    """Raise BadData if pixels and labels do not match each other or the description, or a label is no class's index."""
+    """Raise BadData if pixels, labels and description do not match, or a label is not a class index."""
     for split, images in splits.items():
         if images.labels.ndim != 1 or images.pixels.shape != (len(images.labels), *description.shape):
             raise BadData(
@@ -152,7 +152,7 @@ def check_labels(description: Description, splits: Mapping[str, Images]) -> None
 def read_checked(folder: Path, *splits: str) -> tuple[Description, list[Images]]:
     """Return the description and these splits.
 
-    Raise BadData if they cannot be read, a label is no class's index, or one of them has no image.
+    Raise BadData if they cannot be read, a label is not a class index, or one of them has no image.
     """
     description, found = read_description(folder), {split: read(folder, split) for split in splits}
     check_labels(description, found)

@@ -1,4 +1,4 @@
-"""Say whether what is expected of an environment is true in here.
+"""Check the expectations of an environment inside its container.
 
     python -m inside EXPECTATIONS [--variant "cpu distribution"] [--json] [--report FILE]
 

@@ -100,7 +100,7 @@ def _name_in(file: Path) -> str:
 
 
 def of_folder(folder: Path, place: Place, context: Context) -> Environment:
-    """Return the environment of a build context, as `read` returns it for the context alone."""
+    """Return the environment of a build context, as `read` returns it for only the context."""
     name = _name_in(folder / "environment.yaml")
     return Environment(name, context=_digest(folder, place, context), dockerfile=_DOCKERFILE, folder=str(folder))
 

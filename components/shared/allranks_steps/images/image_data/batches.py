@@ -38,7 +38,7 @@ class Batch(NamedTuple):
 class ImageSamples(Dataset[Sample]):
     """The samples of a split, decoded and cropped to one size.
 
-    decoder:      None for images that are no files, which have one size already
+    decoder:      None for images that are not files, which have one size already
     augmentation: None for evaluation
     """
 
@@ -66,7 +66,7 @@ class ImageSamples(Dataset[Sample]):
 class Collate:
     """Makes batches of samples, and changes their images unless that is done on the device.
 
-    crop: whether images are cropped here, because they are no files
+    crop: whether images are cropped here, because they are not files
     """
 
     def __init__(self, augmentation: Augmentation | None, *, crop: bool, on_device: bool = False) -> None:

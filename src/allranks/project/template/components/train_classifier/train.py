@@ -1,4 +1,4 @@
-"""Train the network on all ranks: two instances with two processes each, or one process alone."""
+"""Train the network on all ranks: two instances with two processes each, or one process."""
 
 import argparse
 from pathlib import Path
