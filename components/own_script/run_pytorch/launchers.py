@@ -46,9 +46,9 @@ def tensorflow(args: argparse.Namespace) -> list[str]:  # noqa: ARG001
     world.check(env)
     if env.world_size > 1:
         # The other launches don't need them.
-        from allranks.runtime.tensorflow.cluster import listed, roll_call
+        from allranks.runtime.tensorflow.cluster import listed, wait_for_tasks
 
-        roll_call(listed(), join_seconds(os.environ))
+        wait_for_tasks(listed(), join_seconds(os.environ))
     return RANK
 
 
