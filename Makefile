@@ -89,8 +89,7 @@ tensorflow-horovod: $(TENSORFLOW_HOROVOD)/.installed
 # not here or finds no registry.
 azurite: $(AZURITE)/.installed
 
-# Built once from Horovod's unmodified source package, quickly (without gloo, and hardly optimised: a minute and a half on 2
-# cores), and kept for the next environment at this place.
+# Built once from Horovod's unmodified source package (3 minutes), and kept for the next environment at this place.
 horovod: $(VENV)/.horovod
 
 # For scripts that call DeepSpeed by themselves: it builds this at its start otherwise, on every rank.
@@ -129,7 +128,7 @@ $(VENV)/.build: environments/horovod/build-requirements.txt | $(VENV)/.torch
 
 $(VENV)/.horovod-wheel: environments/horovod/build.sh environments/horovod/build-requirements.txt $(VENV)/.torch | $(VENV)/.build
 	wheels=$$(environments/horovod/wheels.sh $(VENV)) && \
-	{ test -n "$$(find "$$wheels" -name '*.whl' 2>/dev/null)" || nice environments/horovod/build.sh $(VENV) "$$wheels" quick; }
+	{ test -n "$$(find "$$wheels" -name '*.whl' 2>/dev/null)" || nice environments/horovod/build.sh $(VENV) "$$wheels"; }
 	touch $@
 
 $(VENV)/.horovod: $(VENV)/.horovod-wheel | $(VENV)/.dev

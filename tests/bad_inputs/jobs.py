@@ -121,12 +121,12 @@ ROWS = {
     "a pipe in the code": _of(
         job(code="./code"),
         "code/pipe",
-        "no regular file",
+        "not a regular file",
         ".amlignore",
         make=_in_code(lambda code: os.mkfifo(code / "pipe")),
     ),
     "a socket in the code": _of(
-        job(code="./code"), "code/data", "no regular file", ".amlignore", make=_in_code(_socket)
+        job(code="./code"), "code/data", "not a regular file", ".amlignore", make=_in_code(_socket)
     ),
     "a dangling link in the code": _of(
         job(code="./code"),

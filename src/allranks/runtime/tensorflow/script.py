@@ -81,10 +81,14 @@ def _connect_trainer(cluster: Cluster, timeout_seconds: float, ending: lifecycle
     training = _create_training(cluster, ending.metrics, timeout_seconds)
     if training.coordinator is None:
         ending.part = partial(_final_barrier, training)
-    if not cluster.is_chief:
-        ending.disconnect = lambda code: (
-            None if code else wait_until_gone(CHIEF, cluster.chief_endpoint, timeout_seconds)
-        )
+
+    def disconnect(code: int) -> None:
+        if code == 0 and not cluster.is_chief:
+            wait_until_gone(CHIEF, cluster.chief_endpoint, timeout_seconds)
+        for connection in connections.values():  # open until here: servers take the end of theirs for the chief's
+            connection.close()
+
+    ending.disconnect = disconnect
     return training
 
 
