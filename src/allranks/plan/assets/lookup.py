@@ -15,7 +15,7 @@ from typing import Any
 
 import yaml
 
-from allranks.errors import InputError, Problem, Rule
+from allranks.errors import InputError, Level, Problem, Rule
 from allranks.plan.assets import asset_id, mapping_file, registered, spec_folder
 from allranks.plan.assets.asset_id import AssetId
 from allranks.plan.assets.mapping_file import Entry, MappingFile
@@ -165,7 +165,14 @@ class AssetLookup:
         else:
             file = self.file.path if self.file else self.folder / mapping_file.NAMES[0]
             fix = f"add to {shown(file)}:\n{line.section}:\n  {line}"
-        return Problem(where, found, _expected(asset), f"{fix}\n{advice}" if advice else fix, code="unresolved-name")
+        return Problem(
+            where,
+            found,
+            _expected(asset),
+            f"{fix}\n{advice}" if advice else fix,
+            code="unresolved-name",
+            level=Level.MACHINE,
+        )
 
 
 def line_for(asset: AssetId) -> Line:
