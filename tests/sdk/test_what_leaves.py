@@ -192,7 +192,12 @@ def _socket(path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("make", "why"),
-    [(_dangling, "No such file"), (_loop, "Too many levels"), (os.mkfifo, "not a regular file"), (_socket, "not a regular")],
+    [
+        (_dangling, "No such file"),
+        (_loop, "Too many levels"),
+        (os.mkfifo, "not a regular file"),
+        (_socket, "not a regular"),
+    ],
 )
 def test_what_cannot_be_read_is_one_problem_unless_it_is_ignored(
     code: Path, make: Callable[[Path], None], why: str
