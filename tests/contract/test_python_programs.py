@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from allranks.contract.commands import PythonProgram, python_program
+from allranks.contract.expanded_command import PythonProgram, python_program
 
 BASH = shutil.which("bash") or "/bin/bash"
 PYTHON = Path(sys.executable)

@@ -15,6 +15,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from fake.rest import sdk_parts
 
 import allranks
 from allranks.sdk import internals, session
@@ -264,7 +265,7 @@ def test_a_component_without_includes_has_code_all_the_same() -> None:
 
 def test_a_component_is_anonymous_or_not(component: Any) -> None:
     assert not internals.is_anonymous(component)
-    internals.set_anonymous(component)
+    sdk_parts.set_anonymous(component)
     assert internals.is_anonymous(component)
     assert component._to_rest_object().properties.is_anonymous is True
 
@@ -334,13 +335,13 @@ def test_rest_bodies_become_entities(component: Any) -> None:
 
     body = component._to_rest_object().as_dict()
     body["properties"]["componentSpec"].pop("code", None)
-    again = internals.from_rest(Component, "ComponentVersion", {**body, "id": "x", "name": "1"})
+    again = sdk_parts.from_rest(Component, "ComponentVersion", {**body, "id": "x", "name": "1"})
     assert list(again.inputs) == ["data", "epochs"]
     workspace = "/subscriptions/s/resourceGroups/g/providers/Microsoft.MachineLearningServices/workspaces/w"
     image = {"name": "1", "id": f"{workspace}/environments/e/versions/1", "properties": {"image": "python:3.12"}}
-    assert internals.from_rest(Environment, "EnvironmentVersion", image).image == "python:3.12"
+    assert sdk_parts.from_rest(Environment, "EnvironmentVersion", image).image == "python:3.12"
     command = {"jobType": "Command", "command": "echo", "environmentId": "e", "computeId": "cpu"}
-    assert internals.from_rest(Job, "JobBase", {"name": "j", "properties": command}).command == "echo"
+    assert sdk_parts.from_rest(Job, "JobBase", {"name": "j", "properties": command}).command == "echo"
 
 
 def test_inputs_and_outputs_of_rest_bodies_are_read() -> None:
@@ -353,10 +354,10 @@ def test_inputs_and_outputs_of_rest_bodies_are_read() -> None:
 def test_nodes_of_rest_bodies_are_made(component: Any) -> None:
     from azure.ai.ml.entities import PipelineComponent
 
-    nodes = internals.nodes_of({"first": {"type": "command", "componentId": component, "inputs": {}}})
+    nodes = sdk_parts.nodes_of({"first": {"type": "command", "componentId": component, "inputs": {}}})
     assert isinstance(nodes["first"], internals.BaseNode)
     pipeline = PipelineComponent(name="p", jobs={})
-    internals.set_nodes(pipeline, nodes)
+    sdk_parts.set_nodes(pipeline, nodes)
     assert list(pipeline.jobs) == ["first"]
 
 

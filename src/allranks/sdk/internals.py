@@ -226,11 +226,6 @@ def is_anonymous(asset: Any) -> bool:
     return bool(asset._is_anonymous)
 
 
-def set_anonymous(asset: Any, anonymous: bool = True) -> None:
-    """Set whether a component or an environment has no name of its own."""
-    asset._is_anonymous = anonymous
-
-
 def source_path(asset: Any) -> str:
     """Return the file from which a component or an environment was loaded; "" if there is none."""
     return str(asset._source_path or "")
@@ -348,26 +343,9 @@ def rest_model(kind: str, body: Mapping[str, Any]) -> Any:
     return getattr(import_module(_REST), kind)._deserialize(dict(body), [])
 
 
-def from_rest(entity: Any, kind: str, body: Mapping[str, Any]) -> Any:
-    """Return the entity of a REST body. entity: its class, such as Job; kind: of the REST model"""
-    return entity._from_rest_object(rest_model(kind, body))
-
-
 def set_inputs(component: Any, inputs: dict[str, Any]) -> None:
     """Set the declared inputs of a component."""
     component._inputs = inputs
-
-
-def nodes_of(bodies: dict[str, Any]) -> Any:
-    """Return the nodes of a REST body's `jobs`, in which components stand in place of ids."""
-    from azure.ai.ml.entities import PipelineComponent
-
-    return PipelineComponent._resolve_sub_nodes(bodies)
-
-
-def set_nodes(component: Any, nodes: Any) -> None:
-    """Set the nodes of a pipeline component."""
-    component._jobs = component._process_jobs(nodes)
 
 
 def rest_response(request: Any, content: bytes) -> Any:

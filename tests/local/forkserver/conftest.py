@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from rank_runs import MODULES, Ended, run_programs
 
-from allranks.contract.commands import PythonProgram
+from allranks.contract.expanded_command import PythonProgram
 from allranks.local.instances.programs import ForkServerSpec, Program
 
 RunRanks = Callable[..., Ended]

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from allranks.contract.commands import PythonProgram, start_of
+from allranks.contract.commands import start_of
+from allranks.contract.expanded_command import PythonProgram
 from allranks.local.forkserver.choice import ForkServerSpecs, hides_installed, preloaded
 from allranks.local.forkserver.packages import NOT_PRELOADED, PRELOADED, common
 from allranks.local.instances.programs import Program

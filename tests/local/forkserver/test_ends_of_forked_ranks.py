@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from rank_runs import MODULES, Ended, run_programs
 
-from allranks.contract.commands import PythonProgram
+from allranks.contract.expanded_command import PythonProgram
 from allranks.local.instances.programs import ForkServerSpec, Program
 
 pytestmark = pytest.mark.xdist_group("ends of forked ranks")  # they share two runs of all scripts

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from allranks.contract.commands import PythonProgram
+from allranks.contract.expanded_command import PythonProgram
 
 STATE = Path(__file__).with_name("state_of_process.py").read_text(encoding="utf-8")
 

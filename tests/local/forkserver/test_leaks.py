@@ -11,7 +11,7 @@ from pathlib import Path
 
 import psutil
 
-from allranks.contract.commands import PythonProgram
+from allranks.contract.expanded_command import PythonProgram
 from allranks.local.boot import SOURCE
 from allranks.local.instances.kinds import INSTANCE_KINDS
 from allranks.local.instances.programs import ForkServerSpec, Program

@@ -22,7 +22,7 @@ ENGINE = """
 import asyncio, os, sys
 from allranks.local.boot import SOURCE
 from allranks.local.instances.kinds import INSTANCE_KINDS
-from allranks.contract.commands import PythonProgram
+from allranks.contract.expanded_command import PythonProgram
 from allranks.local.instances.programs import Program, ForkServerSpec
 from allranks.local.instances.supervisor import InstanceSpec, Supervisor
 

@@ -15,7 +15,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from allranks.contract.commands import PythonProgram
+from allranks.contract.expanded_command import PythonProgram
 from allranks.errors import InputError
 from allranks.local.boot import SOURCE
 from allranks.local.forkserver import warm as warm_module

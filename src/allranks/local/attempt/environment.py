@@ -8,7 +8,7 @@ from pathlib import Path
 
 from allranks.contract import job as jobs
 from allranks.contract import logs, report
-from allranks.contract.commands import python_program
+from allranks.contract.expanded_command import python_program
 from allranks.contract.launch import Launch, Process
 from allranks.contract.produce import processes
 from allranks.contract.templating import render

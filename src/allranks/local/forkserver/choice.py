@@ -8,7 +8,8 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from allranks.contract.commands import PythonProgram, Start, python_program, start_of, without_placeholders
+from allranks.contract.commands import Start, start_of, without_placeholders
+from allranks.contract.expanded_command import PythonProgram, python_program
 from allranks.contract.job import Job
 from allranks.contract.produce import processes
 from allranks.local import installed, interpreters, machine_variables, rank_environment

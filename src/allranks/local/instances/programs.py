@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from allranks.contract.commands import PythonProgram
+from allranks.contract.expanded_command import PythonProgram
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from allranks.plan.graph import Plan
 from allranks.plan.reader import pipeline
 from allranks.plan.reader.settings import guessed_type
 from allranks.sdk import internals, session, validation_errors
-from fake.rest import components, pipeline_job
+from fake.rest import components, pipeline_job, sdk_parts
 from fake.rest.components import Assets
 
 __all__ = ["Assets", "read_rest"]
@@ -28,11 +28,11 @@ def _read_command(name: str, properties: Mapping[str, Any], assets: Assets) -> A
     for value in (body.get("inputs") or {}).values():
         if value.get("uri"):
             value["uri"] = assets.data(value["uri"])
-    job = internals.from_rest(Job, "JobBase", {"name": name, "properties": body})
+    job = sdk_parts.from_rest(Job, "JobBase", {"name": name, "properties": body})
     components.place(job.component, code, environment, assets)
     job.environment = job.component.environment
     # The component is anonymous. The SDK only gives it the job's name.
-    internals.set_anonymous(job.component)
+    sdk_parts.set_anonymous(job.component)
     for port_name, port in job.inputs.items():
         if isinstance(text := internals.data(port), str):
             value = components.guessed(text)

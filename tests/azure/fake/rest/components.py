@@ -11,6 +11,7 @@ from typing import Any, Protocol
 from allranks.errors import InputError, Problem
 from allranks.plan.reader import step_ports
 from allranks.sdk import internals
+from fake.rest import sdk_parts
 
 
 class Assets(Protocol):
@@ -141,9 +142,9 @@ def component(body: dict[str, Any], label: str, assets: Assets) -> Any:
     code, environment_id = spec.pop("code", None), spec.get("environment")
     # The uploaded code contains the included files.
     spec.pop("additional_includes", None)
-    entity = internals.from_rest(Component, "ComponentVersion", body)
+    entity = sdk_parts.from_rest(Component, "ComponentVersion", body)
     # The spec has the name and version from the file or function, whatever name the component is registered under.
-    internals.set_anonymous(entity, entity.name == ANONYMOUS)
+    sdk_parts.set_anonymous(entity, entity.name == ANONYMOUS)
     # The SDK moves groups of inputs after all other inputs.
     order = list(dict.fromkeys(name.partition(".")[0] for name in spec.get("inputs") or {}))
     internals.set_inputs(entity, dict(sorted(entity.inputs.items(), key=lambda port: order.index(port[0]))))
@@ -168,8 +169,8 @@ def environment(identity: str, assets: Assets) -> Any:
     properties: Mapping[str, Any] = body.get("properties", {})
     if not properties.get("isAnonymous"):
         return _short(identity)
-    entity = internals.from_rest(Environment, "EnvironmentVersion", body)
-    internals.set_anonymous(entity)
+    entity = sdk_parts.from_rest(Environment, "EnvironmentVersion", body)
+    sdk_parts.set_anonymous(entity)
     if entity.build is not None:
         entity.build.path = str(assets.build_context(str(entity.build.path)))
     return entity

@@ -13,7 +13,7 @@ from allranks.plan.reader import step_ports
 from allranks.plan.reader.context import plain, value_of
 from allranks.plan.reader.settings import guessed_type
 from allranks.sdk import internals
-from fake.rest import components
+from fake.rest import components, sdk_parts
 from fake.rest.components import Assets
 
 _WITH_COMPONENT = ("command", "pipeline")
@@ -108,7 +108,7 @@ def _nodes(jobs: Mapping[str, Any], assets: Assets, known: dict[str, Any] | None
             problems += error.problems
     if problems:
         raise InputError.of(problems)
-    entities = internals.nodes_of(bodies)
+    entities = sdk_parts.nodes_of(bodies)
     for entity in entities.values():
         _settle(entity, assets)
     # The SDK moves loops after all other nodes.
@@ -131,7 +131,7 @@ def _component(identity: Any, assets: Assets, known: dict[str, Any], path: str) 
         raise InputError.of(replace(problem, where=f"{at}{problem.where}") for problem in error.problems) from None
     if component.type == "pipeline":
         # The SDK would drop all nodes if it cannot read one of them.
-        internals.set_nodes(component, _nodes(jobs, assets, known, f"{path}."))
+        sdk_parts.set_nodes(component, _nodes(jobs, assets, known, f"{path}."))
     if isinstance(identity, str):
         known[identity] = component
     return component

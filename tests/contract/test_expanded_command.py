@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from allranks.contract.commands import Expanded, expand
+from allranks.contract.expanded_command import Expanded, expand
 
 BASH = shutil.which("bash") or "/bin/bash"
 ENVIRONMENT = {"A": "one", "B": "two  words\n", "C": "", "D_1": " x=1 ", "E": "a*b", "F": "ü$A\"'", "G": "back\\slash"}
