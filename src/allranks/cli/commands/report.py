@@ -22,9 +22,9 @@ def report(
 ) -> None:
     """Pack what an issue about a run needs into one file.
 
-    It holds the engine's log, the plan, the run's record with its messages, the versions of packages, and the facts of
-    this machine. It holds no code, no data and no values of environment variables, and secrets are masked. The content
-    is listed first, and you are asked before the file is written.
+    It holds the engine's log, the plan, the run's record with its messages and the last log lines of a failed rank,
+    the versions of packages, and the facts of this machine. It holds no code, no data and no values of environment
+    variables, and secrets are masked. The content is listed first, and you are asked before the file is written.
     """
     import zipfile
 
