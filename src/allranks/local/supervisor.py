@@ -25,7 +25,7 @@ from typing import Any
 
 from allranks.local.forkserver.client import ForkServer, ForkServers, key_of
 from allranks.local.instances import kernel, temporary
-from allranks.local.instances.agent import AgentProcess, write_event
+from allranks.local.instances.agent import AgentProcess, ended_children, wake_on_exit, write_event
 from allranks.local.instances.instance import Isolation, find
 from allranks.local.instances.process_log import ProcessLog, how_ended
 from allranks.local.instances.processes import end_descendants, end_orphans
@@ -87,10 +87,7 @@ class Supervisor:
         self.temporary: dict[int, str] = {}
         self.unforked: set[str] = set()
         self.ending: dict[str, float] = {}
-        self.wake_reader, wake_writer = os.pipe()
-        os.set_blocking(wake_writer, False)
-        signal.set_wakeup_fd(wake_writer)
-        signal.signal(signal.SIGCHLD, lambda *_: None)
+        self.wake_reader = wake_on_exit()
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, signal.SIG_IGN)  # the engine decides when the run ends
 
@@ -103,7 +100,8 @@ class Supervisor:
             ready, _, _ = select.select([0, self.wake_reader, *fork_servers], [], [], self._kill_stuck())
             if self.wake_reader in ready:
                 os.read(self.wake_reader, 4096)
-                self._reap()
+                for pid, status, _ in ended_children():
+                    self._ended(pid, status)
             for descriptor, fork_server in fork_servers.items():
                 if descriptor in ready:
                     self._receive(fork_server)
@@ -148,7 +146,7 @@ class Supervisor:
             self.unforked.add(name)
             self._report_forked()
         except BrokenPipeError:
-            return  # the agent was killed before it began; _reap reports it
+            return  # the agent was killed before it began; its end is reported
         except OSError as error:
             self._failed(name, error)
 
@@ -221,16 +219,6 @@ class Supervisor:
 
     def _processes(self) -> set[AgentProcess]:
         return {*self.agents.values(), *self.next_agents.values()}
-
-    def _reap(self) -> None:
-        while True:
-            try:
-                pid, status = os.waitpid(-1, os.WNOHANG)
-            except ChildProcessError:
-                return
-            if not pid:
-                return
-            self._ended(pid, status)
 
     def _ended(self, pid: int, status: int) -> None:
         """Forget an agent that has ended, and report it if it was killed."""

@@ -115,15 +115,11 @@ def _fork(connection: socket.socket, request: dict[str, Any], descriptors: list[
 
 def _report_ended(connection: socket.socket, agents: set[int], *, lent: bool) -> None:
     """Reap the agents that have ended."""
-    with contextlib.suppress(ChildProcessError):
-        while True:
-            pid, status = os.waitpid(-1, os.WNOHANG)
-            if not pid:
-                return
-            agents.discard(pid)
-            if status and lent:
-                end_orphans(agents)
-            _send(connection, event="ended", pid=pid, status=status)
+    for pid, status, _ in agent.ended_children():
+        agents.discard(pid)
+        if status and lent:
+            end_orphans(agents)
+        _send(connection, event="ended", pid=pid, status=status)
 
 
 def _send(connection: socket.socket, **message: Any) -> None:

@@ -7,13 +7,14 @@ no fork for each.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import resource
 import select
 import signal
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import Any, NoReturn
 
@@ -178,8 +179,7 @@ class _Agent:
             ready, _, _ = select.select([self._wake, self._control], [], [], sampling.timeout)
             if self._wake in ready:
                 os.read(self._wake, 4096)
-            while (ended := _reap()) is not None:
-                pid, status, usage = ended
+            for pid, status, usage in ended_children():
                 sampling.reaped(pid, usage)
                 if pid in running:
                     program_name, code = running.pop(pid), os.waitstatus_to_exitcode(status)
@@ -232,14 +232,12 @@ def wake_on_exit() -> int:
     return reader
 
 
-def _reap() -> tuple[int, int, resource.struct_rusage] | None:
-    """Reap one child that has ended. Return its process id, status and resource usage; None if there is none."""
+def ended_children() -> Iterator[tuple[int, int, resource.struct_rusage]]:
+    """Reap the children that have ended, and yield the process id, the status and the resource usage of each."""
     # os.wait4 imports `resource` at its first call: here it is imported before agents are forked.
-    try:
-        pid, status, usage = os.wait4(-1, os.WNOHANG)
-    except ChildProcessError:
-        return None
-    return (pid, status, usage) if pid else None
+    with contextlib.suppress(ChildProcessError):
+        while (ended := os.wait4(-1, os.WNOHANG))[0]:
+            yield ended
 
 
 def _signal_group(leader: int, number: int) -> None:
