@@ -56,49 +56,44 @@ class ForkServer:
             self.pid = 0 if warm and _borrow(warm, spec, theirs.fileno()) else spawn(spec, theirs.fileno())
         log.write("fork server started", fork_server=self.pid, modules=list(spec["modules"]))
         self.usable = True
-        self._ready = False
-        self._number = 0
-        self._waiting: list[tuple[AgentProcess, int, int | None]] = []
         self._forking: dict[int, AgentProcess] = {}
         self.forked: set[int] = set()
 
     def fork(self, agent: AgentProcess, events: int, network: int | None) -> None:
-        """Fork the agent, when the modules have been imported.
+        """Request a fork of the agent. The process reads requests when it has imported its modules.
 
         events, network: descriptors for it
         """
-        if self._ready:
-            self._request(agent, events, network)
-        else:
-            self._waiting.append((agent, events, network))
+        self._forking[agent.index] = agent
+        shared = {"control": agent.listen, "events": events, "network": network, "log": self._log.descriptor}
+        sent = {name: descriptor for name, descriptor in shared.items() if descriptor not in (None, -1)}
+        request = {"isolation": self._isolation, "index": agent.index, "descriptors": list(sent)}
+        with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # `receive` notices the end
+            socket.send_fds(self.connection, [json.dumps(request).encode()], list(sent.values()))
 
     def receive(self, ended: Callable[[int, int], None]) -> list[AgentProcess]:
         """Handle the messages of the process. Return the agents that it cannot fork.
 
         ended: called with the process id and the status of an agent that has ended
         """
-        try:
-            data = self.connection.recv(MESSAGES)
-        except ConnectionResetError:
-            data = b""
+        data = received(self.connection)
         if not data:
-            return self._end()
+            lost, self._forking = list(self._forking.values()), {}
+            self._log.write("fork server ended", fork_server=self.pid)
+            self.close()
+            return lost
         message = json.loads(data)
         if message["event"] == "ready":
-            self._ready = True
             self._log.write("fork server imported its modules", fork_server=self.pid)
-            waiting, self._waiting = self._waiting, []
-            for agent, events, network in waiting:
-                self._request(agent, events, network)
         elif message["event"] == "unfit":
             self._log.write("fork server unfit", "warning", fork_server=self.pid, reason=message["reason"])
         elif message["event"] == "forked":
-            agent = self._forking.pop(message["number"])
+            agent = self._forking.pop(message["index"])
             self.forked.add(message["pid"])
             with contextlib.suppress(BrokenPipeError):  # it has ended already, which the next message says
                 agent.forked(message["pid"])
         elif message["event"] == "failed":
-            return [self._forking.pop(message["number"])]
+            return [self._forking.pop(message["index"])]
         elif message["event"] == "ended":
             self.forked.discard(message["pid"])
             ended(message["pid"], message["status"])
@@ -107,7 +102,7 @@ class ForkServer:
     @property
     def busy(self) -> bool:
         """Whether agents wait to be forked."""
-        return bool(self._waiting or self._forking)
+        return bool(self._forking)
 
     def close(self) -> None:
         """End the process by closing its connection. Its agents continue, unless it was borrowed."""
@@ -123,26 +118,13 @@ class ForkServer:
                     continue
         self.close()
 
-    def _request(self, agent: AgentProcess, events: int, network: int | None) -> None:
-        self._number += 1
-        self._forking[self._number] = agent
-        shared = {"control": agent.listen, "events": events, "network": network, "log": self._log.descriptor}
-        sent = {name: descriptor for name, descriptor in shared.items() if descriptor not in (None, -1)}
-        request = {
-            "isolation": self._isolation,
-            "number": self._number,
-            "index": agent.index,
-            "descriptors": list(sent),
-        }
-        with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # `receive` notices the end
-            socket.send_fds(self.connection, [json.dumps(request).encode()], list(sent.values()))
 
-    def _end(self) -> list[AgentProcess]:
-        lost = [*(agent for agent, _, _ in self._waiting), *self._forking.values()]
-        self._waiting, self._forking = [], {}
-        self._log.write("fork server ended", fork_server=self.pid)
-        self.close()
-        return lost
+def received(connection: socket.socket) -> bytes:
+    """Return the next message of a fork server; b"" if it has ended."""
+    try:
+        return connection.recv(MESSAGES)
+    except ConnectionResetError:  # it has ended without reading all requests. Its last message is still there.
+        return connection.recv(MESSAGES)
 
 
 def spawn(spec: Mapping[str, Any], connection: int) -> int:

@@ -52,10 +52,9 @@ def serve(connection: socket.socket, modules: tuple[str, ...]) -> None:
     connection.
 
     Messages in both directions are JSON objects. Those to `lend` a fork server are empty and come with the descriptors
-    of its connection and its namespaces. The others of the supervisor ask for an agent: they have its number, the
-    isolation and the index of its instance, and the names of the descriptors that they come with. Ours are `ready`,
-    `unfit` with the reason, `forked` and `failed` with the number, and `ended` with the process id and the status of an
-    agent.
+    of its connection and its namespaces. The others of the supervisor ask for an agent: they have the isolation and the
+    index of its instance, and the names of the descriptors that they come with. Ours are `ready`, `unfit` with the
+    reason, `forked` and `failed` with the index, and `ended` with the process id and the status of an agent.
     """
     preloaded = preload(modules, spared=(connection.fileno(),))
     if preloaded.unfit:
@@ -99,14 +98,14 @@ def _fork(connection: socket.socket, request: dict[str, Any], descriptors: list[
             warnings.simplefilter("ignore")  # Python 3.12 warns where a library has started threads
             pid = isolation.fork()
     except OSError as error:
-        _send(connection, event="failed", number=request["number"], reason=str(error))
+        _send(connection, event="failed", index=request["index"], reason=str(error))
         return 0
     else:
         if not pid:
             connection.close()
             log = ProcessLog(f"agent {request['index']}", descriptor=shared.get("log", -1))
             agent.run(isolation, shared["control"], shared["events"], partial(rank.start, preloaded=preloaded), log)
-        _send(connection, event="forked", number=request["number"], pid=pid)
+        _send(connection, event="forked", index=request["index"], pid=pid)
         return pid
     finally:
         for descriptor in descriptors:

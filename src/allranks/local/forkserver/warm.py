@@ -21,7 +21,7 @@ from typing import Any
 from allranks.errors import InputError, Problem
 from allranks.local import installed
 from allranks.local.boot import SOURCE
-from allranks.local.forkserver.client import key_of, spawn
+from allranks.local.forkserver.client import key_of, received, spawn
 from allranks.local.instances.kernel import die_with_parent
 from allranks.plan import digest
 
@@ -96,7 +96,6 @@ class _Processes:
             process = self._of(json.loads(data))
             if process is not None:
                 process.lend(descriptors)
-                descriptors = []
             connection.send(b"0" if process is None else b"1")
         for descriptor in descriptors:
             os.close(descriptor)
@@ -183,37 +182,22 @@ class ImportedProcess:
         """Start the process for a spec, as of `programs.ForkServerSpec`. Raise OSError if that fails."""
         self.stamp = stamp
         self.is_alive = True
-        self.is_ready = False
         self.connection, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs:
             self._pid = spawn(spec, theirs.fileno())
-        self._waiting: list[Sequence[int]] = []
 
     def lend(self, descriptors: Sequence[int]) -> None:
-        """Request a fork of it as soon as it has imported its modules. Close the descriptors.
+        """Request a fork of it. It reads requests when it has imported its modules.
 
         descriptors: its connection, and the namespaces of its supervisor
         """
-        if not self.is_ready:
-            self._waiting.append(descriptors)
-            return
         with contextlib.suppress(OSError):  # it has ended: the supervisor notices the end of the connection
             socket.send_fds(self.connection, [json.dumps({"lend": True}).encode()], descriptors)
-        _close(descriptors)
 
     def receive(self) -> None:
-        """Read a message of the process."""
-        try:
-            data = self.connection.recv(_MESSAGE)
-        except ConnectionResetError:
-            data = b""
-        event = json.loads(data)["event"] if data else "end"
-        if event == "ready":
-            self.is_ready = True
-            waiting, self._waiting = self._waiting, []
-            for descriptors in waiting:
-                self.lend(descriptors)
-        elif event in ("unfit", "end"):
+        """Read a message of the process. Close it if it can lend nothing."""
+        data = received(self.connection)
+        if not data or json.loads(data)["event"] == "unfit":
             self.close()
 
     def close(self) -> None:
@@ -223,8 +207,6 @@ class ImportedProcess:
             self.connection.close()
             with contextlib.suppress(ProcessLookupError):  # it may still be importing
                 os.kill(self._pid, signal.SIGKILL)
-            for descriptors in self._waiting:
-                _close(descriptors)
             os.waitpid(self._pid, 0)
 
 
@@ -236,11 +218,6 @@ def stamp_of(interpreter: str) -> str:
             paths = (os.path.join(folder, file) for file in sorted(files) if file.endswith(".py"))
             own += [f"{path} {os.stat(path).st_mtime_ns}" for path in paths]
     return digest.of_text(installed.of(Path(interpreter)), *own)
-
-
-def _close(descriptors: Sequence[int]) -> None:
-    for descriptor in descriptors:
-        os.close(descriptor)
 
 
 def main(path: str, engine: str) -> None:
