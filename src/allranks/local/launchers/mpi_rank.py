@@ -18,6 +18,9 @@ from allranks.local.instances.sampling import cpu_seconds, peak_memory
 FROM_MPIRUN = ("OMPI_", "PMIX_", "OPAL_", "ORTE_")
 """Prefixes of the variables in which mpirun passes a rank its number and its connection."""
 
+ANSWER = 4096
+"""Maximum bytes of an answer of a fork server."""
+
 
 def main(ranks: str, events_file: str) -> None:
     """Run one rank, and exit with its exit code or signal.
@@ -73,17 +76,16 @@ def _forked(program: dict[str, Any]) -> tuple[int, Callable[[], dict[str, Any]]]
     """Fork a rank through the server of the instance. Raise OSError if no server runs."""
     folder, name = os.path.split(program.pop("socket"))
     os.chdir(folder)  # the path of a socket may have 108 characters; a run's folder has more
-    server = socket.socket(socket.AF_UNIX)
+    server = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     server.connect(name)
-    server.sendall(json.dumps(program).encode() + b"\n")
-    answers = server.makefile("rb")
-    pid: int = json.loads(answers.readline() or b'{"pid": 0}')["pid"]
+    server.send(json.dumps(program).encode())
+    pid: int = json.loads(server.recv(ANSWER) or b'{"pid": 0}')["pid"]
     if not pid:
         raise ConnectionResetError(f"the server at {name} has ended")
 
     def wait() -> dict[str, Any]:
         # A server that was killed does not answer. Its ranks are killed too.
-        answer: dict[str, Any] = json.loads(answers.readline() or b'{"code": -9, "cpu": null, "memory": null}')
+        answer: dict[str, Any] = json.loads(server.recv(ANSWER) or b'{"code": -9, "cpu": null, "memory": null}')
         return answer
 
     return pid, wait
