@@ -9,13 +9,14 @@ import json
 import logging
 import signal
 import subprocess
+import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from allranks.local.tracking.process import Connection, EarlyTracker, command, connect, start
+from allranks.local.tracking.process import EarlyTracker, command, end, start
 from allranks.plan.graph import Step
 from allranks.runs.records import ModelRecord, Point
 from allranks.runs.workspace import Workspace
@@ -90,21 +91,17 @@ class Tracking:
         self._log = None if log is None else str(log)
         self._workspace = workspace
         self._early = early
-        self._enabled = enabled
+        self.enabled = enabled
         self._parent = parent
         self._lock = asyncio.Lock()
-        self._start: asyncio.Task[Connection] | None = None
+        self._reading = threading.Lock()
+        self._process: subprocess.Popen[bytes] | None = None
         self._numbers = itertools.count()
         self._broken = ""
 
     def tracks(self, step: Step) -> bool:
         """Return whether a step gets an MLflow run."""
-        return self._enabled and may_track(step)
-
-    @property
-    def enabled(self) -> bool:
-        """Whether steps get MLflow runs."""
-        return self._enabled
+        return self.enabled and may_track(step)
 
     @property
     def parent_id(self) -> str | None:
@@ -113,13 +110,15 @@ class Tracking:
 
     def warm_up(self) -> None:
         """Start the process and let it open its database, without waiting for that."""
-        if self._start is None:
-            self._start = asyncio.create_task(self._spawn({"request": "open"}))
+        if self._process is None:
+            with contextlib.suppress(OSError):  # the first request reports it
+                self._send(self._started(), {"request": "open"})
 
     async def create(self, experiment: str, name: str, tags: Mapping[str, str]) -> str:
         """Create an MLflow run, a child of the parent, and return its id. Raise TrackingError on failure."""
         parent = asdict(self._parent) if self._parent is not None else None
-        answer = await self._ask(request="create", experiment=experiment, name=name, tags=dict(tags), parent=parent)
+        asked = {"experiment": experiment, "name": name, "tags": dict(tags), "parent": parent}
+        answer = await self._ask(request="create", artifacts=str(self._workspace.tracked_files), **asked)
         try:
             run_id = str(answer["run_id"])
         except KeyError:
@@ -157,78 +156,72 @@ class Tracking:
     def abandon(self) -> None:
         """Kill the process. The current request and all later ones fail immediately."""
         self._broken = self._broken or "the run was stopped before MLflow answered"
-        if self._start is not None and self._start.done() and self._start.exception() is None:
-            self._start.result().kill()
+        if self._process is not None:
+            self._process.kill()
 
     async def close(self) -> None:
         """End the process, and wait until it has exited."""
-        if self._start is None:
-            return
-        with contextlib.suppress(OSError):
-            connection = await asyncio.shield(self._start)
-            await connection.close(CLOSE_SECONDS)
+        if self._process is not None:
+            await asyncio.to_thread(end, self._process, CLOSE_SECONDS)
 
     async def _ask(self, **request: Any) -> dict[str, Any]:
-        if self._start is None:
-            self._start = asyncio.create_task(self._spawn())
         async with self._lock:
             if self._broken:
                 raise TrackingError(self._broken)
             try:
-                # The caller may be cancelled; other callers still need the process.
-                connection = await asyncio.shield(self._start)
-                answer = await asyncio.wait_for(self._exchange(connection, request), REQUEST_SECONDS)
+                # The caller may be cancelled. The thread then still reads the answer.
+                exchange = asyncio.to_thread(self._exchange, self._started(), request)
+                answer = await asyncio.wait_for(exchange, REQUEST_SECONDS)
             except asyncio.TimeoutError:
                 self._broken = self._broken or f"the MLflow process did not answer within {REQUEST_SECONDS:g} s"
             except (OSError, ValueError) as error:
                 self._broken = self._broken or f"the MLflow process broke: {error}"
             if self._broken:
                 _log.error("tracker lost", extra={"reason": self._broken})
-                with contextlib.suppress(OSError):
-                    (await asyncio.shield(self._start)).kill()
+                self.abandon()
                 raise TrackingError(self._broken)
         if "error" in answer:
             raise TrackingError(str(answer["error"]))
         return answer
 
-    async def _exchange(self, connection: Connection, request: Mapping[str, Any]) -> dict[str, Any]:
-        """Send a request, and return its answer. Raise ValueError if the answer is invalid."""
-        number = await self._send(connection, request)
-        while True:
-            line = await connection.reader.readline()
-            if not line:
-                raise ValueError(await _end_of(connection.process))
-            if not line.endswith(b"\n"):
-                raise ValueError("it ended in the middle of an answer")
-            answer = json.loads(line)
-            if not isinstance(answer, dict):
-                raise ValueError("its answer was not a JSON object")
-            # An answer with another number belongs to a request that was cancelled.
-            if answer.get("number") == number:
-                return answer
+    def _exchange(self, process: subprocess.Popen[bytes], request: Mapping[str, Any]) -> dict[str, Any]:
+        """Send a request, and return its answer. Called in a thread. Raise ValueError if the answer is invalid."""
+        number = self._send(process, request)
+        assert process.stdout is not None
+        with self._reading:
+            while line := process.stdout.readline():
+                if not line.endswith(b"\n"):
+                    raise ValueError("it ended in the middle of an answer")
+                answer = json.loads(line)
+                if not isinstance(answer, dict):
+                    raise ValueError("its answer was not a JSON object")
+                # An answer with another number belongs to `warm_up`.
+                if answer.get("number") == number:
+                    return answer
+            raise ValueError(_end_of(process))
 
-    async def _send(self, connection: Connection, request: Mapping[str, Any]) -> int:
+    def _send(self, process: subprocess.Popen[bytes], request: Mapping[str, Any]) -> int:
         """Send a request, and return its number."""
         number = next(self._numbers)
-        with contextlib.suppress(ConnectionError):
-            connection.writer.write((json.dumps({"number": number, "log": self._log, **request}) + "\n").encode())
-            await connection.writer.drain()
+        assert process.stdin is not None
+        with contextlib.suppress(OSError):  # it has ended, and so has its output
+            process.stdin.write((json.dumps({"number": number, "log": self._log, **request}) + "\n").encode())
+            process.stdin.flush()
         return number
 
-    async def _spawn(self, first: Mapping[str, Any] | None = None) -> Connection:
-        """Start the process, or use the one that was started early. first: a request whose answer is not awaited"""
-        process = self._early.take() if self._early is not None else None
-        connection = await connect(process or start(command(self._workspace)))
-        _log.info("tracker started", extra={"tracker_pid": connection.process.pid, "early": process is not None})
-        if first is not None:
-            await self._send(connection, first)
-        return connection
+    def _started(self) -> subprocess.Popen[bytes]:
+        """Return the process: the one that was started early, or else a new one. Raise OSError if it cannot start."""
+        if self._process is None:
+            early = self._early.take() if self._early is not None else None
+            self._process = early or start(command(self._workspace))
+            _log.info("tracker started", extra={"tracker_pid": self._process.pid, "early": early is not None})
+        return self._process
 
 
-async def _end_of(process: subprocess.Popen[bytes]) -> str:
+def _end_of(process: subprocess.Popen[bytes]) -> str:
     """Return how the tracker process ended, and log it."""
     try:
-        code = await asyncio.to_thread(process.wait, CLOSE_SECONDS)
+        code = process.wait(CLOSE_SECONDS)
     except subprocess.TimeoutExpired:
         return "it closed its output"
     _log.warning("tracker ended", extra={"ended": process.pid, "code": code})

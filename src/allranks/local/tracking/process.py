@@ -1,25 +1,18 @@
-"""The tracker process: started early, since importing MLflow takes a second, and connected when a run needs it."""
+"""The tracker process, which is started before it is known whether a run needs it: importing MLflow takes a second."""
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import os
 import subprocess
 import sys
-from dataclasses import dataclass
 
 from allranks.runs.workspace import Workspace
-
-BIG_LINE = 1 << 28
-"""Maximum bytes of one answer, which contains all curves of an MLflow run."""
 
 
 def command(workspace: Workspace) -> tuple[str, ...]:
     """Return the command that starts the tracker process. It creates nothing before its first request."""
-    module = "allranks.local.tracking.tracker"
-    uri, files = workspace.tracking_uri, str(workspace.tracked_files)
-    return (sys.executable, "-m", module, str(os.getpid()), uri, files)
+    return (sys.executable, "-m", "allranks.local.tracking.tracker", str(os.getpid()), workspace.tracking_uri)
 
 
 def start(arguments: tuple[str, ...]) -> subprocess.Popen[bytes]:
@@ -33,44 +26,17 @@ def start(arguments: tuple[str, ...]) -> subprocess.Popen[bytes]:
     )
 
 
-@dataclass
-class Connection:
-    """A tracker process with its streams in the event loop."""
-
-    process: subprocess.Popen[bytes]
-    reader: asyncio.StreamReader
-    writer: asyncio.StreamWriter
-
-    def kill(self) -> None:
-        """Kill the process."""
-        kill(self.process)
-
-    async def close(self, seconds: float) -> None:
-        """End the process, and wait until it has exited. Kill it after this time."""
-        try:
-            self.writer.close()
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                await asyncio.to_thread(self.process.wait, seconds)
-        finally:
-            self.kill()
-            self.process.wait()
-
-
-async def connect(process: subprocess.Popen[bytes]) -> Connection:
-    """Connect the process's streams to the event loop."""
-    loop = asyncio.get_running_loop()
-    reader = asyncio.StreamReader(limit=BIG_LINE, loop=loop)
-    await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader, loop=loop), process.stdout)
-    transport, protocol = await loop.connect_write_pipe(
-        lambda: asyncio.StreamReaderProtocol(asyncio.StreamReader(loop=loop), loop=loop), process.stdin
-    )
-    return Connection(process, reader, asyncio.StreamWriter(transport, protocol, None, loop))
-
-
-def kill(process: subprocess.Popen[bytes]) -> None:
-    """Kill the process, unless it has ended."""
-    with contextlib.suppress(ProcessLookupError):
-        process.kill()
+def end(process: subprocess.Popen[bytes], seconds: float) -> None:
+    """End a tracker process, and wait until it has exited. Kill it after this time."""
+    assert process.stdin is not None
+    assert process.stdout is not None
+    with contextlib.suppress(OSError):  # it has ended already
+        process.stdin.close()
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        process.wait(seconds)
+    process.kill()
+    process.wait()
+    process.stdout.close()
 
 
 class EarlyTracker:
@@ -97,5 +63,4 @@ class EarlyTracker:
     def __exit__(self, *raised: object) -> None:
         process = self.take()
         if process is not None:
-            kill(process)
-            process.communicate()
+            end(process, 0)

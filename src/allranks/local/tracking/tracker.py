@@ -70,12 +70,8 @@ def _import() -> None:
         importlib.import_module(name)
 
 
-def main(engine: str, tracking_uri: str, artifacts: str) -> None:
-    """Answer requests until stdin ends.
-
-    engine:    the process id of the engine
-    artifacts: the folder for the artifacts of new experiments
-    """
+def main(engine: str, tracking_uri: str) -> None:
+    """Answer requests until stdin ends. engine: the process id of the engine"""
     die_with_parent()
     if os.getppid() != int(engine):
         return  # the engine ended before `die_with_parent`
@@ -97,7 +93,7 @@ def main(engine: str, tracking_uri: str, artifacts: str) -> None:
         try:
             # The database of a new workspace must not exist before a run needs it.
             client = client or _open(mlflow_client, tracking_uri)
-            answer = HANDLERS[name](client, artifacts, **request)
+            answer = HANDLERS[name](client, **request)
         except Exception as error:  # no failure of MLflow may end the run; the engine adds a note
             _log.exception("request failed", extra={"request": name})
             answer = {"error": f"{type(error).__name__}: {error}"}
@@ -180,17 +176,13 @@ def _not_waiting_for_the_disk() -> Iterator[None]:
             connection.close()
 
 
-def open_database(client: Any, artifacts: str) -> dict[str, Any]:  # noqa: ARG001 - all handlers have the same signature
-    """Do nothing: the client has opened the database."""
-    return {}
-
-
 def create(
-    client: Any, artifacts: str, *, experiment: str, name: str, tags: dict[str, str], parent: dict[str, Any] | None
+    client: Any, *, artifacts: str, experiment: str, name: str, tags: dict[str, str], parent: dict[str, Any] | None
 ) -> dict[str, Any]:
     """Create an MLflow run, and its experiment and its parent if they do not exist.
 
-    parent: the fields of `ParentRun`; None for a run without a parent
+    artifacts: the folder for the artifacts of a new experiment
+    parent:    the fields of `ParentRun`; None for a run without a parent
     """
     existing = client.get_experiment_by_name(experiment)
     if existing is None:
@@ -237,7 +229,7 @@ def _parent(
     return run_id
 
 
-def end(client: Any, artifacts: str, *, run_id: str, status: str) -> dict[str, Any]:  # noqa: ARG001 - all handlers have the same signature
+def end(client: Any, *, run_id: str, status: str) -> dict[str, Any]:
     """End an MLflow run. Return its curves (by metric, points [step, value, seconds since the epoch]), and the result
     that its code reported."""
     client.set_terminated(run_id, status)
@@ -253,7 +245,7 @@ def end(client: Any, artifacts: str, *, run_id: str, status: str) -> dict[str, A
     }
 
 
-def finish(client: Any, artifacts: str, *, run_id: str, status: str, metrics: Mapping[str, float]) -> dict[str, Any]:  # noqa: ARG001
+def finish(client: Any, *, run_id: str, status: str, metrics: Mapping[str, float]) -> dict[str, Any]:
     """End the MLflow run of a pipeline, with its metrics."""
     from mlflow.exceptions import MlflowException
 
@@ -264,7 +256,7 @@ def finish(client: Any, artifacts: str, *, run_id: str, status: str, metrics: Ma
     return {}
 
 
-def registered(client: Any, artifacts: str, *, run_ids: Sequence[str]) -> dict[str, Any]:  # noqa: ARG001
+def registered(client: Any, *, run_ids: Sequence[str]) -> dict[str, Any]:
     """Return the versions of models that MLflow runs registered: by run, pairs [name, version]."""
     models: dict[str, list[list[str]]] = {}
     for start in range(0, len(run_ids), CHUNK):
@@ -275,7 +267,7 @@ def registered(client: Any, artifacts: str, *, run_ids: Sequence[str]) -> dict[s
 
 
 HANDLERS: dict[str, Callable[..., dict[str, Any]]] = {
-    "open": open_database,
+    "open": lambda _: {},  # the client has opened the database
     "create": create,
     "end": end,
     "finish": finish,
