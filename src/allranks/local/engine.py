@@ -6,7 +6,6 @@ import contextlib
 import errno
 import secrets
 import shutil
-import sqlite3
 import time
 from collections.abc import Container, Iterator
 from dataclasses import replace
@@ -215,7 +214,7 @@ def _opened(workspace: Workspace, run_id: str) -> Iterator[Store]:
                 if not store.has(run_id):  # the run was not created
                     shutil.rmtree(workspace.run_folder(run_id), ignore_errors=True)
                 raise
-    except (OSError, sqlite3.OperationalError) as error:
-        if getattr(error, "errno", None) == errno.ENOSPC or "disk is full" in str(error):
+    except OSError as error:
+        if error.errno == errno.ENOSPC:
             raise DiskFullError(f"no space left on the disk of {workspace.root}") from error
         raise

@@ -12,22 +12,17 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from functools import cache
 from itertools import islice
-from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from allranks.errors import InputError, Problem
 from allranks.runs import assets, selection, usage
+from allranks.runs.database import Database
 from allranks.runs.records import Point, RankRecord, RunRecord, Status, StepRecord
 from allranks.runs.selection import EVERY_RUN, RunFilter
-from allranks.runs.workspace import check_access, private_file
 
 if TYPE_CHECKING:
     from cattrs.preconf.json import JsonConverter
 
 _Record = TypeVar("_Record")
-
-_VERSION = 3
-"""Version of the tables. A store of another version is rejected."""
 
 _TABLES = """
 CREATE TABLE run (id TEXT PRIMARY KEY, created REAL NOT NULL, record TEXT NOT NULL, plan TEXT NOT NULL) STRICT;
@@ -48,40 +43,12 @@ CREATE TABLE cancellation (run TEXT NOT NULL, path TEXT NOT NULL, PRIMARY KEY (r
 during the run"""
 
 
-class Store:
-    """An open store. Use it as a context manager, on one thread."""
+class Store(Database):
+    """An open store."""
 
-    def __init__(self, path: Path) -> None:
-        """Open the file. Create it if it does not exist.
-
-        Raise InputError if it is not a store of this version.
-        """
-        self.path = path
-        check_access(path)
-        try:
-            private_file(path)
-            # The engine's writes are short, so a reader waits for them.
-            self.connection = sqlite3.connect(path, timeout=30, isolation_level=None)
-            self.connection.execute("PRAGMA journal_mode = WAL")
-            self.connection.execute("PRAGMA synchronous = NORMAL")
-            (version,) = self.connection.execute("PRAGMA user_version").fetchone()
-            if version == 0:
-                version = self._create()
-        except sqlite3.DatabaseError as error:
-            if _is_full(error):
-                raise
-            raise InputError(self._unusable(str(error))) from None
-        if version != _VERSION:
-            raise InputError(self._unusable(f"a store of version {version}, this is version {_VERSION}"))
-
-    def __enter__(self) -> Store:
-        return self
-
-    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
-        """Close the store. Raise InputError instead of an error that shows that the file is damaged."""
-        self.connection.close()
-        if isinstance(error, sqlite3.DatabaseError) and not _is_full(error):
-            raise InputError(self._unusable(str(error))) from None
+    kind = "store"
+    tables = _TABLES + assets.TABLE + usage.TABLE
+    version = 3
 
     def add_run(self, run: RunRecord, plan: str) -> None:
         """Save a new run with all its steps. plan: its graph as JSON, which the store does not read."""
@@ -304,33 +271,10 @@ class Store:
             for step in run.steps:
                 self.save_step(run, step)
 
-    def _create(self) -> int:
-        """Create the tables in an empty file, and return the version."""
-        with self.connection:
-            self.connection.execute("BEGIN IMMEDIATE")
-            (version,) = self.connection.execute("PRAGMA user_version").fetchone()
-            if version:  # another process has created them
-                return int(version)
-            # executescript would commit the transaction.
-            for statement in filter(str.strip, (_TABLES + assets.TABLE + usage.TABLE).split(";")):
-                self.connection.execute(statement)
-            self.connection.execute(f"PRAGMA user_version = {_VERSION}")
-        return _VERSION
-
     def _add_steps(self, run: RunRecord) -> None:
         self.connection.executemany(
             "INSERT INTO node VALUES (?, ?, ?, ?)",
             [(run.id, position, step.name, _dump_step(step)) for position, step in enumerate(run.steps)],
-        )
-
-    def _unusable(self, found: str) -> Problem:
-        return Problem(
-            str(self.path),
-            f"not a store that can be used: {found}",
-            "",
-            "use another folder: --folder DIR; or restore a copy; or move "
-            f"{self.path.name} away: the files of its runs stay in {self.path.parent / 'runs'}",
-            code="damaged-workspace",
         )
 
 
@@ -362,14 +306,6 @@ def _dump_step(step: StepRecord) -> str:
 def _storable(value: float) -> float | None:
     # SQLite has no NaN and would silently store NULL.
     return None if value != value else value
-
-
-def _is_full(error: sqlite3.Error) -> bool:
-    return (
-        getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_FULL
-        if hasattr(sqlite3, "SQLITE_FULL")
-        else "full" in str(error)
-    )
 
 
 @cache

@@ -31,7 +31,7 @@ class JumpingClock(SystemClock):
 
     def wait(self, until: datetime | None, *, glance: bool) -> None:
         os.write(1, b".")
-        if self.scheduler[0].has_children or glance:
+        if self.scheduler[0]._children or glance:
             self.listen(30 if not glance else 0.01)
         elif until is None or until > self.end:
             self.scheduler[0].stop()

@@ -11,9 +11,10 @@ from pathlib import Path
 import pytest
 
 from allranks.errors import InputError
-from allranks.local.scheduler.ledger import ENDED, STOPPED, Firing, Ledger, Missed, ScheduledPlan, SchedulesPlace
+from allranks.local.scheduler.ledger import ENDED, STOPPED, Firing, Ledger, Missed, SchedulesPlace
 from allranks.local.scheduler.scheduler import MissedPolicy, Scheduler, SystemClock, Watcher
 from allranks.runs.workspace import Workspace
+from allranks.schedules.finding import Schedule
 from allranks.schedules.triggers import Cron, Recurrence, Trigger
 
 T0 = datetime(2026, 1, 1, tzinfo=timezone.utc)
@@ -91,7 +92,7 @@ class Stage(Watcher, SystemClock):
     def keep(self, **triggers: Trigger) -> None:
         with Ledger(self.place.ledger) as ledger:
             ledger.replace(
-                [ScheduledPlan(name, name, "", trigger, "{}") for name, trigger in triggers.items()], self.time
+                [(Schedule(name, name, "", trigger, ""), "{}") for name, trigger in triggers.items()], self.time
             )
 
     def go(self, hours: float, policy: str = "once", overlap: bool = False) -> list[str]:

@@ -12,8 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from allranks.local.scheduler.ledger import ENDED, Ledger, ScheduledPlan, SchedulesPlace, run_name
+from allranks.local.scheduler.ledger import ENDED, Ledger, SchedulesPlace, run_name
 from allranks.runs.workspace import Workspace
+from allranks.schedules.finding import Schedule
 from allranks.schedules.firings import firings
 from allranks.schedules.triggers import Recurrence
 
@@ -48,7 +49,7 @@ def test_a_killed_scheduler_loses_and_doubles_nothing(tmp_path: Path) -> None:
     fired = tmp_path / "fired"
     (place.workspace.root / "time").write_text(str(BEGIN.timestamp()))
     with Ledger(place.ledger) as ledger:
-        ledger.replace([ScheduledPlan(name, name, "", trigger, "{}") for name, trigger in TRIGGERS.items()], BEGIN)
+        ledger.replace([(Schedule(name, name, "", trigger, ""), "{}") for name, trigger in TRIGGERS.items()], BEGIN)
 
     dice = random.Random()
     kills = 0

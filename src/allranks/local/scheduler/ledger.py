@@ -8,16 +8,21 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
-import sqlite3
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from allranks.errors import InputError, Problem
+from allranks.runs.database import Database
 from allranks.runs.selection import SCHEDULES
-from allranks.runs.workspace import Workspace, check_access, private_file
+from allranks.runs.store import Store
+from allranks.runs.workspace import Workspace
 from allranks.schedules.triggers import Trigger, dumps, loads
+
+if TYPE_CHECKING:
+    from allranks.schedules.finding import Schedule
 
 
 @dataclass(frozen=True)
@@ -48,9 +53,6 @@ class SchedulesPlace:
 
     def plans(self) -> list[str]:
         """Return the plans of all schedules, and of the runs that have a workspace of their own, as JSON."""
-        from allranks.local.scheduler.ledger import Ledger
-        from allranks.runs.store import Store
-
         texts = []
         if self.ledger.exists():
             with Ledger(self.ledger) as ledger:
@@ -103,9 +105,6 @@ class SchedulesPlace:
         return descriptor
 
 
-VERSION = 1
-"""Version of the tables below. Files of another version are rejected."""
-
 # Times are integers: microseconds since the epoch.
 TABLES = """
 CREATE TABLE schedule (name TEXT PRIMARY KEY, position INTEGER NOT NULL, display_name TEXT NOT NULL, source TEXT NOT
@@ -125,17 +124,6 @@ the next scheduler resumes it."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 _FIRING = "SELECT run, schedule, at, state, workspace, status, reason, attempts, pid, started, ended FROM firing"
-
-
-@dataclass(frozen=True)
-class ScheduledPlan:
-    """A schedule to save in the ledger. plan: as JSON."""
-
-    name: str
-    display_name: str
-    source: str
-    trigger: Trigger
-    plan: str
 
 
 @dataclass(frozen=True)
@@ -192,45 +180,23 @@ def run_name(schedule: str, at: datetime) -> str:
     return f"{schedule}-{at.astimezone(timezone.utc):%Y%m%dT%H%M%SZ}"
 
 
-class Ledger:
-    """An open ledger. Use it as a context manager, on one thread."""
+class Ledger(Database):
+    """An open ledger."""
 
-    def __init__(self, path: Path) -> None:
-        """Open the file, and create it if it does not exist. Raise InputError if it is not a ledger of this version."""
-        self._path = path
-        check_access(path)
-        try:
-            private_file(path)
-            self._connection = sqlite3.connect(path, timeout=30, isolation_level=None)
-            self._connection.execute("PRAGMA journal_mode = WAL")
-            # A claim is on disk before its run starts, so it is not repeated after a power failure.
-            self._connection.execute("PRAGMA synchronous = FULL")
-            (version,) = self._connection.execute("PRAGMA user_version").fetchone()
-            if version == 0:
-                self._connection.executescript(f"BEGIN IMMEDIATE; {TABLES} PRAGMA user_version = {VERSION}; COMMIT;")
-                version = VERSION
-        except sqlite3.DatabaseError as error:
-            raise InputError(_unusable(path, str(error))) from None
-        if version != VERSION:
-            raise InputError(_unusable(path, f"version {version}, this is version {VERSION}"))
+    kind = "ledger of schedules"
+    tables = TABLES
+    version = 1
+    # A claim is on disk before its run starts, so it is not repeated after a power failure.
+    synchronous = "FULL"
 
-    def __enter__(self) -> Ledger:
-        return self
-
-    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
-        """Close the ledger. Raise InputError instead of an error that shows that the file is damaged."""
-        self._connection.close()
-        if isinstance(error, sqlite3.DatabaseError):
-            raise InputError(_unusable(self._path, str(error))) from None
-
-    def replace(self, schedules: Iterable[ScheduledPlan], now: datetime) -> None:
+    def replace(self, schedules: Iterable[tuple[Schedule, str]], now: datetime) -> None:
         """Replace the active schedules. A schedule whose trigger has not changed keeps its cursor; all others start
-        now."""
+        now. schedules: each with its plan as JSON"""
         second = _number(now.replace(microsecond=0))
-        with self._connection as connection:
+        with self.connection as connection:
             connection.execute("BEGIN IMMEDIATE")
             connection.execute("UPDATE schedule SET active = 0")
-            for position, item in enumerate(schedules):
+            for position, (item, plan) in enumerate(schedules):
                 trigger = dumps(item.trigger)
                 existing = connection.execute(
                     "SELECT created, cursor FROM schedule WHERE name = ? AND trigger = ?", (item.name, trigger)
@@ -240,12 +206,12 @@ class Ledger:
                 created, cursor = existing or (second, second - 1)
                 connection.execute(
                     "INSERT OR REPLACE INTO schedule VALUES (?, ?, ?, ?, ?, ?, ?, ?, 1)",
-                    (item.name, position, item.display_name, item.source, trigger, item.plan, created, cursor),
+                    (item.name, position, item.display_name, item.where, trigger, plan, created, cursor),
                 )
 
     def schedules(self) -> list[Entry]:
         """Return the active schedules, in the order in which they were declared."""
-        rows = self._connection.execute(
+        rows = self.connection.execute(
             "SELECT name, display_name, source, trigger, created, cursor FROM schedule WHERE active ORDER BY position"
         )
         return [
@@ -255,7 +221,7 @@ class Ledger:
 
     def plan(self, schedule: str) -> str:
         """Return the plan of a schedule, as JSON."""
-        (plan,) = self._connection.execute("SELECT plan FROM schedule WHERE name = ?", (schedule,)).fetchone()
+        (plan,) = self.connection.execute("SELECT plan FROM schedule WHERE name = ?", (schedule,)).fetchone()
         return str(plan)
 
     def claim(self, schedule: str, at: datetime, workspace: Path, missed: Missed | None = None) -> Firing | None:
@@ -264,7 +230,7 @@ class Ledger:
         Return None if it was already claimed.
         """
         run = run_name(schedule, at)
-        with self._connection as connection:
+        with self.connection as connection:
             connection.execute("BEGIN IMMEDIATE")
             if missed is not None:
                 self._miss(missed)
@@ -277,18 +243,18 @@ class Ledger:
 
     def miss(self, missed: Missed) -> None:
         """Record skipped firings, and move the schedule's cursor past them."""
-        with self._connection as connection:
+        with self.connection as connection:
             connection.execute("BEGIN IMMEDIATE")
             self._miss(missed)
             connection.execute("UPDATE schedule SET cursor = ? WHERE name = ?", (_number(missed.last), missed.schedule))
 
     def _miss(self, missed: Missed) -> None:
         row = (missed.schedule, _number(missed.first), _number(missed.last), missed.count)
-        self._connection.execute("INSERT INTO missed VALUES (?, ?, ?, ?)", row)
+        self.connection.execute("INSERT INTO missed VALUES (?, ?, ?, ?)", row)
 
     def missed(self, schedule: str) -> list[Missed]:
         """Return a schedule's skipped firings in chronological order."""
-        rows = self._connection.execute(
+        rows = self.connection.execute(
             "SELECT schedule, first, last, count FROM missed WHERE schedule = ? ORDER BY first", (schedule,)
         )
         return [Missed(name, _moment(first), _moment(last), count) for name, first, last, count in rows]
@@ -314,7 +280,7 @@ class Ledger:
     def begin(self, run: str, pid: int, now: datetime) -> Firing | None:
         """Record that the process of a run has started. Return its firing, or None if the run has already ended."""
         # A run that was asked to stop before it started stays in that state.
-        updated = self._connection.execute(
+        updated = self.connection.execute(
             "UPDATE firing SET state = CASE state WHEN ? THEN state ELSE ? END, pid = ?, attempts = attempts + 1,"
             " started = coalesce(started, ?)"
             " WHERE run = ? AND state != ?",
@@ -324,24 +290,24 @@ class Ledger:
 
     def stop(self, run: str) -> None:
         """Record that a run will be asked to stop. The next scheduler resumes it."""
-        self._connection.execute("UPDATE firing SET state = ? WHERE run = ? AND state != ?", (STOPPING, run, ENDED))
+        self.connection.execute("UPDATE firing SET state = ? WHERE run = ? AND state != ?", (STOPPING, run, ENDED))
 
     def stopped(self, run: str) -> None:
         """Record that a run has stopped."""
-        self._connection.execute("UPDATE firing SET state = ? WHERE run = ? AND state != ?", (STOPPED, run, ENDED))
+        self.connection.execute("UPDATE firing SET state = ? WHERE run = ? AND state != ?", (STOPPED, run, ENDED))
 
     def end(self, run: str, status: str, reason: str, now: datetime) -> None:
         """Record the end of a run. A run that was canceled because its scheduler stopped counts as stopped instead."""
         if status == "Canceled" and self.firing(run).state == STOPPING:
             self.stopped(run)
             return
-        self._connection.execute(
+        self.connection.execute(
             "UPDATE firing SET state = ?, status = ?, reason = ?, ended = ? WHERE run = ? AND state != ?",
             (ENDED, status, reason, _number(now), run, ENDED),
         )
 
     def _firings(self, condition: str, *values: object) -> Iterator[Firing]:
-        cursor = self._connection.execute(f"{_FIRING} {condition}", values)
+        cursor = self.connection.execute(f"{_FIRING} {condition}", values)
         names = [column for column, *_ in cursor.description]
         for row in cursor.fetchall():
             found = dict(zip(names, row, strict=True))
@@ -355,8 +321,3 @@ def _number(moment: datetime) -> int:
 
 def _moment(number: int) -> datetime:
     return _EPOCH + timedelta(microseconds=number)
-
-
-def _unusable(path: Path, found: str) -> Problem:
-    fix = "move the file away, or use another folder: --folder DIR"
-    return Problem(str(path), f"not a valid ledger of schedules: {found}", "", fix)

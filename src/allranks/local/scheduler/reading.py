@@ -16,11 +16,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from allranks.errors import InputError, Problem
-from allranks.local.scheduler.ledger import SchedulesPlace
+from allranks.local.scheduler.ledger import Ledger, SchedulesPlace
 from allranks.runs.workspace import Workspace
 
 if TYPE_CHECKING:
-    from allranks.local.scheduler.ledger import ScheduledPlan
+    from allranks.schedules.finding import Schedule
 
 
 def read(place: SchedulesPlace, target: Path | None) -> None:
@@ -45,7 +45,6 @@ def read(place: SchedulesPlace, target: Path | None) -> None:
 
 def read_here(place: SchedulesPlace, target: Path | None) -> None:
     """Read the schedules in this process."""
-    from allranks.local.scheduler.ledger import Ledger
     from allranks.sdk import session
 
     with session.session(client=False), tempfile.TemporaryDirectory(prefix="allranks-") as snapshots:
@@ -54,9 +53,8 @@ def read_here(place: SchedulesPlace, target: Path | None) -> None:
         ledger.replace(schedules, datetime.now(timezone.utc))
 
 
-def _read_schedules(place: SchedulesPlace, target: Path | None, snapshots: Path) -> list[ScheduledPlan]:
+def _read_schedules(place: SchedulesPlace, target: Path | None, snapshots: Path) -> list[tuple[Schedule, str]]:
     from allranks.local import requirements
-    from allranks.local.scheduler.ledger import ScheduledPlan
     from allranks.plan.assets.lookup import AssetLookup
     from allranks.plan.codec import converter
     from allranks.plan.graph import Plan
@@ -65,7 +63,7 @@ def _read_schedules(place: SchedulesPlace, target: Path | None, snapshots: Path)
     from allranks.runs import secret_values
     from allranks.schedules.finding import find_schedules
 
-    schedules: list[ScheduledPlan] = []
+    schedules: list[tuple[Schedule, str]] = []
     secrets_by_schedule: dict[str, Mapping[str, str]] = {}
     problems: list[Problem] = []
     for declared in find_schedules(target):
@@ -87,9 +85,7 @@ def _read_schedules(place: SchedulesPlace, target: Path | None, snapshots: Path)
             continue
         masked = hidden(converter().dumps(plan, Plan))
         secrets_by_schedule[schedule.name] = masked.values
-        schedules.append(
-            ScheduledPlan(schedule.name, schedule.display_name, schedule.where, schedule.trigger, masked.plan)
-        )
+        schedules.append((schedule, masked.plan))
     if problems:
         raise InputError.of(problems)
     for name, secrets_of_plan in secrets_by_schedule.items():

@@ -12,12 +12,12 @@ import os
 import select
 import signal
 import socket
+import subprocess
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta, timezone
 from enum import Enum
 from itertools import takewhile
-from typing import Protocol
 
 from allranks.local.scheduler.ledger import CLAIMED, ENDED, Entry, Firing, Ledger, Missed, SchedulesPlace, run_name
 from allranks.schedules.firings import firings
@@ -86,15 +86,7 @@ class MissedPolicy(str, Enum):
     ALL = "all"
 
 
-class Child(Protocol):
-    """A run's process, as subprocess.Popen has it."""
-
-    def poll(self) -> int | None: ...
-
-    def send_signal(self, number: int) -> None: ...
-
-
-Starter = Callable[[Firing, int], Child]
+Starter = Callable[[Firing, int], "subprocess.Popen[bytes]"]
 """Starts the process of a firing's run. The process inherits the descriptor of its locked log."""
 
 
@@ -160,13 +152,8 @@ class Scheduler:
         self._overlap = overlap
         self._entries = {entry.name: entry for entry in ledger.schedules()}
         self._running: dict[str, Firing] = {}
-        self._children: dict[str, Child] = {}
+        self._children: dict[str, subprocess.Popen[bytes]] = {}
         self._stops = 0
-
-    @property
-    def has_children(self) -> bool:
-        """Return whether a process of a run that this scheduler started has not been reaped."""
-        return bool(self._children)
 
     def stop(self) -> None:
         """Make `run` stop its runs and return. The second call stops them immediately. Signal handlers may call it."""

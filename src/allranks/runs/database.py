@@ -1,0 +1,84 @@
+"""An SQLite file of a workspace, whose tables have a version."""
+
+from __future__ import annotations
+
+import errno
+import os
+import sqlite3
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar
+
+from allranks.errors import InputError, Problem
+from allranks.runs.workspace import check_access, private_file
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+
+class Database:
+    """An open file. Use it as a context manager, on one thread. A subclass describes its tables.
+
+    kind:        what messages call the file: "store"
+    tables:      the statements that create the tables
+    version:     of the tables. A file of another version is rejected.
+    synchronous: SQLite's setting. With FULL, a change that is committed survives a power failure.
+    """
+
+    kind: ClassVar[str]
+    tables: ClassVar[str]
+    version: ClassVar[int]
+    synchronous: ClassVar[str] = "NORMAL"
+
+    def __init__(self, path: Path) -> None:
+        """Open the file. Create it if it does not exist.
+
+        Raise InputError if it is of another kind or version, and OSError if the disk is full.
+        """
+        self.path = path
+        check_access(path)
+        try:
+            private_file(path)
+            # Writes are short, so a reader waits for them.
+            self.connection = sqlite3.connect(path, timeout=30, isolation_level=None)
+            self.connection.execute("PRAGMA journal_mode = WAL")
+            self.connection.execute(f"PRAGMA synchronous = {self.synchronous}")
+            version = self._version() or self._create()
+        except sqlite3.DatabaseError as error:
+            raise self._plain(error) from None
+        if version != self.version:
+            raise self._unusable(f"a {self.kind} of version {version}, this is version {self.version}")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
+        """Close the file. Raise InputError or OSError instead of SQLite's errors, as the constructor does."""
+        self.connection.close()
+        if isinstance(error, sqlite3.DatabaseError):
+            raise self._plain(error) from None
+
+    def _version(self) -> int:
+        (version,) = self.connection.execute("PRAGMA user_version").fetchone()
+        return int(version)
+
+    def _create(self) -> int:
+        """Create the tables in an empty file, and return their version."""
+        with self.connection:
+            self.connection.execute("BEGIN IMMEDIATE")
+            if version := self._version():  # another process has created them
+                return version
+            # executescript would commit the transaction.
+            for statement in filter(str.strip, self.tables.split(";")):
+                self.connection.execute(statement)
+            self.connection.execute(f"PRAGMA user_version = {self.version}")
+        return self.version
+
+    def _plain(self, error: sqlite3.DatabaseError) -> InputError | OSError:
+        if "disk is full" in str(error):
+            return OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self.path))
+        return self._unusable(str(error))
+
+    def _unusable(self, found: str) -> InputError:
+        fix = f"use another folder: --folder DIR; or restore a copy; or move {self.path.name} away"
+        found = f"not a {self.kind} that can be used: {found}"
+        return InputError(Problem(str(self.path), found, "", fix, code="damaged-workspace"))
