@@ -20,7 +20,7 @@ TRAIN = Start("python", "train.py")
         ("PYTHONPATH=src:lib python train.py", [Start("python", "train.py", python_path=("src", "lib"))]),
         ("python -m training.main --x 1", [Start("python", module="training.main")]),
         ("python -m allranks.runtime train.py", [Start("python", "train.py", "allranks.runtime")]),
-        ("torchrun --nproc-per-node 2 train.py --x a.py", [Start("torchrun", "train.py", "torch")]),
+        ("torchrun --nproc-per-node 2 train.py --x a.py", [Start("torchrun", "train.py", "torch.distributed.run")]),
         (
             "mldesigner execute --source component.py --name prepare --inputs x='${{inputs.x}}'",
             [Start("mldesigner", "component.py", "mldesigner", "prepare")],

@@ -102,8 +102,13 @@ _CHANGES = frozenset(
 )
 """Programs after which the rest of a command finds other modules."""
 
-_PROGRAMS = {"accelerate": "accelerate", "deepspeed": "deepspeed", "mldesigner": "mldesigner", "torchrun": "torch"}
-"""Programs that start a Python script, with the module that they belong to."""
+_PROGRAMS = {
+    "accelerate": "accelerate.commands.launch",
+    "deepspeed": "deepspeed",
+    "mldesigner": "mldesigner",
+    "torchrun": "torch.distributed.run",
+}
+"""Programs that start a Python script, with the module that they run."""
 
 _LAUNCHERS = frozenset({*launchers.MODULES, "allranks.runtime", "mpi4py"})
 """Modules that start a Python script when they are run with ``python -m``."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from dataclasses import replace
@@ -12,7 +13,7 @@ import pytest
 from allranks.contract.commands import start_of
 from allranks.contract.expanded_command import PythonProgram
 from allranks.local.forkserver.choice import ForkServerSpecs, hides_installed, preloaded
-from allranks.local.forkserver.packages import NOT_PRELOADED, PRELOADED, common
+from allranks.local.forkserver.packages import PRELOADED, common
 from allranks.local.instances.programs import Program
 
 PYTHON = Path(sys.executable)
@@ -183,6 +184,9 @@ print(*[name for name in sys.argv[2].split() if name in sys.modules], [thread.na
 @pytest.mark.slow
 def test_no_preloaded_package_imports_one_that_is_not_or_starts_a_thread() -> None:
     names = dict.fromkeys(module for package in PRELOADED.values() for module in package.modules)
-    command = [sys.executable, "-c", IMPORT_ALL, " ".join(names), " ".join(NOT_PRELOADED)]
+    page = (Path(__file__).parents[3] / "docs" / "starting-ranks.md").read_text(encoding="utf-8")
+    others = set(re.findall(r"^\| `([^`]+)`", page, re.MULTILINE)) - PRELOADED.keys()
+    assert others
+    command = [sys.executable, "-c", IMPORT_ALL, " ".join(names), " ".join(others)]
     output = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     assert output.splitlines()[-1] == "['MainThread']"

@@ -213,8 +213,7 @@ def preloaded(
     tracked:     whether it has an MLflow run
     """
     imported, text = imports.names(start, folder, python_path)
-    launcher = packages.LAUNCHERS.get(os.path.basename(start.program))
-    names = {*imported, *filter(None, (start.module, launcher))}
+    names = {*imported, start.module}
     later: tuple[str, ...] = ()
     uses_runtime = _uses_runtime(names)
     if uses_runtime:

@@ -1,7 +1,8 @@
-"""Tables of the packages that a fork server may or must not import before it forks ranks, and the variables they read.
+"""Tables of the packages that a fork server imports before it forks ranks, and of the variables that they read.
 
-Unlisted packages are not imported ahead. A package belongs in the first table if importing it starts no Python thread,
-opens no GPU or connection, and reads nothing that differs between the ranks of a step.
+Other packages are not imported ahead; docs/starting-ranks.md says why for some. A package belongs in the first table if
+importing it starts no Python thread, opens no GPU or connection, and reads nothing that differs between the ranks of a
+step.
 """
 
 from __future__ import annotations
@@ -111,37 +112,6 @@ ATTRIBUTES: Mapping[str, str] = MappingProxyType(
 )
 """Parts of a package that are reached through the package itself, with what is written in a script that uses them. They
 change nothing but sys.modules, so a script that does not use them after all may have them too."""
-
-LAUNCHERS: Mapping[str, str] = MappingProxyType(
-    {
-        "torchrun": "torch.distributed.run",
-        "accelerate": "accelerate.commands.launch",
-        "deepspeed": "deepspeed",
-        "mldesigner": "mldesigner",
-    }
-)
-"""Console scripts, with the module that they run."""
-
-NOT_PRELOADED: Mapping[str, str] = MappingProxyType(
-    {
-        "cupy": "opens the GPU",
-        "grpc": "starts threads that do not survive a fork",
-        "horovod": "loads MPI, which must start in the rank",
-        "jax": "starts threads that do not survive a fork, and opens the GPU",
-        "lightning": "reads the rank from the environment",
-        "lightning_fabric": "reads the rank from the environment",
-        "mlflow.pytorch": "imports Lightning where it is installed",
-        "mpi4py": "starts MPI, which must start in the rank",
-        "pynvml": "opens the GPU",
-        "pytorch_lightning": "reads the rank from the environment",
-        "ray": "starts threads and processes",
-        "tensorboard": "imports grpc",
-        "torchmetrics": "reads the rank from the environment",
-        "wandb": "starts threads and a process",
-    }
-)
-"""Packages that ranks import themselves, with what their import does."""
-
 
 NAMES = frozenset(
     {
