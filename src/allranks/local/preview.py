@@ -12,7 +12,6 @@ from tempfile import gettempdir
 
 from allranks.contract.job import Job
 from allranks.contract.launch import Process
-from allranks.contract.mpi import Mpi
 from allranks.contract.produce import processes
 from allranks.contract.templating import render
 from allranks.local import interpreters, machine_variables, rank_environment
@@ -21,7 +20,7 @@ from allranks.local.attempt.place import TMP
 from allranks.local.attempt.stage import Links, seen_at, seen_output
 from allranks.local.instances.kinds import INSTANCE_KINDS, InstanceKind
 from allranks.local.instances.supervisor import Supervisor, UnfitError
-from allranks.local.launchers.by_distribution import MPI
+from allranks.local.launchers.by_distribution import launcher
 from allranks.local.launchers.launching import LAUNCHER_FOLDER
 from allranks.local.options import AUTO
 from allranks.local.rank_environment import launch_of
@@ -136,10 +135,10 @@ def _preview(
     )
     variables = {name: values.resolve(value, lookup) or "" for name, value in step.environment_variables.items()}
     mpirun = None
-    if step.distribution.type == Mpi.type:
+    if preview_launch := launcher(step.distribution.type, mpi).preview:
         interpreter = interpreters.of_environment(step.environment, plan.source)
         search_path = machine_variables.search_path(os.environ, interpreter)
-        mpirun = MPI[mpi].preview(launch, kind, search_path, folder / LAUNCHER_FOLDER)
+        mpirun = preview_launch(launch, kind, search_path, folder / LAUNCHER_FOLDER)
     ranks = tuple(
         (
             process,

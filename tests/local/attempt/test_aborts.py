@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from allranks.local.boot import SOURCE
-from allranks.local.launchers import events
+from allranks.local.launchers.launching import read_events
 from allranks.plan.graph import Step
 from allranks.runs.records import Status
 
@@ -31,7 +31,7 @@ def test_an_abort_after_the_reported_end_of_the_work_is_forgiven(kind: str, run_
 def test_a_rank_that_mpirun_starts_tells_its_process_id_too(tmp_path: Path) -> None:
     """By it the report of the rank is known from that of another process."""
     (tmp_path / "events_file").write_text('{"event": "started", "rank": 1, "pid": 7, "time": 1.0}\n')
-    (event,), _ = events.read(tmp_path / "events_file")
+    (event,), _ = read_events(tmp_path / "events_file")
     assert (event.program, event.pid) == ("rank 1", 7)
 
 

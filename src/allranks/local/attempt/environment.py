@@ -16,7 +16,7 @@ from allranks.local import rank_environment
 from allranks.local.attempt.stage import InstanceFolders
 from allranks.local.instances.kinds import InstanceKind
 from allranks.local.instances.programs import Program
-from allranks.local.launchers import events as launcher_events
+from allranks.local.launchers.launching import rank_name
 from allranks.plan.graph import Step
 from allranks.plan.node_records import job_name
 from allranks.plan.ports import PRIMITIVES
@@ -102,6 +102,6 @@ def rank_programs(
         record.ranks.append(RankRecord(process.rank, process.instance_rank, process.local_rank, hostname, log=str(log)))
         shell, command, code = settings.shell, commands[process.instance_rank], str(instance.code)
         python = None if settings.cold else python_program(shell, command, environment, code, interpreter)
-        name = launcher_events.rank_name(process.rank)
+        name = rank_name(process.rank)
         program = Program(name, (shell, "-c", command), environment, code, str(log), python)
         yield RankProgram(process, program, report_file)

@@ -13,8 +13,7 @@ from allranks.contract import report
 from allranks.local.attempt import judge, usage_watch
 from allranks.local.attempt.usage_watch import UsageWatch
 from allranks.local.instances.supervisor import Event, Supervisor
-from allranks.local.launchers import events as launcher_events
-from allranks.local.launchers.launching import LaunchedPrograms
+from allranks.local.launchers.launching import LaunchedPrograms, rank_name, read_events
 from allranks.runs.log_reader import tail
 from allranks.runs.recorder import RunRecorder
 from allranks.runs.records import Point, Progress, RankRecord, Status, StepRecord, Verdict
@@ -72,7 +71,7 @@ class AttemptMonitor:
     ) -> None:
         self._handles = handles
         self._record = handles.record
-        self._ranks = {launcher_events.rank_name(rank.rank): rank for rank in handles.record.ranks}
+        self._ranks = {rank_name(rank.rank): rank for rank in handles.record.ranks}
         self._recorder = recorder
         self._supervisor = supervisor
         self._stopping = stopping
@@ -249,9 +248,7 @@ class AttemptMonitor:
 
     def _read_launcher_events(self, now: float) -> None:
         if self._handles.launching.events_file is not None:
-            events, self._launcher_offset = launcher_events.read(
-                self._handles.launching.events_file, self._launcher_offset
-            )
+            events, self._launcher_offset = read_events(self._handles.launching.events_file, self._launcher_offset)
             for event in events:
                 self._handle_event(event, now)
 

@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 
 from allranks.local.capacity import machine_memory, size_memory
 from allranks.local.instances.supervisor import Event
-from allranks.local.launchers import events as launcher_events
+from allranks.local.launchers.launching import rank_name
 from allranks.runs.formatting import in_bytes, rank_list
 from allranks.runs.recorder import RunRecorder
 from allranks.runs.records import RankRecord, Status, StepRecord
@@ -49,7 +49,7 @@ class UsageWatch:
     ) -> None:
         self._record = record
         self._recorder = recorder
-        self._ranks = {launcher_events.rank_name(rank.rank): rank for rank in record.ranks}
+        self._ranks = {rank_name(rank.rank): rank for rank in record.ranks}
         self._awaited = [rank for name, rank in self._ranks.items() if name in awaited]
         self._size_name = size_name
         self._patience = patience

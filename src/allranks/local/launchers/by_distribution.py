@@ -5,7 +5,7 @@ from __future__ import annotations
 from allranks.contract.mpi import Mpi
 from allranks.contract.tensorflow import TensorFlow
 from allranks.local.launchers import mpi, mpi_ssh, ray
-from allranks.local.launchers.launching import Assignment, LaunchedPrograms, Launcher, MpiLauncher
+from allranks.local.launchers.launching import Assignment, LaunchedPrograms, Launcher
 
 LINGER = 30.0
 """Seconds that TensorFlow's other workers have to exit after the chief, if there are no parameter servers."""
@@ -26,17 +26,17 @@ def launch_tasks(assignment: Assignment) -> LaunchedPrograms:
 
 
 MPI = {
-    "rsh": MpiLauncher(launch=mpi.launch, missing=mpi.missing, preview=mpi.preview),
-    "ssh": MpiLauncher(launch=mpi_ssh.launch, missing=mpi_ssh.missing, preview=mpi_ssh.preview),
+    "rsh": Launcher(mpi.launch, mpi.missing, mpi.preview),
+    "ssh": Launcher(mpi_ssh.launch, mpi_ssh.missing, mpi_ssh.preview),
 }
 """The launchers of mpi, by how mpirun reaches the instances: through the engine, or by ssh."""
 
 LAUNCHERS: dict[str, Launcher] = {
-    "none": Launcher(launch=launch_every_rank),
-    "pytorch": Launcher(launch=launch_every_rank),
+    "none": Launcher(launch_every_rank),
+    "pytorch": Launcher(launch_every_rank),
     "mpi": MPI["rsh"],
-    "tensorflow": Launcher(launch=launch_tasks),
-    "ray": Launcher(launch=ray.launch, missing=ray.missing),
+    "tensorflow": Launcher(launch_tasks),
+    "ray": Launcher(ray.launch, ray.missing),
 }
 """By distribution type. A new launcher is one module and one row here."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +12,7 @@ from allranks.contract.produce import processes
 from allranks.errors import Problem
 from allranks.local.instances.kinds import InstanceKind
 from allranks.local.instances.programs import Program
+from allranks.local.instances.supervisor import Event
 
 LAUNCHER_FOLDER = "launcher"
 """The folder for a launcher's own files, in that of the step."""
@@ -78,25 +80,33 @@ class LaunchedPrograms:
     diagnose: Callable[[str], str] = lambda _: ""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Launcher:
     """One way to start the ranks of a step.
 
     launch:  returns the programs to start. It may write files into the assignment's folder.
     missing: returns a problem if this machine lacks a program or package of the launcher, else None. Its argument is
              PATH of the ranks; the problem's `where` is a key of the step.
+    preview: returns what `launch` will start, from the kind of the instances, PATH of the ranks, and the folder for the
+             launcher's own files; None if it starts the ranks only
     """
 
     launch: Callable[[Assignment], LaunchedPrograms]
     missing: Callable[[str], Problem | None] = lambda _: None
+    preview: Callable[[Launch, InstanceKind, str, Path], LaunchPreview] | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
-class MpiLauncher(Launcher):
-    """One way in which mpirun reaches the instances.
+def rank_name(rank: int) -> str:
+    """Return the name of a rank's program."""
+    return f"rank {rank}"
 
-    preview: returns what `launch` will start, from the kind of the instances, PATH of the ranks, and the folder for the
-             launcher's own files
-    """
 
-    preview: Callable[[Launch, InstanceKind, str, Path], LaunchPreview]
+def read_events(file: Path, offset: int = 0) -> tuple[list[Event], int]:
+    """Return the events of an events file after an offset (in bytes), and the offset for the next call. A last line
+    that is still being written is left for the next call."""
+    with open(file, "rb") as stream:
+        stream.seek(offset)
+        whole, newline, _ = stream.read().rpartition(b"\n")
+    entries = map(json.loads, whole.splitlines())
+    events = [Event(entry.pop("event"), "", program=rank_name(entry.pop("rank")), **entry) for entry in entries]
+    return events, offset + len(whole) + len(newline)
