@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -46,32 +46,15 @@ CLEAN = "python -m allranks.runtime "
 """Runs a user's script with the libraries that the runtime prepares, and exits cleanly."""
 
 
-def _pytorch(layout: Layout) -> Distribution:
-    return PyTorch(layout.process_count_per_instance)
-
-
-def _per_node(layout: Layout) -> Distribution:  # noqa: ARG001
-    return PyTorch(1)
-
-
-def _mpi(layout: Layout) -> Distribution:
-    return Mpi(layout.process_count_per_instance)
-
-
-def _mpi_per_node(layout: Layout) -> Distribution:  # noqa: ARG001
-    return Mpi(1)
-
-
-def _workers(layout: Layout) -> Distribution:
-    return TensorFlow(layout.instance_count)
-
-
-def _servers(layout: Layout) -> Distribution:
-    return TensorFlow(layout.instance_count, 1)
-
-
-def _ray(layout: Layout) -> Distribution:  # noqa: ARG001
-    return Ray()
+DISTRIBUTIONS: Mapping[str, Callable[[Layout], Distribution]] = {
+    "pytorch": lambda layout: PyTorch(layout.process_count_per_instance),
+    "pytorch/node": lambda _: PyTorch(1),
+    "mpi": lambda layout: Mpi(layout.process_count_per_instance),
+    "mpi/node": lambda _: Mpi(1),
+    "tensorflow": lambda layout: TensorFlow(layout.instance_count),
+    "tensorflow/server": lambda layout: TensorFlow(layout.instance_count, 1),
+    "ray": lambda _: Ray(),
+}
 
 
 @dataclass(frozen=True)
@@ -79,6 +62,7 @@ class Launch:
     """One way to start a stack's ranks.
 
     stacks:  the required stacks; the launch demonstrates the first
+    by:      a key of DISTRIBUTIONS
     command: with {nodes} and {each} for the layout's two numbers, and {rank} for the variable of the instance's rank
     layouts: the possible layouts
     reporting_ranks: returns how many ranks print their place; default: all
@@ -86,14 +70,18 @@ class Launch:
 
     name: str
     stacks: tuple[Stack, ...]
-    distribution: Callable[[Layout], Distribution]
+    by: str
     command: str
     layouts: tuple[Layout, ...] = LAYOUTS
     reporting_ranks: Callable[[Layout], int] = lambda layout: layout.world_size
 
+    def distribution(self, layout: Layout) -> Distribution:
+        """Return the distribution of a job in a layout."""
+        return DISTRIBUTIONS[self.by](layout)
+
     def command_for(self, layout: Layout) -> str:
         """Return the command that runs on every instance."""
-        rank = "$OMPI_COMM_WORLD_RANK" if self.distribution is _mpi_per_node else "$NODE_RANK"
+        rank = "$OMPI_COMM_WORLD_RANK" if self.by == "mpi/node" else "$NODE_RANK"
         each = layout.process_count_per_instance
         return self.command.format(nodes=layout.instance_count, each=each, rank=rank)
 
@@ -106,34 +94,38 @@ ONE_EACH = (Layout(1, 1), Layout(2, 1))
 TORCH_ONLY, TENSORFLOW_ONLY = (PYTORCH,), (TENSORFLOW,)
 
 LAUNCHES = (
-    Launch("PyTorch, per process", TORCH_ONLY, _pytorch, "python pytorch.py"),
-    Launch("PyTorch, torchrun", TORCH_ONLY, _per_node, f"{TORCHRUN} pytorch.py"),
-    Launch("PyTorch, torch.distributed.launch", TORCH_ONLY, _per_node, f"{LAUNCH} pytorch.py"),
-    Launch("MPI, per process", (MPI,), _mpi, f"{CLEAN} mpi.py"),
-    Launch("MPI, per node with torchrun", (MPI, PYTORCH), _mpi_per_node, f"{MPI_MASTER}{TORCHRUN} pytorch.py"),
-    Launch("DeepSpeed by PyTorch", (DEEPSPEED,), _pytorch, f"{CLEAN} deepspeed_engine.py"),
-    Launch("DeepSpeed by MPI", (DEEPSPEED, MPI), _mpi, f"{CLEAN} deepspeed_engine.py"),
-    Launch("DeepSpeed by torchrun", (DEEPSPEED,), _per_node, f"{TORCHRUN} -m allranks.runtime deepspeed_engine.py"),
-    Launch("DeepSpeed, own launcher", (DEEPSPEED,), _per_node, f"{DEEPSPEED_OWN} deepspeed_engine.py"),
-    Launch("Horovod by MPI", (HOROVOD,), _mpi, f"{CLEAN} horovod_ranks.py"),
-    Launch("TensorFlow, workers", TENSORFLOW_ONLY, _workers, "python tensorflow_workers.py", ONE_EACH),
+    Launch("PyTorch, per process", TORCH_ONLY, "pytorch", "python pytorch.py"),
+    Launch("PyTorch, torchrun", TORCH_ONLY, "pytorch/node", f"{TORCHRUN} pytorch.py"),
+    Launch("PyTorch, torch.distributed.launch", TORCH_ONLY, "pytorch/node", f"{LAUNCH} pytorch.py"),
+    Launch("MPI, per process", (MPI,), "mpi", f"{CLEAN} mpi.py"),
+    Launch("MPI, per node with torchrun", (MPI, PYTORCH), "mpi/node", f"{MPI_MASTER}{TORCHRUN} pytorch.py"),
+    Launch("DeepSpeed by PyTorch", (DEEPSPEED,), "pytorch", f"{CLEAN} deepspeed_engine.py"),
+    Launch("DeepSpeed by MPI", (DEEPSPEED, MPI), "mpi", f"{CLEAN} deepspeed_engine.py"),
+    Launch(
+        "DeepSpeed by torchrun", (DEEPSPEED,), "pytorch/node", f"{TORCHRUN} -m allranks.runtime deepspeed_engine.py"
+    ),
+    Launch("DeepSpeed, own launcher", (DEEPSPEED,), "pytorch/node", f"{DEEPSPEED_OWN} deepspeed_engine.py"),
+    Launch("Horovod by MPI", (HOROVOD,), "mpi", f"{CLEAN} horovod_ranks.py"),
+    Launch("TensorFlow, workers", TENSORFLOW_ONLY, "tensorflow", "python tensorflow_workers.py", ONE_EACH),
     Launch(
         "TensorFlow, parameter server",
         TENSORFLOW_ONLY,
-        _servers,
+        "tensorflow/server",
         "python tensorflow_servers.py",
         (Layout(2, 1),),
         lambda layout: layout.instance_count - 1,
     ),
-    Launch("TensorFlow, Horovod by MPI", (TENSORFLOW_HOROVOD,), _mpi, "python tensorflow_horovod.py"),
-    Launch("Lightning, per node", (LIGHTNING,), _per_node, f"{CLEAN} lightning_trainer.py {{each}} per-node"),
-    Launch("Lightning, per process", (LIGHTNING,), _pytorch, f"{CLEAN} lightning_trainer.py {{each}}"),
-    Launch("Lightning, torchrun", (LIGHTNING,), _per_node, f"{TORCHRUN} lightning_trainer.py {{each}}"),
-    Launch("Lightning, MPI", (LIGHTNING, MPI), _mpi, f"{CLEAN} lightning_trainer.py {{each}}"),
-    Launch("Trainer, per process", (TRANSFORMERS,), _pytorch, f"{CLEAN} transformers_trainer.py"),
-    Launch("Trainer, torchrun", (TRANSFORMERS,), _per_node, f"{TORCHRUN} -m allranks.runtime transformers_trainer.py"),
-    Launch("Accelerate", (ACCELERATE,), _pytorch, f"{CLEAN} accelerate_ranks.py"),
-    Launch("Ray", (RAY,), _ray, "python ray_actors.py {each}"),
+    Launch("TensorFlow, Horovod by MPI", (TENSORFLOW_HOROVOD,), "mpi", "python tensorflow_horovod.py"),
+    Launch("Lightning, per node", (LIGHTNING,), "pytorch/node", f"{CLEAN} lightning_trainer.py {{each}} per-node"),
+    Launch("Lightning, per process", (LIGHTNING,), "pytorch", f"{CLEAN} lightning_trainer.py {{each}}"),
+    Launch("Lightning, torchrun", (LIGHTNING,), "pytorch/node", f"{TORCHRUN} lightning_trainer.py {{each}}"),
+    Launch("Lightning, MPI", (LIGHTNING, MPI), "mpi", f"{CLEAN} lightning_trainer.py {{each}}"),
+    Launch("Trainer, per process", (TRANSFORMERS,), "pytorch", f"{CLEAN} transformers_trainer.py"),
+    Launch(
+        "Trainer, torchrun", (TRANSFORMERS,), "pytorch/node", f"{TORCHRUN} -m allranks.runtime transformers_trainer.py"
+    ),
+    Launch("Accelerate", (ACCELERATE,), "pytorch", f"{CLEAN} accelerate_ranks.py"),
+    Launch("Ray", (RAY,), "ray", "python ray_actors.py {each}"),
 )
 
 FIRST = tuple({launch.stacks[0].name: launch for launch in reversed(LAUNCHES)}.values())[::-1]
