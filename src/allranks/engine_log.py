@@ -5,8 +5,8 @@ A module logs by `logging.getLogger(__name__)`, with a constant message that nam
     _log.info("rank exited", extra={"node": "train", "attempt": 1, "rank": 2, "exit_code": 1})
 
 Each line has "time" (seconds since the epoch), "monotonic" (seconds of a clock that all processes share), "process",
-"pid", "level", "logger", "event", and what `extra` holds. Events hold no value of a user's input or variable; texts of
-exceptions are masked.
+"pid", "level", "logger", "event", and what `extra` holds. Events hold no value of a user's input or variable. Those at
+level INFO hold only names, states and numbers, so they are not searched for secrets, which is two thirds of the cost.
 """
 
 from __future__ import annotations
@@ -49,8 +49,11 @@ class _Lines(logging.Handler):
         line |= {key: value for key, value in vars(record).items() if key not in _RECORD}
         if record.exc_info:
             line["exception"] = logging.Formatter().formatException(record.exc_info)
+        text = json.dumps(line, default=str)
+        if record.levelno != logging.INFO:
+            text = self._mask(text)
         try:
-            os.write(self._file, self._mask(json.dumps(line, default=str)).encode() + b"\n")
+            os.write(self._file, text.encode() + b"\n")
         except OSError:  # a full disk must not end the run
             self.handleError(record)
 

@@ -32,6 +32,9 @@ from allranks.runs import executions
 from allranks.runs.recorder import RunRecorder
 from allranks.runs.records import RunRecord, Status, StepRecord, Verdict
 
+WAITED_SECONDS = 0.001
+"""A step that gets its slots later than this has waited for them."""
+
 _log = logging.getLogger(__name__)
 
 
@@ -172,12 +175,8 @@ class Executor:
         if not (self._stopped or self._is_canceled(record.name)):
             with contextlib.suppress(WithdrawnError):
                 async with self._slots.take(ranks(step), self._gpus_of(step), record.name) as share:
-                    extra = {
-                        "node": record.name,
-                        "slots": len(share.slots),
-                        "seconds": round(time.monotonic() - ready, 6),
-                    }
-                    _log.info("slots taken", extra=extra)
+                    if (seconds := time.monotonic() - ready) > WAITED_SECONDS:
+                        _log.info("waited for slots", extra={"node": record.name, "seconds": round(seconds, 6)})
                     await self._try(scope, step, record, share)
         if record.status is Status.NOT_STARTED and self._is_canceled(record.name):
             record.status = Status.CANCELED

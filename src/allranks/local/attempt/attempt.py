@@ -92,10 +92,12 @@ class Attempt:
             (output, collect.place_of(output, scope.output_path_of(step, output), self._folder, name))
             for output in step.outputs
         ]
+        self.seconds: dict[str, float] = {}
+        """How long each stage took, for the engine's log."""
 
     async def run(self) -> None:
         """Run all stages. The record gets the status, the verdict, the ranks and the outputs."""
-        with self._logged("prepare"):
+        with self._timed("prepare"):
             await self._context.fork_servers.prepare(self._step, self._scope, self._gpus)
             staged = await self._stage()
             await self._track()
@@ -104,9 +106,9 @@ class Attempt:
             return
         with self._place(staged) as places:
             ranks, start = self._environment(staged, places)
-            with self._logged("ranks"):
+            with self._timed("ranks"):
                 await self._start_and_monitor(ranks, start)
-        with self._logged("collect"):
+        with self._timed("collect"):
             await self._collect(staged)
             self._judge()
             await tracked_runs.end(self._context.tracking, self._context.recorder, self._record)
@@ -254,12 +256,12 @@ class Attempt:
                 self._context.recorder.note(self._record, text)
 
     @contextlib.contextmanager
-    def _logged(self, stage_name: str) -> Iterator[None]:
-        """Log how long a stage takes."""
+    def _timed(self, stage_name: str) -> Iterator[None]:
         started = time.monotonic()
-        yield
-        data = {"node": self._record.name, "attempt": self._record.attempt, "stage": stage_name}
-        _log.info("stage ended", extra=data | {"seconds": round(time.monotonic() - started, 6)})
+        try:
+            yield
+        finally:
+            self.seconds[stage_name] = round(time.monotonic() - started, 6)
 
 
 @contextlib.contextmanager

@@ -160,12 +160,15 @@ class AttemptMonitor:
         )
 
     async def _signal(self, number: int) -> None:
-        extra = {"node": self._record.name, "signal": signal.Signals(number).name}
-        _log.info("signal sent to ranks", extra=extra)
-        for agent in self._live_agents:
-            # An agent whose programs have ended ends by itself.
-            if not self._done or self._running[agent] or agent in self._starting:
-                await self._supervisor.signal(agent, number)
+        # An agent whose programs have ended ends by itself.
+        agents = [
+            agent for agent in self._live_agents if not self._done or self._running[agent] or agent in self._starting
+        ]
+        if agents:
+            extra = {"node": self._record.name, "signal": signal.Signals(number).name}
+            _log.info("signal sent to ranks", extra=extra)
+        for agent in agents:
+            await self._supervisor.signal(agent, number)
 
     def _handle_event(self, event: Event, now: float) -> None:
         if event.kind == "gone":

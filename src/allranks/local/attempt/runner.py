@@ -139,15 +139,18 @@ class CommandRunner:
         indexes = self._machines.take(step.instance_count)
         data = {"node": record.name, "attempt": record.attempt}
         _log.info("attempt started", extra=data | {"instances": step.instance_count, "gpus": len(share.gpus)})
+        seconds: dict[str, float] = {}
         try:
             with self.running.stoppable(record.name) as stops, judged(record):
                 instances = self._context.kind.instances(indexes)
-                await Attempt(self._context, scope, step, record, stops, instances, gpus_of_instances).run()
+                attempt = Attempt(self._context, scope, step, record, stops, instances, gpus_of_instances)
+                seconds = attempt.seconds
+                await attempt.run()
         finally:
             self._machines.give(indexes)
         if record.ended is None:
             record.ended = time.time()
-        _log.info("attempt ended", extra=data | {"status": record.status.value})
+        _log.info("attempt ended", extra=data | {"status": record.status.value, "seconds": seconds})
         key = None
         if record.status is Status.COMPLETED:
             folder = Path(record.folder)
