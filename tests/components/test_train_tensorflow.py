@@ -74,8 +74,9 @@ def on_one(digits: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.recipe  # float16 is slow on a CPU
 def test_mixed_precision_learns_alike_on_two_workers(digits: Path, on_one: Path, tmp_path: Path) -> None:
-    """In float16, which is slow on a CPU: of the same steps the first ones."""
+    """In the first steps."""
     # The loss is scaled too, and steps with too large gradients are left out.
     settings = ("--precision", "float16", "--max_steps", 5, "--logging_steps", 1, "--save_steps", 2)
     train(digits, tmp_path, cluster(worker=2), "--per_device_train_batch_size", 64, *settings)

@@ -36,6 +36,7 @@ def workspace(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workspace]:
         yield kept
 
 
+@pytest.mark.recipe  # two minutes of CPU, for what the tests of launchers and components show of each by itself
 @pytest.mark.slow
 @pytest.mark.xdist_group("stacks")  # they share the workspace
 @pytest.mark.parametrize(("number", "launch"), list(enumerate(LAUNCHES)), ids=[launch.name for launch in LAUNCHES])

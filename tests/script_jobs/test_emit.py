@@ -86,6 +86,8 @@ Path(args.sums, "0").write_text(str(sum(ray.get([task.remote() for _ in ray.node
 """
 SCRIPTS = {"accelerate": ACCELERATE, "mpi": MPI, "tensorflow": TENSORFLOW, "ray": RAY}
 ONE_EACH = ("tensorflow", "ray")
+DEAR = ("accelerate", "deepspeed", "ray")
+"""Those that import much on each rank: other tests start these launches."""
 LIBRARIES = {"accelerate": "accelerate", "deepspeed": "deepspeed", "mpi": "mpi4py", "ray": "ray"}
 
 
@@ -134,7 +136,11 @@ def test_the_files_give_the_plan_of_the_launch(
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("distribution", "name"), [*((each, "job.yml") for each in ENVIRONMENTS), ("pytorch", "pipeline.py")]
+    ("distribution", "name"),
+    [
+        ("pytorch", "pipeline.py"),
+        *(pytest.param(each, "job.yml", marks=[pytest.mark.recipe] * (each in DEAR)) for each in ENVIRONMENTS),
+    ],
 )
 def test_the_files_run(distribution: str, name: str, folder: Path, workspace: Workspace) -> None:
     """Both files of a launch have the same plan, as the test above shows, so one of them runs."""

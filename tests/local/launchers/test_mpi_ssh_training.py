@@ -13,7 +13,11 @@ pytestmark = [pytest.mark.timeout(200), needs_ssh]
 
 
 # Each library and each user once: what a session of either user has, test_mpi_ssh.py compares.
-@pytest.mark.parametrize(("user", "library"), [("own", "deepspeed"), ("ordinary", "horovod")], indirect=["user"])
+@pytest.mark.parametrize(
+    ("user", "library"),
+    [pytest.param("own", "deepspeed", marks=pytest.mark.recipe), ("ordinary", "horovod")],
+    indirect=["user"],
+)
 def test_gradients_are_averaged_over_the_instances(library: str, user: User) -> None:
     if find_spec(library) is None:
         pytest.skip(f"no {library} here")
