@@ -8,6 +8,7 @@ of files and what the checks say of them. Its commit is read from a file COMMIT 
 
 from __future__ import annotations
 
+import contextlib
 import re
 import subprocess
 import sys
@@ -16,6 +17,8 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 from allranks.api import jobs
 from allranks.checks import component
@@ -137,10 +140,44 @@ def refused_by_sdk(path: Path) -> str:
         return "validating"
     try:
         if not is_component:
-            internals.resolve_inputs(entity)
+            resolve_inputs(entity)
     except Exception:
         return "submitting"
     return "no"
+
+
+class _NoWorkspace:
+    """Replaces the client's operations on a workspace. Each use raises HttpResponseError."""
+
+    def __getattr__(self, name: str) -> Any:
+        from azure.core.exceptions import HttpResponseError
+
+        raise HttpResponseError(f"{name} needs a workspace")
+
+
+def resolve_inputs(job: Any) -> None:
+    """Resolve the inputs of a job and of its steps as the client does before it sends the job.
+
+    What needs a workspace, such as an upload, is left out. Raise what the client raises for an input that it refuses.
+    """
+    from azure.ai.ml.entities import Command, PipelineJob, Spark
+    from azure.ai.ml.operations import JobOperations
+    from azure.core.exceptions import HttpResponseError
+
+    operations: Any = JobOperations
+    if isinstance(job, PipelineJob):
+        nodes = (node for node in job.jobs.values() if isinstance(node, internals.BaseNode))
+        entries = [entry for owner in (job, *nodes) for entry in operations._flatten_group_inputs(owner.inputs)]
+    else:
+        own = job._job_inputs if isinstance(job, (Command, Spark)) else getattr(job, "inputs", None)
+        entries = list((own or {}).values())
+    none = _NoWorkspace()
+    client = SimpleNamespace(
+        _operation_scope=None, _show_progress=False, _datastore_operations=none, _orchestrators=none
+    )
+    for entry in entries:
+        with contextlib.suppress(HttpResponseError):
+            operations._resolve_job_input(client, entry, job._base_path)
 
 
 def errors(found: Found, roots: list[Path]) -> str:

@@ -6,12 +6,14 @@ import re
 import runpy
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from allranks.checks import component, plan
 from allranks.checks.plan.ports import DANGLING
 from allranks.errors import Level, Problem
+from allranks.sdk import session
 from component_projects import YAML, make
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
@@ -88,6 +90,32 @@ def test_an_error_that_azure_ml_does_not_have_is_found(tmp_path: Path) -> None:
     page = script["ERRORS"] + script["errors"](found, [tmp_path])
     row = f"| {tmp_path.parent.name}/{tmp_path.name}: {file.relative_to(tmp_path)} | `port-name` | inputs: wrong | no |"
     assert not_refused(page) == [row]
+
+
+def test_inputs_are_resolved_without_a_workspace(tmp_path: Path) -> None:
+    """A job as the client would upload it: what it refuses is raised, and nothing else."""
+    resolve_inputs = runpy.run_path(str(DOCS / "make_findings.py"))["resolve_inputs"]
+
+    def single(path: str) -> Any:
+        from azure.ai.ml import Input, command
+
+        data = {"data": Input(type="uri_folder", path=path), "text": "a"}
+        return command(command="ls ${{inputs.data}}", environment="azureml:e:1", inputs=data)
+
+    def pipeline(path: str) -> Any:
+        from azure.ai.ml import dsl
+
+        return dsl.pipeline(lambda: single(path), name="one")()
+
+    with session.session():
+        for path in (str(tmp_path), "azureml:words:1", "azureml://registries/x/data/y/versions/1"):
+            resolve_inputs(single(path))
+            resolve_inputs(pipeline(path))
+        for job in (single, pipeline):
+            with pytest.raises(Exception, match="There is no dir on target path"):
+                resolve_inputs(job(str(tmp_path / "nope")))
+            with pytest.raises(Exception, match="path can't be empty"):
+                resolve_inputs(job(""))
 
 
 def errors(page: str) -> list[str]:

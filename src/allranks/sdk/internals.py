@@ -5,7 +5,8 @@ The upper bound of azure-ai-ml in pyproject.toml is the version that `tests/sdk/
 of each part fails when a new version changes it.
 
 Classes, functions and modules are attributes of this module, imported when they are first used: ``internals.LoopNode``.
-What the SDK keeps in private attributes is read and set by the functions below. No other module names a private part.
+What the SDK keeps in private attributes and methods is read and set by the functions below. No other module names a
+private part.
 """
 
 from __future__ import annotations
@@ -13,15 +14,14 @@ from __future__ import annotations
 import contextlib
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from importlib import import_module
+from operator import attrgetter, methodcaller
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 _SDK = "azure.ai.ml"
-_REST = f"{_SDK}._restclient.arm_ml_service.models"
 
 PARTS = {
     # What files and folders become when they are uploaded
@@ -42,9 +42,6 @@ PARTS = {
     "PipelineComponentBuilder": f"{_SDK}.dsl._pipeline_component_builder:PipelineComponentBuilder",
     "load_component_functions": f"{_SDK}.entities._job.pipeline._load_component",
     "pipeline_expressions": f"{_SDK}.entities._job.pipeline._pipeline_expression",
-    # Files and REST bodies
-    "from_rest_data_outputs": f"{_SDK}.entities._job._input_output_helpers:from_rest_data_outputs",
-    "from_rest_inputs": f"{_SDK}.entities._job._input_output_helpers:from_rest_inputs_to_dataset_literal",
     "load_schedule": f"{_SDK}.entities._load_functions:load_schedule",
     # The client
     "client": f"{_SDK}._ml_client",
@@ -83,6 +80,18 @@ def replaced(owner: Any, name: str, value: Any) -> Iterator[None]:
         setattr(owner, name, before)
 
 
+def _own(attribute: str) -> Callable[..., Any]:
+    """Return a function that returns an object's own attribute, by default None.
+
+    Nodes are attribute dictionaries: `getattr` returns a value for any name.
+    """
+    return lambda owner, default=None: vars(owner).get(attribute, default)
+
+
+def _setter(attribute: str) -> Callable[[Any, Any], None]:
+    return lambda owner, value: setattr(owner, attribute, value)
+
+
 # Ports: the inputs and outputs of a node or a job
 
 
@@ -91,60 +100,25 @@ def data(port: Any) -> Any:
     return getattr(port, "_data", None)
 
 
-def set_data(port: Any, value: Any) -> None:
-    """Bind a port to a value."""
-    port._data = value
-
-
-def declaration(port: Any) -> Any:
-    """Return the Input or Output that declares a port; None if its component is unknown."""
-    return port._meta
-
-
-def mode(port: Any) -> Any:
-    """Return the mode that a node sets for a port; None if it sets none."""
-    return port._mode
-
-
-def port_type(port: Any) -> Any:
-    """Return the type that the SDK infers for an output that is not declared."""
-    return port._type
-
-
-def port_name(port: Any) -> str:
-    """Return the name of an output within its node."""
-    return str(port._port_name)
-
-
-def owner(port: Any) -> Any:
-    """Return the node that an output belongs to."""
-    return port._owner
-
-
-def bound_output(output: Any) -> Any:
-    """Return the output of a node that a pipeline's output was bound to; None if it was not bound by the DSL."""
-    return vars(output).get("_binding_output")
-
+declaration = attrgetter("_meta")
+"""The Input or Output that declares a port; None if its component is unknown."""
+mode = attrgetter("_mode")
+"""The mode that a node sets for a port; None if it sets none."""
+port_type = attrgetter("_type")
+"""The type that the SDK infers for an output that is not declared."""
+port_name, owner = attrgetter("_port_name"), attrgetter("_owner")
+"""The name of an output within its node, and that node."""
+bound_output = _own("_binding_output")
+"""The output of a node that a pipeline's output was bound to; None if it was not bound by the DSL."""
 
 # Nodes and jobs
 
-
-def component(node: Any, default: Any = None) -> Any:
-    """Return the component of a node, or its id; the default for what has none.
-
-    Nodes are attribute dictionaries, in which `hasattr` is always true.
-    """
-    return vars(node).get("_component", default)
-
-
-def component_key(node: Any) -> str:
-    """Return the key that names the component of a node: component, trial or task."""
-    return str(node._get_component_attr_name())
-
-
-def replace_component(node: Any, found: Any) -> None:
-    """Give a node a component with the same inputs and outputs; the node's bindings stay."""
-    node._component = found
+component = _own("_component")
+"""The component of a node, or its id; the default for what has none."""
+component_key = methodcaller("_get_component_attr_name")
+"""The key that names the component of a node: component, trial or task."""
+replace_component = _setter("_component")
+"""Give a node a component with the same inputs and outputs; the node's bindings stay."""
 
 
 def set_component(node: Any, found: Any) -> None:
@@ -158,14 +132,10 @@ def set_component(node: Any, found: Any) -> None:
         node._copy_pipeline_component_out_setting_to_node()
 
 
-def resources(node: Any) -> Any:
-    """Return the resources that a node sets itself; None if it sets none."""
-    return vars(node).get("_resources")
-
-
-def given_ports(node: Any) -> tuple[Any, Any]:
-    """Return the inputs and the outputs that are given to a node, including those that its component does not have."""
-    return node._job_inputs, node._job_outputs
+resources = _own("_resources")
+"""The resources that a node sets itself; None if it sets none."""
+given_ports = attrgetter("_job_inputs", "_job_outputs")
+"""The inputs and the outputs that are given to a node, including those that its component does not have."""
 
 
 def build_input(job: Any, name: str, declared: Any, value: Any) -> Any:
@@ -178,19 +148,9 @@ def build_output(node: Any, name: str) -> Any:
     return node._build_output(name, None, None)
 
 
-def set_outputs(node: Any, outputs: Any) -> None:
-    """Set the outputs of a node."""
-    node._outputs = outputs
-
-
-def status(job: Any) -> Any:
-    """Return the status of a job; None before it is submitted."""
-    return vars(job).get("_status")
-
-
-def set_status(job: Any, value: Any) -> None:
-    """Set the status of a job."""
-    job._status = value
+set_outputs = _setter("_outputs")
+status, set_status = _own("_status"), _setter("_status")
+"""The status of a job; None before it is submitted."""
 
 
 def set_provisioned(entity: Any) -> None:
@@ -198,32 +158,19 @@ def set_provisioned(entity: Any) -> None:
     entity._provisioning_state = "Succeeded"
 
 
-def is_swept(job: Any) -> bool:
-    """Return whether a sweep was made of a command."""
-    return bool(vars(job).get("_swept"))
-
-
-def pipeline_builder(function: Any) -> Any:
-    """Return the builder of a function with @pipeline; None for any other function."""
-    return vars(function).get("_pipeline_builder")
-
-
-def set_enabled(schedule: Any, enabled: bool) -> None:
-    """Set whether a schedule is enabled when it is created."""
-    schedule._is_enabled = enabled
-
-
-def schedule_request(schedule: Any) -> Any:
-    """Return the body of the request that creates a schedule. Raise the SDK's error if it refuses the job."""
-    return schedule._to_rest_object()
-
+is_swept = _own("_swept")
+"""Whether a sweep was made of a command."""
+pipeline_builder = _own("_pipeline_builder")
+"""The builder of a function with @pipeline; None for any other function."""
+set_enabled = _setter("_is_enabled")
+"""Set whether a schedule is enabled when it is created."""
+schedule_request = methodcaller("_to_rest_object")
+"""The body of the request that creates a schedule. Raises the SDK's error if it refuses the job."""
 
 # Components and environments
 
-
-def is_anonymous(asset: Any) -> bool:
-    """Return whether a component or an environment has no name of its own."""
-    return bool(asset._is_anonymous)
+is_anonymous = attrgetter("_is_anonymous")
+"""Whether a component or an environment has no name of its own."""
 
 
 def source_path(asset: Any) -> str:
@@ -236,19 +183,12 @@ def is_mldesigner_component(value: Any) -> bool:
     return bool(getattr(value, "_is_mldesigner_component", False))
 
 
-def component_function(component: Any) -> Any:
-    """Return the function that creates nodes of a component. Each call of the component would make it anew."""
-    return component._func
-
-
-def code_text(component: Any) -> Any:
-    """Return the code of a component as its file has it."""
-    return component._get_origin_code_in_str()
-
-
-def code_base(component: Any) -> Any:
-    """Return the folder that the code of a component is relative to."""
-    return component._get_base_path_for_code()
+component_function = attrgetter("_func")
+"""The function that creates nodes of a component. Each call of the component would make it anew."""
+code_text = methodcaller("_get_origin_code_in_str")
+"""The code of a component as its file has it."""
+code_base = methodcaller("_get_base_path_for_code")
+"""The folder that the code of a component is relative to."""
 
 
 def includes_configs(component: Any) -> Any:
@@ -270,58 +210,12 @@ def resolved_includes(additional: Any) -> list[Path]:
     return [Path(path) for path in additional._get_resolved_additional_include_configs()]
 
 
-def yaml_text(component: Any) -> str | None:
-    """Return the YAML of a component as the SDK has cached it."""
-    return component._yaml_str  # type: ignore[no-any-return]
-
-
-def set_yaml_text(component: Any, text: str | None) -> None:
-    """Set the cached YAML of a component."""
-    component._yaml_str = text
-
-
-def validate(component: Any) -> Any:
-    """Return the SDK's validation of a component."""
-    return component._validate()
-
-
-class _NoWorkspace:
-    """Replaces the client's operations on a workspace. Each use raises HttpResponseError."""
-
-    def __getattr__(self, name: str) -> Any:
-        from azure.core.exceptions import HttpResponseError
-
-        raise HttpResponseError(f"{name} needs a workspace")
-
-
-def resolve_inputs(job: Any) -> None:
-    """Resolve the inputs of a job and of its steps as the client does before it sends the job.
-
-    What needs a workspace, such as an upload, is left out. Raise what the client raises for an input that it refuses.
-    """
-    from azure.ai.ml.entities import Command, PipelineJob, Spark
-    from azure.ai.ml.operations import JobOperations
-    from azure.core.exceptions import HttpResponseError
-
-    operations: Any = JobOperations
-    if isinstance(job, PipelineJob):
-        nodes = (node for node in job.jobs.values() if isinstance(node, __getattr__("BaseNode")))
-        entries = [entry for owner in (job, *nodes) for entry in operations._flatten_group_inputs(owner.inputs)]
-    else:
-        own = job._job_inputs if isinstance(job, (Command, Spark)) else getattr(job, "inputs", None)
-        entries = list((own or {}).values())
-    none = _NoWorkspace()
-    client = SimpleNamespace(
-        _operation_scope=None, _show_progress=False, _datastore_operations=none, _orchestrators=none
-    )
-    for entry in entries:
-        with contextlib.suppress(HttpResponseError):
-            operations._resolve_job_input(client, entry, job._base_path)
-
-
-def as_dict(component: Any) -> Any:
-    """Return a component as the dictionary of its YAML file."""
-    return component._to_dict()
+yaml_text, set_yaml_text = attrgetter("_yaml_str"), _setter("_yaml_str")
+"""The YAML of a component as the SDK has cached it."""
+validate = methodcaller("_validate")
+"""The SDK's validation of a component."""
+as_dict = methodcaller("_to_dict")
+"""A component as the dictionary of its YAML file."""
 
 
 def ignored_patterns(file: Path) -> list[str]:
@@ -333,19 +227,6 @@ def schema(path: str) -> Any:
     """Return the schema class at a path such as ``job.command_job:CommandJobSchema``."""
     module, _, name = path.partition(":")
     return getattr(import_module(f"{_SDK}._schema.{module}"), name)
-
-
-# REST bodies
-
-
-def rest_model(kind: str, body: Mapping[str, Any]) -> Any:
-    """Return the SDK's model of a REST body, such as JobBase, ComponentVersion, EnvironmentVersion, JobInput."""
-    return getattr(import_module(_REST), kind)._deserialize(dict(body), [])
-
-
-def set_inputs(component: Any, inputs: dict[str, Any]) -> None:
-    """Set the declared inputs of a component."""
-    component._inputs = inputs
 
 
 def rest_response(request: Any, content: bytes) -> Any:

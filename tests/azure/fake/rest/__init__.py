@@ -36,7 +36,7 @@ def _read_command(name: str, properties: Mapping[str, Any], assets: Assets) -> A
     for port_name, port in job.inputs.items():
         if isinstance(text := internals.data(port), str):
             value = components.guessed(text)
-            internals.set_data(port, value)
+            sdk_parts.set_data(port, value)
             job.component.inputs[port_name].type = guessed_type(value)
     return job
 

@@ -43,14 +43,14 @@ _TRUTH = {"True": True, "False": False, "true": True, "false": False}
 
 def inputs(rest: Mapping[str, Any] | None) -> dict[str, Any]:
     """Return a job's inputs: a text for a literal, an Input for data."""
-    job_inputs = {name: internals.rest_model("JobInput", value) for name, value in (rest or {}).items() if value}
-    return dict(internals.from_rest_inputs(job_inputs))
+    job_inputs = {name: sdk_parts.rest_model("JobInput", value) for name, value in (rest or {}).items() if value}
+    return sdk_parts.inputs_of(job_inputs)
 
 
 def outputs(rest: Mapping[str, Any] | None) -> dict[str, Any]:
     """Return a job's outputs, without the one that the service adds for its artifacts."""
-    job_outputs = {name: internals.rest_model("JobOutput", value) for name, value in (rest or {}).items() if value}
-    return {name: value for name, value in internals.from_rest_data_outputs(job_outputs).items() if name != "default"}
+    job_outputs = {name: sdk_parts.rest_model("JobOutput", value) for name, value in (rest or {}).items() if value}
+    return {name: value for name, value in sdk_parts.outputs_of(job_outputs).items() if name != "default"}
 
 
 def settle(given: Any, assets: Assets) -> None:
@@ -62,7 +62,7 @@ def settle(given: Any, assets: Assets) -> None:
         if isinstance(data, Input) and data.path:
             data.path = assets.data(str(data.path))
         elif isinstance(data, str) and _BINDING not in data and declared is not None:
-            internals.set_data(port, of_type(data, str(declared.type)))
+            sdk_parts.set_data(port, of_type(data, str(declared.type)))
 
 
 def settle_items(items: Any, assets: Assets) -> None:
@@ -147,7 +147,7 @@ def component(body: dict[str, Any], label: str, assets: Assets) -> Any:
     sdk_parts.set_anonymous(entity, entity.name == ANONYMOUS)
     # The SDK moves groups of inputs after all other inputs.
     order = list(dict.fromkeys(name.partition(".")[0] for name in spec.get("inputs") or {}))
-    internals.set_inputs(entity, dict(sorted(entity.inputs.items(), key=lambda port: order.index(port[0]))))
+    sdk_parts.set_inputs(entity, dict(sorted(entity.inputs.items(), key=lambda port: order.index(port[0]))))
     if spec["type"] == "command":
         place(entity, code, environment_id, assets)
     return entity

@@ -56,7 +56,7 @@ def _set_types(job: Any, inputs: Mapping[str, Any], assets: Assets) -> None:
         kind = plain(meta.type) if meta is not None and isinstance(meta.type, str) else None
         if isinstance(value, str):
             value = components.of_type(value, kind) if kind else components.guessed(value)
-            internals.set_data(values[name], value)
+            sdk_parts.set_data(values[name], value)
             kind = kind or guessed_type(value)
         elif value is not None:
             value.path, kind = assets.data(str(value.path)), value.type
