@@ -7,16 +7,17 @@ from __future__ import annotations
 
 import copy
 import io
+import json
 import os
 import re
 import sys
 
+from cattrs import Converter
 from rich._export_format import CONSOLE_SVG_FORMAT
 from rich.console import Console
 from rich.terminal_theme import TerminalTheme
 from rich.text import Text
 
-from allranks.cli.console import from_json
 from allranks.cli.views.summary import summary
 from allranks.cli.views.tree import tree
 from allranks.runs.records import Progress, RunRecord, Status
@@ -78,4 +79,4 @@ def picture(run: RunRecord) -> str:
 if __name__ == "__main__":
     # Paths are the project's, not this machine's.
     text = sys.stdin.read().replace(f"{os.getcwd()}/", "")
-    sys.stdout.write(picture(from_json(text, RunRecord)))
+    sys.stdout.write(picture(Converter().structure(json.loads(text), RunRecord)))

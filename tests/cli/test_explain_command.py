@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from allranks.cli.console import problems_text
+from allranks.cli.views.problems import problems_text
 from allranks.errors import Problem
 from allranks_command import forked
 

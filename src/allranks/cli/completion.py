@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import typer
 
+from allranks.runs.selection import find
+
 if TYPE_CHECKING:
     import sqlite3
 
@@ -69,8 +71,6 @@ def runs(ctx: typer.Context, incomplete: str) -> Iterator[str]:  # noqa: ARG001
 @_silent
 def steps(ctx: typer.Context, incomplete: str) -> Iterator[str]:  # noqa: ARG001
     """Propose the paths of the nodes of the run that the line names already."""
-    from allranks.runs.selection import find
-
     place = _workspace(ctx)
     with _store(ctx) as connection:
         run = find(connection, str(ctx.params.get("identity") or "latest"), place)

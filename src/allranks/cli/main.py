@@ -98,7 +98,7 @@ def main() -> None:
 
 def _print_os_error(error: OSError) -> None:
     """Print an error of a file that no command has expected."""
-    from allranks.cli.console import print_failure
+    from allranks.cli.views.problems import print_failure
     from allranks.errors import Problem
 
     forbidden = error.errno in (errno.EACCES, errno.EPERM, errno.EROFS)
@@ -110,7 +110,7 @@ def _print_os_error(error: OSError) -> None:
 def _print_expected(error: Exception) -> int | None:
     """Print an error that a user can fix. Return its exit code, or None for any other error."""
     from allranks.azure.errors import AzureError
-    from allranks.cli.console import print_failure, print_problems
+    from allranks.cli.views.problems import print_failure, print_problems
     from allranks.errors import InputError
 
     if isinstance(error, InputError):

@@ -6,6 +6,7 @@ A parameter of a command whose class is a group stands for the options of the gr
 from __future__ import annotations
 
 import functools
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass, fields, is_dataclass
 from enum import Enum
@@ -15,10 +16,12 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, get_type_hints
 
 import typer
 
+from allranks.azure.workspace import WorkspaceOptions
 from allranks.cli import completion
+from allranks.cli.values import settings_of
+from allranks.errors import InputError, Problem
 
 if TYPE_CHECKING:
-    from allranks.azure.workspace import WorkspaceOptions
     from allranks.local.options import Options
     from allranks.local.selection import Selection
 
@@ -203,9 +206,6 @@ class AzureOptions:
 
     def of(self, registry: str = "") -> WorkspaceOptions:
         """Return the values. Raise InputError if both a workspace and a registry are given."""
-        from allranks.azure.workspace import WorkspaceOptions
-        from allranks.errors import InputError, Problem
-
         if registry and self.workspace:
             found = f"the workspace {self.workspace} is given too"
             raise InputError(Problem(f"--registry {registry}", found, "one of them", "remove one of the options"))
@@ -291,8 +291,6 @@ class InputOptions:
 
     def of(self) -> dict[str, str]:
         """Return the values as text, by name. Raise InputError as `values.settings_of`."""
-        from allranks.cli.values import settings_of
-
         return settings_of(self.settings, self.params)
 
 
@@ -327,7 +325,6 @@ def expanded(command: Callable[..., None]) -> Callable[..., None]:
 def components_of(folder: Path | None, library: bool) -> Path | None:
     """Return the folder of the library's components, or the given one. Raise InputError if both are requested."""
     from allranks.components.shipped import shipped_folder
-    from allranks.errors import InputError, Problem
 
     if library and folder:
         raise InputError(Problem("--library", f"the folder {folder} is given too", "one of them", "leave out one"))
@@ -336,8 +333,6 @@ def components_of(folder: Path | None, library: bool) -> Path | None:
 
 def require_dry_run(offline: bool, dry_run: bool) -> None:
     """Raise InputError if --offline is given without --dry-run."""
-    from allranks.errors import InputError, Problem
-
     if offline and not dry_run:
         raise InputError(Problem("--offline", "it is given without --dry-run", "both", "add --dry-run"))
 
@@ -347,10 +342,6 @@ def confirm(question: str, command: str, yes: bool, code: int = 1) -> None:
 
     Raise InputError if there is no terminal to ask.
     """
-    import sys
-
-    from allranks.errors import InputError, Problem
-
     if yes:
         return
     if not sys.stdin.isatty():

@@ -9,6 +9,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from allranks.errors import InputError, Problem
+
 _SECONDS = {"m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
 _AGE = re.compile(r"(\d{1,6})([mhdw])")
 _UNITS = "a number with m, h, d or w: minutes, hours, days or weeks"
@@ -26,8 +28,6 @@ def settings_of(
 
     Raise InputError for a pair without "=", a repeated name, or a file that is not a mapping of names to values.
     """
-    from allranks.errors import InputError, Problem
-
     settings: dict[str, str] = {}
     for pair in pairs or []:
         name, equals, value = pair.partition("=")
@@ -54,8 +54,6 @@ def layout_settings(text: str) -> dict[str, str]:
 
 def seconds(age: str, option: str) -> float:
     """Return an age such as ``30d`` in seconds. Raise InputError, which names the option, for any other text."""
-    from allranks.errors import InputError, Problem
-
     if (value := _seconds(age)) is None:
         raise InputError(Problem(f"{option} {age}", "it is not an age", _UNITS, f"for example: {option} 30d"))
     return value
@@ -66,8 +64,6 @@ def moment(text: str, option: str) -> float:
 
     A date without a time zone is in the time zone of this machine. Raise InputError for any other text.
     """
-    from allranks.errors import InputError, Problem
-
     age = _seconds(text)
     if age is not None:
         return time.time() - age
@@ -89,7 +85,6 @@ def _seconds(age: str) -> float | None:
 def _read(path: Path) -> dict[str, str]:
     import yaml
 
-    from allranks.errors import InputError, Problem
     from allranks.sdk import bounded_yaml
 
     expected = "a YAML or JSON file with a mapping of names to values, such as epochs: 5"

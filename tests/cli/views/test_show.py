@@ -8,9 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from cattrs import Converter
 
-from allranks.cli.console import from_json, print_problems, to_json
+from allranks.cli.console import to_json
 from allranks.cli.views.components import print_components
+from allranks.cli.views.problems import print_problems
 from allranks.cli.views.progress import PlainLines
 from allranks.cli.views.runs import print_run, print_runs
 from allranks.components.find import ComponentInfo
@@ -98,7 +100,7 @@ def test_a_record_as_json_has_words_for_states_and_can_be_read_back(failed: RunR
     assert read["status"] == "Failed"
     assert read["steps"][1]["verdict"]["exit_code"] == 17
     assert read["steps"][1]["needs"] == ["prepare"]
-    assert from_json(text, RunRecord) == failed
+    assert Converter().structure(json.loads(text), RunRecord) == failed
 
 
 def test_json_stays_json_where_a_loss_is_no_number(failed: RunRecord) -> None:
@@ -111,7 +113,7 @@ def test_json_stays_json_where_a_loss_is_no_number(failed: RunRecord) -> None:
 
     points = json.loads(text, parse_constant=refuse)["steps"][1]["metrics"]["loss"]
     assert [point["value"] for point in points] == ["NaN", "Infinity", "-Infinity"]
-    back = [point.value for point in from_json(text, RunRecord).steps[1].metrics["loss"]]
+    back = [point.value for point in Converter().structure(json.loads(text), RunRecord).steps[1].metrics["loss"]]
     assert math.isnan(back[0])
     assert back[1:] == values[1:]
 

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from allranks.cli import completion
+from allranks.cli.console import console, errors
 from allranks.cli.options import FolderOption, RunArgument, argument
-
-if TYPE_CHECKING:
-    from allranks.runs.records import RunRecord
-    from allranks.runs.workspace import Workspace
+from allranks.errors import InputError, Problem
+from allranks.runs import history, locks
+from allranks.runs.nested import node_at, steps_of
+from allranks.runs.records import RunRecord, Status
+from allranks.runs.workspace import Workspace
 
 
 def cancel(
@@ -34,9 +36,6 @@ def cancel(
 
     Exit with 1 where it has not ended after a minute.
     """
-    from allranks.runs import history
-    from allranks.runs.workspace import Workspace
-
     place, record = history.find(Workspace.at(workspace), identity)
     if record.submitted is not None:
         _cancel_in_azure(record, steps or [], now)
@@ -47,10 +46,7 @@ def cancel(
 
 
 def _cancel_run(workspace: Workspace, record: RunRecord, now: bool) -> None:
-    from allranks.cli.console import console
     from allranks.local.cancellation import cancel_run
-    from allranks.runs import history
-    from allranks.runs.records import Status
 
     _require_engine(workspace, record)
     ended = cancel_run(workspace, record.id, at_once=now)
@@ -62,12 +58,7 @@ def _cancel_run(workspace: Workspace, record: RunRecord, now: bool) -> None:
 
 
 def _cancel_steps(workspace: Workspace, record: RunRecord, steps: list[str], now: bool) -> None:
-    from allranks.cli.console import console
-    from allranks.errors import InputError, Problem
     from allranks.local.cancellation import cancel_nodes, wait_until
-    from allranks.runs import history
-    from allranks.runs.nested import node_at, steps_of
-    from allranks.runs.records import Status
 
     _require_engine(workspace, record)
     nodes = [node_at(record, step) for step in steps]
@@ -97,10 +88,6 @@ def _cancel_steps(workspace: Workspace, record: RunRecord, steps: list[str], now
 
 def _require_engine(workspace: Workspace, record: RunRecord) -> None:
     """Raise InputError if no process executes the run."""
-    from allranks.errors import InputError, Problem
-    from allranks.runs import locks
-    from allranks.runs.records import Status
-
     if locks.holder(workspace.run_folder(record.id)) is None:
         fix = f"see: allranks show {record.id}"
         if record.status is Status.INTERRUPTED:
@@ -109,8 +96,6 @@ def _require_engine(workspace: Workspace, record: RunRecord) -> None:
 
 
 def _print_late(found: str, fix: str) -> None:
-    from allranks.cli.console import errors
-
     errors().print(f"error: {found}\n  try: {fix}", soft_wrap=True)
     sys.exit(1)
 
@@ -119,8 +104,6 @@ def _cancel_in_azure(record: RunRecord, steps: list[str], now: bool) -> None:
     from allranks.azure import runs
     from allranks.azure.runs import update_record
     from allranks.azure.watch import connected
-    from allranks.cli.console import console
-    from allranks.errors import InputError, Problem
 
     where = f"run {record.id}"
     assert record.submitted is not None

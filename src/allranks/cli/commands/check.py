@@ -11,12 +11,15 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from allranks.cli import completion
+from allranks.cli.console import console, to_json
 from allranks.cli.options import JsonOption, ParamsOption, SetOption, argument
 from allranks.cli.values import settings_of
+from allranks.errors import InputError, Level, Problem
+from allranks.runs.formatting import count
+from allranks.runs.formatting import plain as without_controls
 
 if TYPE_CHECKING:
     from allranks.checks.table import Findings
-    from allranks.errors import Problem
     from allranks.plan.graph import Plan
     from allranks.sdk.spec_files import SpecFiles
 
@@ -33,8 +36,6 @@ class _Result:
     findings: Findings
 
     def __str__(self) -> str:
-        from allranks.runs.formatting import count
-
         found = self.findings
         problems = count(len(found.errors), "problem") if found.errors else "no problems"
         warnings = [count(len(found.warnings), "warning")] if found.warnings else []
@@ -72,9 +73,7 @@ def check(
     an array of one per file.
     """
     from allranks.checks.table import Findings
-    from allranks.cli.console import console, print_machine, print_warnings, to_json
-    from allranks.errors import InputError, Problem
-    from allranks.runs.formatting import plain as without_controls
+    from allranks.cli.views.problems import print_machine, print_warnings
 
     values = settings_of(settings, params)
     if values and len(files) > 1:
@@ -103,9 +102,7 @@ def _result(file: str, values: dict[str, str]) -> _Result:
     from allranks.checks.component import check as check_specs
     from allranks.checks.table import Findings
     from allranks.components import variants
-    from allranks.errors import InputError
     from allranks.plan.graph import steps
-    from allranks.runs.formatting import count
 
     try:
         specs = _specs(Path(file), values)
@@ -135,7 +132,6 @@ def _specs(path: Path, values: dict[str, str]) -> SpecFiles | None:
 
     Raise InputError for a folder without any.
     """
-    from allranks.errors import InputError, Problem
     from allranks.sdk import spec_files
     from allranks.sdk.spec_files import SpecFiles
 
@@ -159,7 +155,6 @@ def _of_their_components(plan: Plan, checked: Sequence[Path]) -> Iterator[Proble
     What prevents the job itself from running is an error of the plan, so errors of its components are warnings.
     """
     from allranks.checks.component import check as check_specs
-    from allranks.errors import Level
     from allranks.plan.graph import steps
     from allranks.sdk.spec_files import is_component
 

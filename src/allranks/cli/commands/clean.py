@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from allranks.cli.console import console
 from allranks.cli.options import FolderOption, confirm, option
+from allranks.cli.values import seconds
+from allranks.runs import cleaning
+from allranks.runs.formatting import count, in_bytes, plain, when
+from allranks.runs.workspace import Workspace
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -35,15 +41,8 @@ def clean(
 
     It lists them first and asks you. A run that is being executed stays, and one whose results a newer run reuses.
     """
-    import time
-
-    from allranks.cli.console import console
-    from allranks.cli.values import seconds
     from allranks.local.instances import temporary
     from allranks.local.scheduler.ledger import SchedulesPlace
-    from allranks.runs import cleaning
-    from allranks.runs.formatting import in_bytes
-    from allranks.runs.workspace import Workspace
 
     place = Workspace.at(workspace)
     age = seconds(older_than or (DEFAULT_AGE if not keep else "0d"), "--older-than")
@@ -70,7 +69,6 @@ def _print_plan(out: Console, plan: CleaningPlan) -> None:
 
     from allranks.cli.views.tables import symbol
     from allranks.runs.cleaning import LEFTOVER, RUN, SNAPSHOT
-    from allranks.runs.formatting import count, in_bytes, plain, when
 
     runs = [(removal.run, removal.size) for removal in plan.removals if removal.run is not None]
     for run, size in runs[:_MOST_RUNS]:

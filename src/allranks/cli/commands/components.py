@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from allranks.cli import completion
+from allranks.cli.console import console, open_in_browser, print_written, to_json
 from allranks.cli.lazy_group import lazy_group
 from allranks.cli.options import JsonOption, LibraryOption, argument, components_of, option
+from allranks.errors import InputError, Problem
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from allranks.components.find import ComponentInfo
 
 app = lazy_group(
@@ -48,7 +50,6 @@ def copy(
 
     For example: allranks components copy train_image_classifier
     """
-    from allranks.cli.console import print_written, to_json
     from allranks.project.files import copy_components
 
     folders = [project / folder for folder in copy_components(names, project)]
@@ -83,7 +84,6 @@ def list_(
     --page and --open show the components as Azure ML's designer does. --write-variants updates the specs that are
     generated from another component and the variants.yaml beside it.
     """
-    from allranks.cli.console import console, print_written, to_json
     from allranks.cli.views.components import print_components
     from allranks.components import variants
     from allranks.components.find import components_folder, find_components
@@ -103,11 +103,7 @@ def list_(
 
 
 def _show_page(found: Sequence[ComponentInfo], page: Path | None, open_: bool) -> None:
-    import tempfile
-
-    from allranks.cli.console import console, open_in_browser
     from allranks.components.page.palette import write_palette
-    from allranks.errors import InputError, Problem
 
     # A browser reads the file after this command has ended.
     page = page or Path(tempfile.mkdtemp(prefix="allranks-")) / "components.html"

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
+import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from allranks.cli.console import console, errors, to_json
 from allranks.cli.options import JsonOption
+from allranks.runs.workspace import Workspace
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from allranks.local.doctor.launches import Launch
 
 
@@ -42,11 +46,6 @@ def doctor(
     Also print how to install the others. A stack works if two of its ranks can communicate. Exit with 1 if an installed
     stack does not work.
     """
-    import contextlib
-    import os
-    from pathlib import Path
-
-    from allranks.cli.console import console, to_json
     from allranks.local import gpus, preview
     from allranks.local.doctor.launches import FIRST
 
@@ -75,12 +74,8 @@ _INSTANCES = {
 
 
 def _finding(launch: Launch, start: bool, folder: Path) -> _StackState:
-    import tempfile
-    from pathlib import Path
-
     from allranks.local.doctor.launches import TWO_RANKS
     from allranks.local.doctor.trial import run_trial
-    from allranks.runs.workspace import Workspace
 
     stack = launch.stacks[0]
     version = stack.version(folder)
@@ -95,7 +90,6 @@ def _finding(launch: Launch, start: bool, folder: Path) -> _StackState:
 def _print(findings: Sequence[_StackState]) -> None:
     from rich.text import Text
 
-    from allranks.cli.console import console, errors
     from allranks.cli.views.tables import table_of
 
     table = table_of("stack", "version", "works", "how to get it")

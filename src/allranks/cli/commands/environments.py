@@ -5,16 +5,16 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TypeAlias
+from typing import Annotated, TypeAlias
 
 import typer
 
 from allranks.cli import completion
+from allranks.cli.console import console, errors, print_written, to_json
 from allranks.cli.lazy_group import lazy_group
 from allranks.cli.options import JsonOption, argument, option
-
-if TYPE_CHECKING:
-    from allranks.errors import Problem
+from allranks.cli.values import settings_of
+from allranks.errors import InputError, Problem
 
 EnvironmentsOption: TypeAlias = Annotated[
     Path | None, option("--folder", "Folder with environments. Default: environments/ in this folder or a parent.")
@@ -39,7 +39,6 @@ app = lazy_group(
 
 def list_(folder: EnvironmentsOption = None, json: JsonOption = False) -> None:
     """List the environments of a project and what they contain."""
-    from allranks.cli.console import console, to_json
     from allranks.cli.views.tables import print_whole, table_of
     from allranks.environments.dockerfile import labels_of
     from allranks.environments.find import find_environments
@@ -92,8 +91,7 @@ def check(
     and a warning says so.
     """
     from allranks.checks.table import Findings
-    from allranks.cli.console import console, print_warnings, to_json
-    from allranks.errors import InputError
+    from allranks.cli.views.problems import print_warnings
 
     given = names or []
     paths = [name for name in given if _is_path(name)]
@@ -126,7 +124,6 @@ def _check_own(names: Sequence[str], folder: Path | None, resolve: bool, checked
     """Check environments of a project by name, add their names, and return what was found."""
     from allranks.checks.environment import check
     from allranks.checks.environment.dockerfile import missing_hadolint
-    from allranks.cli.console import errors
     from allranks.environments.find import environments_folder, find_environments
 
     root = folder or environments_folder(Path.cwd())
@@ -142,7 +139,6 @@ def _check_own(names: Sequence[str], folder: Path | None, resolve: bool, checked
 def _check_files(path: str, checked: list[str]) -> Sequence[Problem]:
     """Check environments of any project, add their files, and return what was found."""
     from allranks.checks.environment import check_files
-    from allranks.errors import InputError, Problem
 
     if not Path(path).exists():
         raise InputError(Problem(path, "there is no such file or folder", "an environment's YAML, or a folder"))
@@ -171,10 +167,8 @@ def sync(
     Copy the stages of the base into the other Dockerfiles, and write version, description and tags into each
     environment.yaml. With --variant, first write the images, versions and pinned libraries of that CUDA release.
     """
-    from allranks.cli.console import print_written
     from allranks.environments.find import environments_folder, find_environments
     from allranks.environments.sync import sync as write
-    from allranks.errors import InputError, Problem
 
     root = folder or environments_folder(Path.cwd())
     if variant is not None and names:
@@ -213,8 +207,6 @@ def build(
 
     Exit with 1 if the build fails.
     """
-    from allranks.cli.console import console, errors
-    from allranks.cli.values import settings_of
     from allranks.environments.build import build as build_image
     from allranks.environments.build import engine as found_engine
     from allranks.environments.build import variant_for
@@ -245,7 +237,6 @@ def verify(
     Check versions, libraries, build options, tags, two ranks under mpirun, and an all-reduce inside the image. Exit
     with 1 if a check fails.
     """
-    from allranks.cli.console import to_json
     from allranks.environments.build import engine as found_engine
     from allranks.environments.find import find_environments
     from allranks.environments.inside.probe_commands import as_text, is_right

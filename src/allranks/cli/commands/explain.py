@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated
 
+from allranks.cli.console import console, to_json
 from allranks.cli.options import JsonOption, argument
+from allranks.errors import InputError, Problem, did_you_mean
 
 
 def explain(
@@ -15,9 +17,7 @@ def explain(
 
     Without a code: list all codes. docs/checks.md lists the rules of `allranks check`.
     """
-    from allranks.cli.console import console, to_json
     from allranks.cli.troubleshooting import explanations, rule_explanations
-    from allranks.errors import InputError, Problem, did_you_mean
 
     known = explanations()
     if code is None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import tempfile
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from allranks.cli.commands.register import release_row
+from allranks.cli.console import console, to_json
 from allranks.cli.options import AssetNamesArgument, ComponentsOption, JsonOption, LibraryOption, components_of, option
 
 
@@ -27,9 +29,6 @@ def export(
     Each folder is self-contained. The same content always produces the same files. Files that are not part of an export
     are not changed.
     """
-    import tempfile
-
-    from allranks.cli.console import console, to_json
     from allranks.components.export import SCRIPT
     from allranks.components.export import export as write
     from allranks.components.releases import release

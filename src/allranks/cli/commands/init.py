@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from allranks.cli.console import console, to_json
 from allranks.cli.options import JsonOption, option
+from allranks.runs.formatting import count
 
 
 def init(
@@ -31,12 +34,8 @@ def init(
     components are imported from the library. Existing files are never changed: if one is in the way, nothing is
     written.
     """
-    import shlex
-
-    from allranks.cli.console import console, to_json
     from allranks.project.files import create, template
     from allranks.project.files import pipeline as of_library
-    from allranks.runs.formatting import count
 
     contents = of_library(pipeline) if pipeline else template()
     created = create(folder, contents)

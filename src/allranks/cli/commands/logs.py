@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import time
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from allranks import engine_log
+from allranks.cli.console import console, to_json
 from allranks.cli.options import FolderOption, JsonOption, RunArgument, StepArgument, option
+from allranks.errors import InputError, Problem
+from allranks.runs.nested import node_at
 
 if TYPE_CHECKING:
     from allranks.runs.log_reader import Find
@@ -45,14 +51,7 @@ def logs(
 
 
 def _print_engine_log(find: Find, identity: str, step: str | None, rank: int | None, follow: bool, json: bool) -> None:
-    import time
-    from pathlib import Path
-
-    from allranks import engine_log
-    from allranks.cli.console import console, to_json
     from allranks.cli.views.engine_log import LOOK, entries, print_entries
-    from allranks.errors import InputError, Problem
-    from allranks.runs.nested import node_at
 
     if rank is not None:
         raise InputError(

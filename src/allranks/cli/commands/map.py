@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from allranks.cli.console import console, errors
 from allranks.cli.options import FileArgument, FolderOption, ParamsOption, SetOption
 from allranks.cli.values import settings_of
+from allranks.errors import InputError, Problem
+from allranks.runs.formatting import count
+from allranks.runs.workspace import Workspace
+from allranks.sdk.paths import shown
 
 if TYPE_CHECKING:
     from allranks.plan.assets.lookup import AssetLookup, Use
@@ -29,15 +35,8 @@ def map_(
     Print the missing lines of allranks.yaml: registered components, data, environments and models, each with the places
     that refer to it. Complete the paths.
     """
-    from dataclasses import replace
-
-    from allranks.cli.console import console, errors
-    from allranks.errors import InputError
     from allranks.plan.assets import mapping_file, skeleton
     from allranks.plan.reader import lookup_of, opened
-    from allranks.runs.formatting import count
-    from allranks.runs.workspace import Workspace
-    from allranks.sdk.paths import shown
 
     values = settings_of(settings, params)
     other_problems = 0
@@ -71,9 +70,7 @@ def _has_virtual_environment(use: Use, lookup: AssetLookup) -> bool:
 
 
 def _write(target: Path, lines: tuple[MissingLine, ...]) -> None:
-    from allranks.errors import InputError, Problem
     from allranks.plan.assets import skeleton
-    from allranks.sdk.paths import shown
 
     try:
         before = target.read_text(encoding="utf-8") if target.exists() else ""

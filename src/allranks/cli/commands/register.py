@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+from allranks.azure.errors import service_errors
+from allranks.azure.workspace import WorkspaceOptions, connect, named, resolve
+from allranks.cli.console import console, errors, to_json
 from allranks.cli.options import (
     AssetNamesArgument,
     AzureOptions,
@@ -19,11 +23,11 @@ from allranks.cli.options import (
     option,
     require_dry_run,
 )
+from allranks.runs.formatting import plain
 
 if TYPE_CHECKING:
     from allranks.azure.last_state import LastState
     from allranks.azure.register import Difference, ServiceRegistry
-    from allranks.azure.workspace import WorkspaceOptions
     from allranks.components.releases import Release
 
 
@@ -45,10 +49,6 @@ def register(
 
     For example: allranks register train_lightning --dry-run
     """
-    import tempfile
-
-    from allranks.azure.workspace import named, resolve
-    from allranks.cli.console import console, errors, to_json
     from allranks.components.releases import release
 
     require_dry_run(offline, dry_run)
@@ -124,9 +124,7 @@ def _registered(options: WorkspaceOptions, releases: Sequence[Release], staged: 
 @contextmanager
 def _service(options: WorkspaceOptions, state: LastState) -> Iterator[ServiceRegistry]:
     """Sign in to the service, and save afterwards what is known of it."""
-    from allranks.azure.errors import service_errors
     from allranks.azure.register import ServiceRegistry
-    from allranks.azure.workspace import connect
     from allranks.sdk.session import session
 
     with session():
@@ -142,7 +140,6 @@ def _print_difference(out: Any, difference: Difference) -> None:
     from rich.text import Text
 
     from allranks.cli.views.uploads import amount, print_files
-    from allranks.runs.formatting import plain
 
     release = difference.release
     sent = amount(len(release.files), release.size)

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import json
+import os
+import platform
+import zipfile
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
+from allranks import engine_log
+from allranks.cli.console import console, to_json
 from allranks.cli.options import FolderOption, RunArgument, YesOption, confirm, option
-
-if TYPE_CHECKING:
-    from allranks.runs.records import RunRecord
-    from allranks.runs.workspace import Workspace
+from allranks.errors import InputError, Problem
+from allranks.runs import history, secret_values
+from allranks.runs.formatting import in_bytes
+from allranks.runs.records import RunRecord
+from allranks.runs.workspace import Workspace
+from allranks.secrets import redact
 
 
 def report(
@@ -26,15 +34,6 @@ def report(
     the versions of packages, and the facts of this machine. It holds no code, no data and no values of environment
     variables, and secrets are masked. The content is listed first, and you are asked before the file is written.
     """
-    import zipfile
-
-    from allranks.cli.console import console
-    from allranks.errors import InputError, Problem
-    from allranks.runs import history, secret_values
-    from allranks.runs.formatting import in_bytes
-    from allranks.runs.workspace import Workspace
-    from allranks.secrets import redact
-
     place, record = history.find(Workspace.at(workspace), identity)
     output = output or Path(f"allranks-report-{record.id}.zip")
     if output.exists():
@@ -61,11 +60,8 @@ _DESCRIPTIONS = {
 
 
 def _contents(workspace: Workspace, record: RunRecord) -> dict[str, str]:
-    import json
     from importlib.metadata import distributions
 
-    from allranks import engine_log
-    from allranks.cli.console import to_json
     from allranks.plan.secrets import shown
     from allranks.runs.store import Store
 
@@ -97,8 +93,6 @@ def _without_values(tree: Any) -> Any:
 
 
 def _machine(record: RunRecord) -> dict[str, Any]:
-    import os
-    import platform
     from importlib.metadata import PackageNotFoundError, version
 
     from allranks.local import gpus

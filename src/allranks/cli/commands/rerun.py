@@ -13,6 +13,7 @@ from allranks.cli.options import (
     RunOptions,
     SelectionOptions,
 )
+from allranks.runs.workspace import Workspace
 
 
 def rerun(
@@ -34,7 +35,6 @@ def rerun(
     For example: allranks rerun latest --set epochs=20 --from train
     """
     from allranks.api import retry
-    from allranks.runs.workspace import Workspace
 
     place = Workspace.at(workspace)
     options, values = execution.of(force_rerun=force_rerun, selection=chosen.of()), inputs.of()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from allranks.cli.execute import execute
 from allranks.cli.options import FolderOption, InputOptions, JsonOption, LatestCodeOption, RunArgument, RunOptions
+from allranks.runs.workspace import Workspace
 
 
 def resume(
@@ -22,7 +23,6 @@ def resume(
     completed steps whose code and inputs have not changed keep their results.
     """
     from allranks.api import retry
-    from allranks.runs.workspace import Workspace
 
     place = Workspace.at(workspace)
     options, values = execution.of(), inputs.of()

@@ -7,7 +7,13 @@ from typing import Annotated
 
 import typer
 
+from allranks.cli.console import console, to_json
 from allranks.cli.options import FolderOption, JsonOption, option
+from allranks.cli.values import moment
+from allranks.runs import history
+from allranks.runs.records import Status
+from allranks.runs.selection import EVERY_RUN, RunFilter
+from allranks.runs.workspace import Workspace
 
 
 class StatusChoice(str, Enum):
@@ -43,13 +49,7 @@ def runs(
 
     For example: allranks runs --status Failed --since 7d
     """
-    from allranks.cli.console import console, to_json
-    from allranks.cli.values import moment
     from allranks.cli.views.runs import print_runs
-    from allranks.runs import history
-    from allranks.runs.records import Status
-    from allranks.runs.selection import EVERY_RUN, RunFilter
-    from allranks.runs.workspace import Workspace
 
     chosen = RunFilter(
         frozenset(Status(choice.value) for choice in status or ()),

@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import datetime, timezone
 from enum import Enum
+from functools import partial
+from itertools import islice
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
+from allranks.azure.errors import AzureError
+from allranks.azure.workspace import WorkspaceOptions, sign_in
 from allranks.cli import streams
+from allranks.cli.console import console, errors, to_json
 from allranks.cli.lazy_group import lazy_group
 from allranks.cli.options import (
     AzureOptions,
@@ -25,14 +35,12 @@ from allranks.cli.options import (
     TrackOption,
     require_dry_run,
 )
+from allranks.errors import InputError, Problem
+from allranks.runs.formatting import plain
+from allranks.runs.workspace import Workspace
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from datetime import datetime
-    from pathlib import Path
-
     from allranks.azure.schedules import Applied, Change
-    from allranks.azure.workspace import WorkspaceOptions
     from allranks.schedules.finding import Schedule
 
 app = lazy_group(
@@ -92,15 +100,10 @@ def run(
     firing is lost or repeated. Ctrl-C and SIGTERM stop the scheduler and its runs; the next scheduler resumes those
     runs.
     """
-    from functools import partial
-
-    from allranks.cli.console import console
     from allranks.cli.views.schedules import JsonLines, lines_for
-    from allranks.errors import InputError, Problem
     from allranks.local.scheduler import reading, running
     from allranks.local.scheduler.ledger import Ledger, SchedulesPlace
     from allranks.local.scheduler.scheduler import MissedPolicy, Scheduler, SystemClock
-    from allranks.runs.workspace import Workspace
     from allranks.schedules.finding import check_target
 
     if target is not None:
@@ -134,12 +137,8 @@ def next_(
 
     Azure ML schedules only pipelines. For any other job this command prints a warning, and `apply` refuses it.
     """
-    from datetime import datetime, timezone
-    from itertools import islice
-
-    from allranks.cli.console import console, print_warnings, to_json
+    from allranks.cli.views.problems import print_warnings
     from allranks.cli.views.schedules import moment
-    from allranks.runs.formatting import plain
     from allranks.schedules.finding import find_schedules
     from allranks.schedules.firings import firings
     from allranks.schedules.triggers import in_words
@@ -190,9 +189,6 @@ def apply(
 
     The declared schedules are applied. Unchanged schedules are skipped, and disabled schedules remain disabled.
     """
-    from allranks.cli.console import console, errors, to_json
-    from allranks.runs.formatting import plain
-
     require_dry_run(offline, dry_run)
     options = azure.of()
     out = console()
@@ -223,11 +219,8 @@ def _planned(
     options: WorkspaceOptions, target: Path | None, prune: bool, compute: str, only_offline: bool
 ) -> tuple[list[Change], str]:
     """Return the changes, and the comparison's basis if it is not the service."""
-    from datetime import datetime, timezone
-
     from allranks.azure import schedules
     from allranks.azure.last_state import LastState, compared_with, online_or_offline, where_of, workspace_of
-    from allranks.azure.workspace import sign_in
 
     now = datetime.now(timezone.utc)
     state = LastState.of(where_of(options))
@@ -249,14 +242,8 @@ def _planned(
 def _applied(
     options: WorkspaceOptions, target: Path | None, prune: bool, compute: str, report: Callable[[Change], None]
 ) -> list[Change]:
-    import contextlib
-    from datetime import datetime, timezone
-
     from allranks.azure import schedules
-    from allranks.azure.errors import AzureError
     from allranks.azure.last_state import LastState, where_of
-    from allranks.azure.workspace import sign_in
-    from allranks.errors import InputError
 
     client, name = sign_in(options)
     state = LastState.of(where_of(options))
@@ -283,13 +270,8 @@ def list_(
     json: JsonOption = False,
 ) -> None:
     """List the declared schedules and those of a workspace."""
-    from datetime import datetime, timezone
-
     from allranks.azure import schedules
     from allranks.azure.last_state import LastState, where_of
-    from allranks.azure.workspace import sign_in
-    from allranks.cli.console import console, to_json
-    from allranks.runs.formatting import plain
     from allranks.schedules.finding import find_schedules
     from allranks.sdk.session import session
 
@@ -342,8 +324,6 @@ def _listed(
 
 
 def _utc(moment: datetime) -> str:
-    from datetime import timezone
-
     return f"{moment.astimezone(timezone.utc):%Y-%m-%d %H:%M} UTC"
 
 
@@ -359,12 +339,8 @@ def disable(name: ScheduleArgument, *, azure: AzureOptions, json: JsonOption = F
 
 def _switch(name: str, where: WorkspaceOptions, json: bool, *, on: bool) -> None:
     """Enable or disable a schedule of a workspace, and print its state."""
-    from dataclasses import replace
-
     from allranks.azure import schedules
     from allranks.azure.last_state import LastState, where_of
-    from allranks.azure.workspace import sign_in
-    from allranks.cli.console import console, to_json
 
     client, _ = sign_in(where)
     applied = schedules.applied(client)
@@ -384,8 +360,6 @@ def delete(name: ScheduleArgument, *, azure: AzureOptions, json: JsonOption = Fa
     """
     from allranks.azure import schedules
     from allranks.azure.last_state import LastState, where_of
-    from allranks.azure.workspace import sign_in
-    from allranks.cli.console import console, to_json
 
     options = azure.of()
     client, _ = sign_in(options)

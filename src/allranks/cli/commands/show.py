@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated
 
 import typer
 
+from allranks.cli.console import console, open_in_browser, to_json
 from allranks.cli.options import FolderOption, JsonOption, RunArgument, StepArgument
-
-if TYPE_CHECKING:
-    from allranks.runs.records import RunRecord
+from allranks.errors import InputError, Problem
+from allranks.runs import history
+from allranks.runs.nested import records_at
+from allranks.runs.records import RunRecord
+from allranks.runs.workspace import Workspace
 
 
 def show(
@@ -25,14 +30,8 @@ def show(
 
     For a run that was submitted to Azure ML, its current state is requested first.
     """
-    from dataclasses import replace
-
     from allranks.azure.watch import finder
-    from allranks.cli.console import console, to_json
     from allranks.cli.views.runs import print_run
-    from allranks.runs import history
-    from allranks.runs.nested import records_at
-    from allranks.runs.workspace import Workspace
 
     record = finder(workspace)(identity)
     if open_:
@@ -46,11 +45,6 @@ def show(
 
 def _open_page(record: RunRecord, json: bool) -> None:
     """Open the page of a run, or the studio for a run on Azure ML. Raise InputError if it has none yet."""
-    from pathlib import Path
-
-    from allranks.cli.console import console, open_in_browser, to_json
-    from allranks.errors import InputError, Problem
-
     page = record.page or (record.submitted.studio if record.submitted else "")
     is_address = "://" in page
     if not page or not (is_address or Path(page).is_file()):

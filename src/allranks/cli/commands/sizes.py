@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict, replace
+from datetime import date
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from allranks.cli.console import console, to_json
 from allranks.cli.options import JsonOption, argument, option
+from allranks.errors import InputError, Problem
 
 if TYPE_CHECKING:
-    from datetime import date
-
-    from allranks.errors import Problem
     from allranks.hardware.nccl import NetworkVariable
     from allranks.hardware.sizes import Size
 
@@ -29,9 +30,6 @@ def sizes(
 
     With a name: print the processes, variables and warnings for that size, each with its source.
     """
-    from datetime import date
-
-    from allranks.cli.console import console, to_json
     from allranks.cli.views.sizes import print_size, print_sizes
     from allranks.hardware.sizes import find
 
@@ -53,8 +51,6 @@ def sizes(
 
 
 def _refuse_filters(name: str, gpu: str | None, retired: bool) -> None:
-    from allranks.errors import InputError, Problem
-
     filters = [option for option, is_given in (("--gpu", gpu is not None), ("--retired", retired)) if is_given]
     if filters:
         fix = f"allranks sizes {name}, or allranks sizes {' '.join(filters)}"
@@ -62,7 +58,6 @@ def _refuse_filters(name: str, gpu: str | None, retired: bool) -> None:
 
 
 def _matching(gpu: str | None, infiniband: bool | None, retired: bool, today: date) -> list[Size]:
-    from allranks.errors import InputError, Problem
     from allranks.hardware.sizes import sizes as all_sizes
 
     if gpu is not None and not any(gpu.lower() in size.gpu.lower() for size in all_sizes()):
@@ -78,8 +73,6 @@ def _matching(gpu: str | None, infiniband: bool | None, retired: bool, today: da
 
 
 def _row(size: Size) -> dict[str, Any]:
-    from dataclasses import asdict
-
     from allranks.hardware.cuda import has_bfloat16, releases_of
 
     return {
@@ -94,8 +87,6 @@ def _row(size: Size) -> dict[str, Any]:
 def _settings(size: Size) -> tuple[NetworkVariable, ...]:
     """Return the variables that the runtime would set if Azure's files exist. Values determined at run time are in
     brackets."""
-    from dataclasses import replace
-
     from allranks.hardware import nccl
     from allranks.hardware.infiniband import Device
     from allranks.hardware.nccl import GRAPH_FAMILIES, TOPOLOGY_FOLDER, Topology

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import sys
+from datetime import date
+from json import dumps
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from allranks.azure.errors import AzureError, service_errors
+from allranks.azure.workspace import WorkspaceName, WorkspaceOptions, connect, named, resolve
+from allranks.cli.console import console, errors, to_json
 from allranks.cli.options import (
     AzureOptions,
     ComputeOption,
@@ -18,15 +23,15 @@ from allranks.cli.options import (
     option,
 )
 from allranks.cli.values import settings_of
+from allranks.errors import InputError, Problem
+from allranks.runs.records import RunRecord
+from allranks.runs.workspace import Workspace
 
 if TYPE_CHECKING:
     from allranks.azure.changes import Changes
     from allranks.azure.requirements import Requirements
-    from allranks.azure.workspace import WorkspaceOptions
     from allranks.plan.graph import Plan
     from allranks.plan.reader import OpenJob
-    from allranks.runs.records import RunRecord
-    from allranks.runs.workspace import Workspace
 
 
 def submit(
@@ -64,8 +69,6 @@ def submit(
     if dry_run:
         _print_body(file, values, changes, options)
         return
-    from allranks.cli.console import to_json
-    from allranks.runs.workspace import Workspace
 
     record = submit_job(file, values, changes, options, Workspace.at(folder), stream=stream, json=json)
     if json:
@@ -77,8 +80,6 @@ def submit(
 def changes_of(compute: str, size: list[str], experiment: str, display_name: str, tags: list[str]) -> Changes:
     """Return what the options change in a job. Raise InputError for options that contradict each other."""
     from allranks.azure.changes import Changes, parse_sizes, unchecked_sizes
-    from allranks.cli.console import errors
-    from allranks.errors import InputError, Problem
 
     if compute and size:
         found = f"--compute {compute} is given too"
@@ -94,13 +95,9 @@ def changes_of(compute: str, size: list[str], experiment: str, display_name: str
 
 
 def _print_body(file: str, settings: dict[str, str], changes: Changes, options: WorkspaceOptions) -> None:
-    from json import dumps
-
     from allranks.azure.changes import apply, place, set_sizes
     from allranks.azure.dry_run import NO_COMPUTE, NO_WORKSPACE, body_of
     from allranks.azure.requirements import without_compute
-    from allranks.azure.workspace import WorkspaceName, named
-    from allranks.cli.console import errors
     from allranks.cli.views.uploads import print_uploads
     from allranks.plan.reader import opened
     from allranks.plan.secrets import shown
@@ -150,11 +147,7 @@ def submit_job(
     from allranks.azure import runs
     from allranks.azure.changes import apply, cluster_sizes, set_sizes
     from allranks.azure.checks import of_workspace
-    from allranks.azure.errors import service_errors
     from allranks.azure.runs import add_record
-    from allranks.azure.workspace import connect, resolve
-    from allranks.cli.console import console, errors
-    from allranks.errors import InputError
     from allranks.plan.reader import opened
     from allranks.sdk.uploads import uploads_of
 
@@ -182,13 +175,10 @@ def submit_job(
 
 def _checked(job: OpenJob) -> tuple[Plan, list[Requirements]]:
     """Return the plan and what its steps require of a workspace. Raise InputError with every problem."""
-    from datetime import date
-
     from allranks.azure.checks import of_compute, of_sizes
     from allranks.azure.requirements import requirements, without_compute
     from allranks.checks.plan import check, warnings
-    from allranks.cli.console import errors, print_warnings
-    from allranks.errors import InputError
+    from allranks.cli.views.problems import print_warnings
     from allranks.plan.graph import Graph, Plan
 
     if unread := job.unread():
@@ -214,9 +204,7 @@ def watch_run(client: Any, workspace: Workspace, record: RunRecord, out: Any, th
 
     then: what a user who stops watching can do later, a line with ``{run}``
     """
-    from allranks.azure.errors import AzureError
     from allranks.azure.watch import watch
-    from allranks.cli.console import errors
     from allranks.cli.views.progress import view_of
 
     watcher = view_of(out)

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from allranks.azure.workspace import WorkspaceOptions
+from allranks.cli.console import console, errors
 from allranks.cli.options import (
     AzureOptions,
     FolderOption,
@@ -22,12 +24,14 @@ from allranks.cli.options import (
     option,
 )
 from allranks.cli.values import settings_of
+from allranks.errors import InputError, Problem
+from allranks.runs.observer import Observer
+from allranks.runs.records import RunRecord
+from allranks.runs.workspace import Workspace
+from allranks.sdk.paths import nearest
 
 if TYPE_CHECKING:
-    from allranks.azure.workspace import WorkspaceOptions
     from allranks.plan.graph import Plan
-    from allranks.runs.records import RunRecord
-    from allranks.runs.workspace import Workspace
 
 PIPELINE = "pipelines/verify_workspace.py"
 COMMAND = "allranks verify-workspace"
@@ -69,8 +73,6 @@ def verify_workspace(
 
     For example: allranks verify-workspace --size Standard_D4s_v5
     """
-    from allranks.runs.workspace import Workspace
-
     place = Workspace.at(folder)
     file = str(pipeline or _find(Path.cwd()))
     values = settings_of(settings, None)
@@ -105,7 +107,6 @@ class _Verification:
     def print_submission(self, size: str, compute: str) -> None:
         """Print what would be submitted."""
         from allranks.azure.verification.results import submission
-        from allranks.cli.console import console
         from allranks.cli.views.verification import print_submission
 
         where = f"--compute {compute}" if compute else f"--size {size or 'SIZE'}"
@@ -129,7 +130,6 @@ class _Verification:
         """Wait for a run that was submitted before, and run the same launches here. Return both records."""
         from allranks.azure.verification.results import launches
         from allranks.azure.watch import finder
-        from allranks.errors import InputError, Problem
 
         record = finder(folder)(identity)
         if record.submitted is None or not launches(record):
@@ -141,7 +141,6 @@ class _Verification:
         """Run the plan here while instances start on Azure ML, then wait for the run there. Return both records."""
         from allranks.azure.watch import connected
         from allranks.cli.commands.submit import watch_run
-        from allranks.cli.console import console, errors
 
         try:
             local = self._run_here(plan)
@@ -169,7 +168,6 @@ class _Verification:
     def _possible(self) -> dict[str, str]:
         """Return the inputs. Unless the user has set the launches, leave out, with a note, those that fail here."""
         from allranks.azure.verification.results import launches_of, step_of
-        from allranks.cli.console import errors
         from allranks.local.machine import missing_launchers
 
         if "launches" in self.settings:
@@ -191,7 +189,6 @@ class _Verification:
     def _agree(self, plan: Plan, where: str, yes: bool) -> None:
         """Ask before anything is submitted, because it costs money. Exit with 2 if the answer is no."""
         from allranks.azure.verification.results import submission
-        from allranks.cli.console import errors
         from allranks.cli.views.verification import cost
 
         if not yes and sys.stdin.isatty():
@@ -205,7 +202,6 @@ class _Verification:
         from allranks.local import engine
         from allranks.local.options import Options
         from allranks.local.selection import Selection
-        from allranks.runs.observer import Observer
 
         selection = Selection.of(None, None, map(step_of, launches_of(plan)))
         records = []
@@ -221,14 +217,11 @@ class _Verification:
 
 def _find(start: Path) -> Path:
     from allranks.components.shipped import shipped_folder
-    from allranks.sdk.paths import nearest
 
     return nearest(start, PIPELINE) or shipped_folder() / PIPELINE
 
 
 def _require_place(size: str, compute: str) -> None:
-    from allranks.errors import InputError, Problem
-
     if not size and not compute:
         fix = "for example: --size Standard_D4s_v5"
         raise InputError(Problem(COMMAND, "no compute is given", "--size or --compute", fix))
@@ -237,8 +230,6 @@ def _require_place(size: str, compute: str) -> None:
 @contextmanager
 def _small_workspace() -> Iterator[None]:
     """Add to the problem of too few instances what can still be verified."""
-    from allranks.errors import InputError
-
     try:
         yield
     except InputError as error:
@@ -255,7 +246,6 @@ def _report(record: RunRecord, local: RunRecord, size: str, folder: Path, json: 
     from allranks.azure.verification import report
     from allranks.azure.verification.results import compare_runs, save_reports
     from allranks.azure.watch import connected
-    from allranks.cli.console import console
     from allranks.cli.views.verification import print_report
 
     with connected(record) as client:

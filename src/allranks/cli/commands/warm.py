@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from allranks.cli.options import FolderOption
+from allranks.runs.workspace import Workspace
 
 
 def warm(
@@ -21,7 +22,6 @@ def warm(
     that has done so. It runs until Ctrl-C, or until no run has needed it for `--idle-minutes`.
     """
     from allranks.local.forkserver.warm import serve
-    from allranks.runs.workspace import Workspace
 
     place = Workspace.at(workspace)
     place.make()

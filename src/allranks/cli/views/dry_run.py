@@ -13,8 +13,9 @@ from rich.console import Console
 from rich.text import Text
 
 from allranks.checks.plan import warnings
-from allranks.cli.console import console, plain, print_machine, print_warnings
+from allranks.cli.console import console, plain
 from allranks.cli.views.plan import plan_json, print_plan
+from allranks.cli.views.problems import print_machine, print_warnings
 from allranks.cli.views.uploads import print_uploads
 from allranks.errors import InputError
 from allranks.local import capacity, preview, requirements
