@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from importlib import import_module
 from typing import Any, cast
 
@@ -28,10 +28,10 @@ def lazy_group(
     class Group(TyperGroup):
         def __init__(self, **settings: Any) -> None:
             super().__init__(**settings)
-            self.commands = cast(Any, _Commands(package, summaries))
+            self.commands = dict.fromkeys(summaries, cast(Any, None))  # for their names only
 
-        def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002
-            return list(self.commands)
+        def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ARG002
+            return _command(package, cmd_name) if cmd_name in summaries else None
 
         def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
             _leave_as_written(self, ctx)
@@ -118,38 +118,17 @@ def _without_help(items: list[Any]) -> list[Any]:
     return items
 
 
-class _Commands(Mapping[str, Any]):
-    """The commands of a package by name. Accessing a command imports its module."""
+def _command(package: str, name: str) -> Any:
+    """Import a command, or a subgroup."""
+    from allranks.cli.options import expanded  # the help of a group needs no options
 
-    def __init__(self, package: str, summaries: Mapping[str, str]) -> None:
-        self._package = package
-        self._summaries = summaries
-        self._imported: dict[str, Any] = {}
-
-    def __getitem__(self, name: str) -> Any:
-        if name not in self._summaries:
-            raise KeyError(name)
-        if name not in self._imported:
-            self._imported[name] = get_command(self._application(name))
-        return self._imported[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._summaries)
-
-    def __len__(self) -> int:
-        return len(self._summaries)
-
-    def _application(self, name: str) -> typer.Typer:
-        from allranks.cli.options import expanded  # the help of a group needs no options
-
-        python_name = name.replace("-", "_")
-        module = import_module(self._package)
-        if hasattr(module, "__path__"):
-            module = import_module(f"{self._package}.{python_name}")
-            group: typer.Typer | None = getattr(module, "app", None)
-            if group is not None:
-                return group
-        single = typer.Typer(add_completion=False, rich_markup_mode=None)
-        function = getattr(module, f"{name}_", None) or getattr(module, python_name)
-        single.command(name, cls=_Command, context_settings=getattr(module, "SETTINGS", None))(expanded(function))
-        return single
+    python_name = name.replace("-", "_")
+    module = import_module(package)
+    if hasattr(module, "__path__"):
+        module = import_module(f"{package}.{python_name}")
+        if hasattr(module, "app"):
+            return get_command(module.app)
+    single = typer.Typer(add_completion=False, rich_markup_mode=None)
+    function = getattr(module, f"{name}_", None) or getattr(module, python_name)
+    single.command(name, cls=_Command, context_settings=getattr(module, "SETTINGS", None))(expanded(function))
+    return get_command(single)
