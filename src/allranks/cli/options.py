@@ -9,10 +9,9 @@ import functools
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, fields, is_dataclass
-from enum import Enum
 from inspect import Parameter, signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, get_type_hints
 
 import typer
 
@@ -34,21 +33,6 @@ def option(names: str, help: str, metavar: str | None = None, **settings: Any) -
 def argument(metavar: str, help: str, **settings: Any) -> Any:
     """Return an argument whose default its help states, if it is not obvious."""
     return typer.Argument(metavar=metavar, help=help, show_default=False, **settings)
-
-
-class InstancesChoice(str, Enum):
-    """The kind of emulated instances."""
-
-    AUTO = "auto"
-    RACK = "rack"
-    LOOPBACK = "loopback"
-
-
-class MpiChoice(str, Enum):
-    """How mpirun reaches the instances."""
-
-    RSH = "rsh"
-    SSH = "ssh"
 
 
 def _gpus(value: str) -> str:
@@ -105,7 +89,7 @@ LayoutOption: TypeAlias = Annotated[
     ),
 ]
 InstancesOption: TypeAlias = Annotated[
-    InstancesChoice,
+    Literal["auto", "rack", "loopback"],
     typer.Option(
         "--instances",
         help="rack: Linux namespaces; each instance has its own network, hostname and /tmp. "
@@ -216,7 +200,7 @@ class AzureOptions:
 class RunOptions:
     """How a run is executed on this machine."""
 
-    instances: InstancesOption = InstancesChoice.AUTO
+    instances: InstancesOption = "auto"
     retries: RetriesOption = 0
     slots: SlotsOption = None
     gpus: GpusOption = "auto"
@@ -229,13 +213,13 @@ class RunOptions:
         ),
     ] = False
     mpi: Annotated[
-        MpiChoice,
+        Literal["rsh", "ssh"],
         typer.Option(
             "--mpi",
             help="How mpirun starts ranks on other instances. rsh: through the engine. ssh: through an sshd on each "
             "instance, with the configuration of the images; needs the distribution's Open MPI and OpenSSH.",
         ),
-    ] = MpiChoice.RSH
+    ] = "rsh"
     start_timeout: Annotated[
         float,
         typer.Option(
@@ -251,8 +235,7 @@ class RunOptions:
         """Return the options of a run. others: those that are not in the group"""
         from allranks.local.options import Options
 
-        values = {field.name: getattr(self, field.name) for field in fields(self) if field.name != "verbose"}
-        return Options(**values | {"instances": self.instances.value, "mpi": self.mpi.value}, **others)
+        return Options(**{name: value for name, value in vars(self).items() if name != "verbose"}, **others)
 
 
 @dataclass(frozen=True)

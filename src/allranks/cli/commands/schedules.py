@@ -6,11 +6,10 @@ import contextlib
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime, timezone
-from enum import Enum
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 import typer
 
@@ -25,7 +24,6 @@ from allranks.cli.options import (
     ComputeOption,
     FolderOption,
     GpusOption,
-    InstancesChoice,
     InstancesOption,
     JsonOption,
     OfflineOption,
@@ -60,14 +58,6 @@ app = lazy_group(
 ScheduleArgument: TypeAlias = Annotated[str, typer.Argument(metavar="NAME", help="The schedule's name.")]
 
 
-class MissedChoice(str, Enum):
-    """What to do with missed firings."""
-
-    SKIP = "skip"
-    ONCE = "once"
-    ALL = "all"
-
-
 # Over 60 lines: its options are half of it.
 @streams.unbroken()
 def run(
@@ -76,17 +66,17 @@ def run(
         bool, typer.Option("--resume", help="Use the schedules of the previous start instead of reading files.")
     ] = False,
     missed: Annotated[
-        MissedChoice,
+        Literal["skip", "once", "all"],
         typer.Option(
             "--missed",
             help="What to do with firings that were due while no scheduler ran, or while the previous run was active. "
             "skip: drop them. once: run the last one. all: run each of them.",
         ),
-    ] = MissedChoice.ONCE,
+    ] = "once",
     overlap: Annotated[
         bool, typer.Option("--overlap", help="Start a run even if the previous run of the schedule has not ended.")
     ] = False,
-    instances: InstancesOption = InstancesChoice.AUTO,
+    instances: InstancesOption = "auto",
     retries: RetriesOption = 0,
     slots: SlotsOption = None,
     gpus: GpusOption = "auto",
@@ -112,7 +102,7 @@ def run(
             raise InputError(Problem("--resume", found, "", "remove one of them"))
         check_target(target)  # before the workspace is created
     place = SchedulesPlace(Workspace.at(folder))
-    options = {"instances": instances.value, "retries": retries, "slots": slots, "gpus": gpus, "track": track}
+    options = {"instances": instances, "retries": retries, "slots": slots, "gpus": gpus, "track": track}
     watcher = JsonLines(lambda line: print(line, flush=True)) if json else lines_for(console())
     with place.hold():
         if not resume:
@@ -124,7 +114,7 @@ def run(
             stops: list[Scheduler] = []
             with SystemClock(lambda: stops[0].stop()) as clock, watcher:
                 start = partial(running.start, place, options)
-                stops.append(Scheduler(ledger, place, clock, start, watcher, MissedPolicy(missed.value), overlap))
+                stops.append(Scheduler(ledger, place, clock, start, watcher, MissedPolicy(missed), overlap))
                 stops[0].run()
 
 

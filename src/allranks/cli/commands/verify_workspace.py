@@ -16,7 +16,6 @@ from allranks.cli.console import console, errors
 from allranks.cli.options import (
     AzureOptions,
     FolderOption,
-    InstancesChoice,
     InstancesOption,
     JsonOption,
     SetOption,
@@ -58,7 +57,7 @@ def verify_workspace(
             "FILE",
         ),
     ] = None,
-    instances: InstancesOption = InstancesChoice.AUTO,
+    instances: InstancesOption = "auto",
     *,
     azure: AzureOptions,
     folder: FolderOption = None,
@@ -77,7 +76,7 @@ def verify_workspace(
     file = str(pipeline or _find(Path.cwd()))
     values = settings_of(settings, None)
     options = azure.of()
-    verification = _Verification(file, values, place, instances.value, json)
+    verification = _Verification(file, values, place, instances, json)
     if dry_run:
         verification.print_submission(size, compute)
         return
