@@ -48,8 +48,8 @@ def execute_job(
 
 def execute(
     run: Callable[[Observer], RunRecord], json: bool, *, verbose: bool = False, prints_record: bool = True
-) -> None:
-    """Call `run` with an observer that shows its progress, and print the result.
+) -> RunRecord:
+    """Call `run` with an observer that shows its progress, print the result, and return it.
 
     json:          whether standard output is for a program
     verbose:       whether the lines of the engine's log are printed to standard error
@@ -89,6 +89,7 @@ def execute(
         sys.exit(1)
     if record.status is Status.CANCELED:
         sys.exit(130)
+    return record
 
 
 def _set_level(verbose: bool) -> None:

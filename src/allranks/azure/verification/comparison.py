@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -105,6 +105,14 @@ def compare(
     ranks = FactComparison(launch, "ranks", "ranks of the processes", _ranks(local), _ranks(azure), tuple(sorted(here)))
     order = list(KINDS)
     return tuple(sorted((ranks, *compared), key=lambda each: order.index(each.kind)))
+
+
+def grouped(compared: Iterable[FactComparison]) -> dict[FactComparison, list[FactComparison]]:
+    """Return the things that are the same under several launches together, by the first of them."""
+    groups: dict[tuple[str, ...], list[FactComparison]] = {}
+    for each in compared:
+        groups.setdefault((each.kind, each.name, each.local, each.azure), []).append(each)
+    return {group[0]: group for group in groups.values()}
 
 
 def _facts(mine: Facts, theirs: Facts) -> set[Fact]:

@@ -11,9 +11,9 @@ from typing import Any
 from allranks.azure import runs
 from allranks.azure.verification import launch_records
 from allranks.azure.verification.anonymous import anonymous, names_of
-from allranks.azure.verification.comparison import FactComparison, compare
-from allranks.plan.graph import Plan, Step, steps
-from allranks.runs.records import RunRecord
+from allranks.azure.verification.comparison import FactComparison, compare, grouped
+from allranks.runs.formatting import count
+from allranks.runs.records import RunRecord, Status
 
 _STEP = "record_"
 """A step of this name and a launch records what its processes are given, as the pipeline's output records_LAUNCH."""
@@ -26,24 +26,42 @@ _REPORTS = ("preflight", "bandwidth", "verification")
 class Results:
     """The results of comparing two runs.
 
+    run:      the run on Azure ML
     compared: everything that was compared
     missing:  the launches without records on Azure ML, which could not be compared
     names:    what must not be published, each with its placeholder
     """
 
+    run: RunRecord
     compared: tuple[FactComparison, ...]
     missing: tuple[str, ...]
     names: Mapping[str, str]
 
+    @property
+    def differences(self) -> tuple[FactComparison, ...]:
+        """The differences in what the platform decides."""
+        return tuple(each for each in self.compared if each.is_failure)
 
-def launches(run: RunRecord) -> tuple[str, ...]:
-    """Return the launches that a run records."""
-    return _launches(step.name for step in run.steps)
+    @property
+    def incomplete(self) -> tuple[str, ...]:
+        """The steps that did not complete."""
+        return tuple(step.name for step in self.run.steps if step.status is not Status.COMPLETED)
+
+    @property
+    def summary(self) -> str:
+        """One line with everything that counts."""
+        differences = count(len(grouped(self.differences)), "difference")
+        parts = [f"{differences} in {count(len(self.compared), 'comparison')}"]
+        if self.incomplete:
+            parts.append(f"{count(len(self.incomplete), 'step')} did not complete: {', '.join(self.incomplete)}")
+        if self.missing:
+            parts.append(f"not compared, because no records exist: {', '.join(self.missing)}")
+        return "; ".join(parts)
 
 
-def launches_of(plan: Plan) -> tuple[str, ...]:
-    """Return the launches that a plan records."""
-    return _launches(path for path, _ in steps(plan.graph))
+def launches(names: Iterable[str]) -> tuple[str, ...]:
+    """Return the launches that are recorded by some of the steps of these names."""
+    return tuple(name.removeprefix(_STEP) for name in names if name.startswith(_STEP))
 
 
 def step_of(launch: str) -> str:
@@ -59,7 +77,7 @@ def compare_runs(client: Any, run: RunRecord, local: RunRecord) -> Results:
     compared: list[FactComparison] = []
     missing: list[str] = []
     hosts: set[str] = set()
-    for launch in launches(local):
+    for launch in launches(step.name for step in local.steps):
         with tempfile.TemporaryDirectory(prefix="allranks-") as folder:
             if not runs.download_output(client, run.id, f"records_{launch}", Path(folder)):
                 missing.append(launch)
@@ -68,57 +86,22 @@ def compare_runs(client: Any, run: RunRecord, local: RunRecord) -> Results:
             theirs = launch_records.read(Path(folder))
             hosts |= launch_records.hostnames(mine) | launch_records.hostnames(theirs)
             compared += compare(launch, mine, theirs)
-    return Results(tuple(compared), tuple(missing), names_of(run, hosts))
+    return Results(run, tuple(compared), tuple(missing), names_of(run, hosts))
 
 
-def save_reports(client: Any, run: RunRecord, folder: Path, names: Mapping[str, str]) -> None:
+def save_reports(client: Any, results: Results, folder: Path) -> None:
     """Save what preflight, collectives and the environment's check found into a folder, without names of the workspace.
 
     A step that did not complete has none. Raise InputError or AzureError.
     """
     for output in _REPORTS:
         with tempfile.TemporaryDirectory(prefix="allranks-") as temporary:
-            if runs.download_output(client, run.id, output, Path(temporary)):
+            if runs.download_output(client, results.run.id, output, Path(temporary)):
                 folder.mkdir(parents=True, exist_ok=True)
                 for path in sorted(path for path in Path(temporary).rglob("*") if path.suffix in (".json", ".svg")):
-                    text = anonymous(path.read_text(encoding="utf-8"), names)
+                    text = anonymous(path.read_text(encoding="utf-8"), results.names)
                     (folder / path.name).write_text(text, encoding="utf-8")
-
-
-def _launches(names: Iterable[str]) -> tuple[str, ...]:
-    return tuple(name.removeprefix(_STEP) for name in names if name.startswith(_STEP))
 
 
 def _outputs(run: RunRecord, step: str) -> Mapping[str, str]:
     return {output.name: output.path for record in run.steps if record.name == step for output in record.outputs}
-
-
-MINUTES = 5
-"""Minutes for which each instance is estimated to be billed, most of them for its start and the pull of the image."""
-
-
-@dataclass(frozen=True)
-class Submission:
-    """The steps that are submitted, by name."""
-
-    steps: dict[str, Step]
-
-    @property
-    def at_once(self) -> int:
-        """The number of instances if all steps that can run together do."""
-        return sum(step.instance_count for step in self.steps.values())
-
-    @property
-    def at_least(self) -> int:
-        """The number of instances that a workspace has to have."""
-        return max(step.instance_count for step in self.steps.values())
-
-    @property
-    def instance_minutes(self) -> int:
-        """The estimated cost: billed instances x minutes."""
-        return self.at_once * MINUTES
-
-
-def submission(plan: Plan) -> Submission:
-    """Return what is submitted for a plan."""
-    return Submission(dict(steps(plan.graph)))

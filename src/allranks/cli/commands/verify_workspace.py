@@ -24,7 +24,6 @@ from allranks.cli.options import (
 )
 from allranks.cli.values import settings_of
 from allranks.errors import InputError, Problem
-from allranks.runs.observer import Observer
 from allranks.runs.records import RunRecord
 from allranks.runs.workspace import Workspace
 from allranks.sdk.paths import nearest
@@ -72,19 +71,19 @@ def verify_workspace(
 
     For example: allranks verify-workspace --size Standard_D4s_v5
     """
+    from allranks.components.shipped import shipped_folder
+
     place = Workspace.at(folder)
-    file = str(pipeline or _find(Path.cwd()))
+    file = str(pipeline or nearest(Path.cwd(), PIPELINE) or shipped_folder() / PIPELINE)
     values = settings_of(settings, None)
     options = azure.of()
     verification = _Verification(file, values, place, instances, json)
     if dry_run:
         verification.print_submission(size, compute)
-        return
-    if job:
-        local, record = verification.of_job(job, folder)
+    elif job:
+        _report(*verification.of_job(job, folder), size, output, json)
     else:
-        local, record = verification.submitted(size, compute, options, yes)
-    _report(record, local, size, output, json)
+        _report(*verification.submitted(size, compute, options, yes), size, output, json)
 
 
 @dataclass(frozen=True)
@@ -105,22 +104,26 @@ class _Verification:
 
     def print_submission(self, size: str, compute: str) -> None:
         """Print what would be submitted."""
-        from allranks.azure.verification.results import submission
         from allranks.cli.views.verification import print_submission
 
         where = f"--compute {compute}" if compute else f"--size {size or 'SIZE'}"
-        print_submission(console(), submission(self._plan(self._possible())), self.file, where)
+        print_submission(console(), self._plan(self._possible()), self.file, where)
 
     def submitted(self, size: str, compute: str, options: WorkspaceOptions, yes: bool) -> tuple[RunRecord, RunRecord]:
         """Run the pipeline on Azure ML and here. Return the local record and that of Azure ML."""
         from allranks.cli.commands.submit import changes_of, submit_job
+        from allranks.cli.views.verification import cost
 
         changes = changes_of(compute, [size] if size else [], "", "", [])
-        _require_place(size, compute)
+        if not size and not compute:
+            fix = "for example: --size Standard_D4s_v5"
+            raise InputError(Problem(COMMAND, "no compute is given", "--size or --compute", fix))
         settings = self._possible()
         # Before it is submitted, which puts the ids of uploads in place of the components' files.
         plan = self._plan(settings)
-        self._agree(plan, size or compute, yes)
+        if not yes and sys.stdin.isatty():
+            errors().print(cost(plan), soft_wrap=True)
+        confirm(f"Submit {self.file} to run on {size or compute}?", COMMAND, yes, code=2)
         with _small_workspace():
             record = submit_job(self.file, settings, changes, options, self.place, stream=False, json=self.json)
         return self._both(record, plan)
@@ -131,7 +134,7 @@ class _Verification:
         from allranks.azure.watch import finder
 
         record = finder(folder)(identity)
-        if record.submitted is None or not launches(record):
+        if record.submitted is None or not launches(step.name for step in record.steps):
             found = "it ran on this machine" if record.submitted is None else f"it is a run of {record.name}"
             raise InputError(Problem(f"--job {identity}", found, f"a run that {COMMAND} submitted"))
         return self._both(record, self._plan(self._possible() | self._as_in(record)))
@@ -156,7 +159,7 @@ class _Verification:
         from allranks.azure.verification.results import launches, step_of
 
         layouts = {step.name: (step.instance_count, step.process_count_per_instance) for step in record.steps}
-        names = launches(record)
+        names = launches(layouts)
         counts = [layouts[step_of(name)] for name in names]
         return {
             "launches": " ".join(names),
@@ -166,14 +169,15 @@ class _Verification:
 
     def _possible(self) -> dict[str, str]:
         """Return the inputs. Unless the user has set the launches, leave out, with a note, those that fail here."""
-        from allranks.azure.verification.results import launches_of, step_of
+        from allranks.azure.verification.results import launches, step_of
         from allranks.local.machine import missing_launchers
+        from allranks.plan.graph import steps
 
         if "launches" in self.settings:
             return self.settings
         plan = self._plan(self.settings)
         missing = missing_launchers(plan)
-        names = launches_of(plan)
+        names = launches(path for path, _ in steps(plan.graph))
         for name in names:
             if problem := missing.get(step_of(name)):
                 note = f"note: the launch {name} is left out: {problem.found}; to compare it: {problem.fix}"
@@ -185,45 +189,18 @@ class _Verification:
 
         return jobs.read(self.file, settings, self.place, track=False)
 
-    def _agree(self, plan: Plan, where: str, yes: bool) -> None:
-        """Ask before anything is submitted, because it costs money. Exit with 2 if the answer is no."""
-        from allranks.azure.verification.results import submission
-        from allranks.cli.views.verification import cost
-
-        if not yes and sys.stdin.isatty():
-            errors().print(cost(submission(plan)), soft_wrap=True)
-        confirm(f"Submit {self.file} to run on {where}?", COMMAND, yes, code=2)
-
     def _run_here(self, plan: Plan) -> RunRecord:
         """Run the steps that record their launch on this machine. Exit with 1 if one fails."""
-        from allranks.azure.verification.results import launches_of, step_of
+        from allranks.azure.verification.results import launches, step_of
         from allranks.cli.execute import execute
         from allranks.local import engine
         from allranks.local.options import Options
         from allranks.local.selection import Selection
+        from allranks.plan.graph import steps
 
-        selection = Selection.of(None, None, map(step_of, launches_of(plan)))
-        records = []
-
-        def run(observer: Observer) -> RunRecord:
-            options = Options(self.instances, track=False, selection=selection, target=self.file)
-            records.append(engine.run(plan, self.place, options, observer))
-            return records[-1]
-
-        execute(run, self.json, prints_record=False)
-        return records[0]
-
-
-def _find(start: Path) -> Path:
-    from allranks.components.shipped import shipped_folder
-
-    return nearest(start, PIPELINE) or shipped_folder() / PIPELINE
-
-
-def _require_place(size: str, compute: str) -> None:
-    if not size and not compute:
-        fix = "for example: --size Standard_D4s_v5"
-        raise InputError(Problem(COMMAND, "no compute is given", "--size or --compute", fix))
+        selection = Selection.of(None, None, map(step_of, launches(path for path, _ in steps(plan.graph))))
+        options = Options(self.instances, track=False, selection=selection, target=self.file)
+        return execute(lambda observer: engine.run(plan, self.place, options, observer), self.json, prints_record=False)
 
 
 @contextmanager
@@ -241,26 +218,19 @@ def _small_workspace() -> Iterator[None]:
         raise InputError(*others, replace(few[0], fix=f"{few[0].fix};\nor {fix}")) from None
 
 
-def _report(record: RunRecord, local: RunRecord, size: str, folder: Path, json: bool) -> None:
+def _report(local: RunRecord, record: RunRecord, size: str, folder: Path, json: bool) -> None:
     from allranks.azure.verification import report
     from allranks.azure.verification.results import compare_runs, save_reports
     from allranks.azure.watch import connected
-    from allranks.cli.views.verification import print_report
+    from allranks.cli.views.verification import print_results
 
     with connected(record) as client:
         results = compare_runs(client, record, local)
-        save_reports(client, record, folder, results.names)
-    found = report.Report(record, size, _versions(), results.compared, results.missing, results.names)
-    report.write(found, folder)
+        save_reports(client, results, folder)
+    report.write(results, size, folder)
     if json:
         print((folder / report.DATA).read_text(encoding="utf-8"), end="")
     else:
-        print_report(console(), found, folder / report.PAGE)
-    if found.differences or found.incomplete or found.missing:
+        print_results(console(), results, folder / report.PAGE)
+    if results.differences or results.incomplete or results.missing:
         sys.exit(1)
-
-
-def _versions() -> dict[str, str]:
-    from importlib.metadata import version
-
-    return {name: version(name) for name in ("allranks", "azure-ai-ml")}
