@@ -13,6 +13,7 @@ import threading
 import time
 import uuid
 from collections.abc import Iterator
+from dataclasses import astuple
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
@@ -21,9 +22,6 @@ from allranks.azure.errors import service_errors
 from allranks.azure.workspace import WorkspaceName
 from allranks.sdk import internals
 from allranks.sdk.session import variable
-
-NO_WORKSPACE = WorkspaceName("SUBSCRIPTION_ID", "RESOURCE_GROUP", "WORKSPACE_NAME")
-"""Placeholder in ids if no workspace is given."""
 
 NO_COMPUTE = "COMPUTE_NAME"
 """Placeholder for the compute of steps that name none."""
@@ -45,15 +43,8 @@ def body_of(job: Any, workspace: WorkspaceName) -> dict[str, Any]:
     from azure.ai.ml import MLClient
 
     service = _OfflineTransport()
-    client = MLClient(
-        _Credential(),
-        workspace.subscription_id,
-        workspace.resource_group,
-        workspace.workspace_name,
-        transport=service,
-        show_progress=False,
-        enable_telemetry=False,
-    )
+    options = {"transport": service, "show_progress": False, "enable_telemetry": False}
+    client = MLClient(_Credential(), *astuple(workspace), **options)
     with service_errors("compiling the job"), variable(_NO_CACHE, "true"), _nothing_uploaded():
         client.jobs.create_or_update(job)
     return service.job

@@ -16,9 +16,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
-from allranks.azure.dry_run import NO_WORKSPACE
 from allranks.azure.errors import SignInError, UnreachableError
-from allranks.azure.workspace import WorkspaceName, WorkspaceOptions, named
+from allranks.azure.workspace import WorkspaceOptions, with_placeholders
 from allranks.runs.workspace import Workspace, private_file
 
 FOLDER = "azure"
@@ -29,7 +28,7 @@ _VERSION = 1
 class LastState:
     """The known schedules, assets and clusters of one workspace or registry.
 
-    where:     its full name
+    where:     its full name, with placeholders for parts that are not given
     path:      the file
     schedules: by name, in the form of `azure.schedules`; None if they were never listed
     listed:    when they were listed, in seconds since the epoch
@@ -45,8 +44,11 @@ class LastState:
     clusters: dict[str, str] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, where: str, workspace: Workspace | None = None) -> LastState:
-        """Return the state that was saved last, an empty one without a file. where: the full name"""
+    def of(cls, options: WorkspaceOptions, workspace: Workspace | None = None) -> LastState:
+        """Return the state that was saved last of the workspace or registry that the options name; an empty one without
+        a file. Raise InputError for an invalid name or file."""
+        registry = options.registry_name
+        where = f"registry {registry}" if registry else with_placeholders(options).arm_id
         folder = (workspace or Workspace.at()).root / FOLDER
         path = folder / f"{hashlib.sha256(where.encode()).hexdigest()[:12]}.json"
         with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
@@ -70,23 +72,6 @@ class LastState:
 
 
 T = TypeVar("T")
-
-
-def where_of(options: WorkspaceOptions) -> str:
-    """Return the full name of the registry or the workspace, with placeholders for parts that are not given, under
-    which its state is saved. Raise InputError for an invalid name or file."""
-    return f"registry {options.registry_name}" if options.registry_name else workspace_of(options).arm_id
-
-
-def workspace_of(options: WorkspaceOptions) -> WorkspaceName:
-    """Return the workspace that the options name, with placeholders for parts that are not given. Raise InputError for
-    an invalid name or file."""
-    known = named(options)
-    return WorkspaceName(
-        known.subscription_id or NO_WORKSPACE.subscription_id,
-        known.resource_group or NO_WORKSPACE.resource_group,
-        known.workspace_name or NO_WORKSPACE.workspace_name,
-    )
 
 
 def online_or_offline(online: Callable[[], T], offline: Callable[[str], T], *, only_offline: bool) -> T:

@@ -115,14 +115,14 @@ def finder(folder: Path | None) -> Callable[[str], RunRecord]:
 @contextlib.contextmanager
 def connected(record: RunRecord) -> Iterator[Any]:
     """Yield a client for the Azure ML workspace of a submitted run."""
-    from allranks.azure.workspace import WorkspaceOptions, connect
+    from allranks.azure.workspace import WorkspaceName, connect
     from allranks.sdk import session
 
     where = record.submitted
     assert where is not None
     with session.session():
         with service_errors("signing in"):
-            client = connect(WorkspaceOptions(where.subscription_id, where.resource_group, where.workspace_name))
+            client = connect(WorkspaceName(where.subscription_id, where.resource_group, where.workspace_name))
         yield client
 
 

@@ -7,7 +7,7 @@ import json
 import os
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass, replace
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,8 @@ WORKSPACE_NAME = "AZUREML_ARM_WORKSPACE_NAME"
 
 _FOLDERS = (".azureml", "aml_config", "")
 _FILES = ("config.json", "project.json")
-_KEYS = ("subscription_id", "resource_group", "workspace_name")
+_KEYS = {"subscription_id": "subscription", "resource_group": "resource group", "workspace_name": "workspace"}
+"""The parts of a workspace's name, as options, files and the SDK name them, and as messages do."""
 _MAX_PARENTS = 20
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{1,32}")
 _GIVE_WORKSPACE = (
@@ -70,19 +71,18 @@ class WorkspaceName:
 
         return internals.studio_url(f"{self.arm_id}/jobs/{run}")
 
-    def options(self) -> WorkspaceOptions:
-        """Return the options that select it."""
-        return WorkspaceOptions(self.subscription_id, self.resource_group, self.workspace_name)
+
+NO_WORKSPACE = WorkspaceName("SUBSCRIPTION_ID", "RESOURCE_GROUP", "WORKSPACE_NAME")
+"""Placeholders in ids for the parts of a workspace that are not given."""
 
 
-def connect(options: WorkspaceOptions) -> Any:
-    """Return the SDK's MLClient for the workspace or the registry, with DefaultAzureCredential of azure-identity.
+def connect(where: WorkspaceName | str) -> Any:
+    """Return the SDK's MLClient for a workspace, or for the registry of that name, with DefaultAzureCredential of
+    azure-identity.
 
     For a workspace no request is sent yet; for a registry, its location is requested. Call it inside of
-    `allranks.azure.errors.service_errors`. Raise InputError if no workspace is given.
+    `allranks.azure.errors.service_errors`.
     """
-    # Resolve the name first: importing the SDK takes seconds.
-    name = None if options.registry_name else resolve(options)
     # Hide the SDK's progress bar. With show_progress=False the SDK does not check uploads of files, and waits
     # forever if one fails (azure-ai-ml 1.35.2, _asset_utils.upload_directory).
     os.environ.setdefault("TQDM_DISABLE", "1")
@@ -91,10 +91,9 @@ def connect(options: WorkspaceOptions) -> Any:
     from azure.ai.ml import MLClient
     from azure.identity import DefaultAzureCredential
 
-    if name is None:
-        return MLClient(DefaultAzureCredential(), registry_name=options.registry_name, enable_telemetry=False)
-    where = (name.subscription_id, name.resource_group, name.workspace_name)
-    return MLClient(DefaultAzureCredential(), *where, enable_telemetry=False)
+    if isinstance(where, str):
+        return MLClient(DefaultAzureCredential(), registry_name=where, enable_telemetry=False)
+    return MLClient(DefaultAzureCredential(), *astuple(where), enable_telemetry=False)
 
 
 def sign_in(options: WorkspaceOptions) -> tuple[Any, WorkspaceName]:
@@ -104,7 +103,7 @@ def sign_in(options: WorkspaceOptions) -> tuple[Any, WorkspaceName]:
 
     name = resolve(options)
     with session(), service_errors("connecting to Azure ML"):
-        return connect(name.options()), name
+        return connect(name), name
 
 
 def resolve(options: WorkspaceOptions, environment: Mapping[str, str] | None = None) -> WorkspaceName:
@@ -114,11 +113,7 @@ def resolve(options: WorkspaceOptions, environment: Mapping[str, str] | None = N
     environment: default: this process's environment. Raise InputError if a part is missing or the file is invalid.
     """
     known = named(options, environment)
-    parts = {
-        "subscription": known.subscription_id,
-        "resource group": known.resource_group,
-        "workspace": known.workspace_name,
-    }
+    parts = {name: getattr(known, key) for key, name in _KEYS.items()}
     if missing := [part for part, value in parts.items() if not value]:
         found = f"no {' and no '.join(missing)} is given"
         expected = "a workspace by options, by environment variables, or by a file"
@@ -145,11 +140,17 @@ def named(options: WorkspaceOptions, environment: Mapping[str, str] | None = Non
     variables = (SUBSCRIPTION, RESOURCE_GROUP, WORKSPACE_NAME)
     subscription, group, name = (environment.get(variable, "") for variable in variables)
     options = _filled(options, WorkspaceOptions(subscription, group, name))
-    complete = options.subscription_id and options.resource_group and options.workspace_name
     # A file that is not needed may be invalid or describe another workspace.
-    if complete or (path := _config_file(Path.cwd())) is None:
+    if all(getattr(options, key) for key in _KEYS) or (path := _config_file(Path.cwd())) is None:
         return options
     return _filled(options, read_config(path))
+
+
+def with_placeholders(options: WorkspaceOptions) -> WorkspaceName:
+    """Return the workspace that the options name, with placeholders for parts that are not given. Raise InputError for
+    an invalid name or file."""
+    known = _filled(named(options), NO_WORKSPACE)
+    return WorkspaceName(known.subscription_id, known.resource_group, known.workspace_name)
 
 
 def read_config(path: Path) -> WorkspaceOptions:
@@ -185,13 +186,8 @@ def _config_file(start: Path) -> Path | None:
     return None
 
 
-def _filled(options: WorkspaceOptions, other: WorkspaceOptions) -> WorkspaceOptions:
-    return replace(
-        options,
-        subscription_id=options.subscription_id or other.subscription_id,
-        resource_group=options.resource_group or other.resource_group,
-        workspace_name=options.workspace_name or other.workspace_name,
-    )
+def _filled(options: WorkspaceOptions, other: WorkspaceOptions | WorkspaceName) -> WorkspaceOptions:
+    return replace(options, **{key: getattr(options, key) or getattr(other, key) for key in _KEYS})
 
 
 @contextlib.contextmanager

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from allranks.azure.errors import service_errors
+from allranks.azure.last_state import LastState, compared_with, online_or_offline
 from allranks.azure.workspace import WorkspaceOptions, connect, named, resolve
 from allranks.cli.console import console, errors, to_json
 from allranks.cli.options import (
@@ -26,7 +27,6 @@ from allranks.cli.options import (
 from allranks.runs.formatting import plain
 
 if TYPE_CHECKING:
-    from allranks.azure.last_state import LastState
     from allranks.azure.register import Difference, ServiceRegistry
     from allranks.components.releases import Release
 
@@ -87,10 +87,9 @@ def _differences(
 ) -> tuple[Sequence[Difference], str]:
     """Return the changes, and the comparison's basis if it is not the service."""
     from allranks.azure import register as registering
-    from allranks.azure.last_state import LastState, compared_with, online_or_offline, where_of
     from allranks.azure.register import KnownRegistry
 
-    state = LastState.of(where_of(options))
+    state = LastState.of(options)
 
     def online() -> tuple[Sequence[Difference], str]:
         with _service(options, state) as registry:
@@ -107,10 +106,9 @@ def _differences(
 def _registered(options: WorkspaceOptions, releases: Sequence[Release], staged: Path, out: Any) -> list[Release]:
     """Register the releases that are not registered yet, and return them."""
     from allranks.azure import register as registering
-    from allranks.azure.last_state import LastState, where_of
 
     registered: list[Release] = []
-    with _service(options, LastState.of(where_of(options))) as registry:
+    with _service(options, LastState.of(options)) as registry:
         missing = registering.missing(registry, releases)
 
         def report(release: Release) -> None:
@@ -129,7 +127,7 @@ def _service(options: WorkspaceOptions, state: LastState) -> Iterator[ServiceReg
 
     with session():
         with service_errors("signing in"):
-            registry = ServiceRegistry(connect(options), state)
+            registry = ServiceRegistry(connect(options.registry_name or resolve(options)), state)
         try:
             yield registry
         finally:

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 import typer
 
 from allranks.azure.errors import AzureError
-from allranks.azure.workspace import WorkspaceOptions, sign_in
+from allranks.azure.last_state import LastState, compared_with, online_or_offline
+from allranks.azure.workspace import WorkspaceOptions, sign_in, with_placeholders
 from allranks.cli import streams
 from allranks.cli.console import console, errors, to_json
 from allranks.cli.lazy_group import lazy_group
@@ -210,10 +211,9 @@ def _planned(
 ) -> tuple[list[Change], str]:
     """Return the changes, and the comparison's basis if it is not the service."""
     from allranks.azure import schedules
-    from allranks.azure.last_state import LastState, compared_with, online_or_offline, where_of, workspace_of
 
     now = datetime.now(timezone.utc)
-    state = LastState.of(where_of(options))
+    state = LastState.of(options)
 
     def online() -> tuple[list[Change], str]:
         client, name = sign_in(options)
@@ -221,7 +221,7 @@ def _planned(
         return schedules.changes(target, name, seen, now, prune=prune, compute=compute, clusters=clusters), ""
 
     def offline(reason: str) -> tuple[list[Change], str]:
-        where, known, clusters = workspace_of(options), schedules.known(state), state.clusters
+        where, known, clusters = with_placeholders(options), schedules.known(state), state.clusters
         planned = schedules.changes(target, where, known, now, prune=prune, compute=compute, clusters=clusters)
         comparison = compared_with([state.listed], "schedules")
         return planned, f"{reason}; {comparison}" if reason else comparison
@@ -233,10 +233,9 @@ def _applied(
     options: WorkspaceOptions, target: Path | None, prune: bool, compute: str, report: Callable[[Change], None]
 ) -> list[Change]:
     from allranks.azure import schedules
-    from allranks.azure.last_state import LastState, where_of
 
     client, name = sign_in(options)
-    state = LastState.of(where_of(options))
+    state = LastState.of(options)
     clusters, applied = schedules.refresh_clusters(client, state), schedules.refresh_schedules(client, state)
     now = datetime.now(timezone.utc)
     planned = schedules.changes(target, name, applied, now, prune=prune, compute=compute, clusters=clusters)
@@ -261,7 +260,6 @@ def list_(
 ) -> None:
     """List the declared schedules and those of a workspace."""
     from allranks.azure import schedules
-    from allranks.azure.last_state import LastState, where_of
     from allranks.schedules.finding import find_schedules
     from allranks.sdk.session import session
 
@@ -269,7 +267,7 @@ def list_(
     applied: dict[str, Applied] = {}
     if not local:
         options = azure.of()
-        applied = schedules.refresh_schedules(sign_in(options)[0], LastState.of(where_of(options)))
+        applied = schedules.refresh_schedules(sign_in(options)[0], LastState.of(options))
     with session(client=False):
         declared = {declaration.schedule.name: declaration.schedule for declaration in find_schedules(target)}
     rows: list[dict[str, Any]] = []
@@ -330,12 +328,11 @@ def disable(name: ScheduleArgument, *, azure: AzureOptions, json: JsonOption = F
 def _switch(name: str, where: WorkspaceOptions, json: bool, *, on: bool) -> None:
     """Enable or disable a schedule of a workspace, and print its state."""
     from allranks.azure import schedules
-    from allranks.azure.last_state import LastState, where_of
 
     client, _ = sign_in(where)
     applied = schedules.applied(client)
     changed = schedules.switch(client, applied, name, on=on)
-    schedules.save(LastState.of(where_of(where)), {**applied, name: replace(applied[name], enabled=on)})
+    schedules.save(LastState.of(where), {**applied, name: replace(applied[name], enabled=on)})
     state = "enabled" if on else "disabled"
     if json:
         print(to_json({"name": name, "state": state, "changed": changed}))
@@ -349,14 +346,13 @@ def delete(name: ScheduleArgument, *, azure: AzureOptions, json: JsonOption = Fa
     The runs that it started are not deleted.
     """
     from allranks.azure import schedules
-    from allranks.azure.last_state import LastState, where_of
 
     options = azure.of()
     client, _ = sign_in(options)
     applied = schedules.applied(client)
     schedules.delete(client, schedules.named(applied, name))
     others = {other: schedule for other, schedule in applied.items() if other != name}
-    schedules.save(LastState.of(where_of(options)), others)
+    schedules.save(LastState.of(options), others)
     if json:
         print(to_json({"name": name, "state": "deleted"}))
     else:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from allranks.azure.errors import AzureError, service_errors
-from allranks.azure.workspace import WorkspaceName, WorkspaceOptions, connect, named, resolve
+from allranks.azure.workspace import NO_WORKSPACE, WorkspaceOptions, connect, resolve, with_placeholders
 from allranks.cli.console import console, errors, to_json
 from allranks.cli.options import (
     AzureOptions,
@@ -96,19 +96,14 @@ def changes_of(compute: str, size: list[str], experiment: str, display_name: str
 
 def _print_body(file: str, settings: dict[str, str], changes: Changes, options: WorkspaceOptions) -> None:
     from allranks.azure.changes import apply, place, set_sizes
-    from allranks.azure.dry_run import NO_COMPUTE, NO_WORKSPACE, body_of
+    from allranks.azure.dry_run import NO_COMPUTE, body_of
     from allranks.azure.requirements import without_compute
     from allranks.cli.views.uploads import print_uploads
     from allranks.plan.reader import opened
     from allranks.plan.secrets import shown
     from allranks.sdk.uploads import uploads_of
 
-    workspace = named(options)
-    where = WorkspaceName(
-        workspace.subscription_id or NO_WORKSPACE.subscription_id,
-        workspace.resource_group or NO_WORKSPACE.resource_group,
-        workspace.workspace_name or NO_WORKSPACE.workspace_name,
-    )
+    where = with_placeholders(options)
     with opened(file, settings, client=True) as job:
         apply(job.job, changes)
         if nowhere := without_compute(job.job):
@@ -117,7 +112,7 @@ def _print_body(file: str, settings: dict[str, str], changes: Changes, options: 
         set_sizes(job.job, {})
         uploads = uploads_of(job.job)
         body = body_of(job.job, where)
-    if not (workspace.subscription_id and workspace.resource_group and workspace.workspace_name):
+    if vars(where).items() & vars(NO_WORKSPACE).items():
         errors().print("note: no workspace is given, so ids contain placeholders", soft_wrap=True)
     if nowhere:
         note = f"note: no compute is given, so the body contains {NO_COMPUTE}; to submit it, give --compute or --size"
@@ -159,7 +154,7 @@ def submit_job(
         plan, required = _checked(job)
         uploads_of(job.job)  # raises InputError for an unreadable file before anything is uploaded
         with service_errors("signing in"):
-            client = connect(where.options())
+            client = connect(where)
         if problems := of_workspace(client, required):
             raise InputError(*problems)
         set_sizes(job.job, cluster_sizes(client))
