@@ -110,16 +110,12 @@ def _resize(job: Any, changes: Changes) -> None:
     place(job, SERVERLESS)
     for name, node in nodes.items():
         size = changes.sizes.get(name, changes.size)
-        if not size or not _runs_on_a_size(node):
+        if not size or type(node).__name__ not in ("Command", "Parallel", "Sweep"):
             continue
         # The step's own compute would take precedence.
         if node.compute:
             node.compute = None
         _set_size(node, size)
-
-
-def _runs_on_a_size(node: Any) -> bool:
-    return type(node).__name__ in ("Command", "Parallel", "Sweep")
 
 
 def _set_size(node: Any, size: str) -> None:

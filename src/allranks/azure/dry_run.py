@@ -90,14 +90,11 @@ def _answer(method: str, path: str, query: dict[str, str], body: dict[str, Any])
     if method == "GET" and path.endswith("/versions"):
         # Code is requested by its content and found; other assets by a label, which is used as the version.
         kind, code, _ = path.partition("/codes/")
-        asset_path = f"{kind}{code}{_name(query.get('hash', ''))}/versions/1" if code else f"{path}/latest"
+        # The service generates a name when code is first uploaded. Here the same code has the same name.
+        name = uuid.uuid5(uuid.NAMESPACE_OID, query.get("hash", ""))
+        asset_path = f"{kind}{code}{name}/versions/1" if code else f"{path}/latest"
         return {"value": [_resource(asset_path, {})]}
     return _resource(path, {} if method == "GET" else body)
-
-
-def _name(content: str) -> str:
-    """Return the same name for the same code. The service generates one when the code is first uploaded."""
-    return str(uuid.uuid5(uuid.NAMESPACE_OID, content))
 
 
 def _resource(path: str, body: dict[str, Any]) -> dict[str, Any]:

@@ -23,6 +23,8 @@ from allranks.sdk.quick_nodes import quiet
 
 _CONCURRENCY = 4
 """Concurrent requests. The service answers in about 0.2 s and limits the requests per minute."""
+_ENVIRONMENT_KEYS = ("name", "version", "description", "tags", "image", "conda_file")
+"""The keys of an environment's spec that are compared."""
 
 
 @dataclass(frozen=True)
@@ -49,11 +51,14 @@ class ServiceRegistry:
 
         try:
             if kind == ENVIRONMENT:
-                found = _of_environment(self.client.environments.get(name, version))
+                asset = self.client.environments.get(name, version)
+                spec, found_properties = {key: getattr(asset, key) for key in _ENVIRONMENT_KEYS}, asset.properties
             else:
-                found = _of_component(internals.component_version(self.client, name, version))
+                asset = internals.component_version(self.client, name, version)
+                spec, found_properties = dict(asset.properties.component_spec), asset.properties.properties
         except ResourceNotFoundError:
             return None
+        found = Registered(str(spec.get("version") or asset.name), spec, dict(found_properties or {}))
         KnownRegistry(self.state).note(kind, name, found, latest=False)
         return found
 
@@ -116,17 +121,6 @@ class KnownRegistry:
 
 Registry: TypeAlias = ServiceRegistry | KnownRegistry
 """Looks assets up: `version` returns a version of an asset, `latest` the one that was registered last; None without."""
-
-
-def _of_environment(environment: Any) -> Registered:
-    keys = ("name", "version", "description", "tags", "image", "conda_file")
-    spec = {key: getattr(environment, key) for key in keys}
-    return Registered(str(environment.version), spec, dict(environment.properties or {}))
-
-
-def _of_component(component: Any) -> Registered:
-    spec = dict(component.properties.component_spec)
-    return Registered(str(spec.get("version") or component.name), spec, dict(component.properties.properties or {}))
 
 
 @dataclass(frozen=True)
@@ -230,10 +224,7 @@ def _difference(registry: Registry, release: Release) -> Difference:
 
 def _as_sent(release: Release) -> dict[str, Any]:
     """Return our spec in the service's form, so that only real differences remain."""
-    spec = dict(release.spec)
-    if release.kind == ENVIRONMENT:
-        return {key: spec.get(key) for key in ("name", "version", "description", "tags", "image", "conda_file")}
-    return spec
+    return {key: release.spec.get(key) for key in (_ENVIRONMENT_KEYS if release.kind == ENVIRONMENT else release.spec)}
 
 
 _NUMBER = re.compile(r"-?\d+\.0")

@@ -44,7 +44,8 @@ def export(releases: Sequence[Release], staged: Path, target: Path, registry: st
     (staged / README).write_text(_readme(releases, registry), encoding="utf-8")
     (staged / SCRIPT).write_text(_script(releases, registry), encoding="utf-8")
     (staged / SCRIPT).chmod(0o755)
-    incoming = {path.relative_to(staged).as_posix(): stamps.of_file(path) for path in _files(staged)}
+    files = (path for path in staged.rglob("*") if path.is_file())
+    incoming = {path.relative_to(staged).as_posix(): stamps.of_file(path) for path in files}
     before = _manifest(target)
     existing = {name: stamps.of_file(target / name) for name in {*before, *incoming} if (target / name).is_file()}
     _refuse(target, incoming, before, existing)
@@ -62,10 +63,6 @@ def export(releases: Sequence[Release], staged: Path, target: Path, registry: st
         _remove_empty(target, (target / name).parent)
     _write_manifest(target, {name: [digest] for name, digest in incoming.items()})
     return Exported(tuple(written), tuple(removed), tuple(sorted({*incoming} - {*written})))
-
-
-def _files(folder: Path) -> list[Path]:
-    return sorted(path for path in folder.rglob("*") if path.is_file())
 
 
 def _manifest(target: Path) -> dict[str, list[str]]:
@@ -133,10 +130,6 @@ def _write_manifest(target: Path, files: Mapping[str, list[str]]) -> None:
     os.replace(partial, target / MANIFEST)
 
 
-def _commands(releases: Sequence[Release]) -> list[str]:
-    return [f"az ml {release.kind} create --file {shlex.quote(release.yaml.as_posix())}" for release in releases]
-
-
 def _script(releases: Sequence[Release], registry: str) -> str:
     options = (
         f"--registry-name {shlex.quote(registry)}" if registry else "--workspace-name WORKSPACE --resource-group GROUP"
@@ -148,9 +141,10 @@ def _script(releases: Sequence[Release], registry: str) -> str:
         "set -eu",
         'cd "$(dirname "$0")"',
     ]
-    for release, command in zip(releases, _commands(releases), strict=True):
+    for release in releases:
         show = f"az ml {release.kind} show --name {shlex.quote(release.name)} --version {shlex.quote(release.version)}"
-        lines.append(f'{show} "$@" >/dev/null 2>&1 || {command} "$@"')
+        create = f"az ml {release.kind} create --file {shlex.quote(release.yaml.as_posix())}"
+        lines.append(f'{show} "$@" >/dev/null 2>&1 || {create} "$@"')
     return "\n".join(lines) + "\n"
 
 

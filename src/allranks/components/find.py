@@ -142,6 +142,7 @@ def describe(component: Any, spec: Path) -> ComponentInfo:
     """Return azure-ai-ml's component as plain data."""
     distribution = getattr(component, "distribution", None)
     resources = getattr(component, "resources", None)
+    processes = getattr(distribution, "process_count_per_instance", None)
     return ComponentInfo(
         name=component.name,
         version=component.version or "",
@@ -149,7 +150,7 @@ def describe(component: Any, spec: Path) -> ComponentInfo:
         description=" ".join((component.description or "").split()),
         distribution=distribution.type.lower() if distribution else "none",
         instance_count=int(getattr(resources, "instance_count", None) or 1),
-        process_count_per_instance=_count(getattr(distribution, "process_count_per_instance", None)),
+        process_count_per_instance=None if processes is None else int(processes),
         inputs=input_ports(component),
         outputs=output_ports(component),
         environment=_environment(component),
@@ -157,10 +158,6 @@ def describe(component: Any, spec: Path) -> ComponentInfo:
         path=spec,
         tags={str(name): str(value) for name, value in (component.tags or {}).items() if name != "codegenBy"},
     )
-
-
-def _count(value: Any) -> int | None:
-    return None if value is None else int(value)
 
 
 def _environment(component: Any) -> str:

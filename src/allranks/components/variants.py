@@ -97,7 +97,8 @@ def check(specs: Sequence[Path]) -> Iterator[Problem]:
                 yield Problem(where, f"{variant.path} {found}", expected, f"run {COMMAND}")
         paths = {variant.path.resolve() for variant in variants}
         for spec in specs:
-            if _base(spec) == folder.resolve() and spec.resolve() not in paths:
+            is_variant = _HEADER.match(_text(spec)) and spec.parent.parent.resolve() == folder.resolve()
+            if is_variant and spec.resolve() not in paths:
                 expected = f"a variant in {folder / TABLE}"
                 yield Problem(f"{spec}:1", f"it is generated, but {TABLE} has no such variant", expected, "remove it")
 
@@ -108,10 +109,6 @@ def _folders(spec: Path) -> Iterator[Path]:
         yield spec.parent
     if _HEADER.match(_text(spec)):
         yield spec.parent.parent
-
-
-def _base(spec: Path) -> Path | None:
-    return spec.parent.parent.resolve() if _HEADER.match(_text(spec)) else None
 
 
 def _text(path: Path) -> str:
@@ -147,7 +144,9 @@ def _variant(folder: Path, key: str, patch: Mapping[str, Any], base: Mapping[str
     if isinstance(environment, str) and environment.startswith("file:"):
         spec["environment"] = f"file:{_from_below(environment.removeprefix('file:'))}"
     if isinstance(inputs := spec.get("inputs"), dict):
-        spec["inputs"] = _in_order(inputs)
+        # In the order that the designer needs. Those that the patch adds are at the end so far.
+        ports = {port.name: port for port in port_specs(inputs)}
+        spec["inputs"] = dict(sorted(inputs.items(), key=lambda item: rank(ports[str(item[0])])))
     header = f"# Generated from ../{TABLE} by: {COMMAND}\n"
     return Variant(folder / TABLE, key, folder / key / SPEC, header + spec_text(spec))
 
@@ -157,12 +156,6 @@ def _from_below(path: Any) -> Any:
     if not isinstance(path, str) or ":" in path or os.path.isabs(path):
         return path
     return os.path.normpath(os.path.join("..", path)).replace(os.sep, "/")
-
-
-def _in_order(inputs: dict[str, Any]) -> dict[str, Any]:
-    """Return the inputs in the order that the designer needs. Those that a patch adds are at the end so far."""
-    ports = {port.name: port for port in port_specs(inputs)}
-    return dict(sorted(inputs.items(), key=lambda item: rank(ports[str(item[0])])))
 
 
 TEXTS = ("command", "description")

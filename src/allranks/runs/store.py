@@ -133,7 +133,8 @@ class Store(Database):
             self.connection.execute("BEGIN")
             self.connection.executemany(
                 "INSERT INTO point VALUES (?, ?, ?, ?, ?, ?)",
-                [(run, step, metric, point.step, _storable(point.value), point.time) for metric, point in points],
+                # SQLite has no NaN and would silently store NULL, which `curves` reads as NaN.
+                [(run, step, metric, point.step, point.value, point.time) for metric, point in points],
             )
 
     def clear_points(self, run: str, step: str) -> None:
@@ -301,11 +302,6 @@ def _dump_run(run: RunRecord) -> str:
 
 def _dump_step(step: StepRecord) -> str:
     return _converter().dumps(replace(step, metrics={}, usage={}))
-
-
-def _storable(value: float) -> float | None:
-    # SQLite has no NaN and would silently store NULL.
-    return None if value != value else value
 
 
 @cache

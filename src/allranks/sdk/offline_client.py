@@ -299,12 +299,9 @@ def _creates_when_it_fails(frame: FrameType | None, is_users: Callable[[str], bo
         return False
     return any(
         block.body[0].lineno <= frame.f_lineno <= (block.body[-1].end_lineno or 0) and _creates(block.handlers)
-        for block in _tries(tree)
+        for block in ast.walk(tree)
+        if isinstance(block, ast.Try)
     )
-
-
-def _tries(tree: ast.AST) -> Iterator[ast.Try]:
-    yield from (node for node in ast.walk(tree) if isinstance(node, ast.Try))
 
 
 def _creates(handlers: list[ast.ExceptHandler]) -> bool:

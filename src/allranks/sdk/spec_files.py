@@ -74,11 +74,16 @@ def kind(path: Path) -> Kind | None:
     except (OSError, ValueError):
         text = ""
     if path.suffix == ".py":
-        detected = Kind.COMPONENT if "command_component" in text and _is_component_in_python(text) else None
+        statements = _statements(text) if "command_component" in text else None
+        names = {name for node in statements or () for name in _decorators(node)}
+        detected = Kind.COMPONENT if "command_component" in names and "pipeline" not in names else None
     else:
         is_yaml = path.suffix.lower() in (".yaml", ".yml")
         detected = kind_of(_document(text)) if is_yaml and _KEYS.search(text) else None
-    return detected or (Kind.COMPONENT if path.name in SPECS and not _is_python(path, text) else None)
+    if detected or path.name not in SPECS:
+        return detected
+    # The content of Python that can be parsed decides.
+    return None if path.suffix == ".py" and _statements(text) is not None else Kind.COMPONENT
 
 
 def is_component(path: Path) -> bool:
@@ -133,22 +138,22 @@ def kind_of(document: Mapping[str, Any]) -> Kind | None:
     return Kind.COMPONENT if {"version", "is_deterministic"} & document.keys() else Kind.JOB
 
 
-def _is_component_in_python(text: str) -> bool:
+def _statements(text: str) -> list[ast.stmt] | None:
+    """Return the statements of Python source; None if it cannot be parsed."""
     try:
-        names = {name for node in ast.parse(text).body for name in _decorators(node)}
+        return ast.parse(text).body
     except (SyntaxError, ValueError):
-        return False
-    return "command_component" in names and "pipeline" not in names
+        return None
 
 
 def _pipelines(path: Path) -> list[str]:
     """Return the pipelines of a Python file. A function that needs inputs is a part of a larger pipeline."""
     try:
         text = bounded_yaml.read(path) if path.suffix == ".py" else ""
-        module = ast.parse(text).body if "pipeline" in text else []
-    except (OSError, SyntaxError, ValueError):
+    except (OSError, ValueError):
         return []
-    functions = (node for node in module if isinstance(node, ast.FunctionDef) and "pipeline" in _decorators(node))
+    module = _statements(text) if "pipeline" in text else None
+    functions = (node for node in module or () if isinstance(node, ast.FunctionDef) and "pipeline" in _decorators(node))
     names = [function.name for function in functions if _needs_no_inputs(function.args)]
     return [f"{path}:{name}" for name in names] if len(names) > 1 else [str(path)] * len(names)
 
@@ -156,17 +161,6 @@ def _pipelines(path: Path) -> list[str]:
 def _needs_no_inputs(arguments: ast.arguments) -> bool:
     positional = len(arguments.posonlyargs) + len(arguments.args)
     return positional == len(arguments.defaults) and None not in arguments.kw_defaults
-
-
-def _is_python(path: Path, text: str) -> bool:
-    """Return whether a Python file can be parsed, so that its content decides."""
-    if path.suffix != ".py":
-        return False
-    try:
-        ast.parse(text)
-    except (SyntaxError, ValueError):
-        return False
-    return True
 
 
 def _decorators(node: ast.stmt) -> Iterator[str]:

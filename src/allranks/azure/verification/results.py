@@ -82,7 +82,8 @@ def compare_runs(client: Any, run: RunRecord, local: RunRecord) -> Results:
             if not runs.download_output(client, run.id, f"records_{launch}", Path(folder)):
                 missing.append(launch)
                 continue
-            mine = launch_records.read(Path(_outputs(local, step_of(launch))["records"]))
+            outputs = {output.name: output.path for output in local.step(step_of(launch)).outputs}
+            mine = launch_records.read(Path(outputs["records"]))
             theirs = launch_records.read(Path(folder))
             hosts |= launch_records.hostnames(mine) | launch_records.hostnames(theirs)
             compared += compare(launch, mine, theirs)
@@ -101,7 +102,3 @@ def save_reports(client: Any, results: Results, folder: Path) -> None:
                 for path in sorted(path for path in Path(temporary).rglob("*") if path.suffix in (".json", ".svg")):
                     text = anonymous(path.read_text(encoding="utf-8"), results.names)
                     (folder / path.name).write_text(text, encoding="utf-8")
-
-
-def _outputs(run: RunRecord, step: str) -> Mapping[str, str]:
-    return {output.name: output.path for record in run.steps if record.name == step for output in record.outputs}

@@ -31,17 +31,18 @@ def sizes(
     With a name: print the processes, variables and warnings for that size, each with its source.
     """
     from allranks.cli.views.sizes import print_size, print_sizes
+    from allranks.hardware import traps
     from allranks.hardware.sizes import find
 
     today = date.today()
     if name is not None:
         _refuse_filters(name, gpu, retired)
         size = find(name, where=f"size {name}")
-        warnings = _warnings(size, today, wants_infiniband=infiniband is True)
+        settings, warnings = _settings(size), list(traps.of_size(size, today, wants_infiniband=infiniband is True))
         if json:
-            print(to_json({**_row(size), "settings": list(_settings(size)), "warnings": list(warnings)}))
+            print(to_json({**_row(size), "settings": list(settings), "warnings": warnings}))
         else:
-            print_size(console(), size, _settings(size), warnings)
+            print_size(console(), size, settings, warnings)
         return
     matches = _matching(gpu, infiniband, retired, today)
     if json:
@@ -106,9 +107,3 @@ def _settings(size: Size) -> tuple[NetworkVariable, ...]:
             *nccl.ucx_settings(size, devices, files, interface=interface),
         )
     )
-
-
-def _warnings(size: Size, today: date, *, wants_infiniband: bool) -> tuple[Problem, ...]:
-    from allranks.hardware import traps
-
-    return tuple(traps.of_size(size, today, wants_infiniband=wants_infiniband))

@@ -36,7 +36,9 @@ def print_plan(console: Console, plan: Plan, previews: Mapping[str, StepPreview]
     _print_ports(console, "inputs", [(port.name, port.type, expression(port.value)) for port in graph.inputs])
     for place, (path, node, around) in enumerate(walk(graph), start=1):
         console.print()
-        console.print(Rule(_title(place, path, node), align="left", style="bright_black"))
+        what = step_layout(node) if isinstance(node, Step) else _KINDS[node.kind]
+        title = Text.assemble((f"{place}  ", "bright_black"), (plain(path), "bold"), "  ", (what, "blue"))
+        console.print(Rule(title, align="left", style="bright_black"))
         needs = around.needs(node)
         if not isinstance(node, Step):
             _print_control(console, node, needs)
@@ -113,11 +115,6 @@ def _heading(plan: Plan) -> Text:
         if part:
             heading.append(f"\n{plain(part)}", style="bright_black")
     return heading
-
-
-def _title(place: int, path: str, node: Node) -> Text:
-    what = step_layout(node) if isinstance(node, Step) else _KINDS[node.kind]
-    return Text.assemble((f"{place}  ", "bright_black"), (plain(path), "bold"), "  ", (what, "blue"))
 
 
 _KINDS = {

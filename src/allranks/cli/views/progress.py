@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.live import Live
@@ -15,7 +15,7 @@ from allranks.cli.views.tree import name_width, tree
 from allranks.runs.formatting import cause, clock, count, duration, elapsed, number, plain, short_reason, step_layout
 from allranks.runs.nested import count_steps
 from allranks.runs.observer import Observer
-from allranks.runs.records import Point, RunRecord, Status, StepRecord
+from allranks.runs.records import RunRecord, Status, StepRecord
 
 _CURVES = 4
 
@@ -107,12 +107,8 @@ def _progress(step: StepRecord) -> str:
         parts.append(f"{step.progress.done:,}{total}")
         if step.progress.epoch is not None:
             parts.append(f"epoch {step.progress.epoch}")
-    return "  ".join(parts + _values(step.metrics))
-
-
-def _values(metrics: Mapping[str, list[Point]]) -> list[str]:
-    latest = [(name, points[-1].value) for name, points in metrics.items() if points]
-    return [f"{name} {number(value)}" for name, value in latest[:_CURVES]]
+    values = [f"{name} {number(points[-1].value)}" for name, points in step.metrics.items() if points]
+    return "  ".join(parts + values[:_CURVES])
 
 
 class LiveTree(Observer):

@@ -151,6 +151,7 @@ def _ranks(step: StepRecord, now: float) -> RenderableType:
     table.title_justify = "left"
     for rank in step.ranks:
         ended = rank.ended if rank.ended is not None else now
+        memory = in_bytes(rank.peak_memory) if rank.peak_memory else NOTHING
         table.add_row(
             str(rank.rank),
             str(rank.instance_rank),
@@ -158,13 +159,9 @@ def _ranks(step: StepRecord, now: float) -> RenderableType:
             state(rank.status),
             _end(rank),
             duration(None if rank.started is None else ended - rank.started),
-            *(_usage(rank, now) if with_usage else ()),
+            *((mean_cpu(rank, now) or NOTHING, memory) if with_usage else ()),
         )
     return table
-
-
-def _usage(rank: RankRecord, now: float) -> tuple[str, str]:
-    return mean_cpu(rank, now) or NOTHING, in_bytes(rank.peak_memory) if rank.peak_memory else NOTHING
 
 
 def _end(rank: RankRecord) -> str:

@@ -35,7 +35,7 @@ def print_sizes(out: Console, found: Sequence[Size], today: date) -> None:
         cells = (
             size.name,
             f"{size.gpus} x {size.gpu} {size.gpu_memory_gb} GB",
-            ", ".join(release.name.removeprefix("cuda") for release in releases_of(size)) or _or_dash(None),
+            ", ".join(release.name.removeprefix("cuda") for release in releases_of(size)) or NOTHING,
             _infiniband(size),
             _or_dash(size.host_memory_gib),
             *([_or_dash(size.retired)] if with_retirement else []),
@@ -81,7 +81,7 @@ def _facts(size: Size) -> list[tuple[str, str]]:
     rows = {
         "process_count_per_instance": f"{size.processes}, a process for each GPU",
         "InfiniBand": _infiniband(size) if size.infiniband else "none",
-        "NVLink": _yes(size.nvlink),
+        "NVLink": {True: "yes", False: "no", None: NOTHING}[size.nvlink],
         "CUDA": _cuda(size),
         "precision": "bfloat16" if has_bfloat16(size) else "float16 with a loss scale: no bfloat16",
         "CPU": f"{size.vcpus} vCPUs, {size.architecture}",
@@ -95,7 +95,7 @@ def _facts(size: Size) -> list[tuple[str, str]]:
 
 def _infiniband(size: Size) -> str:
     if not size.infiniband:
-        return _or_dash(None)
+        return NOTHING
     if size.infiniband_ports is None:
         return "yes"
     return f"{size.infiniband_ports} x {size.infiniband_gbit_s} Gb/s"
@@ -107,10 +107,6 @@ def _cuda(size: Size) -> str:
         f"{release.name} (CUDA {release.version}, driver {release.driver} or newer)" for release in releases_of(size)
     )
     return ", ".join(variants) or "none of the environments' variants"
-
-
-def _yes(flag: bool | None) -> str:
-    return {True: "yes", False: "no", None: _or_dash(None)}[flag]
 
 
 def _or_dash(value: object) -> str:

@@ -92,7 +92,7 @@ def _verdict(run: RunRecord, verdict: Verdict) -> list[Text]:
         Text.assemble("  ", (plain(verdict.step), "bold"), ": ", cause(verdict) or "failed"),
     ]
     if why := reason(verdict):
-        lines.append(Text(f"  {_one_line(why)}", style="red"))
+        lines.append(Text(f"  {' '.join(plain(why).split())}", style="red"))
     if tail := tail_without_reason(verdict):
         lines.append(Text(f"  the last lines of {plain(verdict.log)}", style="bright_black"))
         lines += [Text.assemble(("  │ ", "red"), plain(line)) for line in tail[-_TAIL:]]
@@ -193,10 +193,6 @@ def _table(title: str, rows: list[tuple[str, str]]) -> list[Text]:
     ]
 
 
-def _one_line(text: str) -> str:
-    return " ".join(plain(text).split())
-
-
 def _quoted(name: str) -> str:
     return shlex.quote(plain(name))
 
@@ -205,7 +201,8 @@ def _usage_lines(steps: Sequence[StepRecord]) -> list[Text]:
     """Return a heading and a line per step: CPU and peak memory of a rank. Of many steps, those with the most CPU
     time."""
     rows = [step for step in steps if _is_listed(step)]
-    chosen = sorted(rows, key=_cpu_seconds, reverse=True)[:_STEPS]
+    seconds = {step.name: sum(rank.cpu_seconds or 0.0 for rank in step.ranks) for step in rows}
+    chosen = sorted(rows, key=lambda step: -seconds[step.name])[:_STEPS]
     names = {step.name for step in chosen}
     lines = []
     width = max((len(plain(step.name)) for step in chosen), default=0)
@@ -230,7 +227,3 @@ def _is_listed(step: StepRecord) -> bool:
     if step.reused_from or step.started is None or step.ended is None:
         return False
     return step.ended - step.started >= _SHORTEST and any(rank.cpu_seconds is not None for rank in step.ranks)
-
-
-def _cpu_seconds(step: StepRecord) -> float:
-    return sum(rank.cpu_seconds or 0.0 for rank in step.ranks)

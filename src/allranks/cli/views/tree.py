@@ -133,7 +133,7 @@ def _listed(lines: Sequence[Line | More], now: float, columns: _Columns, width: 
     for line in lines:
         del siblings[line.depth + 1 :]
         if isinstance(line, More):
-            row = _Row([_more(line)], [])
+            row = _Row([Text.assemble(symbol(Status.COMPLETED), (f" {line}", STYLES[Status.COMPLETED]))], [])
         else:
             row = _Row(_label(line.node, line.depth, now, columns, width, expanded), [])
         siblings[line.depth].append(row)
@@ -225,10 +225,6 @@ def _row(node: Node, depth: int, now: float, columns: _Columns) -> Text:
     return row
 
 
-def _more(line: More) -> Text:
-    return Text.assemble(symbol(Status.COMPLETED), (f" {line}", STYLES[Status.COMPLETED]))
-
-
 def _ranks_and_progress(step: StepRecord, width: int) -> list[RenderableType]:
     ranks = _ranks_line(step, width) if len(step.ranks) > 1 else Text()
     progress = _progress(step) if step.status in _ACTIVE else []
@@ -246,17 +242,14 @@ def _progress(step: StepRecord) -> list[RenderableType]:
     if progress is None or not (progress.done or progress.total):
         return []
     done = f"{progress.done:,}" + (f"/{progress.total:,}" if progress.total else " steps")
-    seconds = remaining(step)
-    parts = [done, f"epoch {progress.epoch}" if progress.epoch is not None else "", _time_left(seconds)]
-    text = Text("  ".join(part for part in parts if part), style="bright_black", no_wrap=True, overflow="ellipsis")
+    epoch = f"epoch {progress.epoch}" if progress.epoch is not None else ""
+    left = f"{duration(seconds, whole=True)} left" if (seconds := remaining(step)) else ""
+    line = "  ".join(part for part in (done, epoch, left) if part)
+    text = Text(line, style="bright_black", no_wrap=True, overflow="ellipsis")
     if not progress.total:
         return [text]
     bar = ProgressBar(progress.total, progress.done, width=24, complete_style="blue", finished_style="green")
     return [bar, text]
-
-
-def _time_left(seconds: float | None) -> str:
-    return f"{duration(seconds, whole=True)} left" if seconds else ""
 
 
 def _curves(step: StepRecord, width: int) -> list[RenderableType]:

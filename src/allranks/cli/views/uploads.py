@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Sequence
 from itertools import groupby
 from typing import Any
@@ -30,9 +31,9 @@ def print_uploads(console: Console, uploads: Sequence[Upload]) -> None:
 
 def print_files(console: Console, names: Iterable[str], left_out: Sequence[LeftOut], indent: str = "  ") -> None:
     """Print the files of a folder, one line per subfolder, and what is left out, one line per reason."""
-    for folder, inside in groupby(sorted(map(_split, names)), key=lambda split: split[0]):
+    for folder, inside in groupby(sorted(map(os.path.split, names)), key=lambda split: split[0]):
         files = ", ".join(plain(name) for _, name in inside)
-        console.print(Text.assemble(indent, (f"{plain(folder)}/  ", "cyan"), files), soft_wrap=True)
+        console.print(Text.assemble(indent, (f"{plain(folder or '.')}/  ", "cyan"), files), soft_wrap=True)
     if left_out:
         console.print(Text(f"{indent}left out", style="bright_black"))
     for reason, group in groupby(
@@ -65,8 +66,3 @@ def left_out_json(left_out: Iterable[LeftOut]) -> list[dict[str, str]]:
 def amount(files: int, size: int) -> str:
     """Return ``3 files, 1.2 kB``."""
     return f"{count(files, 'file')}, {in_bytes(size)}"
-
-
-def _split(name: str) -> tuple[str, str]:
-    folder, _, last = name.rpartition("/")
-    return folder or ".", last

@@ -6,8 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from jinja2 import Environment
-
 from allranks.components.find import GROUPS, ComponentInfo, group_of
 from allranks.components.ports import DATA, Port
 from allranks.runs.page import html_page
@@ -38,8 +36,10 @@ def groups(components: Sequence[ComponentInfo]) -> tuple[Group, ...]:
 
 def palette(components: Sequence[ComponentInfo], title: str = "Components") -> str:
     """Return the page as text. The same components give the same page."""
+    environment = html_page.templates("allranks.components.page")
+    environment.globals.update(layout=layout, bounds=bounds, plain=_plain, DATA=DATA, GROUPS=GROUPS)
     return html_page.render(
-        _environment(),
+        environment,
         "palette.html",
         "palette.css",
         ["palette.js"],
@@ -78,9 +78,3 @@ def _number(value: float) -> str:
 def _plain(value: float | None) -> str:
     """Return a number as text for an HTML attribute; "" for None."""
     return "" if value is None else str(int(value)) if value == int(value) else repr(value)
-
-
-def _environment() -> Environment:
-    environment = html_page.templates("allranks.components.page")
-    environment.globals.update(layout=layout, bounds=bounds, plain=_plain, DATA=DATA, GROUPS=GROUPS)
-    return environment

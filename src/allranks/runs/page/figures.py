@@ -14,7 +14,7 @@ from allranks.runs.formatting import count, cpu_of_ranks, gpu_memory_of_ranks, m
 from allranks.runs.nested import in_every_iteration
 from allranks.runs.page.chart import SERIES, Chart, Curve, charts, drawing_cost, make_chart
 from allranks.runs.records import Point, Status, StepRecord
-from allranks.runs.usage import RankUsage, Rate, cpu_rates, of_rank, traffic_rates
+from allranks.runs.usage import RankUsage, cpu_rates, of_rank, traffic_rates
 
 LARGEST_FILE = 1 << 20
 LARGEST_MATRIX = 64
@@ -111,13 +111,11 @@ def _parse(step: StepRecord, content: Any) -> Confusion | None:
     labels, matrix = (data.get("class_labels"), data.get("matrix")) if isinstance(data, dict) else (None, None)
     if not isinstance(labels, list) or not isinstance(matrix, list) or not 0 < len(labels) <= LARGEST_MATRIX:
         return None
-    if len(matrix) != len(labels) or not all(_is_row(row, len(labels)) for row in matrix):
+    if len(matrix) != len(labels) or not all(isinstance(row, list) and len(row) == len(labels) for row in matrix):
+        return None
+    if not all(_is_count(value) for row in matrix for value in row):
         return None
     return Confusion(step, tuple(map(str, labels)), tuple(tuple(map(float, row)) for row in matrix))
-
-
-def _is_row(row: Any, length: int) -> bool:
-    return isinstance(row, list) and len(row) == length and all(map(_is_count, row))
 
 
 def _is_count(value: Any) -> bool:
@@ -274,7 +272,10 @@ def _charts(step: StepRecord) -> list[Chart]:
             for rank, samples in ranks
         }
 
-    cpu = {f"rank {rank.rank}": _percent(cpu_rates(samples, rank.started)) for rank, samples in ranks}
+    cpu = {
+        f"rank {rank.rank}": [(rate.end, 100 * rate.value) for rate in cpu_rates(samples, rank.started)]
+        for rank, samples in ranks
+    }
     charts = (
         ("CPU, % of a core", _few(cpu)),
         ("memory, GB", _few(of_ranks(lambda used: used.memory / 1e9))),
@@ -298,10 +299,6 @@ def _traffic(step: StepRecord) -> _Values:
         for name, rates in zip(("received", "sent"), traffic_rates(samples, step.started), strict=True):
             curves[f"instance {instance} {name}"] = [(rate.end, rate.value / 1e6) for rate in rates]
     return curves if any(value for values in curves.values() for _, value in values) else {}
-
-
-def _percent(rates: Sequence[Rate]) -> list[tuple[float, float]]:
-    return [(rate.end, 100 * rate.value) for rate in rates]
 
 
 def _few(curves: _Values) -> _Values:
