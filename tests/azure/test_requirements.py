@@ -66,9 +66,9 @@ def test_the_steps_in_loops_and_of_sweeps(tmp_path: Path, monkeypatch: pytest.Mo
     with opened(f"{path}:pipeline", {}) as job:
         assert bool(job.unread()) is sweep
         required = requirements(job.job, Graph() if sweep else job.plan().graph)
-    steps = {each.where: each for each in required if each.hardware.cuda}
+    steps = {each.where: each for each in required if each.cuda}
     names = ["plain", "repeated", "each", "nested.train", *(["tuned"] if sweep else [])]
     assert list(steps) == [f"step {name}" for name in names]
-    assert {(each.hardware.cuda, each.processes, each.instances) for each in steps.values()} == {("13.0", 4, 2)}
+    assert {(each.cuda, each.processes, each.instances) for each in steps.values()} == {("13.0", 4, 2)}
     refused = {problem.where for problem in of_sizes(list(steps.values()), {"v100": "Standard_ND40rs_v2"})}
     assert refused == {f"{where}, key resources.instance_type" for where in steps}

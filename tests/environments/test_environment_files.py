@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 import yaml
 
-from allranks.environments.build import PIP_CACHE, images, needed, rendered, variant_for
-from allranks.environments.dockerfile import labels_of, read
+from allranks.environments.build import PIP_CACHE, needed, rendered, variant_for
+from allranks.environments.dockerfile import Dockerfile, expanded, labels_of, read
 from allranks.environments.find import EnvironmentFolder, find_environments, read_environment
 from allranks.environments.sync import sync
 from allranks.errors import InputError
@@ -66,13 +67,19 @@ def test_labels_come_from_the_table_and_the_first_line(small: Path) -> None:
     assert labels.tags == {"base-image": "ubuntu:24.04", "scikit-learn": "1.9.1"}
 
 
+def images(dockerfile: Dockerfile, values: Mapping[str, str]) -> set[str]:
+    """The images that a variant is built from, other than its own stages."""
+    sources = {expanded(stage.image, values) for stage in needed(dockerfile, values)}
+    return sources - {stage.name for stage in dockerfile.stages}
+
+
 def test_a_variant_has_the_stages_that_it_needs_and_no_others(small: Path) -> None:
     docker = read(small)
     plain, rich = ({**docker.values(), "KIND": kind} for kind in ("plain", "rich"))
     assert [stage.name for stage in needed(docker, plain)] == ["system", "kind-plain", "kind", "5"]
     assert [stage.name for stage in needed(docker, rich)] == ["system", "kind-rich", "kind", "5"]
-    assert images(docker, plain) == ("ubuntu:24.04",)
-    assert images(docker, rich) == ("ubuntu:24.04", "example:1")
+    assert images(docker, plain) == {"ubuntu:24.04"}
+    assert images(docker, rich) == {"ubuntu:24.04", "example:1"}
     text = rendered(docker, {"KIND": "rich", "BASE_IMAGE": "mine"}, cache=False)
     assert "FROM mine AS system" in text
     assert "FROM kind-rich AS kind" in text
@@ -89,14 +96,13 @@ def test_a_cache_for_pip_where_the_engine_has_one(small: Path) -> None:
 @pytest.mark.parametrize(
     ("given", "expected"),
     [
-        ((None, None, None), (None, "cuda", "doca")),
-        (("debian", None, None), ("debian", "cpu", "distribution")),
-        (("debian", "cuda", None), ("debian", "cuda", "distribution")),
+        ((None, None, None), {"DEVICE": "cuda", "OFED": "doca"}),
+        (("debian", None, None), {"BASE_IMAGE": "debian", "DEVICE": "cpu", "OFED": "distribution"}),
+        (("debian", "cuda", None), {"BASE_IMAGE": "debian", "DEVICE": "cuda", "OFED": "distribution"}),
     ],
 )
-def test_what_is_built(given: tuple[str | None, ...], expected: tuple[str | None, ...]) -> None:
-    variant = variant_for(*given)
-    assert (variant.base_image, variant.device, variant.ofed) == expected
+def test_what_is_built(given: tuple[str | None, ...], expected: dict[str, str]) -> None:
+    assert variant_for(*given) == expected
 
 
 def test_without_gpus_nothing_of_nvidia_is_needed() -> None:
@@ -104,8 +110,8 @@ def test_without_gpus_nothing_of_nvidia_is_needed() -> None:
     for environment in find_environments(OURS):
         table = environment.dockerfile.values()
         plain = {**table, "BASE_IMAGE": "debian:12", "DEVICE": "cpu", "OFED": "distribution"}
-        assert images(environment.dockerfile, plain) == ("debian:12",), environment.name
-        assert set(images(environment.dockerfile, table)) <= {table["BASE_IMAGE"], table.get("DEVEL_IMAGE")}
+        assert images(environment.dockerfile, plain) == {"debian:12"}, environment.name
+        assert images(environment.dockerfile, table) <= {table["BASE_IMAGE"], table.get("DEVEL_IMAGE")}
         assert "nvidia" not in rendered(environment.dockerfile, plain, False).split("\nFROM ", 1)[1]
 
 

@@ -5,15 +5,15 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from datetime import date
 from types import MappingProxyType
 from typing import Any
 
-from allranks.azure import requirements
 from allranks.azure.errors import service_errors
 from allranks.azure.requirements import ComputeId, Requirements
 from allranks.errors import Problem
-from allranks.hardware import sizes
+from allranks.hardware import sizes, traps
 
 _ASSET = re.compile(r"(?:azureml:)?(?P<name>[^/:@]+)(?::(?P<version>[^/:@]+)|@(?P<label>[^/:@]+))?")
 _CURATED = "AzureML-"
@@ -70,7 +70,9 @@ def _of_size(step: Requirements, size: sizes.Size) -> Iterator[Problem]:
             f"set process_count_per_instance to {size.gpus}, and instance_count to get as many ranks",
             code="shared-gpus",
         )
-    yield from requirements.hardware_problems(step.where, size, step.hardware)
+    unmet = (*traps.of_cuda(size, step.cuda), *traps.of_infiniband(size, date.today(), wanted=step.infiniband))
+    for problem in unmet:
+        yield replace(problem, where=f"{step.where}, key {problem.where}")
 
 
 def _of_computes(client: Any, required: list[Requirements]) -> Iterator[Problem]:

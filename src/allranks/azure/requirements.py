@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
-from datetime import date
+from dataclasses import dataclass
 from typing import Any
 
 from allranks.contract.distributions import processes_per_instance
-from allranks.errors import Problem
 from allranks.hardware import traps
-from allranks.hardware.sizes import Size
 from allranks.plan.environment import cuda_version
 from allranks.plan.graph import DoWhile, Graph, ParallelFor, Pipeline, Step
 from allranks.plan.reader.graph import read_step
@@ -110,18 +107,6 @@ class ComputeId:
 
 
 @dataclass(frozen=True)
-class HardwareNeeds:
-    """A step's needs of its size.
-
-    cuda:       the CUDA version of its environment; "" if unknown or none
-    infiniband: whether its environment variables ask for InfiniBand
-    """
-
-    cuda: str = ""
-    infiniband: bool = False
-
-
-@dataclass(frozen=True)
 class Requirements:
     """The requirements of one step.
 
@@ -133,7 +118,8 @@ class Requirements:
     processes:   ranks per instance if the platform starts every rank; else None
     environment: as the step names it: "azureml:pytorch:3"; "" if it is uploaded with the job
     component:   likewise
-    hardware:    what it needs of the size's GPUs and network
+    cuda:        the CUDA version of its environment; "" if unknown or none
+    infiniband:  whether its environment variables ask for InfiniBand
     """
 
     where: str
@@ -144,7 +130,8 @@ class Requirements:
     processes: int | None = None
     environment: str = ""
     component: str = ""
-    hardware: HardwareNeeds = HardwareNeeds()
+    cuda: str = ""
+    infiniband: bool = False
 
 
 def requirements(job: Any, graph: Graph) -> list[Requirements]:
@@ -177,10 +164,10 @@ def _of_step(step: JobStep, planned: Step | None) -> Requirements:
     size = getattr(resources, "instance_type", None) or ""
     # Any attribute of a node exists: only those of its class have a meaning.
     queue = node.queue_settings if hasattr(type(node), "queue_settings") else None
-    processes, needs = None, HardwareNeeds()
+    processes, cuda, infiniband = None, "", False
     if planned is not None:
         variables = {name: str(value) for name, value in planned.environment_variables.items()}
-        needs = HardwareNeeds(cuda_version(planned.environment), traps.asks_for_infiniband(variables))
+        cuda, infiniband = cuda_version(planned.environment), traps.asks_for_infiniband(variables)
         if hasattr(planned.distribution, "process_count_per_instance"):
             processes = max(processes_per_instance(planned.distribution), 1)
     return Requirements(
@@ -192,7 +179,8 @@ def _of_step(step: JobStep, planned: Step | None) -> Requirements:
         processes=processes,
         environment=environment if isinstance(environment, str) else "",
         component=component if isinstance(component, str) else "",
-        hardware=needs,
+        cuda=cuda,
+        infiniband=infiniband,
     )
 
 
@@ -207,10 +195,3 @@ def without_compute(job: Any) -> tuple[str, ...]:
         return ()
     kinds = ("Command", "Parallel", "Spark", "Sweep")
     return tuple(step.path for step in job_steps(job) if step.kind in kinds and not vars(step.node).get("compute"))
-
-
-def hardware_problems(where: str, size: Size, needs: HardwareNeeds) -> Iterator[Problem]:
-    """Yield why the step cannot run on the size. where: the step, as named in messages"""
-    found = (*traps.of_cuda(size, needs.cuda), *traps.of_infiniband(size, date.today(), wanted=needs.infiniband))
-    for problem in found:
-        yield replace(problem, where=f"{where}, key {problem.where}")

@@ -91,33 +91,27 @@ def _read(path: Path) -> dict[str, str]:
     try:
         values = bounded_yaml.load_file(path)
         if isinstance(values, dict):
-            return dict(_flat(values, ""))
+            return dict(_flat(values, "", f"--params {path}"))
         found = f"its content is a {type(values).__name__}"
     except OSError as error:
         found = f"it cannot be read: {error.strerror}"
-    except _ValueOfInputError as error:
-        found, expected = str(error), "numbers, texts, true or false, or mappings with a path"
     except (yaml.YAMLError, ValueError) as error:
         found = f"it is not YAML: {error}"
     raise InputError(Problem(f"--params {path}", found, expected))
 
 
-class _ValueOfInputError(ValueError):
-    """A value in a file of inputs that no input can have."""
-
-
-def _flat(values: Mapping[Any, Any], group: str) -> Iterator[tuple[str, str]]:
+def _flat(values: Mapping[Any, Any], group: str, file: str) -> Iterator[tuple[str, str]]:
     """Yield the values with their names. An input of a group is GROUP.NAME, and data is a path or a mapping with it."""
     for key, value in values.items():
         name = f"{group}{key}"
         if isinstance(value, Mapping) and isinstance(value.get("path"), str):
             yield name, value["path"]
         elif isinstance(value, Mapping):
-            yield from _flat(value, f"{name}.")
+            yield from _flat(value, f"{name}.", file)
         elif isinstance(value, bool):
             yield name, str(value).lower()
         elif isinstance(value, (str, int, float)):
             yield name, str(value)
         else:
-            found = "missing" if value is None else f"a {type(value).__name__}"
-            raise _ValueOfInputError(f"the value of {name} is {found}")
+            found = f"the value of {name} is {'missing' if value is None else f'a {type(value).__name__}'}"
+            raise InputError(Problem(file, found, "numbers, texts, true or false, or mappings with a path"))

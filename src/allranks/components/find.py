@@ -12,6 +12,8 @@ from allranks.components.ports import Port, input_ports, output_ports
 from allranks.components.shipped import shipped_specs
 from allranks.environments.find import environment_file, name_in
 from allranks.errors import InputError, Problem, did_you_mean
+from allranks.runs.formatting import number
+from allranks.sdk.paths import nearest
 from allranks.sdk.quick_nodes import quiet
 from allranks.sdk.session import session
 from allranks.sdk.specs import SPECS, load
@@ -76,16 +78,11 @@ def find_components(root: Path | None = None) -> tuple[ComponentInfo, ...]:
 
 def components_folder(start: Path) -> Path:
     """Return the nearest `components` folder in start or its parents. Raise InputError if there is none."""
-    if folder := _nearest(start):
+    if folder := nearest(start, FOLDER, exists=Path.is_dir):
         return folder
     found = f"no folder {FOLDER!r} in this folder or its parents"
     fix = "change to the project, give the folder: allranks components FOLDER, or give --library"
     raise InputError(Problem(str(start), found, "a project with its components in it", fix))
-
-
-def _nearest(start: Path) -> Path | None:
-    folders = (folder / FOLDER for folder in (start.absolute(), *start.absolute().parents))
-    return next((folder for folder in folders if folder.is_dir()), None)
 
 
 def find_specs(root: Path) -> tuple[Path, ...]:
@@ -124,7 +121,7 @@ def run_target(job: str) -> str:
     """
     if not job.isidentifier() or os.path.exists(job):
         return job
-    project = _nearest(Path.cwd())
+    project = nearest(Path.cwd(), FOLDER, exists=Path.is_dir)
     specs = {**shipped_specs(), **{spec.parent.name: spec for spec in (find_specs(project) if project else ())}}
     if job not in specs:
         fix = did_you_mean(job, specs, "list them: allranks components --library")
@@ -136,6 +133,14 @@ def run_target(job: str) -> str:
 def group_of(tags: Mapping[str, str]) -> str:
     """Return the palette group of a component with these tags; "" if there is none."""
     return next((str(tags[key]) for key in GROUPS if tags.get(key)), "")
+
+
+def bounds(port: Port) -> str:
+    """Return the allowed values of a number as text; "" if they are not declared."""
+    low, high = port.minimum, port.maximum
+    if low is None:
+        return "" if high is None else f"at most {number(high)}"
+    return f"at least {number(low)}" if high is None else f"{number(low)} to {number(high)}"
 
 
 def describe(component: Any, spec: Path) -> ComponentInfo:

@@ -85,42 +85,26 @@ def remove_command(engine: Engine, container: str) -> list[str] | None:
 PIP_CACHE = "--mount=type=cache,target=/root/.cache/pip"
 
 
-@dataclass(frozen=True)
-class Variant:
-    """The variant of an image to build.
-
-    base_image: the image to start from; None: that of the table
-    device:     cpu or cuda
-    ofed:       distribution or doca
-    """
-
-    base_image: str | None = None
-    device: str = "cuda"
-    ofed: str = "doca"
-
-    def arguments(self) -> dict[str, str]:
-        """Return values for the rows of the table that the variant sets."""
-        values = {"DEVICE": self.device, "OFED": self.ofed}
-        return {**values, "BASE_IMAGE": self.base_image} if self.base_image else values
-
-
-def variant_for(base_image: str | None, device: str | None, ofed: str | None) -> Variant:
-    """Return the variant for a user's options. With a base image the defaults are CPUs and that image's rdma-core."""
-    own = base_image is not None
-    return Variant(base_image, device or ("cpu" if own else "cuda"), ofed or ("distribution" if own else "doca"))
+def variant_for(base_image: str | None, device: str | None, ofed: str | None) -> dict[str, str]:
+    """Return the values of the version table's rows for a user's options. With a base image the defaults are CPUs and
+    that image's rdma-core."""
+    if base_image is None:
+        return {"DEVICE": device or "cuda", "OFED": ofed or "doca"}
+    return {"DEVICE": device or "cpu", "OFED": ofed or "distribution", "BASE_IMAGE": base_image}
 
 
 def build(
     environment: EnvironmentFolder,
     engine: Engine,
     tag: str,
-    variant: Variant,
+    variant: Mapping[str, str],
     arguments: Mapping[str, str],
     options: Sequence[str] = (),
 ) -> int:
     """Build the image, and return the engine's exit code. The engine prints to this process's streams.
 
-    arguments: values for further rows of the version table
+    variant:   values for rows of the version table, if it has them
+    arguments: values for further rows
     options:   passed to the engine unchanged
 
     Raise InputError if the table has no row of that name.
@@ -130,7 +114,7 @@ def build(
     if unknown:
         where = f"{environment.dockerfile.path}"
         raise InputError(Problem(where, f"no ARG {', '.join(unknown)}", ", ".join(table), "name one of those"))
-    values = {name: value for name, value in variant.arguments().items() if name in table} | dict(arguments)
+    values = {name: value for name, value in variant.items() if name in table} | dict(arguments)
     with tempfile.TemporaryDirectory(prefix="allranks-") as folder:
         file = Path(folder, "Dockerfile")
         file.write_text(rendered(environment.dockerfile, values, has_cache_mounts(engine)), encoding="utf-8")
@@ -165,13 +149,6 @@ def needed(dockerfile: Dockerfile, values: Mapping[str, str]) -> tuple[Stage, ..
             source for source in _sources(by_name[name], values) if source in by_name and source not in required
         ]
     return tuple(stage for stage in dockerfile.stages if stage.name in required)
-
-
-def images(dockerfile: Dockerfile, values: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the images that the variant is built from, other than its own stages."""
-    names = {stage.name for stage in dockerfile.stages}
-    sources = (expanded(stage.image, values) for stage in needed(dockerfile, values))
-    return tuple(dict.fromkeys(image for image in sources if image not in names and image != "scratch"))
 
 
 def _sources(stage: Stage, values: Mapping[str, str]) -> list[str]:

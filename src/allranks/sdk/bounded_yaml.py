@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import stat
-from dataclasses import dataclass
+from collections.abc import Iterable
 from pathlib import Path
 from typing import IO, Any
 
@@ -74,15 +74,43 @@ def compose(text: str) -> yaml.Node | None:
 
 def check(text: str | bytes) -> None:
     """Raise UnboundedError if a text exceeds a limit, YAMLError if it is not YAML."""
-    counter = _Counter()
     try:
-        for event in yaml.parse(text, Loader=LOADER):
-            counter.add(event)
+        _check(yaml.parse(text, Loader=LOADER))
     except yaml.MarkedYAMLError as error:
         # The parser in C reads ahead of its events. That of PyYAML 6.0.4 has a limit of its own, 1,000 levels.
         if "nesting depth" in str(error.problem):
             raise _too_deep(error.problem_mark) from None
         raise
+
+
+def _check(events: Iterable[yaml.Event]) -> None:
+    """Count the values that events stand for, with those that aliases repeat."""
+    count = repeated = 0
+    sizes: dict[str, int] = {}
+    # The anchor of each list and mapping that has not ended, and how many values there were before it.
+    begun: list[tuple[str | None, int]] = []
+    for event in events:
+        if isinstance(event, yaml.AliasEvent):
+            anchor = event.anchor or ""
+            if any(anchor == other for other, _ in begun):
+                raise _error(event, f"*{anchor} is inside of &{anchor}: it contains itself", "values that end")
+            size = sizes.get(anchor, 1)  # the loader reports an unknown one
+            count, repeated = count + size, repeated + size
+            if repeated > MOST_REPEATED:
+                raise _error(event, f"aliases such as *{anchor} repeat values", f"at most {MOST_REPEATED:,} of them")
+        elif isinstance(event, yaml.CollectionStartEvent):
+            begun.append((event.anchor, count))
+            count += 1
+            if len(begun) > MOST_LEVELS:
+                raise _too_deep(event.start_mark)
+        elif isinstance(event, yaml.ScalarEvent):
+            count += 1
+            sizes[event.anchor or ""] = 1
+        elif isinstance(event, yaml.CollectionEndEvent):
+            anchor_of, before = begun.pop()
+            sizes[anchor_of or ""] = count - before
+        if count > MOST_VALUES:
+            raise _error(event, "more keys and values than any pipeline has", f"at most {MOST_VALUES:,}")
 
 
 def problem(path: Path, error: Exception) -> Problem:
@@ -123,52 +151,6 @@ def read_values(path: Path) -> Any:
         return load_file(path)
     except (OSError, yaml.YAMLError, ValueError) as error:
         raise InputError(problem(path, error)) from None
-
-
-@dataclass
-class _Open:
-    """A list or mapping whose end has not been reached. before: how many values there were before it"""
-
-    anchor: str | None
-    before: int
-
-
-class _Counter:
-    """Counts the values that a text stands for, with those that aliases repeat."""
-
-    def __init__(self) -> None:
-        self._count = 0
-        self._repeated = 0
-        self._open: list[_Open] = []
-        self._sizes: dict[str, int] = {}
-
-    def add(self, event: yaml.Event) -> None:
-        if isinstance(event, yaml.AliasEvent):
-            self._repeat(event)
-        elif isinstance(event, yaml.NodeEvent):
-            self._count += 1
-            if isinstance(event, yaml.CollectionStartEvent):
-                self._open.append(_Open(event.anchor, self._count - 1))
-                if len(self._open) > MOST_LEVELS:
-                    raise _too_deep(event.start_mark)
-            elif event.anchor:
-                self._sizes[event.anchor] = 1
-        elif isinstance(event, yaml.CollectionEndEvent):
-            ended = self._open.pop()
-            if ended.anchor:
-                self._sizes[ended.anchor] = self._count - ended.before
-        if self._count > MOST_VALUES:
-            raise _error(event, "more keys and values than any pipeline has", f"at most {MOST_VALUES:,}")
-
-    def _repeat(self, event: yaml.AliasEvent) -> None:
-        anchor = event.anchor or ""
-        if any(each.anchor == anchor for each in self._open):
-            raise _error(event, f"*{anchor} is inside of &{anchor}: it contains itself", "values that end")
-        size = self._sizes.get(anchor, 1)  # the loader reports an unknown one
-        self._count += size
-        self._repeated += size
-        if self._repeated > MOST_REPEATED:
-            raise _error(event, f"aliases such as *{anchor} repeat values", f"at most {MOST_REPEATED:,} of them")
 
 
 def _too_deep(mark: Any) -> UnboundedError:

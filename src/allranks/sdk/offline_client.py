@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator, MutableMapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType, ModuleType
-from typing import Any, NamedTuple
+from typing import Any
 
 from allranks.sdk import internals, user_code
 from allranks.sdk.offline_values import Asset, Component, Unknown
@@ -310,21 +310,16 @@ def _creates(handlers: list[ast.ExceptHandler]) -> bool:
     return any("create" in name for name in names)
 
 
-class _Token(NamedTuple):
-    """Equivalent to `azure.core.credentials.AccessToken`."""
-
-    token: str
-    expires_on: int
-
-
 class _Credential:
     """A replacement for each of azure-identity's credentials."""
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         pass
 
-    def get_token(self, *scopes: str, **options: Any) -> _Token:
-        return _Token("offline", 1 << 32)
+    def get_token(self, *scopes: str, **options: Any) -> Any:
+        from azure.core.credentials import AccessToken
+
+        return AccessToken("offline", 1 << 32)
 
     get_token_info = get_token
 

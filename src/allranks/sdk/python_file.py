@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import importlib.util
-import io
 import os
 import sys
 from collections.abc import Callable, Iterator
@@ -125,16 +124,6 @@ def _is_from(module: ModuleType, folders: list[str]) -> bool:
     )
 
 
-class _NullStream(io.TextIOBase):
-    """A stream that discards its input and is not a terminal: on a terminal, `help` would start a pager."""
-
-    def writable(self) -> bool:
-        return True
-
-    def write(self, text: str) -> int:
-        return len(text)
-
-
 @contextlib.contextmanager
 def _as_jupyter(path: Path, module: ModuleType) -> Iterator[None]:
     """Reproduce what cells find in Jupyter: the notebook's folder is the current one, and the cells are ``__main__``.
@@ -145,7 +134,8 @@ def _as_jupyter(path: Path, module: ModuleType) -> Iterator[None]:
     os.chdir(path.parent)
     sys.modules["__main__"] = module
     try:
-        with contextlib.redirect_stdout(_NullStream()):
+        # Not a terminal, on which `help` would start a pager.
+        with open(os.devnull, "w", encoding="utf-8") as nowhere, contextlib.redirect_stdout(nowhere):
             yield
     finally:
         sys.modules["__main__"] = main

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from allranks.runs.formatting import count, layout, number, plain
-
-if TYPE_CHECKING:
-    from allranks.components.find import ComponentInfo
-    from allranks.components.ports import Port
+from allranks.components.find import ComponentInfo, bounds
+from allranks.components.ports import Port
+from allranks.runs.formatting import count, layout, plain
 
 
 def print_components(console: Console, components: Sequence[ComponentInfo]) -> None:
@@ -52,15 +49,9 @@ def _port(port: Port) -> Text:
 def _bounds(port: Port) -> str:
     """Return the allowed values of a port and its default."""
     parts = [
-        _range(port.minimum, port.maximum),
+        bounds(port),
         " | ".join(map(plain, port.enum)),
         "optional" if port.optional else "",
         f"default {plain(str(port.default))}" if port.default not in (None, "") else "",
     ]
     return "".join(f", {part}" for part in parts if part)
-
-
-def _range(low: float | None, high: float | None) -> str:
-    if low is None:
-        return "" if high is None else f"at most {number(high)}"
-    return f"at least {number(low)}" if high is None else f"{number(low)} to {number(high)}"

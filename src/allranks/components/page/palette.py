@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from allranks.components.find import GROUPS, ComponentInfo, group_of
-from allranks.components.ports import DATA, Port
+from allranks.components.find import GROUPS, ComponentInfo, bounds, group_of
+from allranks.components.ports import DATA
 from allranks.runs.page import html_page
 
 OTHERS = "Others"
@@ -63,18 +63,6 @@ def layout(component: ComponentInfo) -> str:
     return f"{component.distribution}, {component.instance_count} x {component.process_count_per_instance or 1}"
 
 
-def bounds(port: Port) -> str:
-    """Return the allowed values of a number as text; "" if they are not declared."""
-    low, high = port.minimum, port.maximum
-    if low is None:
-        return "" if high is None else f"at most {_number(high)}"
-    return f"at least {_number(low)}" if high is None else f"{_number(low)} to {_number(high)}"
-
-
-def _number(value: float) -> str:
-    return f"{int(value):,}" if value == int(value) else f"{value:g}"
-
-
-def _plain(value: float | None) -> str:
-    """Return a number as text for an HTML attribute; "" for None."""
-    return "" if value is None else str(int(value)) if value == int(value) else repr(value)
+def _plain(value: float) -> str:
+    """Return a number as text for an HTML attribute."""
+    return str(int(value)) if value == int(value) else repr(value)
