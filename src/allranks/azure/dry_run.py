@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import contextlib
 import json
+import os
 import threading
 import time
 import uuid
@@ -21,7 +22,7 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 from allranks.azure.errors import service_errors
 from allranks.azure.workspace import WorkspaceName
 from allranks.sdk import internals
-from allranks.sdk.session import variable
+from allranks.sdk.session import entry
 
 NO_COMPUTE = "COMPUTE_NAME"
 """Placeholder for the compute of steps that name none."""
@@ -45,7 +46,7 @@ def body_of(job: Any, workspace: WorkspaceName) -> dict[str, Any]:
     service = _OfflineTransport()
     options = {"transport": service, "show_progress": False, "enable_telemetry": False}
     client = MLClient(_Credential(), *astuple(workspace), **options)
-    with service_errors("compiling the job"), variable(_NO_CACHE, "true"), _nothing_uploaded():
+    with service_errors("compiling the job"), entry(os.environ, _NO_CACHE, "true"), _nothing_uploaded():
         client.jobs.create_or_update(job)
     return service.job
 

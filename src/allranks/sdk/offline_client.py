@@ -14,7 +14,7 @@ import importlib.util
 import json
 import linecache
 import sys
-from collections.abc import Callable, Iterator, MutableMapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType, ModuleType
@@ -22,6 +22,7 @@ from typing import Any
 
 from allranks.sdk import internals, user_code
 from allranks.sdk.offline_values import Asset, Component, Unknown
+from allranks.sdk.session import entry
 
 Find = Callable[[str], Path | None]
 """Returns the local spec of a registered component by its id; None if there is none."""
@@ -75,29 +76,15 @@ def offline(workspace: Workspace) -> Iterator[None]:
     client = _client_class(workspace)
     identity = _identity()
     module = sys.modules.get(_CLIENT_MODULE) or ModuleType(_CLIENT_MODULE)
-    with contextlib.ExitStack() as stack:
+    with (
         # What is not there yet is loaded later, by the SDK itself.
-        stack.enter_context(_replaced(vars(sdk), "MLClient", client))
-        stack.enter_context(_replaced(vars(module), "MLClient", client))
-        stack.enter_context(_replaced(sys.modules, _CLIENT_MODULE, module))
-        stack.enter_context(_replaced(sys.modules, "azure.identity", identity))
-        stack.enter_context(_replaced(vars(azure), "identity", identity))
+        entry(vars(sdk), "MLClient", client),
+        entry(vars(module), "MLClient", client),
+        entry(sys.modules, _CLIENT_MODULE, module),
+        entry(sys.modules, "azure.identity", identity),
+        entry(vars(azure), "identity", identity),
+    ):
         yield
-
-
-@contextlib.contextmanager
-def _replaced(names: MutableMapping[str, Any], name: str, value: Any) -> Iterator[None]:
-    """Replace a value, or add it, inside of the block."""
-    missing = object()
-    before = names.get(name, missing)
-    names[name] = value
-    try:
-        yield
-    finally:
-        if before is missing:
-            names.pop(name, None)
-        else:
-            names[name] = before
 
 
 class _Poller:

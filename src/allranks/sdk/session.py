@@ -10,9 +10,10 @@ import os
 import sys
 import tempfile
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, MutableMapping
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 from allranks.sdk import internals, light_import
 from allranks.sdk.quick_nodes import quick_nodes
@@ -37,7 +38,7 @@ def session(*, client: bool = True) -> Iterator[None]:
         warnings.simplefilter("ignore")
         stack.enter_context(contextlib.redirect_stdout(sys.stderr))
         # Must be set before the import, which builds the schema classes.
-        stack.enter_context(variable(_PRIVATE_FEATURES, "true"))
+        stack.enter_context(entry(os.environ, _PRIVATE_FEATURES, "true"))
         stack.enter_context(_muted(client))
         folder = stack.enter_context(_temporary_folders())
         stack.enter_context(quick_nodes())
@@ -49,21 +50,22 @@ def session(*, client: bool = True) -> Iterator[None]:
 
 def as_released() -> contextlib.AbstractContextManager[None]:
     """Return a context in which azure-ai-ml accepts what it accepts without its private features."""
-    return variable(_PRIVATE_FEATURES, "false")
+    return entry(os.environ, _PRIVATE_FEATURES, "false")
 
 
 @contextlib.contextmanager
-def variable(name: str, value: str) -> Iterator[None]:
-    """Set an environment variable inside of the block."""
-    before = os.environ.get(name)
-    os.environ[name] = value
+def entry(names: MutableMapping[str, Any], name: str, value: Any) -> Iterator[None]:
+    """Set the value of a name in a mapping, such as os.environ, inside of the block."""
+    missing = object()
+    before = names.get(name, missing)
+    names[name] = value
     try:
         yield
     finally:
-        if before is None:
-            del os.environ[name]
+        if before is missing:
+            names.pop(name, None)
         else:
-            os.environ[name] = before
+            names[name] = before
 
 
 @contextlib.contextmanager

@@ -165,6 +165,14 @@ def _matrices(steps: list[StepRecord]) -> list[Confusion]:
 @cache
 def _environment() -> Environment:
     environment = html_page.templates("allranks.runs.page", _finalize)
+    functions = (
+        *(curves.best, drawings.branches, count_steps, runs, stretches),
+        *(formatting.cause, formatting.clock, formatting.count, formatting.duration, formatting.elapsed),
+        *(formatting.models_of, formatting.number, formatting.outputs_of, formatting.reason, formatting.when),
+        *(formatting.reported_results, _about, _has_more_metrics, _last_values, _notes_of, _rank_anchor),
+        *(_shorten, _step_anchor, _what),
+    )
+    environment.globals.update({function.__name__.lstrip("_"): function for function in functions})
     environment.globals.update(
         MOST_NOTES=_MOST_NOTES,
         MOST_VERDICTS=_MOST_VERDICTS,
@@ -172,32 +180,8 @@ def _environment() -> Environment:
         NOTHING=formatting.NOTHING,
         RUN=drawings.RUN,
         SYMBOLS=formatting.SYMBOLS,
-        about=_about,
-        best=curves.best,
-        branches=drawings.branches,
-        cause=formatting.cause,
         chart_size=chart,
-        clock=formatting.clock,
-        count=formatting.count,
-        count_steps=count_steps,
-        duration=formatting.duration,
-        elapsed=formatting.elapsed,
-        has_more_metrics=_has_more_metrics,
-        last_values=_last_values,
-        models_of=formatting.models_of,
-        rank_anchor=_rank_anchor,
-        notes_of=_notes_of,
-        number=formatting.number,
-        outputs_of=formatting.outputs_of,
-        reason=formatting.reason,
-        reported=formatting.reported_results,
-        runs=runs,
-        shorten=_shorten,
-        step_anchor=_step_anchor,
-        stretches=stretches,
         timeline_size=timeline,
-        what=_what,
-        when=formatting.when,
     )
     return environment
 
