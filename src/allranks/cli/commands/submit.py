@@ -159,10 +159,9 @@ def submit_job(
             raise InputError(*problems)
         set_sizes(job.job, cluster_sizes(client))
         name, studio = runs.submit(client, job.job)
-        record = add_record(
-            place, plan, name, where, studio or where.studio(name), pipeline=hasattr(type(job.job), "jobs")
-        )
-        out.print(f"submitted {name} to {where}\n  studio  {record.submitted.studio}", soft_wrap=True)  # type: ignore[union-attr]
+        studio = studio or where.studio(name)
+        record = add_record(place, plan, name, where, studio, pipeline=hasattr(type(job.job), "jobs"))
+        out.print(f"submitted {name} to {where}\n  studio  {studio}", soft_wrap=True)
         if stream:
             watch_run(client, place, record, out)
     return record
@@ -172,7 +171,8 @@ def _checked(job: OpenJob) -> tuple[Plan, list[Requirements]]:
     """Return the plan and what its steps require of a workspace. Raise InputError with every problem."""
     from allranks.azure.checks import of_compute, of_sizes
     from allranks.azure.requirements import requirements, without_compute
-    from allranks.checks.plan import check, warnings
+    from allranks.checks.plan import findings
+    from allranks.checks.table import Findings
     from allranks.cli.views.problems import print_warnings
     from allranks.plan.graph import Graph, Plan
 
@@ -183,14 +183,14 @@ def _checked(job: OpenJob) -> tuple[Plan, list[Requirements]]:
             "a registered component, or a kind of node that the engine does not run"
         )
         errors().print(note, soft_wrap=True)
-        problems = []
+        found = Findings()
     else:
         plan = job.plan()
-        problems = check(plan, here=False)
+        found = findings(plan, here=False, today=date.today())
     required = requirements(job.job, plan.graph)
-    if problems := [*problems, *of_compute(without_compute(job.job)), *of_sizes(required)]:
+    if problems := [*found.errors, *found.machine, *of_compute(without_compute(job.job)), *of_sizes(required)]:
         raise InputError(*problems)
-    print_warnings(warnings(plan, date.today()))
+    print_warnings(found.warnings)
     return plan, required
 
 
