@@ -74,31 +74,30 @@ class LastState:
 T = TypeVar("T")
 
 
-def online_or_offline(online: Callable[[], T], offline: Callable[[str], T], *, only_offline: bool) -> T:
-    """Return the result of `online`; if Azure cannot be reached or no user is signed in, that of `offline`.
+def online_or_offline(
+    online: Callable[[], T], offline: Callable[[], tuple[T, Iterable[float]]], what: str, *, only_offline: bool
+) -> tuple[T, str]:
+    """Return the result of `online`; if Azure cannot be reached or no user is signed in, that of `offline`, and the
+    sentence on what it was compared with.
 
+    offline:      returns also when each answer was known, in seconds since the epoch
+    what:         what is compared, such as "schedules"
     only_offline: whether not to contact Azure at all
-    offline:      receives the reason why Azure is not contacted: a sentence, or "" if that was requested
     """
-    if only_offline:
-        return offline("")
-    try:
-        return online()
-    except UnreachableError as error:
-        reason = error.problem.found
-    except SignInError as error:
-        reason = error.problems[0].found
-    return offline(reason)
-
-
-def compared_with(times: Iterable[float], what: str) -> str:
-    """Return the sentence on what a dry run was compared with.
-
-    times: when each answer was known, in seconds since the epoch
-    what:  what is compared, such as "schedules"
-    """
+    reason = ""
+    if not only_offline:
+        try:
+            return online(), ""
+        except UnreachableError as error:
+            reason = f"{error.problem.found}; "
+        except SignInError as error:
+            reason = f"{error.problems[0].found}; "
+    found, times = offline()
     known = [moment for moment in times if moment]
     if not known:
-        return f"no {what} of this workspace are known; Azure was not contacted, and everything would be new"
+        return (
+            found,
+            f"{reason}no {what} of this workspace are known; Azure was not contacted, and everything would be new",
+        )
     day = time.strftime("%Y-%m-%d %H:%M", time.localtime(min(known)))
-    return f"compared with the state of {day}; Azure was not contacted"
+    return found, f"{reason}compared with the state of {day}; Azure was not contacted"

@@ -183,7 +183,9 @@ def register(
 
 
 def differences(registry: Registry, releases: Sequence[Release]) -> tuple[Difference, ...]:
-    """Return what registering these releases would change, compared to the versions that were registered last."""
+    """Return what registering the releases that are `missing` would change, compared to the versions that were
+    registered last."""
+    releases = missing(registry, releases)
     with service_errors("asking what is registered"), quiet(), ThreadPoolExecutor(_CONCURRENCY) as pool:
         return tuple(pool.map(lambda release: _difference(registry, release), releases))
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from allranks.azure.errors import service_errors
-from allranks.azure.last_state import LastState, compared_with, online_or_offline
+from allranks.azure.last_state import LastState, online_or_offline
 from allranks.azure.workspace import WorkspaceOptions, connect, named, resolve
 from allranks.cli.console import console, errors, to_json
 from allranks.cli.options import (
@@ -86,21 +86,19 @@ def _differences(
     options: WorkspaceOptions, releases: Sequence[Release], only_offline: bool
 ) -> tuple[Sequence[Difference], str]:
     """Return the changes, and the comparison's basis if it is not the service."""
-    from allranks.azure import register as registering
-    from allranks.azure.register import KnownRegistry
+    from allranks.azure.register import KnownRegistry, differences
 
     state = LastState.of(options)
 
-    def online() -> tuple[Sequence[Difference], str]:
+    def online() -> Sequence[Difference]:
         with _service(options, state) as registry:
-            return registering.differences(registry, registering.missing(registry, releases)), ""
+            return differences(registry, releases)
 
-    def offline(reason: str) -> tuple[Sequence[Difference], str]:
+    def offline() -> tuple[Sequence[Difference], Sequence[float]]:
         registry = KnownRegistry(state)
-        found = registering.differences(registry, registering.missing(registry, releases))
-        return found, " ".join(filter(None, (f"{reason};" if reason else "", compared_with(registry.used, "versions"))))
+        return differences(registry, releases), registry.used
 
-    return online_or_offline(online, offline, only_offline=only_offline)
+    return online_or_offline(online, offline, "versions", only_offline=only_offline)
 
 
 def _registered(options: WorkspaceOptions, releases: Sequence[Release], staged: Path, out: Any) -> list[Release]:
@@ -141,13 +139,13 @@ def _print_difference(out: Any, difference: Difference) -> None:
 
     release = difference.release
     sent = amount(len(release.files), release.size)
+    mark, what = ("~ ", "yellow"), f"replaces {difference.latest}"
     if not difference.latest:
-        out.print(Text.assemble(("+ ", "green"), (str(release), "bold"), f"  new, {sent}"), soft_wrap=True)
-        print_files(out, [name for name, _ in release.files], release.left_out, "    ")
-        return
-    instead = f"  replaces {difference.latest}, {sent}"
-    out.print(Text.assemble(("~ ", "yellow"), (str(release), "bold"), instead), soft_wrap=True)
+        mark, what = ("+ ", "green"), "new"
+    out.print(Text.assemble(mark, (str(release), "bold"), f"  {what}, {sent}"), soft_wrap=True)
     print_files(out, [name for name, _ in release.files], release.left_out, "    ")
+    if not difference.latest:
+        return
     styles = {"+": "green", "-": "red", "@": "bright_black"}
     for line in difference.spec[2:]:
         out.print(Text(f"    {plain(line)}", style=styles.get(line[:1], "")), soft_wrap=True)

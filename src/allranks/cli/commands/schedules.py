@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime, timezone
 from functools import partial
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 import typer
 
 from allranks.azure.errors import AzureError
-from allranks.azure.last_state import LastState, compared_with, online_or_offline
+from allranks.azure.last_state import LastState, online_or_offline
 from allranks.azure.workspace import WorkspaceOptions, sign_in, with_placeholders
 from allranks.cli import streams
 from allranks.cli.console import console, errors, to_json
@@ -215,18 +215,17 @@ def _planned(
     now = datetime.now(timezone.utc)
     state = LastState.of(options)
 
-    def online() -> tuple[list[Change], str]:
+    def online() -> list[Change]:
         client, name = sign_in(options)
         clusters, seen = schedules.refresh_clusters(client, state), schedules.refresh_schedules(client, state)
-        return schedules.changes(target, name, seen, now, prune=prune, compute=compute, clusters=clusters), ""
+        return schedules.changes(target, name, seen, now, prune=prune, compute=compute, clusters=clusters)
 
-    def offline(reason: str) -> tuple[list[Change], str]:
+    def offline() -> tuple[list[Change], Sequence[float]]:
         where, known, clusters = with_placeholders(options), schedules.known(state), state.clusters
         planned = schedules.changes(target, where, known, now, prune=prune, compute=compute, clusters=clusters)
-        comparison = compared_with([state.listed], "schedules")
-        return planned, f"{reason}; {comparison}" if reason else comparison
+        return planned, [state.listed]
 
-    return online_or_offline(online, offline, only_offline=only_offline)
+    return online_or_offline(online, offline, "schedules", only_offline=only_offline)
 
 
 def _applied(
