@@ -153,7 +153,7 @@ def set_sizes(job: Any, clusters: Mapping[str, str]) -> None:
         if (set_in := _SETTERS.get(step.kind)) is None:
             continue
         compute = ComputeId.parse(step.compute)
-        name = clusters.get(compute.name.lower(), "") if compute.is_cluster else _own_size(step.node)
+        name = clusters.get(compute.name.lower(), "") if compute.is_cluster else step.size
         if (size := sizes.known(name) if name else None) is not None:
             set_in(step.node, size.name)
 
@@ -178,10 +178,3 @@ def set_in_sweep(step: Any, size: str) -> None:
 
 _SETTERS = {"Command": _set_in_step, "CommandJob": _set_in_step, "Parallel": _set_in_step, "Sweep": set_in_sweep}
 """The functions that set the variable, by the class of the step. Other steps, such as Spark, do not read it."""
-
-
-def _own_size(step: Any) -> str:
-    resources = internals.resources(step) or getattr(step, "resources", None)
-    resources = resources or getattr(internals.component(step), "resources", None)
-    size = getattr(resources, "instance_type", None)
-    return size if isinstance(size, str) else ""

@@ -42,6 +42,14 @@ class JobStep:
         """The name of the node's class: Command, Parallel, Sweep, Spark."""
         return type(self.node).__name__
 
+    @property
+    def size(self) -> str:
+        """The size that the step or its component names; "" if none."""
+        resources = internals.resources(self.node) or getattr(self.node, "resources", None)
+        resources = resources or getattr(internals.component(self.node), "resources", None)
+        size = getattr(resources, "instance_type", None)
+        return size if isinstance(size, str) else ""
+
 
 def job_steps(job: Any) -> Iterator[JobStep]:
     """Yield the steps of the SDK's job, also those of nested pipelines. A job without steps is its only step."""
@@ -160,8 +168,6 @@ def _by_path(graph: Graph, path: str = "") -> Iterator[tuple[str, Step]]:
 def _of_step(step: JobStep, planned: Step | None) -> Requirements:
     node, component = step.node, internals.component(step.node)
     environment = vars(node).get("environment") or getattr(component, "environment", None)
-    resources = internals.resources(node) or getattr(component, "resources", None)
-    size = getattr(resources, "instance_type", None) or ""
     # Any attribute of a node exists: only those of its class have a meaning.
     queue = node.queue_settings if hasattr(type(node), "queue_settings") else None
     processes, cuda, infiniband = None, "", False
@@ -173,7 +179,7 @@ def _of_step(step: JobStep, planned: Step | None) -> Requirements:
     return Requirements(
         where=f"step {step.path}" if step.path else "the job",
         compute=step.compute,
-        size=size if isinstance(size, str) else "",
+        size=step.size,
         instances=max(planned.instance_count, 1) if planned else 1,
         low_priority=str(getattr(queue, "job_tier", None)).lower() == "spot",
         processes=processes,

@@ -43,7 +43,13 @@ def hold(folder: Path) -> Iterator[None]:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise InputError(_held(folder)) from None
+            current = holder(folder)
+            since = ""
+            if current and current.since:
+                since = f" since {time.strftime('%H:%M:%S', time.localtime(current.since))}"
+            found = f"process {current.pid if current else '?'} has been executing it{since}"
+            fix = f"wait for it to end, or: allranks cancel {folder.name}"
+            raise InputError(Problem(f"run {folder.name}", found, "", fix, code="run-in-progress")) from None
         os.ftruncate(file, 0)
         os.pwrite(file, json.dumps({"pid": os.getpid(), "since": time.time()}).encode(), 0)
         yield
@@ -102,11 +108,3 @@ def _read(text: str) -> Holder:
         return Holder(int(data["pid"]), float(data["since"]))
     except (ValueError, KeyError, TypeError):
         return Holder(0, 0.0)  # it holds the lock, but has not written its id yet
-
-
-def _held(folder: Path) -> Problem:
-    current = holder(folder)
-    since = f" since {time.strftime('%H:%M:%S', time.localtime(current.since))}" if current and current.since else ""
-    found = f"process {current.pid if current else '?'} has been executing it{since}"
-    fix = f"wait for it to end, or: allranks cancel {folder.name}"
-    return Problem(f"run {folder.name}", found, "", fix, code="run-in-progress")

@@ -120,15 +120,15 @@ def node_at(run: RunRecord, path: str) -> Node:
     Raise InputError if the run has no such node.
     """
     nodes = list(walk(nested(run.steps)))
-    dotted = _dotted(path)
-    for node in nodes:
-        if path == node.path:
-            return node
-    for node in nodes:
-        if dotted == _dotted(node.path):
-            return node
+    same = [node for node in nodes if node.path == path]
+    if found := same or [node for node in nodes if _dotted(node.path) == _dotted(path)]:
+        return found[0]
     paths = [node.path for node in nodes]
-    raise InputError(Problem(f"run {run.id}, step {path}", "there is no such step", *_expected(path, paths)))
+    expected = "one of: " + ", ".join(paths[:_MOST_NAMES])
+    if (more := len(paths) - _MOST_NAMES) > 0:
+        expected += f", and {more:,} more"
+    fix = did_you_mean(path, paths)
+    raise InputError(Problem(f"run {run.id}, step {path}", "there is no such step", expected, fix))
 
 
 def records_at(run: RunRecord, path: str) -> list[StepRecord]:
@@ -159,11 +159,3 @@ def _parent(path: str, nodes: dict[str, Node]) -> Node | None:
 
 def _dotted(path: str) -> str:
     return _INDEX.sub(r".\1", path)
-
-
-def _expected(path: str, paths: list[str]) -> tuple[str, str]:
-    """Return the expectation and the fix for the error about an unknown path."""
-    expected = "one of: " + ", ".join(paths[:_MOST_NAMES])
-    if (more := len(paths) - _MOST_NAMES) > 0:
-        expected += f", and {more:,} more"
-    return expected, did_you_mean(path, paths)

@@ -24,7 +24,6 @@ from allranks.schedules.triggers import Trigger
 from allranks.sdk import bounded_yaml, internals, python_file, validation_errors, yaml_lines
 from allranks.sdk.messages import refused, unknown_key
 from allranks.sdk.paths import is_remote, nearest
-from allranks.sdk.python_file import PythonFile
 from allranks.sdk.session import as_released
 from allranks.sdk.yaml_lines import YamlText
 
@@ -203,7 +202,11 @@ def _python(file: Path) -> list[Declared]:
             if not _is_declaration(member, source.module):
                 continue
             try:
-                declarations.append(_declared(_entity(member, source), str(file), name))
+                entity = member
+                if inspect.isfunction(member):
+                    with source.running():
+                        entity = member()
+                declarations.append(_declared(entity, str(file), name))
             except InputError as error:
                 problems += error.problems
     if problems:
@@ -227,13 +230,6 @@ def _is_declaration(member: Any, module: ModuleType) -> bool:
         parameter.default is not parameter.empty or parameter.kind in (parameter.VAR_KEYWORD, parameter.VAR_POSITIONAL)
         for parameter in parameters
     )
-
-
-def _entity(member: Any, file: PythonFile) -> Any:
-    if not inspect.isfunction(member):
-        return member
-    with file.running():
-        return member()
 
 
 def _declared(entity: Any, file: str, member: str) -> Declared:

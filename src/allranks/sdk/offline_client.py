@@ -189,7 +189,11 @@ class _Operations:
 
     def _asset(self, name: str, version: Any, label: Any) -> Any:
         if self.collection == "compute":
-            return _compute(name)
+            from azure.ai.ml.entities import AmlCompute
+
+            compute = AmlCompute(name=name, size=_THIS_MACHINE)
+            internals.set_provisioned(compute)
+            return compute
         if self.collection not in _COLLECTIONS:
             return Unknown(f"{self.collection} {name}")
         kind = Component if self.collection == "components" else Asset
@@ -230,14 +234,6 @@ class _Operations:
         if name.startswith("get"):
             return lambda *arguments, **options: Unknown(f"{self.collection}.{name}")
         return lambda *arguments, **options: None
-
-
-def _compute(name: str) -> Any:
-    from azure.ai.ml.entities import AmlCompute
-
-    compute = AmlCompute(name=name, size=_THIS_MACHINE)
-    internals.set_provisioned(compute)
-    return compute
 
 
 def _collection_of(entity: Any) -> str:

@@ -6,12 +6,12 @@ content of the file, to the whole file. An error can be ignored only if azure-ai
 
 from __future__ import annotations
 
+import contextlib
 import io
 import re
 import tokenize
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import yaml
 
@@ -47,7 +47,9 @@ class Suppressions:
     def of(self, file: str) -> Comments:
         """Return the comments of a file; none of a file that cannot be read."""
         if file not in self._files:
-            self._files[file] = _of_file(Path(file))
+            self._files[file] = Comments()
+            with contextlib.suppress(OSError, ValueError), open(file, encoding="utf-8") as opened:
+                self._files[file] = read(opened.read(_SIZE), is_python=file.endswith(".py"))
         return self._files[file]
 
     def _is_ignored(self, problem: Problem) -> bool:
@@ -55,14 +57,6 @@ class Suppressions:
         if match is None:
             return False
         return self.of(match["file"]).ignore(problem.rule, int(match["line"]) if match["line"] else None)
-
-
-def _of_file(path: Path) -> Comments:
-    try:
-        with path.open(encoding="utf-8") as file:
-            return read(file.read(_SIZE), is_python=path.suffix == ".py")
-    except (OSError, ValueError):
-        return Comments()
 
 
 def read(text: str, *, is_python: bool = False) -> Comments:

@@ -90,6 +90,7 @@ def check(
     Print every problem with file and line. Exit with 2 if there are any. Without hadolint, its rules are not checked,
     and a warning says so.
     """
+    from allranks.checks.environment import check_files
     from allranks.checks.table import Findings
     from allranks.cli.views.problems import print_warnings
 
@@ -101,7 +102,11 @@ def check(
     if own or not paths:
         found += _check_own(own, folder, resolve, checked)
     for path in paths:
-        found += _check_files(path, checked)
+        if not Path(path).exists():
+            raise InputError(Problem(path, "there is no such file or folder", "an environment's YAML, or a folder"))
+        files, in_files = check_files(Path(path))
+        checked += map(str, files)
+        found += in_files.found
     findings = Findings(tuple(found)).strict() if strict else Findings(tuple(found))
     if json:
         kinds = {**findings.by_kind(), "warnings": (*findings.warnings, *findings.machine)}
@@ -134,17 +139,6 @@ def _check_own(names: Sequence[str], folder: Path | None, resolve: bool, checked
         checked.append(environment.name)
     missing = missing_hadolint()
     return [*found, missing] if missing else found
-
-
-def _check_files(path: str, checked: list[str]) -> Sequence[Problem]:
-    """Check environments of any project, add their files, and return what was found."""
-    from allranks.checks.environment import check_files
-
-    if not Path(path).exists():
-        raise InputError(Problem(path, "there is no such file or folder", "an environment's YAML, or a folder"))
-    files, findings = check_files(Path(path))
-    checked += map(str, files)
-    return findings.found
 
 
 def sync(

@@ -36,7 +36,10 @@ def sizes(
 
     today = date.today()
     if name is not None:
-        _refuse_filters(name, gpu, retired)
+        filters = [option for option, is_given in (("--gpu", gpu is not None), ("--retired", retired)) if is_given]
+        if filters:
+            fix = f"allranks sizes {name}, or allranks sizes {' '.join(filters)}"
+            raise InputError(Problem(filters[0], f"it is given together with the size {name}", "one of them", fix))
         size = find(name, where=f"size {name}")
         settings, warnings = _settings(size), list(traps.of_size(size, today, wants_infiniband=infiniband is True))
         if json:
@@ -49,13 +52,6 @@ def sizes(
         print(to_json([_row(size) for size in matches]))
     else:
         print_sizes(console(), matches, today)
-
-
-def _refuse_filters(name: str, gpu: str | None, retired: bool) -> None:
-    filters = [option for option, is_given in (("--gpu", gpu is not None), ("--retired", retired)) if is_given]
-    if filters:
-        fix = f"allranks sizes {name}, or allranks sizes {' '.join(filters)}"
-        raise InputError(Problem(filters[0], f"it is given together with the size {name}", "one of them", fix))
 
 
 def _matching(gpu: str | None, infiniband: bool | None, retired: bool, today: date) -> list[Size]:

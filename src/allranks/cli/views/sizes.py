@@ -78,11 +78,15 @@ def _facts(size: Size) -> list[tuple[str, str]]:
         )
         if bandwidth is not None
     ]
+    # The variants of the environments that run on the size, with the oldest driver of each.
+    variants = (
+        f"{release.name} (CUDA {release.version}, driver {release.driver} or newer)" for release in releases_of(size)
+    )
     rows = {
         "process_count_per_instance": f"{size.processes}, a process for each GPU",
         "InfiniBand": _infiniband(size) if size.infiniband else "none",
         "NVLink": {True: "yes", False: "no", None: NOTHING}[size.nvlink],
-        "CUDA": _cuda(size),
+        "CUDA": ", ".join(variants) or "none of the environments' variants",
         "precision": "bfloat16" if has_bfloat16(size) else "float16 with a loss scale: no bfloat16",
         "CPU": f"{size.vcpus} vCPUs, {size.architecture}",
         "host memory": f"{size.host_memory_gib} GiB" if size.host_memory_gib else "",
@@ -99,14 +103,6 @@ def _infiniband(size: Size) -> str:
     if size.infiniband_ports is None:
         return "yes"
     return f"{size.infiniband_ports} x {size.infiniband_gbit_s} Gb/s"
-
-
-def _cuda(size: Size) -> str:
-    """Return the variants of the environments that run on the size, with the oldest driver of each."""
-    variants = (
-        f"{release.name} (CUDA {release.version}, driver {release.driver} or newer)" for release in releases_of(size)
-    )
-    return ", ".join(variants) or "none of the environments' variants"
 
 
 def _or_dash(value: object) -> str:
