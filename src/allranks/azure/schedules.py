@@ -10,11 +10,10 @@ import contextlib
 import hashlib
 import json
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from datetime import datetime, timedelta
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 from allranks.azure.changes import cluster_sizes, place, set_sizes
@@ -22,7 +21,7 @@ from allranks.azure.checks import of_sizes
 from allranks.azure.errors import service_errors
 from allranks.azure.last_state import LastState
 from allranks.azure.requirements import requirements, without_compute
-from allranks.azure.workspace import WorkspaceName, quiet_uploads
+from allranks.azure.workspace import WorkspaceName, WorkspaceOptions, quiet_uploads, with_placeholders
 from allranks.errors import InputError, Problem, did_you_mean
 from allranks.plan.graph import Graph
 from allranks.plan.reader import OpenJob
@@ -118,89 +117,87 @@ def save(state: LastState, existing: Mapping[str, Applied]) -> None:
     state.save()
 
 
-def refresh_clusters(client: Any, state: LastState) -> dict[str, str]:
-    """Return the sizes of the workspace's computes by their names, and save them as the last known state."""
+@dataclass(frozen=True)
+class Order:
+    """What is to be applied to a workspace.
+
+    target:  the file or the folder that declares the schedules; None: the project's `pipelines`
+    compute: the cluster for the steps that do not name one
+    prune:   whether to delete schedules that were applied from the same files and are no longer declared
+    """
+
+    target: Path | None
+    compute: str = ""
+    prune: bool = False
+
+
+@dataclass(frozen=True)
+class Known:
+    """What is known of a workspace: its schedules, and the sizes of its clusters, by their names."""
+
+    workspace: WorkspaceName
+    schedules: Mapping[str, Applied]
+    clusters: Mapping[str, str]
+
+
+def refresh(client: Any, workspace: WorkspaceName, state: LastState) -> Known:
+    """Return what the service knows, and save it as the last known state."""
     with session():
         state.clusters = cluster_sizes(client)
-    state.save()
-    return state.clusters
+    return Known(workspace, refresh_schedules(client, state), state.clusters)
 
 
-def known(state: LastState) -> dict[str, Applied]:
-    """Return the schedules of the last known state; none if there is no such state, or if it is damaged."""
+def last_known(options: WorkspaceOptions, state: LastState) -> Known:
+    """Return the last known state; without schedules if it has none, or if it is damaged."""
     try:
-        return {
+        schedules = {
             name: Applied(**{**values, "trigger": triggers.loads(values["trigger"]) if values["trigger"] else None})
             for name, values in (state.schedules or {}).items()
         }
     except (TypeError, KeyError, ValueError):
-        state.listed = 0.0
-        return {}
+        schedules, state.listed = {}, 0.0
+    return Known(with_placeholders(options), schedules, state.clusters)
 
 
-def changes(
-    target: Path | None,
-    workspace: WorkspaceName,
-    existing: Mapping[str, Applied],
-    now: datetime,
-    *,
-    prune: bool,
-    compute: str = "",
-    clusters: Mapping[str, str] = MappingProxyType({}),
-) -> list[Change]:
-    """Return the changes that applying the schedules of a file or a folder would make to a workspace.
-
-    prune:    whether to delete schedules that were applied from the same files and are no longer declared
-    compute:  the cluster for the steps that do not name one
-    clusters: the sizes of the workspace's clusters, from `refresh_clusters` or the last known state
+def changes(order: Order, known: Known) -> list[Change]:
+    """Return the changes that applying an order would make.
 
     Raise InputError for a schedule that is invalid or has ended, and for steps without a compute, or on a size that
     cannot run them.
     """
     with session():
-        declared = _declared(target, compute, clusters)
-        problems = [problem for each in declared if (problem := _ended(each, now))]
-        problems += [problem for each in declared for problem in _misplaced(each, clusters)]
+        declared = _declared(order, known)
+        problems = [problem for each in declared if (problem := _ended(each, datetime.now(timezone.utc)))]
+        problems += [problem for each in declared for problem in _misplaced(each, known.clusters)]
         if problems:
             raise InputError.of(problems)
-        planned = [_change(each, existing.get(each.schedule.name), workspace) for each in declared]
-    if prune:
-        names, files = {change.name for change in planned}, _files(declared, target)
+        planned = [_change(each, known) for each in declared]
+    if order.prune:
+        names, files = {change.name for change in planned}, _files(declared, order.target)
         planned += [
             Change(name, DELETE)
-            for name, other in sorted(existing.items())
+            for name, other in sorted(known.schedules.items())
             if name not in names and other.declared_in and files(other.declared_in)
         ]
     return planned
 
 
-def apply(
-    client: Any,
-    target: Path | None,
-    existing: Mapping[str, Applied],
-    planned: Iterable[Change],
-    done: Callable[[Change], None],
-    compute: str = "",
-    clusters: Mapping[str, str] = MappingProxyType({}),
-) -> None:
-    """Make these changes in order.
+def apply(client: Any, order: Order, known: Known, planned: Sequence[Change], done: Callable[[Change], None]) -> None:
+    """Make the changes of an order, one after the other.
 
     done: is called after each change, including schedules that are unchanged
-    compute, clusters: as for `changes`
 
     Raise the errors of `service_errors`. Earlier changes remain, and are not repeated by the next call.
     """
-    planned = list(planned)
     with session():
         # Read again: computing the digests has added ids to the first entities.
         is_changing = any(change.action in (CREATE, UPDATE) for change in planned)
-        declared = _declared(target, compute, clusters) if is_changing else ()
-        fresh = {each.schedule.name: each for each in declared}
+        fresh = {each.schedule.name: each for each in (_declared(order, known) if is_changing else ())}
         for change in planned:
             if change.action in (CREATE, UPDATE):
-                _put(client, fresh[change.name], change.digest, existing.get(change.name))
+                _put(client, fresh[change.name], change.digest, known.schedules.get(change.name))
             elif change.action == DELETE:
-                delete(client, existing[change.name])
+                delete(client, known.schedules[change.name])
             done(change)
 
 
@@ -240,8 +237,9 @@ def trigger_differs(declared: Trigger, other: Trigger | None) -> bool:
     return replace(other, start=None) != declared if declared.start is None else other != declared
 
 
-def _change(declared: Declared, other: Applied | None, workspace: WorkspaceName) -> Change:
-    schedule, digest = declared.schedule, _digest(declared, workspace)
+def _change(declared: Declared, known: Known) -> Change:
+    schedule, digest = declared.schedule, _digest(declared, known.workspace)
+    other = known.schedules.get(schedule.name)
     if other is None:
         return Change(schedule.name, CREATE, (Difference("trigger", "", _words(schedule.trigger)),), digest)
     differences: list[Difference] = []
@@ -266,16 +264,16 @@ def _put(client: Any, declared: Declared, digest: str, other: Applied | None) ->
         client.schedules.begin_create_or_update(entity).result()
 
 
-def _declared(target: Path | None, compute: str, clusters: Mapping[str, str]) -> tuple[Declared, ...]:
+def _declared(order: Order, known: Known) -> tuple[Declared, ...]:
     """Return the declared schedules with every step's compute and size, as `allranks submit` sends them.
 
     Raise InputError for steps without a compute.
     """
-    declared = find_schedules(target)
-    if compute:
+    declared = find_schedules(order.target)
+    if order.compute:
         for each in declared:
             if hasattr(each.entity.create_job, "compute"):
-                place(each.entity.create_job, compute)
+                place(each.entity.create_job, order.compute)
     problems, fix = [], "--compute NAME; or name one in the pipeline: settings.default_compute"
     for each in declared:
         if steps := without_compute(each.entity.create_job):
@@ -286,7 +284,7 @@ def _declared(target: Path | None, compute: str, clusters: Mapping[str, str]) ->
         raise InputError.of(problems)
     for each in declared:
         if not isinstance(each.entity.create_job, str):  # a job of the workspace, by its id
-            set_sizes(each.entity.create_job, clusters)
+            set_sizes(each.entity.create_job, known.clusters)
     return declared
 
 

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime, timezone
 from functools import partial
 from itertools import islice
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 import typer
 
 from allranks.azure.errors import AzureError
 from allranks.azure.last_state import LastState, online_or_offline
-from allranks.azure.workspace import WorkspaceOptions, sign_in, with_placeholders
+from allranks.azure.workspace import WorkspaceOptions, sign_in
 from allranks.cli import streams
 from allranks.cli.console import console, errors, to_json
 from allranks.cli.lazy_group import lazy_group
@@ -39,7 +38,7 @@ from allranks.runs.formatting import plain
 from allranks.runs.workspace import Workspace
 
 if TYPE_CHECKING:
-    from allranks.azure.schedules import Applied, Change
+    from allranks.azure.schedules import Applied, Change, Order
     from allranks.schedules.finding import Schedule
 
 app = lazy_group(
@@ -180,8 +179,10 @@ def apply(
 
     The declared schedules are applied. Unchanged schedules are skipped, and disabled schedules remain disabled.
     """
+    from allranks.azure.schedules import Order
+
     require_dry_run(offline, dry_run)
-    options = azure.of()
+    options, order = azure.of(), Order(target, compute, prune)
     out = console()
     done = {"create": "created", "update": "updated", "unchanged": "unchanged", "delete": "deleted"}
 
@@ -195,51 +196,39 @@ def apply(
             out.print(plain(f"  {difference.key}: {before}{difference.after}"), soft_wrap=True)
 
     if dry_run:
-        planned, comparison = _planned(options, target, prune, compute, offline)
+        planned, comparison = _planned(options, order, offline)
         for change in planned:
             report(change)
         if comparison:
             (errors() if json else out).print(comparison, soft_wrap=True)
     else:
-        planned = _applied(options, target, prune, compute, report)
+        planned = _applied(options, order, report)
     if json:
         print(to_json(planned))
 
 
-def _planned(
-    options: WorkspaceOptions, target: Path | None, prune: bool, compute: str, only_offline: bool
-) -> tuple[list[Change], str]:
+def _planned(options: WorkspaceOptions, order: Order, only_offline: bool) -> tuple[list[Change], str]:
     """Return the changes, and the comparison's basis if it is not the service."""
     from allranks.azure import schedules
 
-    now = datetime.now(timezone.utc)
     state = LastState.of(options)
-
-    def online() -> list[Change]:
-        client, name = sign_in(options)
-        clusters, seen = schedules.refresh_clusters(client, state), schedules.refresh_schedules(client, state)
-        return schedules.changes(target, name, seen, now, prune=prune, compute=compute, clusters=clusters)
-
-    def offline() -> tuple[list[Change], Sequence[float]]:
-        where, known, clusters = with_placeholders(options), schedules.known(state), state.clusters
-        planned = schedules.changes(target, where, known, now, prune=prune, compute=compute, clusters=clusters)
-        return planned, [state.listed]
-
-    return online_or_offline(online, offline, "schedules", only_offline=only_offline)
+    return online_or_offline(
+        lambda: schedules.changes(order, schedules.refresh(*sign_in(options), state)),
+        lambda: (schedules.changes(order, schedules.last_known(options, state)), [state.listed]),
+        "schedules",
+        only_offline=only_offline,
+    )
 
 
-def _applied(
-    options: WorkspaceOptions, target: Path | None, prune: bool, compute: str, report: Callable[[Change], None]
-) -> list[Change]:
+def _applied(options: WorkspaceOptions, order: Order, report: Callable[[Change], None]) -> list[Change]:
     from allranks.azure import schedules
 
     client, name = sign_in(options)
     state = LastState.of(options)
-    clusters, applied = schedules.refresh_clusters(client, state), schedules.refresh_schedules(client, state)
-    now = datetime.now(timezone.utc)
-    planned = schedules.changes(target, name, applied, now, prune=prune, compute=compute, clusters=clusters)
+    known = schedules.refresh(client, name, state)
+    planned = schedules.changes(order, known)
     try:
-        schedules.apply(client, target, applied, planned, report, compute, clusters)
+        schedules.apply(client, order, known, planned, report)
     finally:
         if any(change.action != schedules.KEEP for change in planned):
             # Only a later dry run needs the new state.
