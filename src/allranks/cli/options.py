@@ -45,8 +45,8 @@ FolderOption: TypeAlias = Annotated[
     Path | None,
     option("--folder", "Folder for runs and results. Default: .allranks in this folder or a parent.", "DIR"),
 ]
-JsonOption: TypeAlias = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-YesOption: TypeAlias = Annotated[bool, typer.Option("--yes", "-y", help="Do it without asking.")]
+JsonOption: TypeAlias = Annotated[bool, option("--json", "Print JSON.")]
+YesOption: TypeAlias = Annotated[bool, option("--yes -y", "Do it without asking.")]
 RunArgument: TypeAlias = Annotated[
     str,
     typer.Argument(
@@ -98,11 +98,9 @@ InstancesOption: TypeAlias = Annotated[
 ]
 DryRunOption: TypeAlias = Annotated[
     bool,
-    typer.Option(
-        "--dry-run", help="Print the plan, each rank's environment, and the copied files, without starting anything."
-    ),
+    option("--dry-run", "Print the plan, each rank's environment, and the copied files, without starting anything."),
 ]
-ChangesOption: TypeAlias = Annotated[bool, typer.Option("--dry-run", help="Print what would change; change nothing.")]
+ChangesOption: TypeAlias = Annotated[bool, option("--dry-run", "Print what would change; change nothing.")]
 ComputeOption: TypeAlias = Annotated[str, option("--compute", "Cluster for steps that do not name one.", "NAME")]
 RetriesOption: TypeAlias = Annotated[
     int, typer.Option("--retries", min=0, help="How many times a failed step is retried.")
@@ -124,19 +122,14 @@ TrackOption: TypeAlias = Annotated[
     bool, typer.Option("--track/--no-track", help="Create an MLflow run for each step that runs Python.")
 ]
 ForceOption: TypeAlias = Annotated[
-    bool, typer.Option("--force-rerun", help="Run every step, even if an earlier result could be reused.")
+    bool, option("--force-rerun", "Run every step, even if an earlier result could be reused.")
 ]
 VerboseOption: TypeAlias = Annotated[
-    bool,
-    typer.Option(
-        "--verbose", "-v", help="Log everything that the engine does, as ALLRANKS_LOG=debug, and print it to stderr."
-    ),
+    bool, option("--verbose -v", "Log everything that the engine does, as ALLRANKS_LOG=debug, and print it to stderr.")
 ]
 LatestCodeOption: TypeAlias = Annotated[
     bool,
-    typer.Option(
-        "--latest-code", help="Read the pipeline's file again, instead of running the code that the run started with."
-    ),
+    option("--latest-code", "Read the pipeline's file again, instead of running the code that the run started with."),
 ]
 SchedulesArgument: TypeAlias = Annotated[
     Path | None,
@@ -147,7 +140,7 @@ ComponentsOption: TypeAlias = Annotated[
     option("--components", "Folder with components. Default: components/ in this folder or a parent.", "DIR"),
 ]
 LibraryOption: TypeAlias = Annotated[
-    bool, typer.Option("--library", help="The components that come with allranks, instead of a project's.")
+    bool, option("--library", "The components that come with allranks, instead of a project's.")
 ]
 AssetNamesArgument: TypeAlias = Annotated[
     list[str] | None,
@@ -155,9 +148,9 @@ AssetNamesArgument: TypeAlias = Annotated[
 ]
 OfflineOption: TypeAlias = Annotated[
     bool,
-    typer.Option(
+    option(
         "--offline",
-        help="With --dry-run: compare with the last known state, without contacting Azure. That is also done if Azure "
+        "With --dry-run: compare with the last known state, without contacting Azure. That is also done if Azure "
         "cannot be reached.",
     ),
 ]
@@ -207,9 +200,8 @@ class RunOptions:
     track: TrackOption = True
     cold: Annotated[
         bool,
-        typer.Option(
-            "--cold",
-            help="Start every rank as a new process, instead of forking it from one with the imported packages.",
+        option(
+            "--cold", "Start every rank as a new process, instead of forking it from one with the imported packages."
         ),
     ] = False
     mpi: Annotated[

@@ -5,11 +5,9 @@ from __future__ import annotations
 import sys
 from typing import Annotated
 
-import typer
-
 from allranks.cli import completion
 from allranks.cli.console import console, errors
-from allranks.cli.options import FolderOption, RunArgument, argument
+from allranks.cli.options import FolderOption, RunArgument, argument, option
 from allranks.errors import InputError, Problem
 from allranks.runs import history, locks
 from allranks.runs.nested import node_at, steps_of
@@ -27,9 +25,7 @@ def cancel(
             autocompletion=completion.steps,
         ),
     ] = None,
-    now: Annotated[
-        bool, typer.Option("--now", help="Kill the ranks at once. Without it they have time to end.")
-    ] = False,
+    now: Annotated[bool, option("--now", "Kill the ranks at once. Without it they have time to end.")] = False,
     workspace: FolderOption = None,
 ) -> None:
     """End a run, or steps of it, here or on Azure ML.

@@ -8,11 +8,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from allranks.cli import completion
 from allranks.cli.console import console, to_json
-from allranks.cli.options import JsonOption, ParamsOption, SetOption, argument
+from allranks.cli.options import JsonOption, ParamsOption, SetOption, argument, option
 from allranks.cli.values import settings_of
 from allranks.errors import InputError, Level, Problem
 from allranks.runs.formatting import count
@@ -56,7 +54,7 @@ def check(
     settings: SetOption = None,
     params: ParamsOption = None,
     strict: Annotated[
-        bool, typer.Option("--strict", help="Warnings are problems too, and so is advice about the designer.")
+        bool, option("--strict", "Warnings are problems too, and so is advice about the designer.")
     ] = False,
     json: JsonOption = False,
 ) -> None:

@@ -33,8 +33,8 @@ def clean(
         ),
     ] = None,
     keep: Annotated[int, typer.Option("--keep", min=0, metavar="N", help="Keep the newest N runs.")] = 0,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be removed; remove nothing.")] = False,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Remove without asking.")] = False,
+    dry_run: Annotated[bool, option("--dry-run", "Show what would be removed; remove nothing.")] = False,
+    yes: Annotated[bool, option("--yes -y", "Remove without asking.")] = False,
     workspace: FolderOption = None,
 ) -> None:
     """Remove old runs and files that no run needs.

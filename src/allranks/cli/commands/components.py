@@ -70,10 +70,9 @@ def list_(
     page: Annotated[
         Path | None, option("--page", "Write the components with their forms as an HTML page.", "FILE")
     ] = None,
-    open_: Annotated[bool, typer.Option("--open", help="Open the page in a browser.")] = False,
+    open_: Annotated[bool, option("--open", "Open the page in a browser.")] = False,
     write_variants: Annotated[
-        bool,
-        typer.Option("--write-variants", help="Write the specs that variants.yaml files describe, and list nothing."),
+        bool, option("--write-variants", "Write the specs that variants.yaml files describe, and list nothing.")
     ] = False,
     json: JsonOption = False,
 ) -> None:

@@ -76,9 +76,7 @@ def check(
     resolve: Annotated[
         bool, typer.Option("--resolve/--no-resolve", help="Also resolve the packages with pip. Slow.")
     ] = False,
-    strict: Annotated[
-        bool, typer.Option("--strict", help="For paths: warnings are problems too, and so is advice.")
-    ] = False,
+    strict: Annotated[bool, option("--strict", "For paths: warnings are problems too, and so is advice.")] = False,
     json: JsonOption = False,
 ) -> None:
     """Check environments without building them.

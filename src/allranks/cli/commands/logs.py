@@ -6,8 +6,6 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from allranks import engine_log
 from allranks.cli.console import console, to_json
 from allranks.cli.options import FolderOption, JsonOption, RunArgument, StepArgument, option
@@ -22,8 +20,8 @@ def logs(
     identity: RunArgument = "latest",
     step: StepArgument = None,
     rank: Annotated[int | None, option("--rank", "Number of a rank. Default: all ranks.", min=0)] = None,
-    engine: Annotated[bool, typer.Option("--engine", help="Print what the engine did, instead of the ranks.")] = False,
-    follow: Annotated[bool, typer.Option("--follow", "-f", help="Keep printing new lines until the run ends.")] = False,
+    engine: Annotated[bool, option("--engine", "Print what the engine did, instead of the ranks.")] = False,
+    follow: Annotated[bool, option("--follow -f", "Keep printing new lines until the run ends.")] = False,
     workspace: FolderOption = None,
     json: JsonOption = False,
 ) -> None:

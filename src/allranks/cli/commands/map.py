@@ -6,10 +6,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from allranks.cli.console import console, errors
-from allranks.cli.options import FileArgument, FolderOption, ParamsOption, SetOption
+from allranks.cli.options import FileArgument, FolderOption, ParamsOption, SetOption, option
 from allranks.cli.values import settings_of
 from allranks.errors import InputError, Problem
 from allranks.runs.formatting import count
@@ -26,7 +24,7 @@ def map_(
     settings: SetOption = None,
     params: ParamsOption = None,
     write: Annotated[
-        bool, typer.Option("--write", help="Add the lines to allranks.yaml. Existing lines are not changed.")
+        bool, option("--write", "Add the lines to allranks.yaml. Existing lines are not changed.")
     ] = False,
     workspace: FolderOption = None,
 ) -> None:

@@ -31,6 +31,7 @@ from allranks.cli.options import (
     SchedulesArgument,
     SlotsOption,
     TrackOption,
+    option,
     require_dry_run,
 )
 from allranks.errors import InputError, Problem
@@ -63,7 +64,7 @@ ScheduleArgument: TypeAlias = Annotated[str, typer.Argument(metavar="NAME", help
 def run(
     target: SchedulesArgument = None,
     resume: Annotated[
-        bool, typer.Option("--resume", help="Use the schedules of the previous start instead of reading files.")
+        bool, option("--resume", "Use the schedules of the previous start instead of reading files.")
     ] = False,
     missed: Annotated[
         Literal["skip", "once", "all"],
@@ -74,7 +75,7 @@ def run(
         ),
     ] = "once",
     overlap: Annotated[
-        bool, typer.Option("--overlap", help="Start a run even if the previous run of the schedule has not ended.")
+        bool, option("--overlap", "Start a run even if the previous run of the schedule has not ended.")
     ] = False,
     instances: InstancesOption = "auto",
     retries: RetriesOption = 0,
@@ -168,8 +169,7 @@ def apply(
     dry_run: ChangesOption = False,
     offline: OfflineOption = False,
     prune: Annotated[
-        bool,
-        typer.Option("--prune", help="Delete schedules that were applied from these files and are no longer declared."),
+        bool, option("--prune", "Delete schedules that were applied from these files and are no longer declared.")
     ] = False,
     *,
     azure: AzureOptions,
@@ -239,9 +239,7 @@ def _applied(options: WorkspaceOptions, order: Order, report: Callable[[Change],
 
 def list_(
     target: SchedulesArgument = None,
-    local: Annotated[
-        bool, typer.Option("--local", help="List declared schedules only, without contacting Azure.")
-    ] = False,
+    local: Annotated[bool, option("--local", "List declared schedules only, without contacting Azure.")] = False,
     *,
     azure: AzureOptions,
     json: JsonOption = False,

@@ -6,10 +6,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from allranks.cli.console import console, open_in_browser, to_json
-from allranks.cli.options import FolderOption, JsonOption, RunArgument, StepArgument
+from allranks.cli.options import FolderOption, JsonOption, RunArgument, StepArgument, option
 from allranks.errors import InputError, Problem
 from allranks.runs import history
 from allranks.runs.nested import records_at
@@ -21,7 +19,7 @@ def show(
     identity: RunArgument = "latest",
     step: StepArgument = None,
     open_: Annotated[
-        bool, typer.Option("--open", help="Open the page of the run in a browser; without one, print its path.")
+        bool, option("--open", "Open the page of the run in a browser; without one, print its path.")
     ] = False,
     workspace: FolderOption = None,
     json: JsonOption = False,

@@ -6,8 +6,6 @@ from dataclasses import asdict, replace
 from datetime import date
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from allranks.cli.console import console, to_json
 from allranks.cli.options import JsonOption, argument, option
 from allranks.errors import InputError, Problem
@@ -23,7 +21,7 @@ def sizes(
     infiniband: Annotated[
         bool | None, option("--infiniband/--no-infiniband", "List only sizes with InfiniBand, or without.")
     ] = None,
-    retired: Annotated[bool, typer.Option("--retired", help="Also list sizes that Azure has retired.")] = False,
+    retired: Annotated[bool, option("--retired", "Also list sizes that Azure has retired.")] = False,
     json: JsonOption = False,
 ) -> None:
     """List the Azure sizes with GPUs and their hardware.

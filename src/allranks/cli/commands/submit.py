@@ -49,9 +49,7 @@ def submit(
     stream: Annotated[bool, typer.Option("--stream/--no-stream", help="Watch the run until it ends.")] = True,
     dry_run: Annotated[
         bool,
-        typer.Option(
-            "--dry-run", help="Print the request body and the files that would be uploaded, without contacting Azure."
-        ),
+        option("--dry-run", "Print the request body and the files that would be uploaded, without contacting Azure."),
     ] = False,
     azure: AzureOptions,
     folder: FolderOption = None,

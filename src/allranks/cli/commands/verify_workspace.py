@@ -44,9 +44,9 @@ def verify_workspace(
     output: Annotated[Path, typer.Option("--output", "-o", metavar="DIR", help="Folder for the report.")] = Path(
         "docs/azure-proof"
     ),
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Submit without asking.")] = False,
+    yes: Annotated[bool, option("--yes -y", "Submit without asking.")] = False,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Print the steps and their cost, and run and submit nothing.")
+        bool, option("--dry-run", "Print the steps and their cost, and run and submit nothing.")
     ] = False,
     pipeline: Annotated[
         Path | None,
