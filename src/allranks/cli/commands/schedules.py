@@ -91,7 +91,7 @@ def run(
     firing is lost or repeated. Ctrl-C and SIGTERM stop the scheduler and its runs; the next scheduler resumes those
     runs.
     """
-    from allranks.cli.views.schedules import JsonLines, lines_for
+    from allranks.cli.views.schedules import view_of
     from allranks.local.scheduler import reading, running
     from allranks.local.scheduler.ledger import Ledger, SchedulesPlace
     from allranks.local.scheduler.scheduler import MissedPolicy, Scheduler, SystemClock
@@ -104,7 +104,7 @@ def run(
         check_target(target)  # before the workspace is created
     place = SchedulesPlace(Workspace.at(folder))
     options = {"instances": instances, "retries": retries, "slots": slots, "gpus": gpus, "track": track}
-    watcher = JsonLines(lambda line: print(line, flush=True)) if json else lines_for(console())
+    watcher = view_of(console(), json)
     with place.hold():
         if not resume:
             reading.read(place, target)

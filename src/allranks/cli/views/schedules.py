@@ -4,7 +4,6 @@ event."""
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timezone
 
@@ -21,13 +20,21 @@ from allranks.runs.records import Status
 from allranks.schedules.firings import zone
 
 
-def lines_for(console: Console) -> EventLines:
-    """Return the view for a console. Use it as a context manager."""
-    return LiveSchedules(console) if console.is_terminal else EventLines(console)
+def view_of(console: Console, json: bool) -> EventLines:
+    """Return the view for a console, or the one for programs. Use it as a context manager."""
+    return LiveSchedules(console) if console.is_terminal and not json else EventLines(console, json)
 
 
-class _View(Watcher):
-    """A view that is used as a context manager."""
+class EventLines(Watcher):
+    """Print events as lines: ``12:03:04  nightly  fires: run nightly-20260105T013000Z``.
+
+    json: whether each line is a JSON object
+    """
+
+    def __init__(self, console: Console, json: bool = False) -> None:
+        self._console = console
+        self._json = json
+        self._nexts: dict[str, datetime | None] = {}
 
     def __enter__(self) -> None:
         """Start drawing."""
@@ -35,83 +42,48 @@ class _View(Watcher):
     def __exit__(self, *_: object) -> None:
         """Stop drawing."""
 
-
-class _Nexts:
-    """Remembers the next firings that have been printed."""
-
-    def __init__(self) -> None:
-        self._printed: dict[str, datetime | None] = {}
-
-    def new(self, lines: list[Line]) -> Iterator[Line]:
-        """Yield the schedules whose next firing has not been printed. A schedule that waits for a run has none."""
+    def state(self, lines: list[Line]) -> None:
         for line in lines:
-            if not line.waiting and self._printed.get(line.entry.name, ...) != line.next:
-                self._printed[line.entry.name] = line.next
-                yield line
-
-
-class EventLines(_View):
-    """Print events as lines: ``12:03:04  nightly  fires: run nightly-20260105T013000Z``."""
-
-    def __init__(self, console: Console) -> None:
-        self._console = console
-        self._nexts = _Nexts()
-
-    def state(self, lines: list[Line]) -> None:
-        for line in self._nexts.new(lines):
-            self._line(line.entry.name, f"next: {moment(line.next, line.entry.trigger.time_zone)}")
+            name, at = line.entry.name, line.next
+            # A schedule that waits for a run has no next firing.
+            if not line.waiting and self._nexts.get(name, ...) != at:
+                self._nexts[name] = at
+                self._print("next", name, f"next: {moment(at, line.entry.trigger.time_zone)}", at=at)
 
     def fired(self, firing: Firing) -> None:
-        self._line(firing.schedule, f"fires: run {firing.run}")
+        self._print("fired", firing.schedule, f"fires: run {firing.run}", run=firing.run, at=firing.at)
 
     def recovered(self, firing: Firing, *, alive: bool) -> None:
-        how = "is still running" if alive else "resumes where it was"
-        self._line(firing.schedule, f"run {firing.run} {how}")
+        event, how = ("alive", "is still running") if alive else ("resumed", "resumes where it was")
+        self._print(event, firing.schedule, f"run {firing.run} {how}", run=firing.run, at=firing.at)
 
     def ended(self, firing: Firing) -> None:
-        self._line(firing.schedule, outcome(firing))
-
-    def missed(self, missed: Missed) -> None:
-        self._line(missed.schedule, missed_text(missed))
-
-    def stopping(self, running: int) -> None:
-        self._line("", f"stops, with {count(running, 'run')}; a second signal ends the ranks at once")
-
-    def _line(self, name: str, text: str) -> None:
-        now = clock(datetime.now(timezone.utc).timestamp())
-        line = f"{now}  {name + '  ' if name else ''}{' '.join(plain(text).splitlines())}"
-        self._console.print(Text(line), soft_wrap=True)
-
-
-class JsonLines(_View):
-    """Print each event as a JSON object on one line."""
-
-    def __init__(self, write: Callable[[str], None]) -> None:
-        self._write = write
-        self._nexts = _Nexts()
-
-    def state(self, lines: list[Line]) -> None:
-        for line in self._nexts.new(lines):
-            self._write_event("next", schedule=line.entry.name, at=line.next)
-
-    def fired(self, firing: Firing) -> None:
-        self._write_event("fired", schedule=firing.schedule, run=firing.run, at=firing.at)
-
-    def recovered(self, firing: Firing, *, alive: bool) -> None:
-        self._write_event("alive" if alive else "resumed", schedule=firing.schedule, run=firing.run, at=firing.at)
-
-    def ended(self, firing: Firing) -> None:
+        text = f"run {firing.run} stopped; it resumes with the next scheduler"
+        if firing.state == ENDED:
+            took = _took(firing)
+            text = f"run {firing.run} {firing.status}" + (f" in {took}" if took else "")
+            text += f": {firing.reason}" if firing.reason else ""
         status = firing.status or firing.state
-        self._write_event("ended", schedule=firing.schedule, run=firing.run, status=status, reason=firing.reason)
+        self._print("ended", firing.schedule, text, run=firing.run, status=status, reason=firing.reason)
 
     def missed(self, missed: Missed) -> None:
-        self._write_event("missed", schedule=missed.schedule, first=missed.first, last=missed.last, count=missed.count)
+        first, last = (f"{at:%Y-%m-%d %H:%M}" for at in (missed.first, missed.last))
+        which = first if missed.count == 1 else f"{missed.count:,} from {first} to {last}"
+        text, times = f"missed, not made up for: {which} UTC", {"first": missed.first, "last": missed.last}
+        self._print("missed", missed.schedule, text, **times, count=missed.count)
 
     def stopping(self, running: int) -> None:
-        self._write_event("stopping", runs=running)
+        text = f"stops, with {count(running, 'run')}; a second signal ends the ranks at once"
+        self._print("stopping", "", text, runs=running)
 
-    def _write_event(self, event: str, **values: object) -> None:
-        self._write(json.dumps({"event": event, **values}, default=lambda value: value.isoformat()))
+    def _print(self, event: str, schedule: str, text: str, **values: object) -> None:
+        if self._json:
+            data = {"event": event, **({"schedule": schedule} if schedule else {}), **values}
+            print(json.dumps(data, default=datetime.isoformat), flush=True)
+            return
+        now = clock(datetime.now(timezone.utc).timestamp())
+        line = f"{now}  {schedule + '  ' if schedule else ''}{' '.join(plain(text).splitlines())}"
+        self._console.print(Text(line), soft_wrap=True)
 
 
 @dataclass
@@ -128,11 +100,12 @@ class _Table:
             table.add_column(title, header_style="bright_black", no_wrap=title != "next")
         now = datetime.now(timezone.utc)
         for line in self.lines:
+            wait = "" if line.next is None else duration((line.next - now).total_seconds(), whole=True)
             running = [firing for firing in self.running.values() if firing.schedule == line.entry.name]
             table.add_row(
                 Text(plain(line.entry.name)),
                 Text(moment(line.next, line.entry.trigger.time_zone)),
-                Text("waits" if line.waiting else until(line.next, now)),
+                Text("waits" if line.waiting else wait),
                 Text(line.latest.run.removeprefix(f"{line.entry.name}-") if line.latest else NOTHING),
                 self._status(line.latest, running, now),
             )
@@ -188,28 +161,6 @@ class LiveSchedules(EventLines):
 def moment(at: datetime | None, time_zone: str) -> str:
     """Return ``Mon 2026-01-05 02:30 CET``, or ``ended`` for a schedule without further firings."""
     return "ended" if at is None else f"{at.astimezone(zone(time_zone)):%a %Y-%m-%d %H:%M %Z}"
-
-
-def until(at: datetime | None, now: datetime) -> str:
-    """Return the time until a moment as text, starting with ``in``."""
-    return "" if at is None else duration((at - now).total_seconds(), whole=True)
-
-
-def missed_text(missed: Missed) -> str:
-    """Return the message for missed firings that are dropped."""
-    if missed.count == 1:
-        return f"missed, not made up for: {missed.first:%Y-%m-%d %H:%M} UTC"
-    first, last = (f"{at:%Y-%m-%d %H:%M}" for at in (missed.first, missed.last))
-    return f"missed, not made up for: {missed.count:,} from {first} to {last} UTC"
-
-
-def outcome(firing: Firing) -> str:
-    """Return the message for a run that ended or was stopped with its scheduler."""
-    if firing.state != ENDED:
-        return f"run {firing.run} stopped; it resumes with the next scheduler"
-    took = _took(firing)
-    text = f"run {firing.run} {firing.status}" + (f" in {took}" if took else "")
-    return f"{text}: {firing.reason}" if firing.reason else text
 
 
 def _took(firing: Firing) -> str:
