@@ -6,12 +6,10 @@ sent.
 
 from __future__ import annotations
 
-import base64
 import contextlib
 import json
 import os
 import threading
-import time
 import uuid
 from collections.abc import Iterator
 from dataclasses import astuple
@@ -22,12 +20,12 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 from allranks.azure.errors import service_errors
 from allranks.azure.workspace import WorkspaceName
 from allranks.sdk import internals
+from allranks.sdk.offline_client import Credential
 from allranks.sdk.session import entry
 
 NO_COMPUTE = "COMPUTE_NAME"
 """Placeholder for the compute of steps that name none."""
 
-_AUDIENCE = "https://ml.azure.com"
 _NO_CACHE = "AZURE_ML_DISABLE_ON_DISK_CACHE"
 """Disables the SDK's cache on disk of components that it has registered."""
 _JOBS = "/jobs/"
@@ -45,7 +43,7 @@ def body_of(job: Any, workspace: WorkspaceName) -> dict[str, Any]:
 
     service = _OfflineTransport()
     options = {"transport": service, "show_progress": False, "enable_telemetry": False}
-    client = MLClient(_Credential(), *astuple(workspace), **options)
+    client = MLClient(Credential(), *astuple(workspace), **options)
     with service_errors("compiling the job"), entry(os.environ, _NO_CACHE, "true"), _nothing_uploaded():
         client.jobs.create_or_update(job)
     return service.job
@@ -108,17 +106,6 @@ def _resource(path: str, body: dict[str, Any]) -> dict[str, Any]:
         specification |= {"command": "-", "environment": "azureml:environment:1"}
         properties = {"componentSpec": specification, "isAnonymous": False}
     return {"location": "", "properties": properties, **body, "id": path, "name": name, "type": "thing"}
-
-
-class _Credential:
-    """A credential without a sign-in. The SDK parses the token, so it must be well formed."""
-
-    def get_token(self, *_: str, **__: Any) -> Any:
-        from azure.core.credentials import AccessToken
-
-        parts = ({"alg": "none", "typ": "JWT"}, {"aud": _AUDIENCE})
-        text = ".".join(base64.urlsafe_b64encode(json.dumps(part).encode()).decode().rstrip("=") for part in parts)
-        return AccessToken(f"{text}.", int(time.time()) + 3600)
 
 
 @contextlib.contextmanager

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,7 @@ from allranks.components.shipped import shipped_specs
 from allranks.environments.find import environment_file, name_in
 from allranks.errors import InputError, Problem, did_you_mean
 from allranks.runs.formatting import number
-from allranks.sdk.paths import nearest
+from allranks.sdk.paths import nearest, project_folder
 from allranks.sdk.quick_nodes import quiet
 from allranks.sdk.session import session
 from allranks.sdk.specs import SPECS, load
@@ -63,26 +63,30 @@ def find_components(root: Path | None = None) -> tuple[ComponentInfo, ...]:
     """
     root = components_folder(Path.cwd()) if root is None else root
     specs = find_specs(root)
-    components: list[ComponentInfo] = []
-    problems: list[Problem] = []
     with session(client=False), quiet():
-        for spec in specs:
-            try:
-                components += [describe(component, spec) for component in load(spec)]
-            except InputError as error:
-                problems += error.problems
+        loaded, problems = load_all(specs)
+        components = [describe(component, spec) for spec, component in loaded]
     if problems:
         raise InputError.of(problems)
     return tuple(sorted(components, key=lambda component: component.name))
 
 
+def load_all(specs: Sequence[Path]) -> tuple[list[tuple[Path, Any]], list[Problem]]:
+    """Return azure-ai-ml's components of specs, each with its spec, and the problems of those that cannot be loaded."""
+    components: list[tuple[Path, Any]] = []
+    problems: list[Problem] = []
+    for spec in specs:
+        try:
+            components += [(spec, component) for component in load(spec)]
+        except InputError as error:
+            problems += error.problems
+    return components, problems
+
+
 def components_folder(start: Path) -> Path:
     """Return the nearest `components` folder in start or its parents. Raise InputError if there is none."""
-    if folder := nearest(start, FOLDER, exists=Path.is_dir):
-        return folder
-    found = f"no folder {FOLDER!r} in this folder or its parents"
     fix = "change to the project, give the folder: allranks components FOLDER, or give --library"
-    raise InputError(Problem(str(start), found, "a project with its components in it", fix))
+    return project_folder(start, FOLDER, fix)
 
 
 def find_specs(root: Path) -> tuple[Path, ...]:

@@ -17,13 +17,12 @@ from typing import Any
 import yaml
 
 from allranks.components import stamps
-from allranks.components.find import components_folder, describe, find_specs
+from allranks.components.find import components_folder, describe, find_specs, load_all
 from allranks.environments.find import REGISTERED, environment_file, environments_folder
 from allranks.errors import InputError, Problem
 from allranks.sdk import internals
 from allranks.sdk.files import FileList, LeftOut
 from allranks.sdk.session import session
-from allranks.sdk.specs import load
 from allranks.sdk.uploads import code_of, context_of
 from allranks.sdk.yaml_lines import at, read_mapping
 
@@ -87,7 +86,7 @@ def release(into: Path, root: Path | None = None, names: Sequence[str] = (), reg
     """
     root = components_folder(Path.cwd()) if root is None else root
     with session(client=False):
-        components, problems = _loaded(find_specs(root))
+        components, problems = load_all(find_specs(root))
         files = _environment_files(root, components)
         environments = [_environment(file, into, problems) for file in files]
         by_file = {environment.source.resolve(): environment for environment in environments if environment}
@@ -107,17 +106,6 @@ def release(into: Path, root: Path | None = None, names: Sequence[str] = (), reg
         if environment not in selected:
             shutil.rmtree(into / environment.folder)
     return (*sorted(selected, key=lambda each: each.name), *sorted(released, key=lambda each: each.name))
-
-
-def _loaded(specs: Sequence[Path]) -> tuple[list[tuple[Path, Any]], list[Problem]]:
-    components: list[tuple[Path, Any]] = []
-    problems: list[Problem] = []
-    for spec in specs:
-        try:
-            components += [(spec, component) for component in load(spec)]
-        except InputError as error:
-            problems += error.problems
-    return components, problems
 
 
 def _environment_files(root: Path, components: Sequence[tuple[Path, Any]]) -> list[Path]:

@@ -46,11 +46,6 @@ def _daemon() -> bool:
     return bool(os.environ.get("DOCKER_HOST")) or Path("/var/run/docker.sock").exists()
 
 
-def has_cache_mounts(engine: Engine) -> bool:
-    """Return whether the engine supports cache mounts. Docker does only with BuildKit, which is not requested here."""
-    return engine.name != "docker"
-
-
 def build_command(
     engine: Engine, folder: Path, dockerfile: Path, tag: str, arguments: Mapping[str, str], options: Sequence[str]
 ) -> list[str]:
@@ -58,28 +53,6 @@ def build_command(
     verb = ["bud", "--isolation", "chroot", "--layers"] if engine.name == "buildah" else ["build"]
     values = [f"--build-arg={name}={value}" for name, value in arguments.items()]
     return [engine.path, *verb, "--file", str(dockerfile), "--tag", tag, *values, *options, str(folder)]
-
-
-def start_container(engine: Engine, image: str) -> list[str] | None:
-    """Return buildah's command that creates a container and prints its name; None for engines that create it on run."""
-    return [engine.path, "from", "--pull-never", image] if engine.name == "buildah" else None
-
-
-def run_command(
-    engine: Engine, image: str, container: str, mounts: Mapping[Path, str], command: Sequence[str]
-) -> list[str]:
-    """Return the command that runs another one inside an image.
-
-    mounts: folders of this machine, and their paths in the image, where they are read-only
-    """
-    volumes = [f"--volume={folder}:{place}:ro" for folder, place in mounts.items()]
-    if engine.name == "buildah":
-        return [engine.path, "run", "--isolation", "chroot", *volumes, container, "--", *command]
-    return [engine.path, "run", "--rm", "--pull=never", "--entrypoint=", *volumes, image, *command]
-
-
-def remove_command(engine: Engine, container: str) -> list[str] | None:
-    return [engine.path, "rm", container] if engine.name == "buildah" else None
 
 
 PIP_CACHE = "--mount=type=cache,target=/root/.cache/pip"
@@ -117,7 +90,8 @@ def build(
     values = {name: value for name, value in variant.items() if name in table} | dict(arguments)
     with tempfile.TemporaryDirectory(prefix="allranks-") as folder:
         file = Path(folder, "Dockerfile")
-        file.write_text(rendered(environment.dockerfile, values, has_cache_mounts(engine)), encoding="utf-8")
+        # Docker has cache mounts only with BuildKit, which is not requested here.
+        file.write_text(rendered(environment.dockerfile, values, cache=engine.name != "docker"), encoding="utf-8")
         command = build_command(engine, environment.folder, file, tag, values, options)
         return subprocess.run(command, check=False).returncode
 

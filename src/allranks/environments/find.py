@@ -11,7 +11,7 @@ import yaml
 from allranks.environments.dockerfile import Dockerfile, read
 from allranks.errors import InputError, Problem
 from allranks.sdk import bounded_yaml, internals
-from allranks.sdk.paths import nearest
+from allranks.sdk.paths import project_folder
 from allranks.sdk.yaml_lines import at, read_mapping
 
 FOLDER = "environments"
@@ -67,11 +67,7 @@ def find_environments(root: Path | None = None, names: tuple[str, ...] = ()) -> 
 
 def environments_folder(start: Path) -> Path:
     """Return the nearest `environments` folder in start or above it. Raise InputError if there is none."""
-    if folder := nearest(start, FOLDER, exists=Path.is_dir):
-        return folder
-    found = f"no folder {FOLDER!r} here or in any folder above"
-    fix = "go to the project, or name the folder: --folder DIR"
-    raise InputError(Problem(str(start), found, "a project with its environments in it", fix))
+    return project_folder(start, FOLDER, "go to the project, or name the folder: --folder DIR")
 
 
 def read_environment(folder: Path) -> EnvironmentFolder:

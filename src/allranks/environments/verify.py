@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from allranks.environments.build import Engine, remove_command, run_command, start_container
+from allranks.environments.build import Engine
 from allranks.environments.find import EnvironmentFolder, find_environments
 from allranks.environments.inside.probe_commands import Finding
 from allranks.errors import InputError, Problem
@@ -43,19 +43,18 @@ def verify(image: str, wanted: dict[str, Any], engine: Engine) -> tuple[Finding,
 
 
 def _run(engine: Engine, image: str, mounts: dict[Path, str], command: list[str]) -> subprocess.CompletedProcess[str]:
-    container = ""
-    start = start_container(engine, image)
-    if start:
-        created = _output(start)
-        if created.returncode != 0:
-            raise _failed(image, created)
-        container = created.stdout.strip()
+    """Run a command inside of an image. mounts: folders of this machine, and their paths there, which are read-only"""
+    volumes = [f"--volume={folder}:{place}:ro" for folder, place in mounts.items()]
+    if engine.name != "buildah":
+        return _output([engine.path, "run", "--rm", "--pull=never", "--entrypoint=", *volumes, image, *command])
+    created = _output([engine.path, "from", "--pull-never", image])
+    if created.returncode != 0:
+        raise _failed(image, created)
+    container = created.stdout.strip()
     try:
-        return _output(run_command(engine, image, container, mounts, command))
+        return _output([engine.path, "run", "--isolation", "chroot", *volumes, container, "--", *command])
     finally:
-        remove = remove_command(engine, container)
-        if remove:
-            _output(remove)
+        _output([engine.path, "rm", container])
 
 
 def _output(command: Sequence[str]) -> subprocess.CompletedProcess[str]:

@@ -39,7 +39,8 @@ def hold(folder: Path) -> Iterator[None]:
     """
     folder.mkdir(parents=True, exist_ok=True)
     check_access(folder / NAME)
-    with _opened(folder / NAME) as file:
+    descriptor = os.open(folder / NAME, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    with open(descriptor, "r+", encoding="utf-8") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -50,8 +51,9 @@ def hold(folder: Path) -> Iterator[None]:
             found = f"process {current.pid if current else '?'} has been executing it{since}"
             fix = f"wait for it to end, or: allranks cancel {folder.name}"
             raise InputError(Problem(f"run {folder.name}", found, "", fix, code="run-in-progress")) from None
-        os.ftruncate(file, 0)
-        os.pwrite(file, json.dumps({"pid": os.getpid(), "since": time.time()}).encode(), 0)
+        file.truncate()
+        json.dump({"pid": os.getpid(), "since": time.time()}, file)
+        file.flush()
         yield
 
 
@@ -91,15 +93,6 @@ def _is_free(file: int) -> bool:
     except BlockingIOError:
         return False
     return True
-
-
-@contextlib.contextmanager
-def _opened(path: Path) -> Iterator[int]:
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    try:
-        yield descriptor
-    finally:
-        os.close(descriptor)
 
 
 def _read(text: str) -> Holder:

@@ -23,7 +23,7 @@ from allranks.schedules.reading import read_trigger
 from allranks.schedules.triggers import Trigger
 from allranks.sdk import bounded_yaml, internals, python_file, validation_errors, yaml_lines
 from allranks.sdk.messages import refused, unknown_key
-from allranks.sdk.paths import is_remote, nearest
+from allranks.sdk.paths import is_remote, project_folder
 from allranks.sdk.session import as_released
 from allranks.sdk.yaml_lines import YamlText
 
@@ -76,7 +76,8 @@ def find_schedules(target: Path | None = None, *, of_any_job: bool = False) -> t
     Call it, and use the entities that it returns, inside `allranks.sdk.session.session`. Raise InputError with the
     problems of all schedules, or if there is no schedule.
     """
-    target = _default(Path.cwd()) if target is None else target
+    if target is None:
+        target = Path(os.path.relpath(project_folder(Path.cwd(), FOLDER, "name a file or a folder")))
     problems: list[Problem] = []
     declarations: list[Declared] = []
     for file in _files(target):
@@ -93,13 +94,6 @@ def find_schedules(target: Path | None = None, *, of_any_job: bool = False) -> t
         expected = "a function that returns a JobSchedule, or a schedule's YAML"
         raise InputError(Problem(str(target), "it declares no schedule", expected, "see docs/schedules.md"))
     return tuple(sorted(declarations, key=lambda declared: declared.schedule.name))
-
-
-def _default(start: Path) -> Path:
-    if folder := nearest(start, FOLDER, exists=Path.is_dir):
-        return Path(os.path.relpath(folder, start))
-    found = f"no folder {FOLDER!r} here or in any folder above"
-    raise InputError(Problem(str(start), found, "a project with its pipelines in it", "name a file or a folder"))
 
 
 def check_target(target: Path) -> None:

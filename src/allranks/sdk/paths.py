@@ -76,6 +76,14 @@ def _similar(path: Path) -> str:
     return f"did you mean {shown(path.parent / similar[0])}?" if similar else ""
 
 
+def project_folder(start: Path, name: str, fix: str) -> Path:
+    """Return the nearest folder of that name in `start` or above it. Raise InputError if there is none."""
+    if folder := nearest(start, name, exists=Path.is_dir):
+        return folder
+    found = f"no folder {name!r} in this folder or its parents"
+    raise InputError(Problem(str(start), found, f"a project with its {name} in it", fix))
+
+
 def nearest(start: Path, *names: str, exists: Callable[[Path], bool] = Path.is_file) -> Path | None:
     """Return the path of one of these names in `start` or its nearest parent that has one; None if there is none."""
     start = start.absolute()
