@@ -193,30 +193,13 @@ class _Entry:
     linked: bool = False
 
 
-@dataclass(frozen=True)
-class _Bounds:
-    """The real paths of folders that links may lead into, innermost first."""
-
-    roots: tuple[str, ...]
-
-    def why_left(self, target: str) -> str:
-        """Return why a link to the target is left out; "" if it is not."""
-        root = next((root for root in self.roots if target == root or target.startswith(root.rstrip("/") + "/")), None)
-        if root is None:
-            return f"a link that leaves the project, to {target}"
-        reasons = (
-            upload_exclusions.why_name(part, folder=True) for part in os.path.relpath(target, root).split(os.sep)
-        )
-        return next((reason for reason in reasons if reason), "")
-
-
 def _listed(
     path: Path, name: str, ignored: _Ignored, roots: Sequence[Path], where: str, without: Collection[Path]
 ) -> FileList:
     """Return the files to upload of a path. name: its name in the list; "" for the root folder of the list."""
     real_roots = [os.path.realpath(root) for root in (path if path.is_dir() else path.parent, *roots)]
-    bounds = _Bounds((*real_roots, str(project_of(Path(real_roots[1])))))
-    walk = _Walk(bounds, frozenset(os.path.realpath(folder) for folder in without))
+    real_roots.append(str(project_of(Path(real_roots[1]))))
+    walk = _Walk(real_roots, frozenset(os.path.realpath(folder) for folder in without))
     # The path itself may be a link that leads anywhere.
     walk.all_below(_Entry(path, name, os.path.realpath(path), ignored))
     if walk.problems:
@@ -226,10 +209,13 @@ def _listed(
 
 
 class _Walk:
-    """A traversal of a folder. Only regular files are opened, and no folder is entered from within itself."""
+    """A traversal of a folder. Only regular files are opened, and no folder is entered from within itself.
 
-    def __init__(self, bounds: _Bounds, without: Collection[str]) -> None:
-        self.bounds = bounds
+    roots: the real paths of folders that links may lead into, innermost first
+    """
+
+    def __init__(self, roots: Sequence[str], without: Collection[str]) -> None:
+        self.roots = roots
         self.without = without
         self.files: dict[str, Path] = {}
         self.left_out: list[LeftOut] = []
@@ -258,7 +244,7 @@ class _Walk:
             self._leave_out(entry, reason, folder)
             return
         linked = entry.path.is_symlink() and not first
-        if linked and (reason := self.bounds.why_left(os.path.realpath(entry.path))):
+        if linked and (reason := self._why_left(os.path.realpath(entry.path))):
             self._leave_out(entry, reason, folder)
             return
         ignored = entry.ignored
@@ -270,6 +256,14 @@ class _Walk:
             self._visit_folder(replace(entry, ignored=ignored))
         else:
             self._add_file(entry)
+
+    def _why_left(self, target: str) -> str:
+        """Return why a link to the target is left out; "" if it is not."""
+        root = next((root for root in self.roots if target == root or target.startswith(root.rstrip("/") + "/")), None)
+        if root is None:
+            return f"a link that leaves the project, to {target}"
+        parts = os.path.relpath(target, root).split(os.sep)
+        return next(filter(None, (upload_exclusions.why_name(part, folder=True) for part in parts)), "")
 
     def _visit_folder(self, entry: _Entry) -> None:
         info = entry.path.stat()

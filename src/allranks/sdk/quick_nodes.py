@@ -28,7 +28,7 @@ def quick_nodes() -> Iterator[None]:
     @command_component, it reads the source of every frame of the stack several times, and uses only the frames.
     """
     load_component = internals.load_component_functions
-    to_function, safe_load, frames = load_component.to_component_func, yaml.safe_load, inspect.stack
+    to_function, frames = load_component.to_component_func, inspect.stack
 
     def without_yaml(component: Any, create: Any) -> Any:
         yaml_text = internals.yaml_text(component)
@@ -47,13 +47,12 @@ def quick_nodes() -> Iterator[None]:
             for frame, line in traceback.walk_stack(caller)
         ]
 
-    load_component.to_component_func = without_yaml
-    yaml.safe_load = bounded_yaml.load  # type: ignore[assignment]
-    inspect.stack = without_source
-    try:
+    with (
+        internals.replaced(load_component, "to_component_func", without_yaml),
+        internals.replaced(yaml, "safe_load", bounded_yaml.load),
+        internals.replaced(inspect, "stack", without_source),
+    ):
         yield
-    finally:
-        load_component.to_component_func, yaml.safe_load, inspect.stack = to_function, safe_load, frames
 
 
 @contextlib.contextmanager

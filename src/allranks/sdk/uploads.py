@@ -124,8 +124,15 @@ def uploads_of(job: Any) -> list[Upload]:
                 )
                 uploads[key] = Upload(kind, (), FileList(), 0)
                 try:
-                    with _files_of(kind, source, command, where) as files:
-                        uploads[key] = Upload(kind, (), files or FileList(), files.size() if files else 0)
+                    with contextlib.ExitStack() as stack:
+                        if kind == CONTEXT:
+                            files = context_of(source, where)
+                        elif isinstance(source, Path):
+                            files = code_at(source, where, command)
+                        else:
+                            includes = where.replace("key code", "key additional_includes")
+                            files = stack.enter_context(code_of(source, where, includes)) or FileList()
+                        uploads[key] = Upload(kind, (), files, files.size())
                 except InputError as error:
                     problems += error.problems
             users.setdefault(key, []).append(step or "the job")
@@ -139,18 +146,6 @@ def _identity(source: Any) -> tuple[Any, ...]:
     if isinstance(source, Path):
         return (source,)
     return (internals.code_base(source), internals.code_text(source), internals.includes_configs(source))
-
-
-@contextlib.contextmanager
-def _files_of(kind: str, source: Any, command: str, where: str) -> Iterator[FileList | None]:
-    if kind == CONTEXT:
-        yield context_of(source, where)
-    elif isinstance(source, Path):
-        yield code_at(source, where, command)
-    else:
-        includes_where = where.replace("key code", "key additional_includes")
-        with code_of(source, where, includes_where) as files:
-            yield files
 
 
 def _not_empty(files: FileList, where: str) -> FileList:
