@@ -322,11 +322,10 @@ def _counts(ranks: list[RankRecord]) -> Text:
 
 
 class Line(NamedTuple):
-    """A node with its own line. opened: whether its children follow."""
+    """A node with its own line."""
 
     node: Node
     depth: int
-    opened: bool
 
 
 class More(NamedTuple):
@@ -356,11 +355,9 @@ def _lines_of(nodes: Sequence[Node], *, groups: bool) -> list[Line | More]:
     pending = _stacked(nodes, 0)
     while pending:
         line = pending.pop()
+        lines.append(line)
         if isinstance(line, Line) and line.node.children and not _is_folded(line.node, groups):
-            lines.append(line._replace(opened=True))
             pending += _stacked(line.node.children, line.depth + 1)
-        else:
-            lines.append(line)
     return lines
 
 
@@ -368,7 +365,7 @@ def _stacked(nodes: Sequence[Node], depth: int) -> list[Line | More]:
     """Return the lines of siblings in reverse order."""
     done = [node.path for node in nodes if node.is_iteration and node.status is Status.COMPLETED]
     counted = set(done[:-ITERATIONS])
-    lines: list[Line | More] = [Line(node, depth, False) for node in reversed(nodes) if node.path not in counted]
+    lines: list[Line | More] = [Line(node, depth) for node in reversed(nodes) if node.path not in counted]
     return [*lines, More(len(counted), depth)] if counted else lines
 
 
