@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from datetime import date
 from types import MappingProxyType
 from typing import Any
@@ -17,7 +17,6 @@ from allranks.hardware import sizes, traps
 
 _ASSET = re.compile(r"(?:azureml:)?(?P<name>[^/:@]+)(?::(?P<version>[^/:@]+)|@(?P<label>[^/:@]+))?")
 _CURATED = "AzureML-"
-_TOTAL = "total"
 _WITH_COMPUTE = "--compute NAME, or --size SIZE for serverless"
 
 
@@ -145,38 +144,23 @@ def _missing(operations: Any, kind: str, match: re.Match[str]) -> tuple[str, str
     return None
 
 
-@dataclass(frozen=True)
-class CoreLimits:
-    """The lowest limits, in cores, by family; of all families together under ``total``. Unlimited ones are missing."""
+def core_limit(usages: Iterable[Any], family: str, *, low_priority: bool) -> tuple[int, str] | None:
+    """Return the lowest limit that applies to a family of sizes, and what it is a limit of; None if there is none.
 
-    dedicated: Mapping[str, int] = field(default_factory=dict)
-    low_priority: Mapping[str, int] = field(default_factory=dict)
-
-    def of(self, family: str, *, low_priority: bool) -> tuple[int, str] | None:
-        """Return the limit that applies to a family, and what it is a limit of; None if there is none."""
-        limits = self.low_priority if low_priority else self.dedicated
-        kind = "low-priority cores" if low_priority else "dedicated cores"
-        key = _family_key(family)
-        found = [(limits[key], f"{kind} of {family}")] if key in limits else []
-        found += [(limits[_TOTAL], f"all {kind} of the region")] if _TOTAL in limits else []
-        return min(found, default=None)
-
-
-def core_limits(usages: Iterable[Any]) -> CoreLimits:
-    """Return the limits of the SDK's Usage entities, as ``client.compute.list_usage`` yields them."""
-    dedicated: dict[str, int] = {}
-    low_priority: dict[str, int] = {}
+    usages: the SDK's Usage entities, as ``client.compute.list_usage`` yields them
+    """
+    cores, found = "low-priority cores" if low_priority else "dedicated cores", []
     for usage in usages:
-        if usage.limit is None or usage.limit < 0:
-            continue
         name = usage.name["value"] if isinstance(usage.name, Mapping) else usage.name.value
-        if usage.type and "cores" not in usage.type.lower():
-            continue  # a number of clusters, not of cores
         kind = _squeezed(f"{usage.type or ''} {name}")
-        rows = low_priority if "lowpriority" in kind else dedicated
-        key = _TOTAL if "total" in kind else _family_key(str(name))
-        rows[key] = min(rows.get(key, usage.limit), usage.limit)
-    return CoreLimits(dedicated, low_priority)
+        is_of_cores = not usage.type or "cores" in usage.type.lower()  # else of a number of clusters
+        if usage.limit is None or usage.limit < 0 or not is_of_cores or ("lowpriority" in kind) != low_priority:
+            continue
+        if "total" in kind:
+            found.append((usage.limit, f"all {cores} of the region"))
+        elif _family_key(str(name)) == _family_key(family):
+            found.append((usage.limit, f"{cores} of {family}"))
+    return min(found, default=None)
 
 
 def of_quota(client: Any, required: list[Requirements]) -> Iterator[Problem]:
@@ -193,7 +177,7 @@ def of_quota(client: Any, required: list[Requirements]) -> Iterator[Problem]:
     with service_errors("looking at the quota of the subscription"):
         location = client.workspaces.get(client.workspace_name).location
         available = {size.name.lower(): size for size in client.compute.list_sizes(location=location)}
-        limits = core_limits(client.compute.list_usage(location=location))
+        usages = list(client.compute.list_usage(location=location))
     for step in serverless:
         where = f"{step.where}, key resources.instance_type"
         size = available.get(step.size.lower())
@@ -204,7 +188,7 @@ def of_quota(client: Any, required: list[Requirements]) -> Iterator[Problem]:
             yield Problem(where, f"{step.size} is not available in {location}", "a size of the region", fix)
             continue
         cores = step.instances * int(vars(size).get("vCPUs") or vars(size).get("v_cp_us") or 0)
-        limit = limits.of(str(size.family), low_priority=step.low_priority)
+        limit = core_limit(usages, str(size.family), low_priority=step.low_priority)
         if limit is not None and cores > limit[0]:
             yield Problem(
                 where,
