@@ -27,12 +27,12 @@ if TYPE_CHECKING:
 
 def option(names: str, help: str, metavar: str | None = None, **settings: Any) -> Any:
     """Return an option whose default its help states, if it is not obvious. names: separated by spaces"""
-    return typer.Option(*names.split(), help=help, metavar=metavar, show_default=False, **settings)
+    return typer.Option(*names.split(), help=" ".join(help.split()), metavar=metavar, show_default=False, **settings)
 
 
 def argument(metavar: str, help: str, **settings: Any) -> Any:
     """Return an argument whose default its help states, if it is not obvious."""
-    return typer.Argument(metavar=metavar, help=help, show_default=False, **settings)
+    return typer.Argument(metavar=metavar, help=" ".join(help.split()), show_default=False, **settings)
 
 
 def _gpus(value: str) -> str:

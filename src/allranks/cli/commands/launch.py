@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
-
-import typer
+from typing import TYPE_CHECKING, Annotated
 
 from allranks.cli.execute import execute_job
-from allranks.cli.options import DryRunOption, FolderOption, JsonOption, RunOptions, argument
+from allranks.cli.options import DryRunOption, FolderOption, JsonOption, RunOptions, argument, option
 from allranks.cli.values import settings_of
 
 if TYPE_CHECKING:
@@ -31,29 +29,23 @@ Default: the one that fits the distribution."""
 _EMIT = "Write the job for Azure ML, and run nothing: as a job (.yml), or as a pipeline in Python (.py)."
 
 
-def _option(*names: str, metavar: str, help: str) -> Any:
-    return typer.Option(*names, metavar=metavar, help=" ".join(help.split()), show_default=False)
-
-
 # Over 60 lines: its options are half of it.
 def launch(
-    command: Annotated[list[str] | None, argument("SCRIPT [ARGUMENT]", " ".join(_COMMAND.split()))] = None,
-    layout: Annotated[str, _option("--layout", "-j", metavar="NxM", help=_LAYOUT)] = "",
+    command: Annotated[list[str] | None, argument("SCRIPT [ARGUMENT]", _COMMAND)] = None,
+    layout: Annotated[str, option("--layout -j", _LAYOUT, "NxM")] = "",
     distribution: Annotated[
         str,
-        _option(
-            "--distribution", metavar="pytorch|mpi|torchrun|accelerate|deepspeed|tensorflow|ray", help=_DISTRIBUTION
-        ),
+        option("--distribution", _DISTRIBUTION, "pytorch|mpi|torchrun|accelerate|deepspeed|tensorflow|ray"),
     ] = "",
-    inputs: Annotated[list[str] | None, _option("--input", metavar="NAME=PATH", help=_INPUT)] = None,
-    outputs: Annotated[list[str] | None, _option("--output", metavar="NAME", help=_OUTPUT)] = None,
+    inputs: Annotated[list[str] | None, option("--input", _INPUT, "NAME=PATH")] = None,
+    outputs: Annotated[list[str] | None, option("--output", _OUTPUT, "NAME")] = None,
     variables: Annotated[
-        list[str] | None, _option("--env", metavar="NAME=VALUE", help="Set a variable of the ranks. May be repeated.")
+        list[str] | None, option("--env", "Set a variable of the ranks. May be repeated.", "NAME=VALUE")
     ] = None,
-    code: Annotated[Path | None, _option("--code", metavar="DIR", help=_CODE)] = None,
-    size: Annotated[str, _option("--size", metavar="SIZE", help="Azure size, such as ND96asr_v4.")] = "",
-    environment: Annotated[str, _option("--environment", metavar="azureml:...|FILE|NAME", help=_ENVIRONMENT)] = "",
-    emit: Annotated[Path | None, _option("--emit", metavar="FILE", help=_EMIT)] = None,
+    code: Annotated[Path | None, option("--code", _CODE, "DIR")] = None,
+    size: Annotated[str, option("--size", "Azure size, such as ND96asr_v4.", "SIZE")] = "",
+    environment: Annotated[str, option("--environment", _ENVIRONMENT, "azureml:...|FILE|NAME")] = "",
+    emit: Annotated[Path | None, option("--emit", _EMIT, "FILE")] = None,
     dry_run: DryRunOption = False,
     *,
     execution: RunOptions,
