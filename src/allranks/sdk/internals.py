@@ -115,10 +115,13 @@ bound_output = _own("_binding_output")
 
 component = _own("_component")
 """The component of a node, or its id; the default for what has none."""
-component_key = methodcaller("_get_component_attr_name")
-"""The key that names the component of a node: component, trial or task."""
 replace_component = _setter("_component")
 """Give a node a component with the same inputs and outputs; the node's bindings stay."""
+
+
+def component_key(node: Any) -> str:
+    """Return the key that names the component of a node: component, trial or task."""
+    return str(node._get_component_attr_name())
 
 
 def set_component(node: Any, found: Any) -> None:
