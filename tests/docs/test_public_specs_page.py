@@ -97,25 +97,19 @@ def test_inputs_are_resolved_without_a_workspace(tmp_path: Path) -> None:
     resolve_inputs = runpy.run_path(str(DOCS / "make_findings.py"))["resolve_inputs"]
 
     def single(path: str) -> Any:
-        from azure.ai.ml import Input, command
-
         data = {"data": Input(type="uri_folder", path=path), "text": "a"}
         return command(command="ls ${{inputs.data}}", environment="azureml:e:1", inputs=data)
 
-    def pipeline(path: str) -> Any:
-        from azure.ai.ml import dsl
-
-        return dsl.pipeline(lambda: single(path), name="one")()
-
     with session.session():
+        from azure.ai.ml import Input, command, dsl
+
         for path in (str(tmp_path), "azureml:words:1", "azureml://registries/x/data/y/versions/1"):
             resolve_inputs(single(path))
-            resolve_inputs(pipeline(path))
-        for job in (single, pipeline):
-            with pytest.raises(Exception, match="There is no dir on target path"):
-                resolve_inputs(job(str(tmp_path / "nope")))
-            with pytest.raises(Exception, match="path can't be empty"):
-                resolve_inputs(job(""))
+        resolve_inputs(dsl.pipeline(lambda: single(str(tmp_path)), name="one")())
+        with pytest.raises(Exception, match="There is no dir on target path"):
+            resolve_inputs(single(str(tmp_path / "nope")))
+        with pytest.raises(Exception, match="path can't be empty"):
+            resolve_inputs(single(""))
 
 
 def errors(page: str) -> list[str]:
