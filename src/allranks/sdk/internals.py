@@ -106,8 +106,10 @@ mode = attrgetter("_mode")
 """The mode that a node sets for a port; None if it sets none."""
 port_type = attrgetter("_type")
 """The type that the SDK infers for an output that is not declared."""
-port_name, owner = attrgetter("_port_name"), attrgetter("_owner")
-"""The name of an output within its node, and that node."""
+port_name: Callable[[Any], str] = attrgetter("_port_name")
+"""The name of an output within its node."""
+owner = attrgetter("_owner")
+"""The node that an output belongs to."""
 bound_output = _own("_binding_output")
 """The output of a node that a pipeline's output was bound to; None if it was not bound by the DSL."""
 
@@ -115,13 +117,10 @@ bound_output = _own("_binding_output")
 
 component = _own("_component")
 """The component of a node, or its id; the default for what has none."""
+component_key = methodcaller("_get_component_attr_name")
+"""The key that names the component of a node: component, trial or task."""
 replace_component = _setter("_component")
 """Give a node a component with the same inputs and outputs; the node's bindings stay."""
-
-
-def component_key(node: Any) -> str:
-    """Return the key that names the component of a node: component, trial or task."""
-    return str(node._get_component_attr_name())
 
 
 def set_component(node: Any, found: Any) -> None:
