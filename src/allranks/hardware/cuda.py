@@ -32,32 +32,23 @@ _BFLOAT16 = (8, 0)
 class Release:
     """A CUDA release that the environments are built with.
 
-    name:           the variant's name in environments/variants.yaml
-    version:        of the toolkit
-    oldest, newest: compute capabilities of the GPUs that its torch runs on
-    driver:         oldest driver
+    name:    the variant's name in environments/variants.yaml
+    version: of the toolkit
+    driver:  oldest driver
     """
 
     name: str
     version: str
-    oldest: tuple[int, int]
-    newest: tuple[int, int]
     driver: int
 
 
-RELEASES = (
-    Release("cuda12", "12.6", (5, 0), (9, 9), 525),
-    Release("cuda13", "13.0", (7, 5), (12, 9), 580),
-)
+RELEASES = (Release("cuda12", "12.6", 525), Release("cuda13", "13.0", 580))
 """The default first."""
 
 
 def releases_of(size: Size) -> tuple[Release, ...]:
     """Return the releases that run on the size's GPUs; none for AMD's GPUs and for those that CUDA 12 has removed."""
-    capability = CAPABILITIES.get(size.gpu)
-    if capability is None:
-        return ()
-    return tuple(release for release in RELEASES if release.oldest <= capability <= release.newest)
+    return tuple(release for release in RELEASES if runs_on(release.version, size))
 
 
 def runs_on(version: str, size: Size) -> bool:
