@@ -9,7 +9,7 @@ import pytest
 
 import fake_instance
 from allranks.hardware import infiniband, nccl
-from allranks.hardware.recognition import GPU_IDS, hardware, recognise
+from allranks.hardware.recognition import GPU_IDS, recognise
 from allranks.hardware.sizes import find, sizes
 
 HERE = Path(__file__).parent
@@ -45,9 +45,7 @@ def test_there_is_an_instance_of_every_family() -> None:
 @pytest.mark.parametrize("name", RECOGNISED)
 def test_a_size(tmp_path: Path, name: str) -> None:
     fake_instance.add_instance(tmp_path, INSTANCES[name])
-    found = hardware(tmp_path)
-    assert found.numa == int(re.findall(r"^numa (\d+)", INSTANCES[name], re.MULTILINE)[0])
-    recognised = recognise(found)
+    recognised = recognise(tmp_path)
     names, family = RECOGNISED[name]
     assert [size.name for size in recognised.sizes] == [f"Standard_{one}" for one in names]
     assert recognised.family == family
@@ -63,7 +61,7 @@ def test_golden_settings_without_a_size(tmp_path: Path, golden: Path) -> None:
     for family in nccl.TOPOLOGY_FAMILIES:
         (microsoft / f"{family}-topo.xml").touch()
     (microsoft / "ncv4-graph.xml").touch()
-    recognised = recognise(hardware(tmp_path))
+    recognised = recognise(tmp_path)
     devices = infiniband.devices(tmp_path / "sys/class/infiniband")
     files = nccl.topology_of(recognised.family, microsoft)
     settings = [
@@ -79,12 +77,12 @@ def test_golden_settings_without_a_size(tmp_path: Path, golden: Path) -> None:
 def test_a_port_that_is_down_still_counts(tmp_path: Path) -> None:
     text = INSTANCES["ND96asr_v4"].replace("infiniband mlx5_ib3", "down mlx5_ib3")
     fake_instance.add_instance(tmp_path, text)
-    assert recognise(hardware(tmp_path)).family == "ndv4"
+    assert recognise(tmp_path).family == "ndv4"
 
 
 def test_an_nvswitch_is_no_gpu(tmp_path: Path) -> None:
     fake_instance.add_instance(tmp_path, INSTANCES["NC24ads_A100_v4"] + "pci 0009:00:00.0 10de:20b5 068000 0\n")
-    assert recognise(hardware(tmp_path)).size is not None
+    assert recognise(tmp_path).size is not None
 
 
 @pytest.mark.parametrize(
@@ -103,5 +101,5 @@ def test_an_nvswitch_is_no_gpu(tmp_path: Path) -> None:
 )
 def test_hardware_of_no_size(tmp_path: Path, text: str) -> None:
     fake_instance.add_instance(tmp_path, text)
-    recognised = recognise(hardware(tmp_path))
+    recognised = recognise(tmp_path)
     assert (recognised.sizes, recognised.size, recognised.family) == ((), None, "")

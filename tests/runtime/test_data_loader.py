@@ -144,7 +144,7 @@ def test_a_data_set_that_refuses(place: Place, workers: int) -> None:
 
 
 def test_shared_memory_that_is_too_small(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(shared_memory, "found", lambda: shared_memory.SharedMemory(150, 0))
+    monkeypatch.setattr(shared_memory, "found", lambda: 150)
     dataset = TensorDataset(torch.zeros(40, dtype=torch.int64))
     assert len(list(loader(place, dataset, num_workers=2))) == 10
     with pytest.raises(InputError, match=r"/dev/shm has .* for 3 ranks with 4 batches each"):

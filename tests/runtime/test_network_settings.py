@@ -14,7 +14,6 @@ from allranks.contract.pytorch import PyTorch
 from allranks.contract.rank_env import RankEnv
 from allranks.runtime import libraries
 from allranks.runtime.communication import network_settings
-from allranks.runtime.communication.network_settings import HardwarePaths
 
 RANK = RankEnv(9, 1, 16, 8, 1, 2, "10.0.0.4", 6105, "pytorch")
 FIRST = RankEnv(8, 0, 16, 8, 1, 2, "10.0.0.4", 6105, "pytorch")
@@ -22,29 +21,36 @@ FIRST = RankEnv(8, 0, 16, 8, 1, 2, "10.0.0.4", 6105, "pytorch")
 
 @dataclass(frozen=True)
 class Instance:
-    """An instance as a test makes it."""
+    """An instance as a test makes it. root: of its file system"""
 
-    paths: HardwarePaths
+    root: Path
+
+    @property
+    def sysfs(self) -> Path:
+        return self.root / "sys/class/infiniband"
+
+    @property
+    def topology(self) -> Path:
+        return self.root / "opt/microsoft"
 
     def set_up(self, environ: dict[str, str], env: RankEnv = FIRST, *, gpus: int = 8) -> dict[str, str]:
-        network_settings.apply(env, "eth0", gpus=gpus, environ=environ, paths=self.paths)
+        network_settings.apply(env, "eth0", gpus=gpus, environ=environ, root=self.root)
         return environ
 
 
 @pytest.fixture
 def bare(tmp_path: Path) -> Instance:
     """A machine that shows nothing."""
-    paths = HardwarePaths(tmp_path / "infiniband", tmp_path / "microsoft", tmp_path / "nccl.conf", tmp_path / "root")
-    return Instance(paths)
+    return Instance(tmp_path)
 
 
 @pytest.fixture
 def ndv4(bare: Instance) -> Instance:
     """An instance of ND96asr_v4, on which the devices have one of the two names that Azure gives them."""
     for number in range(8):
-        fake_instance.add_device(bare.paths.sysfs, f"mlx5_ib{number}")
-    fake_instance.add_accelerated_networking(bare.paths.sysfs)
-    fake_instance.add_topology(bare.paths.topology, "ndv4")
+        fake_instance.add_device(bare.sysfs, f"mlx5_ib{number}")
+    fake_instance.add_accelerated_networking(bare.sysfs)
+    fake_instance.add_topology(bare.topology, "ndv4")
     return bare
 
 
@@ -55,15 +61,15 @@ def test_a_plain_machine_gets_the_interface_and_no_word(bare: Instance, capsys: 
 
 
 def test_a_cpu_machine_with_azures_fast_ethernet_too(bare: Instance, capsys: pytest.CaptureFixture[str]) -> None:
-    fake_instance.add_accelerated_networking(bare.paths.sysfs)
-    fake_instance.add_topology(bare.paths.topology, "ndv4")
+    fake_instance.add_accelerated_networking(bare.sysfs)
+    fake_instance.add_topology(bare.topology, "ndv4")
     assert bare.set_up({}, gpus=0) == {"NCCL_SOCKET_IFNAME": "=eth0"}
     assert capsys.readouterr().err == ""
 
 
 def test_no_interface_is_known(bare: Instance) -> None:
     environ: dict[str, str] = {}
-    network_settings.apply(FIRST, None, gpus=0, environ=environ, paths=bare.paths)
+    network_settings.apply(FIRST, None, gpus=0, environ=environ, root=bare.root)
     assert environ == {}
 
 
@@ -77,7 +83,7 @@ def test_the_modules_of_the_table_are_left_out_where_nothing_is_found() -> None:
     code += "assert 'allranks.runtime.communication.network_settings' in sys.modules; "
     code += "print('allranks.hardware.sizes' in sys.modules)"
     ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=True)
-    shown = Path(HardwarePaths().sysfs).is_dir()
+    shown = Path("/sys/class/infiniband").is_dir()
     assert ended.stdout == f"{shown}\n"
 
 
@@ -85,7 +91,7 @@ def test_the_modules_of_the_table_are_left_out_where_nothing_is_found() -> None:
 def test_an_instance_with_infiniband(ndv4: Instance, given: dict[str, str], capsys: pytest.CaptureFixture[str]) -> None:
     environ = ndv4.set_up(dict(given))
     assert environ["NCCL_IB_HCA"] == "=" + ",".join(f"mlx5_ib{number}:1" for number in range(8))
-    assert environ["NCCL_TOPO_FILE"] == str(ndv4.paths.topology / "ndv4" / "topo.xml")
+    assert environ["NCCL_TOPO_FILE"] == str(ndv4.topology / "ndv4" / "topo.xml")
     assert environ["NCCL_IB_PCI_RELAXED_ORDERING"] == "1"
     assert environ["UCX_NET_DEVICES"].startswith("mlx5_ib0:1,")
     (line,) = capsys.readouterr().err.splitlines()
@@ -124,7 +130,8 @@ def test_an_empty_value_is_a_users_too(ndv4: Instance) -> None:
 
 
 def test_nccls_own_file_wins(ndv4: Instance, capsys: pytest.CaptureFixture[str]) -> None:
-    ndv4.paths.nccl_conf.write_text("NCCL_TOPO_FILE=/etc/topo.xml\n")
+    (ndv4.root / "etc").mkdir()
+    (ndv4.root / "etc/nccl.conf").write_text("NCCL_TOPO_FILE=/etc/topo.xml\n")
     assert "NCCL_TOPO_FILE" not in ndv4.set_up({})
     assert "already set, unchanged: NCCL_TOPO_FILE=/etc/topo.xml" in capsys.readouterr().err
 
@@ -132,10 +139,10 @@ def test_nccls_own_file_wins(ndv4: Instance, capsys: pytest.CaptureFixture[str])
 def test_what_another_instance_set_is_set_anew(ndv4: Instance, tmp_path: Path) -> None:
     """mpirun -x and the like carry variables to instances whose devices have other names."""
     environ = ndv4.set_up({})
-    other = HardwarePaths(tmp_path / "other", tmp_path / "nothing", tmp_path / "nccl.conf")
+    other = Instance(tmp_path / "other")
     for number in range(8):
         fake_instance.add_device(other.sysfs, f"mlx5_{number}")
-    environ = Instance(other).set_up(environ)
+    environ = other.set_up(environ)
     assert environ["NCCL_IB_HCA"].startswith("=mlx5_0:1,")
     assert "NCCL_TOPO_FILE" not in environ
 
@@ -174,7 +181,7 @@ def test_a_size_without_infiniband(bare: Instance, capsys: pytest.CaptureFixture
 
 
 def test_infiniband_that_is_paid_for_and_not_there(ndv4: Instance, capsys: pytest.CaptureFixture[str]) -> None:
-    (ndv4.paths.sysfs / "mlx5_ib7" / "ports" / "1" / "state").write_text("1: DOWN\n")
+    (ndv4.sysfs / "mlx5_ib7" / "ports" / "1" / "state").write_text("1: DOWN\n")
     ndv4.set_up({"ALLRANKS_SIZE": "ND96asr_v4"})
     settings, missing = capsys.readouterr().err.splitlines()
     assert "mlx5_ib7" not in settings

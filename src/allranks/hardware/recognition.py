@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from allranks.hardware import infiniband
-from allranks.hardware.infiniband import Device, text
+from allranks.hardware.infiniband import text
 from allranks.hardware.sizes import Size, sizes
 
 GPU_IDS = {
@@ -38,22 +38,6 @@ _GPU_CLASSES = ("0x03", "0x12")
 
 
 @dataclass(frozen=True)
-class Hardware:
-    """The hardware that /sys lists.
-
-    gpus:      the GPUs whose ids are known, by PCI address: model and GB of memory
-    devices:   the ports of its RDMA devices
-    numa:      number of NUMA nodes; 0 if it is not listed
-    cpus:      number of logical CPUs; 0 if it is not listed
-    """
-
-    gpus: tuple[tuple[str, int], ...]
-    devices: tuple[Device, ...]
-    numa: int
-    cpus: int
-
-
-@dataclass(frozen=True)
 class Recognised:
     """The sizes of the table that have this hardware.
 
@@ -74,28 +58,18 @@ NOTHING = Recognised((), "")
 """The result for a machine that is not an Azure size with GPUs."""
 
 
-def hardware(root: Path = Path("/")) -> Hardware:
-    """Return what is listed below root/sys. Unreadable files count as missing."""
-    system = root / "sys/devices/system"
-    return Hardware(
-        gpus=_gpus(root / "sys/bus/pci/devices"),
-        devices=infiniband.devices(root / "sys/class/infiniband"),
-        numa=len(list(system.glob("node/node[0-9]*"))),
-        cpus=len(list(system.glob("cpu/cpu[0-9]*"))),
-    )
-
-
-def recognise(found: Hardware) -> Recognised:
-    """Return the sizes with these GPUs, their number and memory, and as many InfiniBand ports, active or not.
+def recognise(root: Path = Path("/")) -> Recognised:
+    """Return the sizes with the GPUs that root/sys lists, their number and memory, and as many InfiniBand ports, active
+    or not. Unreadable files count as missing.
 
     A machine with a second model of GPU, or with other numbers than any size has, is not recognised. CPUs distinguish
     sizes that differ in nothing else, such as those with one T4.
     """
-    models = Counter(found.gpus)
+    models = Counter(_gpus(root / "sys/bus/pci/devices"))
     if len(models) != 1:
         return NOTHING
     ((model, memory), count) = next(iter(models.items()))
-    ports = sum(device.is_infiniband for device in found.devices)
+    ports = sum(device.is_infiniband for device in infiniband.devices(root / "sys/class/infiniband"))
     # A container without access to InfiniBand lists it all the same; a host whose driver failed does not.
     matches = tuple(
         size
@@ -104,12 +78,14 @@ def recognise(found: Hardware) -> Recognised:
         and (ports > 0 if size.infiniband_ports is None else ports == size.infiniband_ports)
     )
     if len(matches) > 1:
-        matches = tuple(size for size in matches if size.vcpus == found.cpus) or matches
+        cpus = len(list(root.glob("sys/devices/system/cpu/cpu[0-9]*")))
+        matches = tuple(size for size in matches if size.vcpus == cpus) or matches
     families = {size.topology for size in matches}
     return Recognised(matches, families.pop() if len(families) == 1 else "")
 
 
-def _gpus(folder: Path) -> tuple[tuple[str, int], ...]:
+def _gpus(folder: Path) -> list[tuple[str, int]]:
+    """Return model and GB of memory of the GPUs whose ids are known."""
     found = []
     for device in sorted(folder.glob("*")):
         if text(device / "class").startswith(_GPU_CLASSES):
@@ -117,4 +93,4 @@ def _gpus(folder: Path) -> tuple[tuple[str, int], ...]:
             key = f"{vendor}:{model}"
             if key in GPU_IDS:
                 found.append(GPU_IDS[key])
-    return tuple(found)
+    return found

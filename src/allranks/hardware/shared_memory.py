@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from pathlib import Path
 
 from allranks.errors import Problem
@@ -20,26 +19,18 @@ WITH_NCCL = 1024 * MIB
 connection, and fails to start if that does not fit."""
 
 
-@dataclass(frozen=True)
-class SharedMemory:
-    """A file system for shared memory; total and free in bytes."""
-
-    total: int
-    free: int
-
-
 def needed(ranks: int, *, gpus: bool) -> int:
     """Return the bytes of /dev/shm that the ranks of one instance need. A single GPU rank needs none for NCCL."""
     return max(WITH_NCCL if gpus and ranks > 1 else 0, ranks * A_RANK)
 
 
-def found(folder: Path = FOLDER) -> SharedMemory | None:
-    """Return the shared memory of this machine; None if the folder does not exist."""
+def found(folder: Path = FOLDER) -> int:
+    """Return the bytes of this machine's shared memory; 0 if the folder does not exist."""
     try:
         stat = os.statvfs(folder)
     except OSError:
-        return None
-    return SharedMemory(stat.f_blocks * stat.f_frsize, stat.f_bavail * stat.f_frsize)
+        return 0
+    return stat.f_blocks * stat.f_frsize
 
 
 def problem(total: int, ranks: int, *, gpus: bool) -> Problem | None:

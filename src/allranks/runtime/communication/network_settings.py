@@ -6,7 +6,6 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping, MutableMapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -25,32 +24,20 @@ another instance, or with another number of ranks, other values are right."""
 INTERFACE = "NCCL_SOCKET_IFNAME"
 
 
-@dataclass(frozen=True)
-class HardwarePaths:
-    """Paths of an instance's RDMA devices, Azure's topology files and NCCL's configuration file; root: that of /sys."""
-
-    sysfs: Path = Path("/sys/class/infiniband")
-    topology: Path = Path("/opt/microsoft")
-    nccl_conf: Path = Path("/etc/nccl.conf")
-    root: Path = Path("/")
-
-
-INSTANCE_PATHS = HardwarePaths()
-
-
 def apply(
     env: RankEnv,
     interface: str | None,
     *,
     gpus: int,
     environ: MutableMapping[str, str] = os.environ,
-    paths: HardwarePaths = INSTANCE_PATHS,
+    root: Path = Path("/"),
 ) -> None:
     """Set the network variables that this instance needs. Print what was set and why, once per instance.
 
     interface: the network interface that leads to rank 0; None leaves the choice to the libraries
     gpus:      number of GPUs that this process sees
     environ:   the environment to change
+    root:      of the file system in which the hardware and the files of Azure and NCCL are looked for
 
     ALLRANKS_SIZE names the instance's size. Without it, the size is recognised by the hardware that is found; an
     instance without InfiniBand and GPUs gets the interface only, and nothing is printed. Variables that the user or
@@ -59,7 +46,8 @@ def apply(
     inherited = _remove_inherited(environ)
     name = variables.text(environ, own_variables.SIZE)
     # Images have the topology files on every size.
-    has_hardware = bool(name) or paths.sysfs.is_dir() or (gpus > 0 and paths.topology.is_dir())
+    sysfs, topology = root / "sys/class/infiniband", root / "opt/microsoft"
+    has_hardware = bool(name) or sysfs.is_dir() or (gpus > 0 and topology.is_dir())
     if not has_hardware or name == own_variables.NO_SIZE:
         if interface is not None:
             environ.setdefault(INTERFACE, f"={interface}")
@@ -67,15 +55,15 @@ def apply(
     # Imported here because most instances do not need these modules.
     from allranks.hardware import infiniband, nccl, recognition, sizes
 
-    devices = infiniband.devices(paths.sysfs)
+    devices = infiniband.devices(sysfs)
     if name:
         size = sizes.known(name)
         family = size.topology if size else ""
     else:
-        recognised = recognition.recognise(recognition.hardware(paths.root))
+        recognised = recognition.recognise(root)
         size, family = recognised.size, recognised.family
-    settings = _settings(env, size, family, devices, interface, gpus, paths)
-    existing = {**nccl.configured(environ, paths.nccl_conf), **environ}
+    settings = _settings(env, size, family, devices, interface, gpus, topology)
+    existing = {**nccl.configured(environ, root / "etc/nccl.conf"), **environ}
     added = {setting.name: setting.value for setting in settings if setting.name not in existing}
     environ.update(added)
     if name or added.keys() - {INTERFACE}:
@@ -103,15 +91,15 @@ def _settings(
     devices: Sequence[Device],
     interface: str | None,
     gpus: int,
-    paths: HardwarePaths,
+    folder: Path,
 ) -> tuple[NetworkVariable, ...]:
     from allranks.hardware import infiniband, nccl
 
     known = size is not None or gpus > 0 or bool(infiniband.usable(devices))
     if size is not None or family:
-        files = nccl.topology_of(family, paths.topology)
+        files = nccl.topology_of(family, folder)
     else:
-        files = nccl.topology_here(paths.topology) if known else nccl.Topology("")
+        files = nccl.topology_here(folder) if known else nccl.Topology("")
     # The devices of an instance without InfiniBand and GPUs are Ethernet and irrelevant.
     relevant = devices if known else ()
     return (

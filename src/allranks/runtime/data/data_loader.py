@@ -128,17 +128,14 @@ class DataLoader:
             yield batch
 
     def _check_shared_memory(self, batch: Any) -> None:
-        memory = shared_memory.found()
-        if memory is None:
-            return
+        total = shared_memory.found()
         each = sum(leaf.nbytes for leaf in tree_leaves(batch) if isinstance(leaf, torch.Tensor))
         needed = each * self._in_advance * self._ranks.local_world_size
-        if needed > memory.total:
+        if 0 < total < needed:
             raise InputError(self._too_small(f"{shared_memory.mib(needed)} for batches of {shared_memory.mib(each)}"))
 
     def _too_small(self, needed: str) -> Problem:
-        memory = shared_memory.found()
-        total = shared_memory.mib(memory.total) if memory else "no memory"
+        total = shared_memory.mib(shared_memory.found())
         found = f"/dev/shm has {total} for {self._ranks.local_world_size} ranks with {self._in_advance} batches each"
         expected = f"at least {needed} (num_workers x prefetch_factor on each rank)"
         fix = "set a larger resources.shm_size (Azure ML's default is 2g), or fewer dataloader_num_workers"

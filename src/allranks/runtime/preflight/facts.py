@@ -77,10 +77,9 @@ class Facts:
 
 def gather(env: RankEnv, environ: Mapping[str, str] = os.environ) -> Facts:
     """Return the facts about this rank. Only name resolution may take time."""
-    memory = shared_memory.found()
     gpu = _gpu(env, environ)
     # Without a GPU nothing follows from the size.
-    recognised = recognition.recognise(recognition.hardware()) if gpu is not None else recognition.NOTHING
+    recognised = recognition.recognise() if gpu is not None else recognition.NOTHING
     topology_file = environ.get("NCCL_TOPO_FILE") or nccl.configured(environ).get("NCCL_TOPO_FILE", "")
     return Facts(
         rank=env.rank,
@@ -91,7 +90,7 @@ def gather(env: RankEnv, environ: Mapping[str, str] = os.environ) -> Facts:
         gpu=gpu,
         gpu_shared=gpus_shared(environ),
         unresolved=_unresolved(environ),
-        shm_bytes=memory.total if memory else 0,
+        shm_bytes=shared_memory.found(),
         infiniband=_infiniband(),
         infiniband_off=environ.get("NCCL_IB_DISABLE", "0").strip() not in ("", "0"),
         sizes=tuple(size.name for size in recognised.sizes),

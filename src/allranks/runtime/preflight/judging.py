@@ -89,7 +89,7 @@ def _job_size() -> Size | None:
     if name is None:
         from allranks.hardware import recognition
 
-        return recognition.recognise(recognition.hardware()).size
+        return recognition.recognise().size
     from allranks.hardware.sizes import known
 
     return known(name)
