@@ -35,28 +35,19 @@ class Closable(Protocol):
         """Stop the thread soon. Called if the training failed: other ranks may have ended. Must not raise."""
 
 
-_open: set[Closable] = set()
-
-
-def close_at_end(item: Closable) -> None:
-    """Add an object that the end of the training closes."""
-    _open.add(item)
-
-
-def discard(item: Closable) -> None:
-    """Remove an object that is closed."""
-    _open.discard(item)
+OPEN: set[Closable] = set()
+"""The objects that the end of the training closes. One that is closed before removes itself."""
 
 
 def close_all() -> None:
     """Close the objects of this process."""
-    for item in list(_open):
+    for item in list(OPEN):
         item.close()
 
 
 def abandon_all() -> None:
     """Abandon the objects of this process."""
-    for item in list(_open):
+    for item in list(OPEN):
         item.abandon()
 
 

@@ -97,7 +97,7 @@ class BackgroundSave:
         self._process = os.getpid()
         self._error: str | None = None
         self._thread = threading.Thread(target=self._work, name="allranks-checkpoint", daemon=True)
-        lifecycle.close_at_end(self)
+        lifecycle.OPEN.add(self)
         self._thread.start()
 
     @property
@@ -108,7 +108,7 @@ class BackgroundSave:
     def wait(self) -> None:
         """Wait until the checkpoint is complete. Raise InputError if it could not be written."""
         self._thread.join()
-        lifecycle.discard(self)
+        lifecycle.OPEN.discard(self)
         if self._error is not None:
             raise not_written(self._target.path, self._error)
 

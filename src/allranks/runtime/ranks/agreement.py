@@ -109,7 +109,7 @@ class Agreement:
         """Stop the thread. The other ranks no longer wait for this one."""
         if os.getpid() != self._process:  # a forked process, such as a DataLoader's worker, has no thread
             return
-        lifecycle.discard(self)
+        lifecycle.OPEN.discard(self)
         with self._changed:
             self._closing = True
             self._changed.notify_all()
@@ -129,7 +129,7 @@ class Agreement:
         return decision
 
     def _start(self) -> None:
-        lifecycle.close_at_end(self)
+        lifecycle.OPEN.add(self)
         self._thread = threading.Thread(target=self._work, name="allranks-agreement", daemon=True)
         self._thread.start()
 
