@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import io
-from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import quote
 
 import torch
 from torch import Tensor
@@ -15,7 +13,7 @@ from torch import Tensor
 from allranks.runtime.checkpoints import tensor_file
 from allranks.runtime.checkpoints.manifest import Entry
 from allranks.runtime.checkpoints.tensor_file import DTYPES
-from allranks.runtime.tensors.saved_tensors import SavedTensor
+from allranks.runtime.tensors.saved_tensors import SavedTensor, map_leaves
 from allranks.runtime.tensors.tensor_shards import TensorShard, is_dtensor, of_dtensor
 
 STRUCTURE = "structure"
@@ -104,7 +102,7 @@ def split_state(state: Any) -> tuple[Any, Leaves]:
         leaves[path] = value
         return placeholder
 
-    return _walk("", state, replace), leaves
+    return map_leaves(replace, state), leaves
 
 
 def join_state(structure: Any, read: Callable[[str, Tensor], Any]) -> Any:
@@ -113,24 +111,7 @@ def join_state(structure: Any, read: Callable[[str, Tensor], Any]) -> Any:
     def replace(path: str, value: Any) -> Any:
         return read(path, value) if isinstance(value, Tensor) and value.is_meta else value
 
-    return _walk("", structure, replace)
-
-
-def _walk(path: str, value: Any, replace: Callable[[str, Any], Any]) -> Any:
-    kind = type(value)
-    if kind in (dict, OrderedDict):
-        walked = kind((key, _walk(_join(path, key), item, replace)) for key, item in value.items())
-        if kind is OrderedDict:
-            walked.__dict__.update(vars(value))  # a module's state dict has its versions there
-        return walked
-    if kind in (list, tuple):
-        return kind(_walk(_join(path, number), item, replace) for number, item in enumerate(value))
-    return replace(path, value)
-
-
-def _join(path: str, key: object) -> str:
-    name = quote(str(key), safe=" !#$&'()*+,:;=?@[]")
-    return f"{path}/{name}" if path else name
+    return map_leaves(replace, structure)
 
 
 def _is_plain(tensor: Tensor) -> bool:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from typing import Any
+from urllib.parse import quote
 
 import torch
 from torch import Tensor
@@ -72,17 +74,23 @@ def _slices(low: Sequence[int], high: Sequence[int], origin: Sequence[int]) -> t
 
 def full(state: Any) -> Any:
     """Return a state with whole tensors in place of saved ones."""
-    return map_saved(lambda saved: saved.full(), state)
+    return map_leaves(lambda _, value: value.full() if isinstance(value, SavedTensor) else value, state)
 
 
-def map_saved(function: Callable[[SavedTensor], Any], state: Any) -> Any:
-    """Return a state in which the function has replaced each saved tensor. Other values are the same."""
-    if isinstance(state, SavedTensor):
-        return function(state)
-    if isinstance(state, dict):
-        mapped = type(state)((key, map_saved(function, value)) for key, value in state.items())
-        mapped.__dict__.update(vars(state)) if hasattr(state, "__dict__") else None
+def map_leaves(function: Callable[[str, Any], Any], state: Any, path: str = "") -> Any:
+    """Return a state in which the function has replaced each value, of which it also gets the path, such as
+    "training/model/head.weight"."""
+    kind = type(state)
+    if kind in (dict, OrderedDict):
+        mapped = kind((key, map_leaves(function, value, _join(path, key))) for key, value in state.items())
+        if kind is OrderedDict:
+            mapped.__dict__.update(vars(state))  # a module's state dict has its versions there
         return mapped
-    if isinstance(state, (list, tuple)) and type(state) in (list, tuple):
-        return type(state)(map_saved(function, value) for value in state)
-    return state
+    if kind in (list, tuple):
+        return kind(map_leaves(function, value, _join(path, number)) for number, value in enumerate(state))
+    return function(path, state)
+
+
+def _join(path: str, key: object) -> str:
+    name = quote(str(key), safe=" !#$&'()*+,:;=?@[]")
+    return f"{path}/{name}" if path else name
