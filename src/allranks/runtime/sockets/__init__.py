@@ -14,17 +14,6 @@ The same script runs under every launcher that the contract supports, and as a s
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from allranks.runtime.sockets.ranks import Ranks, main
+from allranks.runtime.sockets.ranks import Ranks, main
 
 __all__ = ["Ranks", "main"]
-
-
-def __getattr__(name: str) -> Any:
-    # Imported on first use: a launch component needs only the rendezvous, and not NumPy.
-    if name not in __all__:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module("allranks.runtime.sockets.ranks"), name)

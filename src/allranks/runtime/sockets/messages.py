@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import json
 import socket
 import struct
 from typing import TYPE_CHECKING, Any
@@ -27,16 +26,6 @@ def receive(connection: socket.socket, limit: int | None = None) -> bytes:
     if limit is not None and length > limit:
         raise ConnectionError(f"a message of {length} bytes is too long")
     return _exactly(connection, length)
-
-
-def encode(value: Any) -> bytes:
-    """Encode a value as JSON."""
-    return json.dumps(value).encode()
-
-
-def decode(payload: bytes) -> Any:
-    """Decode a value."""
-    return json.loads(payload)
 
 
 def encode_array(array: NDArray[Any]) -> bytes:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
 import select
 import socket
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, NoReturn
-
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from allranks.contract import world
 from allranks.contract.detect import detect
@@ -22,6 +21,9 @@ from allranks.runtime.metrics.metrics import Metrics
 from allranks.runtime.ranks.machines import RankResources, machine_name, machines_of
 from allranks.runtime.sockets import messages
 from allranks.runtime.sockets.rendezvous import connect
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 _CLOSED = getattr(select, "POLLRDHUP", 0x2000) | select.POLLHUP | select.POLLERR
 """Linux: the other end has closed the connection. Not in the typed interface of other systems."""
@@ -75,17 +77,17 @@ class Ranks:
 
         value: what JSON can hold. Tuples become lists
         """
-        gathered = self._gather(messages.encode(value))
-        return list(self.broadcast([messages.decode(payload) for payload in gathered] if gathered else None))
+        gathered = self._gather(json.dumps(value).encode())
+        return list(self.broadcast([json.loads(payload) for payload in gathered] if gathered else None))
 
     def broadcast(self, value: Any) -> Any:
         """Return rank 0's value. A collective. value: what JSON can hold; ignored on the other ranks"""
         if not self.is_main:
-            return messages.decode(messages.receive(self.connections[0]))
-        payload = messages.encode(value)
+            return json.loads(messages.receive(self.connections[0]))
+        payload = json.dumps(value).encode()
         for connection in self.connections.values():
             messages.send(connection, payload)
-        return messages.decode(payload)
+        return json.loads(payload)
 
     def gather_arrays(self, array: NDArray[Any]) -> list[NDArray[Any]] | None:
         """Return the arrays of all ranks on rank 0, in the order of the ranks; None on the others. A collective."""

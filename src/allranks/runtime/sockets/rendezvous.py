@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import socket
 import time
@@ -103,7 +104,7 @@ def register(host: str, port: int, name: Name, world_size: int, seconds: float, 
     Raise ConnectionError if it does not answer in time.
     """
     deadline = time.monotonic() + seconds
-    greeting = messages.encode({"rank": name, **_job(world_size)})
+    greeting = json.dumps({"rank": name, **_job(world_size)}).encode()
     while (remaining := deadline - time.monotonic()) > 0:
         with ExitStack() as stack, suppress(OSError):  # it does not listen yet, or its name does not resolve yet
             connection = stack.enter_context(socket.create_connection((host, port), timeout=remaining))
@@ -122,7 +123,7 @@ def _greeted(connection: socket.socket, world_size: int) -> Any:
     """Return the name of the rank at the other end; None if it does not belong to this job."""
     connection.settimeout(GREETING_SECONDS)
     try:
-        greeting = messages.decode(messages.receive(connection, LIMIT))
+        greeting = json.loads(messages.receive(connection, LIMIT))
         name = greeting.pop("rank")
     except (OSError, ValueError, KeyError, AttributeError, TypeError):
         return None
