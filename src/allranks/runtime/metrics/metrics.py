@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import atexit
 import threading
-import time
 from collections import deque
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, SupportsFloat
 
@@ -56,7 +55,7 @@ class Metrics:
         """
         if self._writer:
             now = {name: snapshot(value) for name, value in values.items() if value is not None}
-            self._writer.add(_Entry(step, total, epoch, time.time(), now))
+            self._writer.add(report.Progress(step, total, epoch=epoch), now)
 
     def log_params(self, values: Mapping[str, Any]) -> None:
         """Log parameters of the training as text."""
@@ -93,29 +92,18 @@ class Metrics:
             self._tracking.close(status)
 
 
-@dataclass(frozen=True)
-class _Entry:
-    """One call of `Metrics.log`. time: of the call, in seconds since the epoch"""
-
-    step: int
-    total: int | None
-    epoch: int | None
-    time: float
-    values: Mapping[str, SupportsFloat]
-
-
 class _MetricsWriter:
     """A daemon thread that reads the logged values and writes them, in the order of the calls."""
 
     def __init__(self, tracking: Tracking | None) -> None:
         self._tracking = tracking
-        self._entries: deque[_Entry] = deque()
+        self._entries: deque[tuple[report.Progress, Mapping[str, SupportsFloat]]] = deque()
         self._closing = threading.Event()
         self._thread: threading.Thread | None = None
 
-    def add(self, entry: _Entry) -> None:
-        """Add an entry to write. After `close`, write it now."""
-        self._entries.append(entry)  # without waking the thread, which would interrupt the training
+    def add(self, progress: report.Progress, values: Mapping[str, SupportsFloat]) -> None:
+        """Add the metrics of a step, which are read later. After `close`, write them now."""
+        self._entries.append((progress, values))  # without waking the thread, which would interrupt the training
         if self._closing.is_set():
             self._write()
         elif self._thread is None:
@@ -141,11 +129,11 @@ class _MetricsWriter:
     def _write(self) -> None:
         events = []
         while self._entries:
-            entry = self._entries.popleft()
-            figures = _read(entry.values)
-            events.append(report.Progress(entry.step, entry.total, figures, entry.epoch, entry.time))
+            progress, values = self._entries.popleft()
+            progress = replace(progress, metrics=_read(values))
+            events.append(progress)
             if self._tracking:
-                self._tracking.send(figures, step=entry.step, time=entry.time)
+                self._tracking.send(progress)
         if events:
             report.append_all(events)
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 import queue
 import threading
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
 from typing import Any, TypeAlias
 
+from allranks.contract import report
 from allranks.runtime.metrics import mlflow_pytorch
 from allranks.runtime.notes import note
 
@@ -53,11 +54,11 @@ class Tracking:
         os.environ.setdefault("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "2")
         return cls()
 
-    def send(self, figures: Mapping[str, float], *, step: int, time: float) -> None:
-        """Queue the metrics of a step. time: seconds since the epoch."""
+    def send(self, progress: report.Progress) -> None:
+        """Queue the metrics of a step."""
         if self._thread.is_alive():
-            for name, value in figures.items():
-                self._metrics.put((name, value, int(time * 1000), step))
+            for name, value in progress.metrics.items():
+                self._metrics.put((name, value, int(progress.time * 1000), progress.step))
 
     def run_now(self, what: str, action: Callable[[Any, str], object]) -> None:
         """Call action(mlflow, run_id) now. Raise nothing: a failure is reported, once for each `what`."""
