@@ -6,7 +6,7 @@ import json
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -23,20 +23,6 @@ PENDING = 10
 """Number of points that are not read yet, because a GPU may not have reached their end."""
 
 Batch = TypeVar("Batch")
-
-
-@dataclass(frozen=True)
-class Pace:
-    """A point: means over the steps since the previous point.
-
-    step:    number of steps so far
-    seconds: duration of a step, including the time to load its batch
-    samples: samples per step: of this rank; in the written file, of all ranks
-    """
-
-    step: int
-    seconds: float
-    samples: float
 
 
 @dataclass(frozen=True)
@@ -68,7 +54,7 @@ class StepTimes:
         self._ranks, self._sample = ranks, sample
         self._started = time.time()
         self._device = ranks.device
-        self._points: list[Pace] = []
+        self._points: list[dict[str, float]] = []
         self._pending: deque[_Point] = deque()
         self._step = 0
         self._clear()
@@ -100,19 +86,20 @@ class StepTimes:
     def write(self, file: Path, **about: Any) -> None:
         """Write the points and the hardware to a JSON file on rank 0. Every rank must call it.
 
+        A point has the number of steps so far, and the means over the steps since the previous point: the seconds of a
+        step, including the time to load its batch, and the samples of all ranks.
+
         about: further keys of the file
         """
         if self._steps:
             self._add()
         self._read(0)
-        samples = torch.tensor([point.samples for point in self._points], dtype=torch.float64)
+        samples = torch.tensor([point["samples"] for point in self._points], dtype=torch.float64)
         distributed.all_reduce(samples)
         hardware = measured_on(self._ranks)
         if not self._ranks.is_main:
             return
-        points = [
-            asdict(point) | {"samples": total} for point, total in zip(self._points, samples.tolist(), strict=True)
-        ]
+        points = [point | {"samples": total} for point, total in zip(self._points, samples.tolist(), strict=True)]
         measurements = {"sample": self._sample, "started": self._started, "ended": time.time(), "points": points}
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(json.dumps(about | hardware | measurements, indent=2) + "\n", encoding="utf-8")
@@ -127,7 +114,8 @@ class StepTimes:
         while len(self._pending) > pending:
             point = self._pending.popleft()
             seconds = sum(_seconds(*segment) for segment in point.segments)
-            self._points.append(Pace(point.step, seconds / point.steps, point.samples / point.steps))
+            means = {"seconds": seconds / point.steps, "samples": point.samples / point.steps}
+            self._points.append({"step": point.step, **means})
 
     def _clear(self) -> None:
         self._steps, self._samples = 0, 0
