@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from allranks.errors import InputError
-from allranks.runtime.output_room import Content, checkpoints_at_once, full_output_refused, require_room
+from allranks.runtime.output_room import Content, full_output_refused, outputs_of_training, require_room
 
 FREE = 10_000
 
@@ -31,8 +31,9 @@ def disk(monkeypatch: pytest.MonkeyPatch) -> Callable[[int, int], None]:
 
 
 def test_the_checkpoints_are_those_that_are_kept_and_the_one_that_is_written() -> None:
-    assert checkpoints_at_once(2) == 3
-    assert checkpoints_at_once(2, best=True) == 4
+    for best, count in ((False, 3), (True, 4)):
+        _, checkpoints = outputs_of_training(Path("model"), 1, Path("checkpoints"), 1, 2, best=best)
+        assert checkpoints.count == count
 
 
 def test_outputs_on_one_disk_share_its_space(tmp_path: Path, disk: Callable[[int, int], None]) -> None:

@@ -49,26 +49,16 @@ class Content:
         return max(remaining, self.size if self.count > 1 else 0)
 
 
-def checkpoints_at_once(keep: int, *, best: bool = False) -> int:
-    """Return the largest number of checkpoints that lie in a folder at the same time.
-
-    keep: number of newest checkpoints to keep
-    best: whether the one with the best metric is kept besides
-
-    The next one is complete before the oldest is removed.
-    """
-    return keep + best + 1
-
-
 def outputs_of_training(
     model: Path, model_size: int, checkpoints: Path, checkpoint_size: int, keep: int, *, best: bool = False
 ) -> list[Content]:
     """Return what a training writes to its outputs `model` and `checkpoints`: their folders, and bytes of one item.
 
-    keep, best: see `checkpoints_at_once`; keep is the input save_total_limit
+    keep: number of newest checkpoints to keep, the input save_total_limit
+    best: whether the one with the best metric is kept besides
     """
     fix = "use a larger disk, or a smaller save_total_limit"
-    count = checkpoints_at_once(keep, best=best)
+    count = keep + best + 1  # the next one is complete before the oldest is removed
     return [
         Content("output model", model, model_size),
         Content("output checkpoints", checkpoints, checkpoint_size, count, fix),
