@@ -117,94 +117,55 @@ def batches(file: DeepSpeedFile, steps: int | None, batch_size: int | None, worl
 
 RESOLVED = frozenset(
     {
-        "train_batch_size",
-        "train_micro_batch_size_per_gpu",
-        "gradient_accumulation_steps",
-        "gradient_clipping",
-        "optimizer",
-        "scheduler",
-        "fp16",
-        "bf16",
-        "torch_autocast",
-        "zero_optimization",
+        "train_batch_size", "train_micro_batch_size_per_gpu", "gradient_accumulation_steps", "gradient_clipping",
+        "optimizer", "scheduler", "fp16", "bf16", "torch_autocast", "zero_optimization",
     }
-)
+)  # fmt: skip
 """Keys that must agree with the training's settings."""
 
 ENGINE_KEYS = frozenset(
     {
-        "communication_data_type",
-        "prescale_gradients",
-        "gradient_predivide_factor",
-        "gradient_allreduce_op",
-        "disable_allgather",
-        "managed_gradient_accumulation",
-        "disable_python_gc",
-        "zero_allow_untested_optimizer",
-        "zero_force_ds_cpu_optimizer",
-        "steps_per_print",
-        "wall_clock_breakdown",
-        "memory_breakdown",
-        "dump_state",
-        "log_level",
-        "timers",
-        "flops_profiler",
-        "comms_logger",
-        "tensorboard",
-        "wandb",
-        "csv_monitor",
-        "comet",
-        "aio",
+        "communication_data_type", "prescale_gradients", "gradient_predivide_factor", "gradient_allreduce_op",
+        "disable_allgather", "managed_gradient_accumulation", "disable_python_gc", "zero_allow_untested_optimizer",
+        "zero_force_ds_cpu_optimizer", "steps_per_print", "wall_clock_breakdown", "memory_breakdown", "dump_state",
+        "log_level", "timers", "flops_profiler", "comms_logger", "tensorboard", "wandb", "csv_monitor", "comet", "aio",
     }
-)
+)  # fmt: skip
 """Keys that DeepSpeed's engine reads by itself."""
 
-_LOADER = "the training loop has its own loader"
-_CHECKPOINTS = "runtime.Checkpoints saves the training"
-_REMOVED = "DeepSpeed has removed it"
-_MODEL = "a model must be written for it"
-REFUSED = {
-    "activation_checkpointing": "it configures DeepSpeed's own function, which models must call: use the setting"
-    " activation_checkpointing",
-    "amp": _REMOVED + ": use bf16, fp16 or torch_autocast",
-    "autotuning": "DeepSpeed's launcher starts the trials: use the component autotune_deepspeed",
-    "checkpoint": _CHECKPOINTS,
-    "compile": "it configures engine.compile, which is not called: use the setting compile",
-    "compression_training": _REMOVED,
-    "curriculum_learning": _LOADER,
-    "data_efficiency": _LOADER,
-    "data_types": "it selects optimizers whose state the checkpoints do not have",
-    "dataloader_drop_last": _LOADER,
-    "datastates": _CHECKPOINTS,
-    "eigenvalue": _REMOVED,
-    "elasticity": _REMOVED,
-    "expert_parallel": _MODEL,
-    "graph_harvesting": _REMOVED,
-    "hybrid_engine": "it is for models that generate text while they train",
-    "nebula": _CHECKPOINTS,
-    "pipeline": _MODEL,
-    "progressive_layer_drop": _REMOVED,
-    "quantize_training": _REMOVED,
-    "seq_parallel_communication_data_type": _MODEL,
-    "sequence_parallel_size": _MODEL,
-    "sparse_attention": _REMOVED,
-    "sparse_gradients": _REMOVED,
-    "tensor_parallel": _MODEL,
-    "use_data_before_expert_parallelism": _MODEL,
-    "use_node_local_storage": _CHECKPOINTS,
-    "weight_quantization": "it is for inference",
-}
+_REFUSED_KEYS = {
+    "the training loop has its own loader": ("curriculum_learning", "data_efficiency", "dataloader_drop_last"),
+    "runtime.Checkpoints saves the training": ("checkpoint", "datastates", "nebula", "use_node_local_storage"),
+    "DeepSpeed has removed it: use bf16, fp16 or torch_autocast": ("amp",),
+    "DeepSpeed has removed it": (
+        "compression_training", "eigenvalue", "elasticity", "graph_harvesting", "progressive_layer_drop",
+        "quantize_training", "sparse_attention", "sparse_gradients",
+    ),
+    "a model must be written for it": (
+        "expert_parallel", "pipeline", "seq_parallel_communication_data_type", "sequence_parallel_size",
+        "tensor_parallel", "use_data_before_expert_parallelism",
+    ),
+    "it configures DeepSpeed's own function, which models must call: use the setting activation_checkpointing": (
+        "activation_checkpointing",
+    ),
+    "DeepSpeed's launcher starts the trials: use the component autotune_deepspeed": ("autotuning",),
+    "it configures engine.compile, which is not called: use the setting compile": ("compile",),
+    "it selects optimizers whose state the checkpoints do not have": ("data_types",),
+    "it is for models that generate text while they train": ("hybrid_engine",),
+    "it is for inference": ("weight_quantization",),
+}  # fmt: skip
+REFUSED = {key: reason for reason, keys in _REFUSED_KEYS.items() for key in keys}
 """Keys that would have no effect in a training loop, or a wrong one, with the reason."""
 
 _SHARDS = "the checkpoints do not have shards of this kind"
-REFUSED_ZERO = {
-    "zenflow": _SHARDS,
-    "zero_hpz_partition_size": _SHARDS,
-    "zero_quantized_weights": _SHARDS,
-    "zero_quantized_nontrainable_weights": _SHARDS,
-    "zero_quantized_gradients": _SHARDS,
-}
-"""The same for keys of zero_optimization."""
+REFUSED_ZERO = (
+    "zenflow",
+    "zero_hpz_partition_size",
+    "zero_quantized_weights",
+    "zero_quantized_nontrainable_weights",
+    "zero_quantized_gradients",
+)
+"""Keys of zero_optimization that are refused for this reason."""
 
 
 def reject_keys(file: DeepSpeedFile) -> None:
@@ -221,9 +182,9 @@ def reject_keys(file: DeepSpeedFile) -> None:
         reason = "the training counts the backward passes of a step"
         problems.append(_refused(file, "managed_gradient_accumulation", reason, found="false"))
     zero = file.section("zero_optimization")
-    for key, reason in REFUSED_ZERO.items():
+    for key in REFUSED_ZERO:
         if _enabled(zero.get(key)) and not (key == "zero_hpz_partition_size" and zero[key] == 1):
-            problems.append(_refused(file, f"zero_optimization.{key}", reason))
+            problems.append(_refused(file, f"zero_optimization.{key}", _SHARDS))
     for key in ("offload_optimizer", "offload_param"):
         section = zero.get(key)
         if not isinstance(section, (dict, NoneType)):
