@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from torch.distributed import checkpoint as dcp
 
 from allranks.errors import InputError
-from allranks.runtime.checkpoints import Checkpoints
+from allranks.runtime.checkpoints.checkpoints import Checkpoints
 from allranks.runtime.script import started
 
 pytestmark = pytest.mark.slow

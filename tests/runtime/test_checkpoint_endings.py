@@ -13,7 +13,8 @@ import torch
 
 from allranks.contract.pytorch import PyTorch
 from allranks.errors import InputError
-from allranks.runtime.checkpoints import Checkpoints, background_save
+from allranks.runtime.checkpoints import background_save
+from allranks.runtime.checkpoints.checkpoints import Checkpoints
 from allranks.runtime.exit.eviction import Evicted
 from allranks.runtime.ranks.ranks import Ranks
 

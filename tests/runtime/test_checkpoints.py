@@ -16,7 +16,7 @@ import torch.distributed.checkpoint
 from allranks.contract import report
 from allranks.contract.pytorch import PyTorch
 from allranks.errors import InputError
-from allranks.runtime.checkpoints import Checkpoints
+from allranks.runtime.checkpoints.checkpoints import Checkpoints
 from allranks.runtime.exit.eviction import EVICTED, Evicted
 from allranks.runtime.ranks.ranks import Ranks
 

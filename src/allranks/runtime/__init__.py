@@ -19,9 +19,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from allranks.contract.detect import detect as detect
     from allranks.contract.rank_env import RankEnv as RankEnv
-    from allranks.runtime.checkpoints import Checkpoints as Checkpoints
-    from allranks.runtime.checkpoints import Stateful as Stateful
-    from allranks.runtime.communication.collectives import RankMean as RankMean
+    from allranks.runtime.checkpoints.checkpoints import Checkpoints as Checkpoints
+    from allranks.runtime.checkpoints.checkpoints import Stateful as Stateful
     from allranks.runtime.data.data_loader import DataLoader as DataLoader
     from allranks.runtime.data.sampler import GlobalBatches as GlobalBatches
     from allranks.runtime.data.sampler import ResumableSampler as ResumableSampler
@@ -34,6 +33,7 @@ if TYPE_CHECKING:
     from allranks.runtime.metrics.metrics import Metrics as Metrics
     from allranks.runtime.notes import note as note
     from allranks.runtime.ranks.machines import measured_on as measured_on
+    from allranks.runtime.ranks.ranks import RankMean as RankMean
     from allranks.runtime.ranks.ranks import Ranks as Ranks
     from allranks.runtime.script import main as main
     from allranks.runtime.script import started as started
@@ -54,8 +54,7 @@ if TYPE_CHECKING:
 _NAMES = {
     "contract.detect": "detect",
     "contract.rank_env": "RankEnv",
-    "runtime.checkpoints": "Checkpoints Stateful",
-    "runtime.communication.collectives": "RankMean",
+    "runtime.checkpoints.checkpoints": "Checkpoints Stateful",
     "runtime.data.data_loader": "DataLoader",
     "runtime.data.sampler": "GlobalBatches ResumableSampler",
     "runtime.data.shard_sampler": "ShardSampler",
@@ -66,7 +65,7 @@ _NAMES = {
     "runtime.metrics.metrics": "Metrics",
     "runtime.notes": "note",
     "runtime.ranks.machines": "measured_on",
-    "runtime.ranks.ranks": "Ranks",
+    "runtime.ranks.ranks": "RankMean Ranks",
     "runtime.script": "main started",
     "runtime.spec_arguments": "argument_defaults arguments",
     "runtime.strategies.training": "Strategy Training",

@@ -28,7 +28,6 @@ from torch.distributed.utils import _sync_module_states
 from torch.nn.modules.batchnorm import _BatchNorm
 
 from allranks.errors import InputError, Problem
-from allranks.runtime.communication import collectives
 from allranks.runtime.strategies import deferred, training
 from allranks.runtime.strategies.deferred import Recording
 from allranks.runtime.strategies.preparation import DTYPES, transform, with_automatic_precision, with_precision
@@ -137,7 +136,9 @@ def _fill(model: nn.Module, recording: Recording, device: torch.device, offload:
     model.to_empty(device="cpu" if offload else device)
     targets: dict[str, Tensor] = dict(model.named_parameters()) | dict(model.named_buffers())
     # The ranks' generators may differ, and shards must be of one model. The state is a tensor on the CPU.
-    recording.random_state = collectives.broadcast(recording.random_state)
+    states = [recording.random_state]
+    distributed.broadcast_object_list(states, src=0)
+    recording.random_state = states[0]
     with torch.random.fork_rng(devices=()):  # each rank continues with random numbers of its own
         for name, value in recording.values():
             target = targets[name]
