@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
 
 from allranks.local.executor import Executor
 from allranks.local.nodes.runners import RUNNERS
+from allranks.local.nodes.sweep import settled_trials
 from allranks.local.scope import Scope
 from allranks.local.selection import Mode
 from allranks.local.slots import Share, SharedLocks, Slots
 from allranks.plan.graph import Graph, Node, Step
+from allranks.plan.node_records import is_within
 from allranks.plan.ports import GraphInput, NodeOutput
 from allranks.runs.observer import Observer
 from allranks.runs.recorder import RunRecorder
-from allranks.runs.records import OutputRecord, RunRecord, Status, StepRecord
+from allranks.runs.records import OutputRecord, Point, RunRecord, Status, StepRecord
 from allranks.runs.store import Store
 
 
@@ -24,6 +26,8 @@ class Trial:
 
     ends:   by path, the state of each try; Completed if it says nothing
     writes: by path, the text of every primitive output of the step
+    logs:   by path, the values that the step logs of each metric
+    holds:  paths of steps that run until they are canceled
     """
 
     def __init__(
@@ -33,6 +37,8 @@ class Trial:
         ends: dict[str, list[Status]] | None = None,
         writes: dict[str, str] | None = None,
         inputs: dict[str, str] | None = None,
+        logs: dict[str, dict[str, list[float]]] | None = None,
+        holds: Collection[str] = (),
         slots: int = 8,
         retries: int = 0,
         go_on: bool = True,
@@ -42,6 +48,7 @@ class Trial:
         self.run = RunRecord("r", "p", "p", "", "loopback", folder=str(folder))
         self.store.add_run(self.run, "{}")
         self.ends, self.writes, self.inputs = ends or {}, writes or {}, inputs or {}
+        self.logs, self.holds = logs or {}, {path: asyncio.Event() for path in holds}
         self.tries: list[str] = []
         self.given: dict[str, dict[str, str]] = {}
         self.at_once: list[frozenset[str]] = []
@@ -53,8 +60,9 @@ class Trial:
 
     def again(self) -> Executor:
         """An executor that goes on with what the last one has saved, as `resume` does."""
+        settled = settled_trials(self.run.steps, self.store.decisions("r"))
         for record in self.run.steps:
-            if record.status not in (Status.COMPLETED, Status.SKIPPED):
+            if record.status not in (Status.COMPLETED, Status.SKIPPED) and record.name not in settled:
                 record.status = Status.NOT_STARTED
         self.executor = Executor(
             self.run,
@@ -83,8 +91,14 @@ class Trial:
             for port in step.inputs
             if isinstance(port.value, (GraphInput, NodeOutput)) and (text := scope.lookup(port.value)) is not None
         }
+        for name, values in self.logs.get(path, {}).items():
+            record.metrics[name] = [Point(step, value, 0.0) for step, value in enumerate(values)]
+        record.status = Status.RUNNING
         for _ in range(3):
             await asyncio.sleep(0)
+        if path in self.holds:
+            await self.holds[path].wait()
+            self.ends.setdefault(path, []).append(Status.CANCELED)
         self._now.discard(path)
         told = self.ends.get(path)
         record.status = told.pop(0) if told else Status.COMPLETED
@@ -95,7 +109,12 @@ class Trial:
             ]
 
     async def cancel(self, path: str) -> None:
-        pass
+        for held, event in self.holds.items():
+            if is_within(held, path):
+                event.set()
+
+    async def curve(self, record: StepRecord, metric: str) -> list[Point]:
+        return record.metrics.get(metric, [])
 
     async def halt(self) -> None:
         self.halted = True

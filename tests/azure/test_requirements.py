@@ -48,26 +48,23 @@ PIPELINE = """
         parallel_for(body=each, items=[{"rate": 0.1}, {"rate": 0.2}])
         nested = inner()
         parallel_for(body=nested, items=[{}, {}])
-        %s
-    """
-SWEEP = """
         trial = train(rate=Choice([0.1, 0.2]))
         tuned = trial.sweep(sampling_algorithm="random", goal="minimize", primary_metric="loss")
         tuned.set_limits(max_total_trials=2)
-"""
+    """
 
 
-@pytest.mark.parametrize("sweep", [False, True])
-def test_the_steps_in_loops_and_of_sweeps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sweep: bool) -> None:
-    """With a sweep, the job has no plan: every step is read by itself."""
+@pytest.mark.parametrize("has_plan", [False, True])
+def test_the_steps_in_loops_and_of_sweeps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, has_plan: bool) -> None:
+    """Without a plan of the job, every step is read by itself."""
     monkeypatch.chdir(tmp_path)
     write(tmp_path, "train.yml", COMPONENT)
-    path = write(tmp_path, "pipeline.py", PIPELINE % (SWEEP.strip() if sweep else ""))
+    path = write(tmp_path, "pipeline.py", PIPELINE)
     with opened(f"{path}:pipeline", {}) as job:
-        assert bool(job.unread()) is sweep
-        required = requirements(job.job, Graph() if sweep else job.plan().graph)
+        assert job.unread() == ()
+        required = requirements(job.job, job.plan().graph if has_plan else Graph())
     steps = {each.where: each for each in required if each.cuda}
-    names = ["plain", "repeated", "each", "nested.train", *(["tuned"] if sweep else [])]
+    names = ["plain", "repeated", "each", "nested.train", "tuned"]
     assert list(steps) == [f"step {name}" for name in names]
     assert {(each.cuda, each.processes, each.instances) for each in steps.values()} == {("13.0", 4, 2)}
     refused = {problem.where for problem in of_sizes(list(steps.values()), {"v100": "Standard_ND40rs_v2"})}

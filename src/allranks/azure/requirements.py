@@ -10,7 +10,7 @@ from typing import Any
 from allranks.contract.distributions import processes_per_instance
 from allranks.hardware import traps
 from allranks.plan.environment import cuda_version
-from allranks.plan.graph import DoWhile, Graph, ParallelFor, Pipeline, Step
+from allranks.plan.graph import DoWhile, Graph, ParallelFor, Pipeline, Step, Sweep
 from allranks.plan.reader.graph import read_step
 from allranks.sdk import internals
 
@@ -145,7 +145,8 @@ class Requirements:
 def requirements(job: Any, graph: Graph) -> list[Requirements]:
     """Return what each step of the SDK's job requires, also those of nested pipelines. A command job is its only step.
 
-    graph: of the job's plan. A step that it does not have, such as a sweep, is read by itself
+    graph: of the job's plan. A step that it does not have, such as a sweep of a
+           registered component, is read by itself
     """
     from azure.ai.ml.entities import PipelineJob
 
@@ -158,7 +159,7 @@ def requirements(job: Any, graph: Graph) -> list[Requirements]:
 def _by_path(graph: Graph, path: str = "") -> Iterator[tuple[str, Step]]:
     """Yield the steps of a graph with their paths in the SDK's job, which has the body of a loop beside the loop."""
     for node in graph.nodes:
-        inner = node.body if isinstance(node, (DoWhile, ParallelFor)) else node
+        inner = node.body if isinstance(node, (DoWhile, ParallelFor, Sweep)) else node
         if isinstance(inner, Step):
             yield f"{path}{inner.name}", inner
         elif isinstance(inner, Pipeline):

@@ -15,6 +15,7 @@ from allranks.errors import InputError, Problem
 from allranks.local import machine, stop_signals
 from allranks.local.executor import renewed
 from allranks.local.forkserver.early import EarlyForkServer
+from allranks.local.nodes.sweep import settled_trials
 from allranks.local.options import AUTO, Options
 from allranks.local.run_execution import RunExecution, inputs_of
 from allranks.local.selection import modes_of
@@ -158,8 +159,11 @@ def resume(
         if not options.track and (problems := machine.untracked(plan)):
             raise InputError(*problems)
         record.ended = None
+        decisions = store.decisions(record.id)
+        settled = settled_trials(record.steps, decisions)
         for step in record.steps:
-            _reset(step)
+            if step.name not in settled:
+                _reset(step)
         filled = values.filled(plan, record)
         execution = RunExecution(filled, record, workspace, store, options, observer, known)
 
@@ -168,7 +172,7 @@ def resume(
             for step in record.steps:
                 store.save_step(record, step)
 
-        return execution.execute(store.decisions(record.id), save)
+        return execution.execute(decisions, save)
 
 
 def _continue(

@@ -14,7 +14,7 @@ import errno
 import logging
 import time
 from collections import deque
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol
@@ -30,7 +30,7 @@ from allranks.plan.node_records import is_within, iteration_record, node_record
 from allranks.plan.ports import NodeOutput, needed_nodes
 from allranks.runs import executions
 from allranks.runs.recorder import RunRecorder
-from allranks.runs.records import RunRecord, Status, StepRecord, Verdict
+from allranks.runs.records import Point, RunRecord, Status, StepRecord, Verdict
 
 WAITED_SECONDS = 0.001
 """A step that gets its slots later than this has waited for them."""
@@ -51,6 +51,9 @@ class StepRunner(Protocol):
 
     async def cancel(self, path: str) -> None:
         """Cancel the running steps at this path and below it."""
+
+    async def curve(self, record: StepRecord, metric: str) -> Sequence[Point]:
+        """Return what a running step has logged of a metric so far."""
 
 
 class Executor:
@@ -120,7 +123,7 @@ class Executor:
     async def cancel(self, path: str) -> None:
         """Cancel a node and everything inside it. Nodes that need it do not start; the rest of the run continues."""
         self._canceled.add(path)
-        self._slots.withdraw(self._is_canceled)
+        self._slots.withdraw(self.is_canceled)
         await self._steps.cancel(path)
 
     async def run_graph(self, scope: Scope) -> Status:
@@ -172,19 +175,19 @@ class Executor:
         if await self._steps.reuse(scope, step, record, self._modes.of(record.name)):
             return
         ready = time.monotonic()
-        if not (self._stopped or self._is_canceled(record.name)):
+        if not (self._stopped or self.is_canceled(record.name)):
             with contextlib.suppress(WithdrawnError):
                 async with self._slots.take(ranks(step), self._gpus_of(step), record.name) as share:
                     if (seconds := time.monotonic() - ready) > WAITED_SECONDS:
                         _log.info("waited for slots", extra={"node": record.name, "seconds": round(seconds, 6)})
                     await self._try(scope, step, record, share)
-        if record.status is Status.NOT_STARTED and self._is_canceled(record.name):
+        if record.status is Status.NOT_STARTED and self.is_canceled(record.name):
             record.status = Status.CANCELED
             self.changed(record)
 
     async def _try(self, scope: Scope, step: Step, record: StepRecord, share: Share) -> None:
         for retries_left in range(self._retries, -1, -1):
-            if self._stopped or self._is_canceled(record.name):
+            if self._stopped or self.is_canceled(record.name):
                 return
             await self._steps.attempt(scope, step, record, share)
             if record.status is not Status.FAILED:
@@ -193,6 +196,18 @@ class Executor:
                 noun = "retry" if retries_left == 1 else "retries"
                 self.note(record, f"failed, retrying ({retries_left} {noun} left)")
                 record.attempt += 1
+
+    def is_canceled(self, path: str) -> bool:
+        """Return whether a node or one around it has been canceled."""
+        return any(is_within(path, canceled) for canceled in self._canceled)
+
+    def at_once(self, step: Step) -> int:
+        """Return how many steps with the layout of this one the machine executes at once."""
+        return self._slots.at_once(ranks(step), self._gpus_of(step))
+
+    async def curve(self, record: StepRecord, metric: str) -> Sequence[Point]:
+        """Return what a running step has logged of a metric so far."""
+        return await self._steps.curve(record, metric)
 
     def iteration(self, loop: StepRecord, label: str, graph: Graph) -> tuple[StepRecord, Scope]:
         """Return the record and scope of one iteration of a loop. A resumed run's iteration keeps its record."""
@@ -221,6 +236,10 @@ class Executor:
         """Add a note for the user to a node."""
         self._recorder.note(record, text)
 
+    def progressed(self, record: StepRecord, curves: Mapping[str, Sequence[Point]]) -> None:
+        """Add points to a record's curves, and notify the observer."""
+        self._recorder.progressed(record, curves)
+
     def _prepare(self, scope: Scope, node: Node, needs: list[str]) -> None:
         path = scope.path_of(node)
         record = self._earlier.get(path)
@@ -232,7 +251,7 @@ class Executor:
 
     async def _run_node(self, scope: Scope, node: Node) -> None:
         record = scope.records[node.name]
-        if record.status in (Status.COMPLETED, Status.SKIPPED):
+        if record.status.ended:
             return
         try:
             outcome = self._readiness(scope, node)
@@ -249,13 +268,14 @@ class Executor:
             record.verdict = Verdict(record.name, f"{type(error).__name__}: {error}".rstrip(": "))
             self.changed(record)
         _log.info("node ended", extra={"node": record.name, "status": record.status.value})
-        if record.status is Status.FAILED and not self._continue_on_failure and not self._stopped:
+        ends_run = not (self._continue_on_failure or scope.tolerates_failures)
+        if record.status is Status.FAILED and ends_run and not self._stopped:
             self.stop()
             await self._halt()
 
     def _readiness(self, scope: Scope, node: Node) -> Status | None:
         """Return None if the node may run now, else the status that follows from the nodes that it needs."""
-        if self._is_canceled(scope.path_of(node)):
+        if self.is_canceled(scope.path_of(node)):
             return Status.CANCELED
         if self._stopped or self._modes.of(scope.path_of(node)) is Mode.EXCLUDED:
             return Status.NOT_STARTED
@@ -278,9 +298,6 @@ class Executor:
         others = set(needed_nodes(node.values())) - dropped - required
         is_lost = any(records[name].status is Status.SKIPPED for name in required | others if name in records)
         return Status.SKIPPED if is_lost else None
-
-    def _is_canceled(self, path: str) -> bool:
-        return any(is_within(path, canceled) for canceled in self._canceled)
 
 
 def ranks(step: Step) -> int:

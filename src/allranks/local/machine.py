@@ -18,7 +18,7 @@ from allranks.local import interpreters, machine_variables, missing_modules
 from allranks.local.forkserver import imports
 from allranks.local.forkserver.imports import Import, Program
 from allranks.local.launchers.by_distribution import launcher
-from allranks.plan.graph import Plan, Step, steps
+from allranks.plan.graph import Plan, Step, Sweep, steps, walk
 
 WHERE = "this machine"
 """How the place of each of these problems begins, because the user's files are not at fault."""
@@ -38,7 +38,8 @@ def problems(plan: Plan, mpi: str = "rsh") -> list[Problem]:
     mpi: how mpirun reaches the instances, a key of the launchers of mpi
     """
     programs = list(_programs(plan))
-    return [*missing_launchers(plan, mpi).values(), *_missing_packages(programs), *_missing_mlflow(programs)]
+    missing = (*missing_launchers(plan, mpi).values(), *_missing_packages(programs), *_missing_mlflow(programs))
+    return [*missing, *_missing_samplers(plan)]
 
 
 def missing_launchers(plan: Plan, mpi: str = "rsh") -> dict[str, Problem]:
@@ -99,6 +100,15 @@ def _missing_mlflow(programs: Sequence[_StepProgram]) -> Iterator[Problem]:
         found = f"no Python package mlflow, and the step uses MLflow's model registry ({place})"
         fix = missing_modules.install("mlflow", Path(sys.executable))
         yield Problem(f"{WHERE}, for step {path}{_at(step)}", found, "", fix, code="missing-package")
+
+
+def _missing_samplers(plan: Plan) -> Iterator[Problem]:
+    for path, node, _ in walk(plan.graph):
+        module = node.sampling.module if isinstance(node, Sweep) else ""
+        if module and find_spec(module) is None:
+            found = f"no Python package {module}, which samples the search space"
+            fix = missing_modules.install(module, Path(sys.executable))
+            yield Problem(f"{WHERE}, for step {path}", found, "", fix, code="missing-package")
 
 
 def _users_of_the_registry(programs: Iterable[_StepProgram]) -> Iterator[tuple[str, Step, str]]:

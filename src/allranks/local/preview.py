@@ -27,7 +27,7 @@ from allranks.local.rank_environment import launch_of
 from allranks.local.scope import Scope
 from allranks.local.tracking.client import may_track
 from allranks.plan import values
-from allranks.plan.graph import DoWhile, Node, ParallelFor, Pipeline, Plan, Step, as_pipeline, first_iteration
+from allranks.plan.graph import DoWhile, Node, ParallelFor, Pipeline, Plan, Step, Sweep, as_pipeline, first_iteration
 from allranks.plan.node_records import job_name, node_folder
 from allranks.plan.output_paths import graph_output_paths
 from allranks.plan.ports import PRIMITIVES, NodeOutput, Reference
@@ -52,7 +52,8 @@ class StepPreview:
 
 
 def previews(plan: Plan, workspace: Workspace, kind: InstanceKind, mpi: str = "rsh") -> dict[str, StepPreview]:
-    """Return a preview of each step on that kind of instances, by path. A loop's body is shown as its first iteration.
+    """Return a preview of each step on that kind of instances, by path. A loop's body is shown as its first iteration,
+    that of a sweep as its first trial.
 
     mpi: how mpirun reaches the instances, a key of the launchers of mpi
     """
@@ -72,6 +73,11 @@ def _steps(scope: Scope) -> Iterator[tuple[str, Step, Scope]]:
             inner = _inner(scope, node, as_pipeline(node.body), f"{path}[{first_iteration(node)}].")
             if isinstance(node, ParallelFor):
                 inner.output_paths, inner.inputs = {}, {**inner.inputs, **_first_item(scope, node)}
+            yield from _steps(inner)
+        elif isinstance(node, Sweep):
+            inner = _inner(scope, node, node.trial(0), f"{path}.")
+            values = {parameter.name: f"<search_space.{parameter.name}>" for parameter in node.search_space}
+            inner.output_paths, inner.inputs = {}, {**inner.inputs, **values}
             yield from _steps(inner)
 
 

@@ -19,6 +19,7 @@ class Scope:
     inputs:       the graph's inputs as text; None for an input without a value
     output_paths: user-defined paths of node outputs that the graph passes on
     records:      of the graph's nodes, by name
+    tolerates_failures: whether a failed node does not end the run, whatever its `continue_on_step_failure`
     """
 
     graph: Graph
@@ -26,6 +27,7 @@ class Scope:
     inputs: Mapping[str, str | None] = field(default_factory=dict)
     output_paths: Mapping[NodeOutput, str] = field(default_factory=dict)
     records: dict[str, StepRecord] = field(default_factory=dict)
+    tolerates_failures: bool = False
 
     def path_of(self, node: Node) -> str:
         """Return the path of a node."""

@@ -149,6 +149,10 @@ class Slots:
         finally:
             self._give(share)
 
+    def at_once(self, slots: int, gpus: int = 0) -> int:
+        """Return how many steps with these needs fit on the machine at the same time, at least one."""
+        return max(min(self._total // slots, self._gpu_count // gpus if gpus else self._total), 1)
+
     def withdraw(self, is_withdrawn: Callable[[str], bool]) -> None:
         """End the wait of the steps with matching names."""
         withdrawn = [waiter for waiter in self._waiters() if is_withdrawn(waiter.name)]

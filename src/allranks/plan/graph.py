@@ -16,6 +16,7 @@ from allranks.contract.launch import Distribution
 from allranks.contract.single import Single
 from allranks.plan.environment import NO_ENVIRONMENT, Environment
 from allranks.plan.ports import GraphInput, GraphOutput, Input, NodeOutput, Output, Text, Value, needed_nodes
+from allranks.plan.sweep import EarlyTermination, Parameter, Sampling, SweepLimits
 
 EMPTY: Mapping[str, str] = MappingProxyType({})
 """An immutable empty mapping."""
@@ -230,8 +231,49 @@ class Item:
     values: tuple[tuple[str, Value], ...] = ()
 
 
-Node: TypeAlias = Step | Pipeline | Condition | DoWhile | ParallelFor
-"""Any node of a graph. Sweeps and parallel tasks will be added."""
+@dataclass(frozen=True)
+class Sweep(_Loop):
+    """A sweep. Its body runs once for each trial, with values for the inputs that the search space names.
+
+    metric:   the primary metric, which trials log
+    maximize: whether a larger value of it is better
+    """
+
+    kind: ClassVar[str] = "sweep"
+
+    name: str
+    body: Step
+    search_space: tuple[Parameter, ...]
+    metric: str
+    maximize: bool = False
+    sampling: Sampling = field(default_factory=Sampling)
+    early_termination: EarlyTermination | None = None
+    limits: SweepLimits = field(default_factory=SweepLimits)
+    after: tuple[str, ...] = ()
+    location: Location | None = None
+
+    @property
+    def outputs(self) -> tuple[Output, ...]:
+        """The body's outputs, from the best trial."""
+        return self.body.outputs
+
+    def values(self) -> Iterator[Value | str | None]:
+        """Yield everything that may refer to another node."""
+        yield from self.body.values()
+
+    def trial(self, number: int) -> Pipeline:
+        """Return a trial as a pipeline of one step, which has the path ``tune.trial[7]`` in a run. Its variables are
+        those of the body, and AZUREML_SWEEP_NAME for each parameter."""
+        made = as_pipeline(replace(self.body, name=f"trial[{number}]", display_name=""))
+        (step,) = made.graph.nodes
+        assert isinstance(step, Step)
+        own = {f"AZUREML_SWEEP_{each.name}": GraphInput(each.name) for each in self.search_space}
+        step = replace(step, environment_variables={**step.environment_variables, **own})
+        return replace(made, graph=replace(made.graph, nodes=(step,)))
+
+
+Node: TypeAlias = Step | Pipeline | Condition | DoWhile | ParallelFor | Sweep
+"""Any node of a graph. Parallel tasks will be added."""
 
 
 @dataclass(frozen=True)
@@ -304,7 +346,7 @@ def command_job(plan: Plan) -> Step | None:
 def walk(graph: Graph, path: str = "") -> Iterator[tuple[str, Node, Graph]]:
     """Yield every node of the graph and of the graphs within it, with its path and its graph.
 
-    A loop's body is walked once, as its first iteration.
+    A loop's body is walked once, as its first iteration; that of a sweep, as its first trial.
     """
     for node in graph.nodes:
         yield f"{path}{node.name}", node, graph
@@ -312,6 +354,8 @@ def walk(graph: Graph, path: str = "") -> Iterator[tuple[str, Node, Graph]]:
             yield from walk(node.graph, f"{path}{node.name}.")
         elif isinstance(node, (DoWhile, ParallelFor)):
             yield from walk(as_pipeline(node.body).graph, f"{path}{node.name}[{first_iteration(node)}].")
+        elif isinstance(node, Sweep):
+            yield from walk(node.trial(0).graph, f"{path}{node.name}.")
 
 
 def steps(graph: Graph) -> Iterator[tuple[str, Step]]:
@@ -337,6 +381,8 @@ def _changed(node: Node, change: Callable[[Step], Step]) -> Node:
         return change(node)
     if isinstance(node, Pipeline):
         return replace(node, graph=with_steps(node.graph, change))
+    if isinstance(node, Sweep):
+        return replace(node, body=change(node.body))
     if isinstance(node, (DoWhile, ParallelFor)):
         body = _changed(node.body, change)
         assert isinstance(body, (Step, Pipeline))

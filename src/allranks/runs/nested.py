@@ -77,8 +77,10 @@ def nested(steps: Iterable[StepRecord]) -> list[Node]:
     """
     nodes: dict[str, Node] = {}
     for step in steps:
+        # The trials of a sweep are directly in the sweep.
+        trials = step.name.rpartition("[")[0] if step.is_trial else ""
         for path in (*_loops(step.name), step.name):
-            if path not in nodes:
+            if path not in nodes and path != trials:
                 nodes[path] = Node(path, path)
         nodes[step.name].record = step
     roots = []

@@ -34,7 +34,8 @@ RESULTS = 3
 def results_of(run: RunRecord) -> dict[str, float]:
     """Return the last values of the run's most relevant metrics."""
     results: dict[str, float] = {}
-    for _, name, point in headline(run.steps, RESULTS):
+    # A sweep has the best value of its trials.
+    for _, name, point in headline([step for step in run.steps if not step.is_trial], RESULTS):
         if math.isfinite(point.value):
             results.setdefault(name, point.value)
     return results

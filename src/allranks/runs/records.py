@@ -139,7 +139,7 @@ class StepRecord:
     """One node of a run: a step, or a node that contains others.
 
     name:        its path, such as ``train``, ``tune.train`` or ``loop[2].train``
-    kind:        command, pipeline, condition, do_while, parallel_for, or iteration
+    kind:        command, pipeline, condition, do_while, parallel_for, sweep, or iteration
     needs:       paths of the nodes that must end before it starts
     attempt:     0 for the first attempt, then 1, 2, ...
     attempts:    those that did not complete, and those before the run continued with the latest code
@@ -181,6 +181,11 @@ class StepRecord:
     key: str = ""
     attempts: list[AttemptRecord] = field(default_factory=list)
     usage: dict[int, list[Sample]] = field(default_factory=dict)
+
+    @property
+    def is_trial(self) -> bool:
+        """Whether it is a trial of a sweep, with a path such as ``tune.trial[7]``."""
+        return self.kind == "command" and self.name.endswith("]") and ".trial[" in self.name
 
 
 @dataclass(frozen=True)

@@ -39,6 +39,7 @@ PARTS = {
     "GroupInput": f"{_SDK}.entities._inputs_outputs:GroupInput",
     "LoopNode": f"{_SDK}.entities._builders.control_flow_node:LoopNode",
     "OutputsAttrDict": f"{_SDK}.entities._job.pipeline._io:OutputsAttrDict",
+    "Sweep": f"{_SDK}.entities._builders:Sweep",
     "PipelineComponentBuilder": f"{_SDK}.dsl._pipeline_component_builder:PipelineComponentBuilder",
     "load_component_functions": f"{_SDK}.entities._job.pipeline._load_component",
     "pipeline_expressions": f"{_SDK}.entities._job.pipeline._pipeline_expression",
@@ -138,6 +139,44 @@ resources = _own("_resources")
 """The resources that a node sets itself; None if it sets none."""
 given_ports = attrgetter("_job_inputs", "_job_outputs")
 """The inputs and the outputs that are given to a node, including those that its component does not have."""
+
+
+def sweep_node(job: Any) -> Any:
+    """Return a sweep job as a node of a pipeline, whose trial is a component with the job's inputs and outputs."""
+    from azure.ai.ml.entities import CommandComponent, CommandJob
+
+    job._override_missing_properties_from_trial()
+    component = job.trial
+    if not isinstance(component, CommandComponent):
+        own = ("command", "code", "environment", "distribution", "resources")
+        settings = {name: getattr(job.trial, name) for name in own}
+        made = CommandJob(inputs=job.inputs, outputs=job.outputs, **settings)
+        component = made._to_component({"base_path": job.base_path})
+        component.environment_variables = job.trial.environment_variables
+    names = (
+        *("name", "display_name", "description", "experiment_name", "compute", "resources", "queue_settings"),
+        *("inputs", "outputs", "limits", "sampling_algorithm", "objective", "early_termination", "search_space"),
+    )
+    return __getattr__("Sweep")(trial=component, **{name: getattr(job, name) for name in names})
+
+
+def trial(sweep: Any) -> Any:
+    """Return the trial of a sweep with the attributes of a node that runs a command."""
+    return SimpleNamespace(
+        component=sweep.trial,
+        environment=None,
+        environment_variables=None,
+        distribution=None,
+        resources=resources(sweep),
+        limits=SimpleNamespace(timeout=getattr(sweep.limits, "trial_timeout", None)),
+        queue_settings=sweep.queue_settings,
+        display_name=sweep.display_name,
+        description=sweep.description,
+        inputs=sweep.inputs,
+        outputs=sweep.outputs,
+        _job_inputs=sweep._job_inputs,
+        _job_outputs=sweep._job_outputs,
+    )
 
 
 def build_input(job: Any, name: str, declared: Any, value: Any) -> Any:

@@ -132,6 +132,7 @@ def _shortened(text: str) -> str:
 
 _SCHEMAS = {
     "command job": "job.command_job:CommandJobSchema",
+    "sweep job": "_sweep.sweep_job:SweepJobSchema",
     "pipeline job": "pipeline.pipeline_job:PipelineJobSchema",
     "command component": "component.command_component:CommandComponentSchema",
     "parallel component": "component.parallel_component:ParallelComponentSchema",

@@ -221,13 +221,6 @@ OTHER_JOBS = {
         from azure.ai.ml import automl
         job = automl.classification(training_data=Input(type="mltable", path="data"), target_column_name="y")
         """,
-    "sweep": """
-        from azure.ai.ml import command
-        from azure.ai.ml.sweep import Choice
-        base = command(command="echo ${{inputs.lr}}", environment="azureml:cpu:1", inputs={"lr": 0.1})
-        trial = base(lr=Choice([0.1, 0.2]))
-        job = trial.sweep(sampling_algorithm="random", primary_metric="loss", goal="minimize")
-        """,
     "finetuning": """
         from azure.ai.ml.finetuning import create_finetuning_job
         job = create_finetuning_job(

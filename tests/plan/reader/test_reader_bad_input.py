@@ -33,7 +33,6 @@ YAML = {
     "key": ("type: pipeline\ninputs: {yes: 1}\njobs: {}\n", "x.yml:2", "YAML does not read the key yes as text"),
     "twice": (JOB + "  a:\n    command: ls\n", "x.yml:7", "duplicate key jobs.a"),
     "type": ("type: pipelines\njobs: {}\n", "key type (x.yml:1)", "a job of type pipelines is not yet run"),
-    "sweep job": ("type: sweep\n", "key type (x.yml:1)", "a job of type sweep is not yet run by the local engine"),
     "no type": ("jobs:\n  a:\n    command: ls\n", "x.yml", "it has jobs, but no type"),
     "no jobs": ("type: pipeline\n", "key jobs (x.yml)", "the pipeline has no jobs"),
     "unknown key": (
@@ -142,8 +141,8 @@ YAML = {
     ),
     "a sweep that has no type": (
         "$schema: https://azuremlschemas.azureedge.net/latest/sweepJob.schema.json\ntrial: {}\n",
-        "key $schema (x.yml:1)",
-        "a job of type sweep is not yet run by the local engine",
+        "x.yml",
+        "it describes a sweep, but it has no type",
     ),
     "an AutoML job": ("type: automl\n", "key type (x.yml:1)", "a job of type automl is not yet run"),
     "a fine-tuning job": ("type: finetuning\n", "key type (x.yml:1)", "a job of type finetuning is not yet run"),
@@ -166,15 +165,6 @@ def test_yaml(here: Path, text: str, where: str, found: str) -> None:
 
 
 NODES = {
-    "a sweep": """
-        type: sweep
-        trial: ./train.yml
-        inputs: {data: {path: data}}
-        search_space: {lr: {type: uniform, min_value: 0, max_value: 1}}
-        objective: {goal: minimize, primary_metric: loss}
-        sampling_algorithm: random
-        limits: {max_total_trials: 2}
-        """,
     "a parallel node": """
         type: parallel
         mini_batch_size: "1"

@@ -10,13 +10,13 @@ from dataclasses import replace
 from datetime import date
 from pathlib import Path
 
-from allranks.checks.plan import control_flow, data, launchers, ports, settings, steps
+from allranks.checks.plan import control_flow, data, launchers, ports, settings, steps, sweeps
 from allranks.checks.plan.scope import Scope, of_plan
 from allranks.checks.table import Findings, Row, rules_of
 from allranks.errors import Level, Problem, Rule
 from allranks.plan import literals, rules
 from allranks.plan.exact_places import with_key_lines
-from allranks.plan.graph import Condition, DoWhile, Node, ParallelFor, Pipeline, Plan, Step
+from allranks.plan.graph import Condition, DoWhile, Node, ParallelFor, Pipeline, Plan, Step, Sweep
 from allranks.sdk.suppressions import Suppressions
 from allranks.sdk.yaml_lines import line_of
 
@@ -34,6 +34,7 @@ OF_LOOPS = {
     Condition: Row(control_flow.condition, control_flow.CONTROL_FLOW),
     DoWhile: Row(control_flow.do_while, control_flow.CONTROL_FLOW),
     ParallelFor: Row(control_flow.parallel_for, control_flow.CONTROL_FLOW),
+    Sweep: Row(sweeps.sweep, sweeps.SWEEP, sweeps.UNREAD, sweeps.BAYESIAN),
 }
 OF_NODES = (Row(ports.port_names, ports.NAMES),)
 OF_STEPS = (
@@ -123,10 +124,11 @@ def _of_graph(scope: Scope, suppressions: Suppressions) -> Iterator[Problem]:
 
 def _of_node(scope: Scope, node: Node, suppressions: Suppressions) -> Iterator[Problem]:
     """Yield the findings in a node at any depth."""
-    if isinstance(node, (Condition, DoWhile, ParallelFor)):
+    if isinstance(node, (Condition, DoWhile, ParallelFor, Sweep)):
         yield from OF_LOOPS[type(node)](scope, node)
         if not isinstance(node, Condition):
             supplied = control_flow.supplied(node) if isinstance(node, ParallelFor) else frozenset[str]()
+            supplied = sweeps.names(node) if isinstance(node, Sweep) else supplied
             yield from _of_node(replace(scope, supplied=supplied), node.body, suppressions)
         return
     yield from _apply(OF_NODES, scope, node)

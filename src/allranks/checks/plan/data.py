@@ -9,7 +9,7 @@ from allranks.checks.plan.scope import Scope, of_plan
 from allranks.contract.templating import used_placeholders
 from allranks.errors import Level, Problem, Rule
 from allranks.plan import file_tree
-from allranks.plan.graph import DoWhile, Node, ParallelFor, Pipeline, Plan, Step
+from allranks.plan.graph import DoWhile, Node, ParallelFor, Pipeline, Plan, Step, Sweep
 from allranks.plan.literals import one_of
 from allranks.plan.output_paths import graph_output_paths, output_path_of, output_paths_of
 from allranks.plan.ports import FILE_TYPES, PRIMITIVES, GraphOutput, Input, NodeOutput, Output, Path
@@ -90,7 +90,7 @@ def _local_paths(scope: Scope, outer: Mapping[str, str] | None, parallel: str) -
     passed = {} if outer is None else graph_output_paths(scope.graph, outer)
     names = {port.source: port.name for port in reversed(scope.graph.outputs) if port.source in passed}
     for node in scope.graph.nodes:
-        inner = node.body if isinstance(node, (DoWhile, ParallelFor)) else node
+        inner = node.body if isinstance(node, (DoWhile, ParallelFor, Sweep)) else node
         around = f"{scope.path}{node.name}" if isinstance(node, ParallelFor) else parallel
         if isinstance(node, ParallelFor) or isinstance(inner, Step):
             for output in node.outputs:

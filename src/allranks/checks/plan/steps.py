@@ -51,7 +51,11 @@ def command(scope: Scope, step: Step) -> Iterator[Problem]:
     inputs = {port.name: port for port in step.inputs}
     known = {"inputs": list(inputs), "outputs": [port.name for port in step.outputs]}
     for name in dict.fromkeys(used_names(step.command)):
-        if name.kind not in known:
+        if name.kind == "search_space":
+            found = f"{name}: there is no such parameter"
+            expected = one_of(sorted(scope.supplied), "only the trial of a sweep has a search space")
+            yield Problem(where, found, expected, meant(name.name, scope.supplied))
+        elif name.kind not in known:
             expected = "${{inputs.NAME}} or ${{outputs.NAME}}"
             yield Problem(where, f"{name} is not known in a command", expected)
         elif name.name not in known[name.kind]:

@@ -17,7 +17,7 @@ from allranks.cli.views.uploads import uploads_json
 from allranks.contract.launch import Process
 from allranks.local import interpreters
 from allranks.local.preview import StepPreview
-from allranks.plan.graph import Condition, DoWhile, Node, ParallelFor, Plan, Step, steps, walk
+from allranks.plan.graph import Condition, DoWhile, Node, ParallelFor, Plan, Step, Sweep, steps, walk
 from allranks.plan.ports import GraphInput, Input, Literal, NodeOutput, Output, Path, Value
 from allranks.plan.ports import Text as BoundText
 from allranks.runs.formatting import NOTHING, count, duration, layout, plain
@@ -122,6 +122,7 @@ _KINDS = {
     "condition": "if_else",
     "do_while": "do_while loop",
     "parallel_for": "parallel_for loop",
+    "sweep": "sweep",
 }
 
 
@@ -152,7 +153,24 @@ def _facts(node: Node) -> dict[str, str]:
         known = isinstance(node.items, tuple)
         items = ", ".join(item.name for item in node.items) if known else expression(node.items)  # type: ignore
         return {"items": items, "at once": str(node.max_concurrency or "")}
+    if isinstance(node, Sweep):
+        return _facts_of_sweep(node)
     return {"component": " ".join(part for part in (node.component, node.version) if part)}
+
+
+def _facts_of_sweep(node: Sweep) -> dict[str, str]:
+    sampling, limits, policy = node.sampling, node.limits, node.early_termination
+    facts = {
+        "search space": "\n".join(f"{each.name} = {each}" for each in node.search_space),
+        "objective": f"{'maximize' if node.maximize else 'minimize'} {node.metric}",
+        "sampling": sampling.rule if sampling.rule == "sobol" else sampling.algorithm,
+        "at most": count(limits.total, "trial"),
+        "at once": str(limits.concurrent or ""),
+        "time-out": "" if limits.timeout is None else duration(limits.timeout),
+    }
+    if policy is not None:
+        facts["stops by"] = f"{policy.policy}, every {count(policy.interval, 'interval')} from {policy.delay}"
+    return facts
 
 
 def _control(path: str, node: Node, needs: Sequence[str]) -> dict[str, Any]:

@@ -80,7 +80,9 @@ def _of_steps(run: RunRecord) -> list[Verdict]:
     groups: set[str] = set()
     # In reverse order, a group comes after its nodes.
     for node in reversed(list(walk(nested(run.steps)))):
-        if any(child.path in verdicts or child.path in groups for child in node.children):
+        # A sweep fails for a reason of its own, not since a trial has failed.
+        is_sweep = node.record is not None and node.record.kind == "sweep" and node.record.verdict is not None
+        if not is_sweep and any(child.path in verdicts or child.path in groups for child in node.children):
             groups.add(node.path)
         elif node.record is not None and node.record.verdict is not None:
             verdicts[node.path] = node.record.verdict

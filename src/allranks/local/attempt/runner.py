@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import functools
 import logging
 import shutil
@@ -29,11 +30,11 @@ from allranks.local.options import Options
 from allranks.local.scope import Scope
 from allranks.local.selection import Mode
 from allranks.local.slots import Machines, Share
-from allranks.local.tracking.client import Tracking
+from allranks.local.tracking.client import Tracking, TrackingError
 from allranks.plan import values
 from allranks.plan.graph import Plan, Step
 from allranks.runs.recorder import RunRecorder
-from allranks.runs.records import RunRecord, Status, StepRecord, Verdict
+from allranks.runs.records import Point, RunRecord, Status, StepRecord, Verdict
 from allranks.runs.workspace import Workspace
 
 _log = logging.getLogger(__name__)
@@ -160,6 +161,16 @@ class CommandRunner:
             keys = self._results.take_keys(record)
             record.key, key = keys.own, keys.shared
         self._recorder.changed(record, key)
+
+    async def curve(self, record: StepRecord, metric: str) -> Sequence[Point]:
+        """Return what a running step has logged of a metric so far. What its runtime does not report is in MLflow; if
+        that fails, return nothing."""
+        reported = record.metrics.get(metric, ())
+        if reported or record.mlflow_run_id is None:
+            return tuple(reported)
+        with contextlib.suppress(TrackingError):
+            return await self._context.tracking.curve(record.mlflow_run_id, metric)
+        return ()
 
     async def cancel(self, path: str) -> None:
         """Cancel the running steps at this path and below it. The second call kills their ranks immediately."""

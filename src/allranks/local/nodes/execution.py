@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 from allranks.local.scope import Scope
 from allranks.plan.graph import Graph, Step
-from allranks.runs.records import Status, StepRecord
+from allranks.runs.records import Point, Status, StepRecord
 
 
 class Execution(Protocol):
@@ -24,6 +25,21 @@ class Execution(Protocol):
 
     def iteration(self, loop: StepRecord, label: str, graph: Graph) -> tuple[StepRecord, Scope]:
         """Return the record and scope of one iteration of a loop. A resumed run's iteration keeps its record."""
+
+    def at_once(self, step: Step) -> int:
+        """Return how many steps with the layout of this one the machine executes at once."""
+
+    def is_canceled(self, path: str) -> bool:
+        """Return whether a user or another node has canceled a node or one around it."""
+
+    async def cancel(self, path: str) -> None:
+        """Cancel a node and everything inside it."""
+
+    async def curve(self, record: StepRecord, metric: str) -> Sequence[Point]:
+        """Return what a running step has logged of a metric so far."""
+
+    def progressed(self, record: StepRecord, curves: Mapping[str, Sequence[Point]]) -> None:
+        """Add points to a record's curves, and notify the observer."""
 
     def decision(self, path: str, key: str) -> str | None:
         """Return a node's decision; None if it has not decided."""

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
-from allranks.local.nodes import graph, loops
+from allranks.local.nodes import graph, loops, sweep
 from allranks.local.nodes.execution import Execution, NodeRunner
 from allranks.local.scope import Scope
-from allranks.plan.graph import Condition, DoWhile, ParallelFor, Pipeline, Step
+from allranks.plan.graph import Condition, DoWhile, ParallelFor, Pipeline, Step, Sweep
 from allranks.runs.records import StepRecord
 
 
@@ -25,6 +25,7 @@ RUNNERS: Mapping[type[Any], NodeRunner] = MappingProxyType(
         Condition: graph.run_condition,
         DoWhile: loops.run_do_while,
         ParallelFor: loops.run_parallel_for,
+        Sweep: sweep.run,
     }
 )
-"""By the class of the node. A sweep and a parallel task will be two more rows."""
+"""By the class of the node. A parallel task will be one more row."""

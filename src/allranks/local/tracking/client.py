@@ -127,6 +127,14 @@ class Tracking:
             self._parent = replace(self._parent, run_id=str(answer["parent_id"]))
         return run_id
 
+    async def curve(self, run_id: str, metric: str) -> list[Point]:
+        """Return what an MLflow run has logged of a metric so far. Raise TrackingError on failure."""
+        answer = await self._ask(request="curve", run_id=run_id, metric=metric)
+        try:
+            return [Point(*point) for point in answer["points"]]
+        except (KeyError, TypeError):
+            raise TrackingError("the MLflow process returned no curve") from None
+
     async def end(self, run_id: str, status: str) -> Ended:
         """End an MLflow run as FINISHED, FAILED or KILLED, and return what it contains. Raise TrackingError on
         failure."""

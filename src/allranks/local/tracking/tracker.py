@@ -236,13 +236,18 @@ def end(client: Any, *, run_id: str, status: str) -> dict[str, Any]:
     data = client.get_run(run_id).data
     return {
         "result": data.tags.get(RESULT_TAG, ""),
-        "metrics": {
-            name: [
-                [point.step, point.value, point.timestamp / 1000] for point in client.get_metric_history(run_id, name)
-            ]
-            for name in data.metrics
-        },
+        "metrics": {name: _points(client, run_id, name) for name in data.metrics},
     }
+
+
+def curve(client: Any, *, run_id: str, metric: str) -> dict[str, Any]:
+    """Return what an MLflow run has logged of a metric so far, as `end` does."""
+    return {"points": _points(client, run_id, metric)}
+
+
+def _points(client: Any, run_id: str, metric: str) -> list[list[float]]:
+    history = client.get_metric_history(run_id, metric)
+    return [[point.step, point.value, point.timestamp / 1000] for point in history]
 
 
 def finish(client: Any, *, run_id: str, status: str, metrics: Mapping[str, float]) -> dict[str, Any]:
@@ -269,6 +274,7 @@ def registered(client: Any, *, run_ids: Sequence[str]) -> dict[str, Any]:
 HANDLERS: dict[str, Callable[..., dict[str, Any]]] = {
     "open": lambda _: {},  # the client has opened the database
     "create": create,
+    "curve": curve,
     "end": end,
     "finish": finish,
     "registered": registered,

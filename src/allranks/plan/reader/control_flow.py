@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import Any
 
 from allranks.errors import Problem
-from allranks.plan.graph import Condition, DoWhile, Item, Node, ParallelFor, Pipeline, Step
+from allranks.plan.graph import Condition, DoWhile, Item, Node, ParallelFor, Pipeline, Step, Sweep
 from allranks.plan.ports import Literal, NodeOutput, Output, Path, Text, Value
 from allranks.plan.reader import step_ports
 from allranks.plan.reader.context import Context, plain, value_of
@@ -35,7 +35,7 @@ def bodies(nodes: Mapping[str, Any]) -> dict[str, str]:
 def with_loops_for_bodies(node: Node, loops: Mapping[str, str]) -> Node:
     """Return the node with its references to a loop's body replaced by references to the loop."""
     renamed = _renamed(node, loops)
-    assert isinstance(renamed, (Step, Pipeline, Condition, DoWhile, ParallelFor))
+    assert isinstance(renamed, (Step, Pipeline, Condition, DoWhile, ParallelFor, Sweep))
     if isinstance(renamed, Condition):
         return replace(
             renamed,

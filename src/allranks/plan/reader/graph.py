@@ -12,7 +12,7 @@ from allranks.errors import Level, Problem
 from allranks.plan.graph import Graph, Location, Node, Pipeline, Plan, Step
 from allranks.plan.output_paths import with_bound_artifacts
 from allranks.plan.ports import PRIMITIVES, GraphInput, GraphOutput, Input, Literal, NodeOutput
-from allranks.plan.reader import command_step, control_flow, registered_component, step_ports
+from allranks.plan.reader import command_step, control_flow, registered_component, step_ports, sweep
 from allranks.plan.reader.context import Context, Place, plain, value_of
 from allranks.plan.reader.settings import guessed_type
 from allranks.sdk import internals
@@ -23,7 +23,6 @@ ReadNode = Callable[[str, Any, Context], Node | None]
 """Returns the node with a name, or adds problems and returns None."""
 
 _PLANNED = {
-    "Sweep": "a sweep",
     "Parallel": "a parallel node",
     "Spark": "a Spark node",
     "Import": "an import node",
@@ -56,7 +55,7 @@ def read_node(name: str, entity: Any, context: Context) -> Node | None:
         return READERS[kind](name, entity, context)
     description = _PLANNED.get(kind, f"a node of type {entity.type}")
     found = f"{description} is not yet run by the local engine"
-    expected = "a step that runs a command, a pipeline component, if_else, do_while or parallel_for"
+    expected = "a step that runs a command, a pipeline component, a sweep, if_else, do_while or parallel_for"
     context.problems.append(
         Problem(str(context.place(name)), found, expected, code="not-run-here", level=Level.MACHINE)
     )
@@ -94,8 +93,9 @@ READERS: dict[str, ReadNode] = {
     "ConditionNode": control_flow.condition,
     "DoWhile": lambda name, entity, context: control_flow.do_while(name, entity, context, read_node),
     "ParallelFor": lambda name, entity, context: control_flow.parallel_for(name, entity, context, read_node),
+    "Sweep": sweep.read,
 }
-"""Functions that read a node, by its class in the SDK. Sweep and Parallel will be added."""
+"""Functions that read a node, by its class in the SDK. Parallel will be added."""
 
 
 def _known_values(component: Any, bound: tuple[Input, ...], context: Context) -> dict[str, Any]:
@@ -257,7 +257,7 @@ __all__ = ["READERS", "Place", "declared_inputs", "in_order", "read_graph", "rea
 
 def read_component(component: Any, spec: Path) -> Plan | None:
     """Return the plan of a component of the SDK: that of one step for a command component, of its nodes for a pipeline
-    component, without those that cannot be read here, such as a sweep; None for other kinds."""
+    component, without those that cannot be read here, such as a Spark node; None for other kinds."""
     from azure.ai.ml.entities import Command, CommandComponent, PipelineComponent
 
     context = Context(spec.parent, None, {}, locate=lambda path: _location(spec, path))
@@ -273,11 +273,9 @@ def read_component(component: Any, spec: Path) -> Plan | None:
 def read_step(path: str, node: Any) -> Step | None:
     """Return a node of the SDK that runs a command, or a sweep as one of its trials; None for other kinds, and if its
     component is not on this machine."""
-    from azure.ai.ml.entities import Command
-
     kind = type(node).__name__
     if kind == "Sweep" and not isinstance(node.trial, str):
-        node = Command(component=node.trial, resources=internals.resources(node))
+        node = internals.trial(node)
     elif kind != "Command":
         return None
     return command_step.read(path, node, Context(Path(), None, {}))

@@ -13,9 +13,9 @@ from allranks.errors import InputError, Level, Problem
 from allranks.plan.assets.lookup import AssetLookup
 from allranks.plan.environment import NO_ENVIRONMENT
 from allranks.plan.exact_places import with_key_lines
-from allranks.plan.graph import Graph, Plan
+from allranks.plan.graph import Graph, Plan, Sweep
 from allranks.plan.ports import GraphInput, GraphOutput, NodeOutput
-from allranks.plan.reader import command_step, step_ports
+from allranks.plan.reader import command_step, step_ports, sweep
 from allranks.plan.reader.context import Context, Locate, plain
 from allranks.plan.reader.graph import READERS, declared_inputs, read_graph
 from allranks.plan.reader.graph import types_by_use as types_of_nodes
@@ -31,7 +31,7 @@ def read(
     locate: Locate = lambda path: None,  # noqa: ARG005
     lookup: AssetLookup | None = None,
 ) -> Plan:
-    """Return the plan of a pipeline job, or of a command job, which becomes a plan with one step.
+    """Return the plan of a pipeline job, or of a command job or a sweep, which becomes a plan with one node.
 
     snapshots: the folder to which code is copied; None: it is not copied, and the plan cannot run
     locate:    returns where a node is in the user's files, by its path, for messages
@@ -40,16 +40,19 @@ def read(
     Raise InputError, with every problem, if the local engine cannot run the job.
     """
     from azure.ai.ml.entities import Command, PipelineJob
+    from azure.ai.ml.sweep import SweepJob
 
     context = Context(Path(getattr(job, "base_path", None) or "."), snapshots, {}, locate, lookup)
     if isinstance(job, PipelineJob):
         return _pipeline(job, source, context)
-    if isinstance(job, Command):
-        return _command_job(job, source, replace(context, alone=True))
+    if isinstance(job, SweepJob):
+        job = internals.sweep_node(job)
+    if isinstance(job, (Command, internals.Sweep)):
+        return _job_of_one_node(job, source, replace(context, alone=True))
     name = getattr(job, "name", None) or getattr(job, "display_name", None) or ""
     where = f"job {name}".rstrip() + (f" ({shown(source)})" if source else "")
     found = f"a job of type {getattr(job, 'type', None) or type(job).__name__} is not yet run by the local engine"
-    raise InputError(Problem(where, found, "a pipeline or a command job"))
+    raise InputError(Problem(where, found, "a pipeline, a command job or a sweep"))
 
 
 def unread(job: Any) -> tuple[str, ...]:
@@ -65,18 +68,20 @@ def unread(job: Any) -> tuple[str, ...]:
 def _unread(nodes: Mapping[str, Any], path: str) -> Iterator[str]:
     for name, node in nodes.items():
         kind = type(node).__name__
+        if kind == "SweepJob":
+            node, kind = internals.sweep_node(node), "Sweep"
         if kind not in READERS:
             yield f"{path}{name}"
         elif kind == "Pipeline" and not isinstance(node.component, str):
             yield from _unread(node.component.jobs, f"{path}{name}.")
-        elif kind in ("Command", "Pipeline") and not _is_local(node):
+        elif kind in ("Command", "Pipeline", "Sweep") and not _is_local(internals.component(node)):
             yield f"{path}{name}"
 
 
-def _is_local(node: Any) -> bool:
-    if isinstance(node.component, str):
+def _is_local(component: Any) -> bool:
+    if isinstance(component, str):
         return False
-    code = internals.code_text(node.component)
+    code = internals.code_text(component)
     return code is None or not (is_remote(code) or code.startswith("git+"))
 
 
@@ -110,18 +115,22 @@ def _pipeline(job: Any, source: str, context: Context) -> Plan:
     )
 
 
-def _command_job(job: Any, source: str, context: Context) -> Plan:
+def _job_of_one_node(job: Any, source: str, context: Context) -> Plan:
     name = _name(job, source)
-    step = command_step.read(name, job, context)
+    node = (sweep.read if isinstance(job, internals.Sweep) else command_step.read)(name, job, context)
     problems = _remaining(context, source)
-    if problems or step is None:
+    if problems or node is None:
         raise InputError.of(problems)
-    inputs = step.inputs
+    step = node.body if isinstance(node, Sweep) else node
+    sampled = {parameter.name for parameter in node.search_space} if isinstance(node, Sweep) else set[str]()
+    inputs = tuple(port for port in step.inputs if port.name not in sampled)
     outputs = tuple(GraphOutput(port.name, NodeOutput(name, port.name), port.type) for port in step.outputs)
     step = replace(
         step,
         # The job's inputs become the plan's, as if a pipeline with one step passed them on.
-        inputs=tuple(replace(port, value=GraphInput(port.name)) for port in inputs),
+        inputs=tuple(
+            port if port.name in sampled else replace(port, value=GraphInput(port.name)) for port in step.inputs
+        ),
         # Azure ML reuses only steps of pipelines, never standalone jobs.
         deterministic=False,
         # The environment of a standalone job is sent; that of a step is not.
@@ -130,7 +139,7 @@ def _command_job(job: Any, source: str, context: Context) -> Plan:
     )
     return Plan(
         name=name,
-        graph=Graph((step,), inputs, outputs),
+        graph=Graph((replace(node, body=step) if isinstance(node, Sweep) else step,), inputs, outputs),
         display_name=step.display_name,
         description=step.description,
         experiment=str(job.experiment_name or ""),
@@ -152,7 +161,7 @@ def _refuse_extra_jobs(job: Any, source: str, context: Context) -> None:
 
 
 def _name(job: Any, source: str) -> str:
-    component = job.component
+    component = job.trial if isinstance(job, internals.Sweep) else job.component
     own = job.name or (None if internals.is_anonymous(component) else component.name)
     return str(own or name_of_file(Path(source)) or job.type)
 

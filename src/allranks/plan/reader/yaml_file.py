@@ -119,11 +119,16 @@ def read(path: Path) -> YamlFile | ComponentFile:
             Problem(shown(path), "it has jobs, but no type", "type: pipeline", "add the line type: pipeline")
         )
     kind = _kind(text.tree, "job")
-    if kind not in ("pipeline", "command"):
+    if "type" not in text.tree and kind == "sweep":
+        found = "it describes a sweep, but it has no type"
+        raise InputError(Problem(shown(path), found, "type: sweep", "add the line type: sweep"))
+    if kind not in ("pipeline", "command", "sweep"):
         key = "type" if "type" in text.tree else "$schema"
         found = f"a job of type {kind} is not yet run by the local engine"
         where = f"key {key} ({text.place(key)})"
-        raise InputError(Problem(where, found, "type pipeline or command", code="not-run-here", level=Level.MACHINE))
+        raise InputError(
+            Problem(where, found, "type pipeline, command or sweep", code="not-run-here", level=Level.MACHINE)
+        )
     if kind == "pipeline" and "jobs" not in text.tree and isinstance(text.tree.get("component"), str):
         found = "a pipeline job of a pipeline component is not yet run by the local engine"
         where = f"key component ({text.place('component')})"

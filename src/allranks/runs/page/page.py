@@ -20,7 +20,7 @@ from markupsafe import Markup
 from allranks import __version__
 from allranks.runs import curves, formatting
 from allranks.runs.nested import count_steps, in_every_iteration
-from allranks.runs.page import chart, drawings, html_page, timeline
+from allranks.runs.page import chart, drawings, html_page, sweeps, timeline
 from allranks.runs.page.figures import Confusion, confusions, shared_charts, usage_of
 from allranks.runs.page.items import Item, details, items_of, runs, stretches
 from allranks.runs.page.log_excerpts import LogExcerpts
@@ -28,7 +28,7 @@ from allranks.runs.records import Point, RunRecord, Status, StepRecord
 
 NAME = "run.html"
 """The file of a run's page, in the run's folder."""
-_TEMPLATES = ("page", "main", "parts", "graph", "timeline", "figures", "steps", "usage")
+_TEMPLATES = ("page", "main", "parts", "graph", "timeline", "figures", "steps", "sweeps", "usage")
 _compiling = threading.Lock()
 _HEADLINES = 4
 _LAYOUTS = 4
@@ -128,6 +128,7 @@ def main(run: RunRecord, now: float, logs: LogExcerpts, stopped: Callable[[], bo
             layouts=list(dict.fromkeys(map(formatting.step_layout, steps)))[:_LAYOUTS],
             drawings=drawings.drawings(items),
             timeline=timeline.timeline(run, now, items),
+            sweeps=sweeps.sweeps_of(run.steps),
             charts=shared_charts(steps),
             confusions=_matrices(steps),
             details=details(items, run.id),
@@ -181,6 +182,7 @@ def _environment() -> Environment:
         RUN=drawings.RUN,
         SYMBOLS=formatting.SYMBOLS,
         chart_size=chart,
+        parallel_size=sweeps,
         timeline_size=timeline,
     )
     return environment

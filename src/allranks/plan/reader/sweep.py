@@ -1,0 +1,133 @@
+"""Read a sweep: a node of a pipeline, or a job."""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import replace
+from typing import Any
+
+from allranks.errors import Problem
+from allranks.plan.graph import Step, Sweep
+from allranks.plan.ports import Input, Literal
+from allranks.plan.reader import command_step, registered_component
+from allranks.plan.reader.context import Context, Place, plain, settled, whole
+from allranks.plan.sweep import (
+    DISTRIBUTIONS,
+    MOST_TRIALS,
+    EarlyTermination,
+    Parameter,
+    Sampling,
+    SweepLimits,
+)
+from allranks.sdk import internals
+
+_PARAMETER = re.compile(r"\$\{\{\s*search_space\.([^\s{}]+)\s*}}")
+
+
+def read(name: str, node: Any, context: Context) -> Sweep | None:
+    """Return a sweep with its trial. If the trial's component is not on this machine, add problems to the context and
+    return None."""
+    place = context.place(name)
+    if isinstance(node.trial, str) and not registered_component.attach(node, place, context):
+        return None
+    step = command_step.read(name, internals.trial(node), context)
+    if step is None:
+        return None
+    space = tuple(
+        parameter
+        for name, distribution in (node.search_space or {}).items()
+        if (parameter := _parameter(str(name), distribution, place, context)) is not None
+    )
+    objective, goal = node.objective, str(plain(getattr(node.objective, "goal", None) or "")).lower()
+    if goal not in ("minimize", "maximize"):
+        context.problems.append(Problem(place.key("objective.goal"), repr(goal), "minimize or maximize"))
+    return Sweep(
+        name,
+        _trial(step, space),
+        space,
+        str(getattr(objective, "primary_metric", None) or ""),
+        goal == "maximize",
+        _sampling(node.sampling_algorithm, place, context),
+        _early_termination(node.early_termination, place, context),
+        _limits(node.limits, place, context),
+        location=step.location,
+    )
+
+
+def _trial(step: Step, space: tuple[Parameter, ...]) -> Step:
+    """Return the step with the search space's parameters as inputs. Its command may name them in either form."""
+    kinds = {parameter.name: parameter.type for parameter in space}
+    command = _PARAMETER.sub(lambda name: f"${{{{inputs.{name[1]}}}}}" if name[1] in kinds else name[0], step.command)
+    ports = {port.name: replace(port, value=None) if port.name in kinds else port for port in step.inputs}
+    read = {match[1] for match in _PARAMETER.finditer(step.command)}
+    ports |= {name: Input(name, kind) for name, kind in kinds.items() if name in read and name not in ports}
+    return replace(step, command=command, inputs=tuple(ports.values()))
+
+
+def _parameter(name: str, distribution: Any, place: Place, context: Context) -> Parameter | None:
+    where, kind = place.key(f"search_space.{name}"), str(getattr(distribution, "type", "")).lower()
+    if kind not in DISTRIBUTIONS:
+        expected = f"a distribution: {', '.join(DISTRIBUTIONS)}"
+        context.problems.append(Problem(where, repr(plain(distribution)), expected))
+        return None
+    values = getattr(distribution, "values", None) or ()
+    if any(isinstance(value, dict) for value in values):
+        found = "a choice of mappings, which the local engine does not sample"
+        context.problems.append(Problem(where, found, "texts, numbers and booleans", "write a parameter for each key"))
+        return None
+    numbers = (_number(getattr(distribution, key, None)) for key in DISTRIBUTIONS[kind])
+    return Parameter(name, kind, tuple(numbers), tuple(Literal(plain(value)) for value in values))
+
+
+def _number(value: Any) -> float | None:
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
+        return None
+    return float(value)
+
+
+def _sampling(given: Any, place: Place, context: Context) -> Sampling:
+    """Return how the search space is sampled. azure-ai-ml takes the name of an algorithm or an object."""
+    text = given if isinstance(given, str) else getattr(given, "type", None) or "random"
+    seed = whole(getattr(given, "seed", None), "sampling_algorithm.seed", place, context)
+    rule = str(plain(getattr(given, "rule", None)) or "random").lower()
+    base = getattr(given, "logbase", None)
+    try:
+        number = math.e if base in (None, "e") else float(base)
+    except (TypeError, ValueError):
+        number = 0.0
+    if not number > 1 or not math.isfinite(number):
+        context.problems.append(Problem(place.key("sampling_algorithm.logbase"), repr(base), "a number above 1, or e"))
+        number = math.e
+    return Sampling(str(plain(text)).lower(), rule, seed or 0, number)
+
+
+def _early_termination(given: Any, place: Place, context: Context) -> EarlyTermination | None:
+    if given is None:
+        return None
+    policy = str(plain(getattr(given, "type", given))).lower()
+    if policy not in ("bandit", "median_stopping", "truncation_selection"):
+        expected = "bandit, median_stopping or truncation_selection"
+        context.problems.append(Problem(place.key("early_termination"), repr(policy), expected))
+        return None
+
+    def whole_number(key: str) -> int:
+        return whole(getattr(given, key, None), f"early_termination.{key}", place, context) or 0
+
+    return EarlyTermination(
+        policy,
+        whole_number("evaluation_interval") or 1,  # azure-ai-ml's default for bandit is 0
+        whole_number("delay_evaluation"),
+        _number(getattr(given, "slack_factor", None)) or None,
+        _number(getattr(given, "slack_amount", None)) or None,
+        whole_number("truncation_percentage"),
+    )
+
+
+def _limits(given: Any, place: Place, context: Context) -> SweepLimits:
+    total, concurrent = (
+        whole(getattr(given, key, None), f"limits.{key}", place, context)
+        for key in ("max_total_trials", "max_concurrent_trials")
+    )
+    timeout = settled(getattr(given, "timeout", None), "limits.timeout", place, context)
+    return SweepLimits(MOST_TRIALS if total is None else total, concurrent, None if timeout is None else float(timeout))

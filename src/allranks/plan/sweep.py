@@ -1,0 +1,134 @@
+"""The settings of a sweep: its search space, how it is sampled, and which trials are stopped."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from statistics import NormalDist
+
+from allranks.plan.ports import Literal
+
+DISTRIBUTIONS = {
+    "choice": (),
+    "randint": ("upper",),
+    "uniform": ("min_value", "max_value"),
+    "loguniform": ("min_value", "max_value"),
+    "quniform": ("min_value", "max_value", "q"),
+    "qloguniform": ("min_value", "max_value", "q"),
+    "normal": ("mu", "sigma"),
+    "lognormal": ("mu", "sigma"),
+    "qnormal": ("mu", "sigma", "q"),
+    "qlognormal": ("mu", "sigma", "q"),
+}
+"""The numbers of each distribution, by its name in azure-ai-ml. A choice has values instead."""
+
+MOST_TRIALS = 1000
+"""Maximum trials of a sweep on Azure ML."""
+
+_EDGE = 1e-9
+"""How close the unit of a normal distribution comes to 0 and 1, where its value is infinite."""
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """A parameter of a search space.
+
+    distribution: a key of `DISTRIBUTIONS`
+    numbers:      in the order of `DISTRIBUTIONS`; None for one that is missing
+    choices:      the values of a choice
+    """
+
+    name: str
+    distribution: str
+    numbers: tuple[float | None, ...] = ()
+    choices: tuple[Literal, ...] = ()
+
+    def __str__(self) -> str:
+        """Return ``uniform(0, 1)``."""
+        values = [str(each.value) for each in self.choices] or [
+            f"{number:g}" for number in self.numbers if number is not None
+        ]
+        return f"{self.distribution}({', '.join(values)})"
+
+    @property
+    def type(self) -> str:
+        """The type of an input that takes every value of the parameter."""
+        kinds = {type(choice.value) for choice in self.choices}
+        if self.distribution == "randint" or kinds == {int}:
+            return "integer"
+        if kinds == {bool}:
+            return "boolean"
+        return "number" if kinds <= {int, float} else "string"
+
+
+@dataclass(frozen=True)
+class Sampling:
+    """How a search space is sampled.
+
+    algorithm: grid, random or bayesian
+    rule:      of random sampling: random or sobol
+    seed:      the same seed gives the same trials
+    base:      of loguniform and the other logarithmic distributions
+    """
+
+    algorithm: str = "random"
+    rule: str = "random"
+    seed: int = 0
+    base: float = math.e
+
+    @property
+    def module(self) -> str:
+        """The module that samples; "" if none is needed."""
+        return {"bayesian": "optuna", "sobol": "scipy"}.get(
+            self.rule if self.algorithm == "random" else self.algorithm, ""
+        )
+
+
+@dataclass(frozen=True)
+class EarlyTermination:
+    """A policy that stops trials. An interval is one value of the primary metric that a trial logs.
+
+    policy:       bandit, median_stopping or truncation_selection
+    interval:     it is applied at each multiple of this number of intervals
+    delay:        it is not applied before this number of intervals
+    slack_factor: bandit: the share by which a trial may be worse than the best one
+    slack_amount: bandit: the amount by which it may be worse
+    percentage:   truncation_selection: the share of the worst trials that are stopped
+    """
+
+    policy: str
+    interval: int = 1
+    delay: int = 0
+    slack_factor: float | None = None
+    slack_amount: float | None = None
+    percentage: int = 0
+
+
+@dataclass(frozen=True)
+class SweepLimits:
+    """The limits of a sweep: trials in all and at once (None: as many as the machine's slots allow), and seconds."""
+
+    total: int = MOST_TRIALS
+    concurrent: int | None = None
+    timeout: float | None = None
+
+
+def value_of(parameter: Parameter, unit: float, base: float = math.e) -> str | int | float | bool:
+    """Return the value of a parameter at a place between 0 and 1 of its distribution."""
+    kind, count = parameter.distribution, len(parameter.choices)
+    if kind == "choice":
+        return parameter.choices[min(int(unit * count), count - 1)].value
+    first, *others = (number or 0.0 for number in parameter.numbers)
+    if kind == "randint":
+        return min(int(unit * first), int(first) - 1)
+    if "uniform" in kind:
+        value = first + unit * (others[0] - first)
+    else:
+        value = NormalDist(first, others[0]).inv_cdf(min(max(unit, _EDGE), 1 - _EDGE))
+    if "log" in kind:
+        value = base**value
+    if not kind.startswith("q"):
+        return value
+    step = others[1]
+    value = round(value / step) * step
+    return int(value) if float(step).is_integer() else float(f"{value:.12g}")

@@ -1,0 +1,136 @@
+"""The sweeps on a run's page: a table of trials, parallel coordinates, and the objective over time."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from allranks.runs import trials
+from allranks.runs.page.chart import Chart, Curve, Series, Tick, drawable, make_chart, value_scale
+from allranks.runs.records import Point, Status, StepRecord
+from allranks.runs.trials import SweepTrials, Trial
+
+MOST = 100
+"""Maximum trials of a sweep in its table: the best ones."""
+_LINES = 300
+"""Maximum trials with a line in parallel coordinates, and with a dot: the best ones."""
+WIDTH, HEIGHT, SIDE, TOP, BOTTOM = 1040, 260, 60, 30, 14
+_WIDE = 100.0
+"""Ratio of the ends of an axis from which it is logarithmic."""
+_CATEGORIES = 20
+"""Maximum values of a text parameter that are labelled."""
+
+
+@dataclass(frozen=True)
+class Axis:
+    """An axis of parallel coordinates. x: pixels"""
+
+    name: str
+    x: float
+    ticks: tuple[Tick, ...]
+
+
+@dataclass(frozen=True)
+class Line:
+    """A trial in parallel coordinates. share: 0 for the worst value of the metric, 1 for the best one"""
+
+    trial: Trial
+    path: str
+    share: float
+
+
+@dataclass(frozen=True)
+class SweepFigures:
+    """The figures of one sweep. rows: the trials of the table. lines: the best one last, above the others"""
+
+    sweep: SweepTrials
+    rows: tuple[Trial, ...]
+    axes: tuple[Axis, ...] = ()
+    lines: tuple[Line, ...] = ()
+    progress: Chart | None = None
+
+
+def sweeps_of(steps: Iterable[StepRecord]) -> list[SweepFigures]:
+    """Return the sweeps of a run that have trials."""
+    return [_figures(sweep) for sweep in trials.sweeps(steps) if sweep.trials]
+
+
+def _figures(sweep: SweepTrials) -> SweepFigures:
+    ranking = sweep.ranking
+    drawn = [trial for trial in ranking if trial.value is not None and drawable(trial.value)][:_LINES]
+    if len(drawn) < 2:
+        return SweepFigures(sweep, tuple(ranking[:MOST]))
+    axes, lines = _parallel(sweep, drawn)
+    return SweepFigures(sweep, tuple(ranking[:MOST]), axes, lines, _progress(sweep, drawn))
+
+
+def _parallel(sweep: SweepTrials, drawn: Sequence[Trial]) -> tuple[tuple[Axis, ...], tuple[Line, ...]]:
+    names = (*sweep.parameters, sweep.metric)
+    columns = [[trial.values[place] for trial in drawn] for place in range(len(sweep.parameters))]
+    columns.append([repr(trial.value) for trial in drawn])
+    step = (WIDTH - 2 * SIDE) / max(len(names) - 1, 1)
+    axes, heights = [], []
+    for place, (name, column) in enumerate(zip(names, columns, strict=True)):
+        ticks, ys = _axis(column)
+        axes.append(Axis(name, round(SIDE + place * step, 1), ticks))
+        heights.append(ys)
+    last = max(len(drawn) - 1, 1)
+    lines = [
+        Line(
+            trial,
+            "M" + "L".join(f"{axis.x} {ys[row]}" for axis, ys in zip(axes, heights, strict=True)),
+            round(1 - row / last, 3),
+        )
+        for row, trial in enumerate(drawn)
+    ]
+    return tuple(axes), tuple(reversed(lines))
+
+
+def _axis(column: Sequence[str]) -> tuple[tuple[Tick, ...], list[float]]:
+    """Return the ticks of an axis, and the height of each of its values."""
+    bottom = HEIGHT - BOTTOM
+    try:
+        numbers = [float(text) for text in column]
+    except ValueError:
+        numbers = []
+    if not numbers or not all(map(drawable, numbers)):
+        known = sorted(set(column))
+        gap = (bottom - TOP) / max(len(known) - 1, 1)
+        at = {text: round(bottom - place * gap, 1) for place, text in enumerate(known)}
+        return tuple(Tick(at[text], text) for text in known[:_CATEGORIES]), [at[text] for text in column]
+    low, high = min(numbers), max(numbers)
+    if low > 0 and high / low >= _WIDE:
+        scale, ticks = value_scale(math.log10(low), math.log10(high), bottom, TOP)
+        whole = [tick for tick in ticks if float(tick.label).is_integer()]
+        labels = tuple(replace(tick, label=f"{10 ** float(tick.label):g}") for tick in whole or ticks)
+        return labels, [scale(math.log10(number)) for number in numbers]
+    scale, ticks = value_scale(low, high, bottom, TOP)
+    return tuple(ticks), [scale(number) for number in numbers]
+
+
+def _progress(sweep: SweepTrials, drawn: Sequence[Trial]) -> Chart:
+    """Return the chart of the best value so far, with a dot for each trial."""
+    ended = sorted(drawn, key=lambda trial: (trial.record.ended or math.inf, trial.number))
+    best = max if sweep.maximize else min
+    so_far: list[Point] = []
+    each: list[Point] = []
+    for place, trial in enumerate(ended, start=1):
+        assert trial.value is not None
+        each.append(Point(place, trial.value, 0.0))
+        if trial.record.status is Status.COMPLETED:
+            so_far.append(Point(place, best([trial.value, *(point.value for point in so_far[-1:])]), 0.0))
+    curves = [Curve("best so far", "", so_far or each), Curve("trial", "", each)]
+    chart = make_chart(sweep.metric, sweep.record.name, curves)
+    line, dots = chart.series
+    return replace(chart, x_label="trials that ended", series=(replace(line, dots=()), _dots(chart, dots, ended)))
+
+
+def _dots(chart: Chart, series: Series, ended: Sequence[Trial]) -> Series:
+    """Return a series as dots alone, each with the trial's number."""
+    assert chart.y is not None
+    dots = tuple(
+        (chart.x(place), chart.y(trial.value or 0.0), f"trial {trial.number}: {trial.value:g}")
+        for place, trial in enumerate(ended, start=1)
+    )
+    return replace(series, path="", dots=dots)
