@@ -183,6 +183,30 @@ def test_a_node_has_its_component_its_resources_and_its_ports(job: Any, componen
     assert outputs == {}
 
 
+def test_a_sweep_job_is_a_node_whose_trial_is_like_a_step() -> None:
+    from azure.ai.ml.entities import CommandJob
+    from azure.ai.ml.sweep import Choice, Objective, SweepJob, SweepJobLimits
+
+    command = CommandJob(
+        command="echo ${{search_space.lr}}", environment="azureml:x:1", environment_variables={"A": "1"}
+    )
+    node = internals.sweep_node(
+        SweepJob(
+            trial=command,
+            inputs={"seed": 3},
+            search_space={"lr": Choice([0.1])},
+            objective=Objective(goal="minimize", primary_metric="loss"),
+            limits=SweepJobLimits(max_total_trials=1, trial_timeout=90),
+            resources={"instance_count": 2},
+        )
+    )
+    assert isinstance(node, internals.Sweep)
+    step = internals.trial(node)
+    assert step.component.environment_variables == {"A": "1"}
+    assert (list(step.inputs), step.limits.timeout, step.resources.instance_count) == (["seed"], 90, 2)
+    assert internals.given_ports(step)[0].keys() == {"seed"}
+
+
 def test_a_node_gets_a_component_and_outputs(component: Any) -> None:
     from azure.ai.ml.entities import Command
 
