@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterator, Mapping
 from importlib import import_module
 from operator import attrgetter, methodcaller
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
