@@ -17,6 +17,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from allranks.api.client import LocalClient
     from allranks.api.jobs import Checked, check
     from allranks.api.layout import layout
     from allranks.api.run import Run, RunFailedError, launch, run, runs
@@ -24,11 +25,24 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
-__all__ = ["Checked", "InputError", "Problem", "Run", "RunFailedError", "check", "launch", "layout", "run", "runs"]
+__all__ = [
+    "Checked",
+    "InputError",
+    "LocalClient",
+    "Problem",
+    "Run",
+    "RunFailedError",
+    "check",
+    "launch",
+    "layout",
+    "run",
+    "runs",
+]
 
 _HOMES = {
     "Checked": "allranks.api.jobs",
     "InputError": "allranks.errors",
+    "LocalClient": "allranks.api.client",
     "Problem": "allranks.errors",
     "Run": "allranks.api.run",
     "RunFailedError": "allranks.api.run",

@@ -389,6 +389,34 @@ def test_the_client_has_what_is_asked_of_it(client: Any) -> None:
     assert str(internals.datastore_id("own", scope)).endswith("/datastores/own")
 
 
+def test_the_storage_of_one_account_is_replaced() -> None:
+    internals.serve_storage("ours", lambda container: f"ours/{container}")
+    found = internals.artifacts.get_storage_client
+    assert found(credential=None, storage_account="ours", container_name="a") == "ours/a"
+    assert (
+        found(credential=None, storage_account=None, account_url="https://ours.blob.core.windows.net/b?s") == "ours/b"
+    )
+    other = found(credential=None, storage_account="other", account_url="https://other.blob.core.windows.net/b")
+    assert isinstance(other, internals.BlobStorageClient)
+
+
+def test_a_stream_waits_as_it_is_told(client: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    said: list[str] = []
+    module = internals.job_streams
+
+    @contextlib.contextmanager
+    def pause(job: str) -> Iterator[Callable[[], None]]:
+        yield lambda: said.append(job)
+
+    monkeypatch.setattr(
+        client.jobs, "_stream_logs_until_completion", lambda *_: said.append(str(module._wait_before_polling(7)))
+    )
+    internals.adapt_jobs(client, pause)
+    client.jobs._stream_logs_until_completion(None, SimpleNamespace(name="job"), None)
+    assert said == ["job", "0"]
+    assert module._wait_before_polling(0) >= 1
+
+
 @pytest.mark.parametrize(
     ("cloud", "host"),
     [("AzureCloud", "ml.azure.com"), ("AzureUSGovernment", "ml.azure.us"), ("AzureChinaCloud", "ml.azure.cn")],

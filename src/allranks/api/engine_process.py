@@ -1,7 +1,7 @@
 """Execute a run in a process of its own, so that it does not depend on the caller's event loop, signals or threads.
 
 The engine gets the run on standard input, reports on standard output as JSON, one object per line, and stops the run
-when standard input is closed: a run does not outlive the process that started it.
+when standard input is closed: a run does not outlive the process that started it, unless it is detached.
 """
 
 from __future__ import annotations
@@ -26,6 +26,8 @@ from allranks.plan.graph import Plan
 from allranks.runs.observer import Observer
 from allranks.runs.records import RunRecord
 from allranks.runs.workspace import Workspace
+
+_DETACHED = "--detached"
 
 
 class EngineError(RuntimeError):
@@ -59,14 +61,16 @@ class EngineProcess:
         return EngineError("\n".join(["the engine of the run ended unexpectedly", *lines]))
 
 
-def start(plan: Plan, workspace: Workspace, options: Options) -> tuple[str, EngineProcess]:
+def start(plan: Plan, workspace: Workspace, options: Options, *, detached: bool = False) -> tuple[str, EngineProcess]:
     """Start a run in a new process. Return its id after it has been created, and the process.
+
+    detached: whether the run continues when this process ends
 
     Raise InputError if the run cannot start here, EngineError if the engine fails.
     """
     errors = tempfile.TemporaryFile(prefix="allranks-")  # noqa: SIM115  # it is read when the engine has ended
     process = subprocess.Popen(
-        [sys.executable, "-m", "allranks.api.engine_process"],
+        [sys.executable, "-m", "allranks.api.engine_process", *([_DETACHED] if detached else [])],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=errors,
@@ -111,7 +115,8 @@ def main() -> None:
         task = json.loads(sys.stdin.readline() or "null")
         if task is None:
             return
-        threading.Thread(target=_stop_at_end_of_input, daemon=True).start()
+        if _DETACHED not in sys.argv:
+            threading.Thread(target=_stop_at_end_of_input, daemon=True).start()
         options = task["options"]
         options["selection"] = Selection(**{name: tuple(paths) for name, paths in options["selection"].items()})
         try:

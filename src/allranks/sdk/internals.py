@@ -15,6 +15,7 @@ import contextlib
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping
+from http import HTTPStatus
 from importlib import import_module
 from operator import attrgetter, methodcaller
 from pathlib import Path
@@ -46,7 +47,10 @@ PARTS = {
     "pipeline_expressions": f"{_SDK}.entities._job.pipeline._pipeline_expression",
     "load_schedule": f"{_SDK}.entities._load_functions:load_schedule",
     # The client
+    "BlobStorageClient": f"{_SDK}._artifacts._blob_storage_helper:BlobStorageClient",
     "client": f"{_SDK}._ml_client",
+    "job_streams": f"{_SDK}.operations._job_ops_helper",
+    "storage_clients": f"{_SDK}._utils._storage_utils",
     "studio_url_from_job_id": f"{_SDK}.entities._job._studio_url_from_job_id:studio_url_from_job_id",
     "RestModel": f"{_SDK}._restclient.arm_ml_service._utils.model_base:Model",
     "requests_with_retry": f"{_SDK}._utils.utils:create_requests_pipeline_with_retry",
@@ -125,8 +129,9 @@ replace_component = _setter("_component")
 """Give a node a component with the same inputs and outputs; the node's bindings stay."""
 
 
-def set_component(node: Any, found: Any) -> None:
-    """Give a node its component, as the node's constructor does."""
+def set_component(node: Any, found: Any) -> Callable[[], None]:
+    """Give a node its component, as the node's constructor does. Return a function that undoes it."""
+    before = {name: value for name, value in vars(node).items() if name in ("_inputs", "_outputs", "_component")}
     inputs = {name: data(port) for name, port in node.inputs.items()}
     outputs = {name: data(port) for name, port in node.outputs.items()}
     node._inputs = node._build_inputs_dict(inputs, input_definition_dict=found.inputs)
@@ -134,6 +139,7 @@ def set_component(node: Any, found: Any) -> None:
     node._component = found
     if hasattr(type(node), "_copy_pipeline_component_out_setting_to_node"):
         node._copy_pipeline_component_out_setting_to_node()
+    return lambda: vars(node).update(before)
 
 
 resources = _own("_resources")
@@ -271,18 +277,18 @@ def schema(path: str) -> Any:
     return getattr(import_module(f"{_SDK}._schema.{module}"), name)
 
 
-def rest_response(request: Any, content: bytes) -> Any:
-    """Return a complete response of azure-core to a request, with JSON as its content."""
+def rest_response(request: Any, content: bytes, status: int = 200, headers: Mapping[str, str] | None = None) -> Any:
+    """Return a complete response of azure-core to a request. content: JSON, unless the headers name another type"""
     from azure.core.rest._http_response_impl import HttpResponseImpl
     from azure.core.utils import case_insensitive_dict
 
     response = HttpResponseImpl(
         request=request,
         internal_response=None,
-        status_code=200,
-        reason="OK",
+        status_code=status,
+        reason=HTTPStatus(status).phrase,
         content_type="application/json",
-        headers=case_insensitive_dict({"Content-Type": "application/json"}),
+        headers=case_insensitive_dict({"Content-Type": "application/json", **(headers or {})}),
         stream_download_generator=None,
         block_size=None,
     )
@@ -357,6 +363,48 @@ def studio_url(job: str) -> str:
 def requests(client: Any) -> Any:
     """Return the client's pipeline of HTTP requests, which repeats those that fail for a short time."""
     return __getattr__("requests_with_retry")(requests_pipeline=client._requests_pipeline)
+
+
+_STORAGE_USERS = (
+    f"{_SDK}._artifacts._artifact_utilities",
+    f"{_SDK}._utils._data_utils",
+    f"{_SDK}.operations._code_operations",
+    f"{_SDK}.operations._model_operations",
+)
+"""The modules that have imported the function that returns a client of a storage account."""
+
+_local_accounts: dict[str, Callable[[str], Any]] = {}
+
+
+def serve_storage(account: str, storage: Callable[[str], Any]) -> None:
+    """Replace the SDK's client of one storage account. storage: returns the client of a container"""
+    _local_accounts[account] = storage
+    for name in _STORAGE_USERS:
+        import_module(name).get_storage_client = _storage_client  # type: ignore[attr-defined]
+
+
+def _storage_client(credential: Any = None, storage_account: Any = None, *values: Any, **more: Any) -> Any:
+    address = urlsplit(more.get("account_url") or "")
+    account = storage_account or (address.hostname or "").partition(".")[0]
+    if account in _local_accounts:
+        return _local_accounts[account](more.get("container_name") or address.path.strip("/"))
+    return __getattr__("storage_clients").get_storage_client(credential, storage_account, *values, **more)
+
+
+def adapt_jobs(client: Any, pause: Callable[[str], contextlib.AbstractContextManager[Callable[[], None]]]) -> None:
+    """Replace the wait between two requests of `jobs.stream`, and add no tenant to the address of a job's page.
+
+    pause: returns a context for the stream of a job, which yields the function that waits
+    """
+    operations, module = client.jobs, __getattr__("job_streams")
+    original = operations._stream_logs_until_completion
+
+    def stream(runs: Any, job: Any, *values: Any, **more: Any) -> None:
+        with pause(job.name) as wait, replaced(module, "_wait_before_polling", lambda _: wait() or 0):
+            original(runs, job, *values, **more)
+
+    operations._stream_logs_until_completion = stream
+    operations._append_tid_to_studio_url = lambda _: None
 
 
 def component_version(client: Any, name: str, version: str) -> Any:

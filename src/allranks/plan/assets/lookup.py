@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -82,6 +82,7 @@ class AssetLookup:
     uses:       every lookup so far, for `allranks map`
     problems:   lookups without a result
     components: azure-ai-ml's components that were loaded, by spec and name
+    attached:   functions that give the nodes of the caller's job their ids back
     """
 
     folder: Path
@@ -91,6 +92,7 @@ class AssetLookup:
     uses: list[Use] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
     components: dict[tuple[Path, str], Any] = field(default_factory=dict)
+    attached: list[Callable[[], None]] = field(default_factory=list)
 
     @classmethod
     def of(cls, folder: Path, workspace: Workspace | None) -> AssetLookup:

@@ -1,4 +1,4 @@
-"""Find what was registered on this machine: models in the workspace's MLflow registry, the rest in its store."""
+"""Find what was registered on this machine: models in the workspace's MLflow registry, and everything in its store."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from urllib.parse import unquote, urlsplit
 from allranks.errors import InputError, Problem
 from allranks.plan.assets import asset_id
 from allranks.plan.assets.asset_id import AssetId
-from allranks.runs import assets
+from allranks.runs import assets, datastores
 from allranks.runs.workspace import Workspace, check_access
 
 LATEST = "latest"
@@ -45,9 +45,27 @@ def find(workspace: Workspace, asset: AssetId) -> Registration:
     """
     if asset.registry:
         return NOTHING
+    if asset.kind == asset_id.DATASTORE:
+        return Registration(datastores.path_of(workspace, asset.name, asset.path), ())
+    if asset.kind == asset_id.STORAGE:
+        return Registration(datastores.path_of_uri(workspace, asset.path), ())
     if asset.kind == asset_id.MODEL:
-        return _in_database(workspace.root / "mlflow.db", asset, "model_versions", _model)
+        tracked = _in_database(workspace.root / "mlflow.db", asset, "model_versions", _model)
+        if tracked.path:
+            return tracked
+        stored = _in_database(workspace.database, asset, "asset", _asset)
+        return Registration(stored.path, (*tracked.versions, *stored.versions))
     return _in_database(workspace.database, asset, "asset", _asset)
+
+
+def model_names(workspace: Workspace) -> tuple[str, ...]:
+    """Return the names of the models in the workspace's MLflow registry."""
+
+    def read(connection: sqlite3.Connection, _: AssetId) -> Registration:
+        rows = connection.execute("SELECT DISTINCT name FROM model_versions WHERE current_stage != 'Deleted_Internal'")
+        return Registration(None, tuple(str(row[0]) for row in rows))
+
+    return _in_database(workspace.root / "mlflow.db", AssetId(asset_id.MODEL), "model_versions", read).versions
 
 
 def _in_database(database: Path, asset: AssetId, table: str, read: _Reader) -> Registration:

@@ -109,7 +109,11 @@ def read_job(
     with session.session(client=False), python_jobs.unchanged(job):
         file = python_jobs.read_object(job)
         built = file.build(_converted(file, values or {}))
-        return pipeline.read(built, snapshots, "", file.location, lookup)
+        try:
+            return pipeline.read(built, snapshots, "", file.location, lookup)
+        finally:
+            for undo in lookup.attached if lookup else ():
+                undo()
 
 
 def _open(

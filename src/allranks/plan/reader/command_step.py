@@ -15,6 +15,7 @@ from allranks.contract.distributions import DISTRIBUTIONS
 from allranks.contract.launch import Distribution
 from allranks.contract.single import Single
 from allranks.errors import InputError, Problem
+from allranks.plan.assets import asset_id
 from allranks.plan.environment import NO_ENVIRONMENT
 from allranks.plan.graph import Code, Step
 from allranks.plan.ports import GraphInput, Literal, NodeOutput, Path, Text
@@ -24,10 +25,13 @@ from allranks.sdk import internals, yaml_lines
 from allranks.sdk.messages import unknown_distribution
 from allranks.sdk.paths import is_remote, shown
 from allranks.sdk.runtime_copy import command_uses_runtime
-from allranks.sdk.uploads import code_of, command_of
+from allranks.sdk.uploads import code_at, code_of, command_of
 
 _SHARED_MEMORY = 2 << 30
 _SIZE = re.compile(r"(\d+)\s*([bkmg]?)", re.IGNORECASE)
+_UPLOADED = re.compile(r"(azureml:)?/subscriptions/.+/codes/")
+"""The code of a job that was submitted before, with which the client replaces the folder."""
+
 _UNITS = {"": 1, "b": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
 
 
@@ -35,7 +39,7 @@ def read(name: str, node: Any, context: Context) -> Step | None:
     """Return the step of a Command node. If its component is not on this machine, add problems to the context and
     return None."""
     place = context.place(name)
-    if isinstance(node.component, str) and not registered_component.attach(node, place, context):
+    if not registered_component.attach(node, place, context):
         return None
     component = node.component
     step_ports.refuse_unknown(node, place, context)
@@ -174,6 +178,11 @@ def _copied(component: Any, code: str | None, includes: bool, place: Place, cont
     if code is None and not includes:
         return None
     if code is not None:
+        if _UPLOADED.match(code) and context.lookup is not None:
+            stored = context.lookup.find(code, asset_id.CODE, where, required=False)
+            if stored is not None and context.snapshots is not None:
+                uploaded = code_at(stored, where, command_of(component))
+                return snapshot.copy_files(uploaded.files, context.snapshots, where)
         if is_remote(code) or code.startswith("git+"):
             fix = "get a copy, and give its path as the component's code"
             raise InputError(Problem(where, f"{code} is not on this machine", "a local folder", fix))

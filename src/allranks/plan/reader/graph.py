@@ -65,7 +65,7 @@ def read_node(name: str, entity: Any, context: Context) -> Node | None:
 def _pipeline(name: str, entity: Any, context: Context) -> Pipeline | None:
     """Return a node that is a pipeline component."""
     place = context.place(name)
-    if isinstance(entity.component, str) and not registered_component.attach(entity, place, context):
+    if not registered_component.attach(entity, place, context):
         return None
     component = entity.component
     step_ports.refuse_unknown(entity, place, context)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,13 +20,16 @@ _TYPES = {"sweep": "command"}
 
 
 def attach(node: Any, place: Place, context: Context) -> bool:
-    """Give a node the component for its id, found by the context's lookup.
+    """Give a node the component for its id, found by the context's lookup. A node with a local component is unchanged.
 
     A node with a registered component has the ports that the pipeline gives it, without types. Afterwards it has those
     of the component. If there is no such component, add a problem and return False.
     """
     key = internals.component_key(node)
-    text = internals.component(node)
+    given = internals.component(node)
+    text = given if isinstance(given, str) else getattr(given, "id", None)
+    if not text or (context.lookup is None and text is not given):
+        return True
     if context.lookup is None:
         found = f"{text} is registered in a workspace or registry, which this machine does not ask"
         fix = "get its YAML file and code, and name the file as the component"
@@ -43,7 +48,12 @@ def attach(node: Any, place: Place, context: Context) -> bool:
             Problem(place.key(key), found, f"a {expected} component", f"set type: {component.type}")
         )
         return False
-    internals.set_component(node, component)
+    undo: Callable[[], None] = partial(internals.replace_component, node, given)
+    if text is given:
+        undo = internals.set_component(node, component)
+    else:  # a component that the client has returned, whose ports the node has already
+        internals.replace_component(node, component)
+    context.lookup.attached.append(undo)
     return True
 
 

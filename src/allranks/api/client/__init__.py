@@ -1,0 +1,158 @@
+"""`LocalClient`: azure-ai-ml's own `MLClient`, whose service is a workspace folder of this machine."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import os
+from collections.abc import Callable, Iterator
+from contextvars import ContextVar
+from pathlib import Path
+from typing import Any
+
+from azure.ai.ml import MLClient
+
+from allranks.api import engine_process, jobs, notebook_view
+from allranks.api.client import asset_requests, job_requests, workspace_requests  # noqa: F401  # they add routes
+from allranks.api.client.service import LocalService, LocalTransport
+from allranks.api.client.storage import LocalContainer
+from allranks.errors import InputError, Problem
+from allranks.local.options import Options
+from allranks.plan.graph import Plan
+from allranks.runs import datastores
+from allranks.runs.workspace import Workspace
+from allranks.sdk import internals
+from allranks.sdk.offline_client import Credential
+from allranks.sdk.session import entry, session
+
+_plan: ContextVar[Plan | None] = ContextVar("plan", default=None)
+"""The plan of the job that this thread submits. The request has ids in place of code and components."""
+
+_NO_CACHE = "AZURE_ML_DISABLE_ON_DISK_CACHE"
+"""Disables the SDK's cache on disk of registered components, which knows nothing of folders."""
+
+_engines: list[engine_process.EngineProcess] = []
+"""The engines that this process has started, kept until it ends."""
+
+
+class LocalClient(MLClient):  # type: ignore[misc]
+    """A client that stands where `MLClient` stands, and runs jobs on this machine::
+
+        ml_client = LocalClient()
+        job = ml_client.jobs.create_or_update(pipeline())
+        ml_client.jobs.stream(job.name)
+
+    It has `MLClient`'s operations, with their arguments, entities and exceptions. Jobs, components, environments, data
+    and models are in the workspace folder; any compute is this machine. A call that has no meaning here raises
+    InputError, which says what to do. A job that cannot run here raises InputError too, before anything is started.
+
+    A job has a process of its own. It continues when the script or the notebook's kernel ends, as on Azure ML;
+    ``jobs.begin_cancel(name)`` and ``allranks cancel`` stop it. Interrupting `jobs.stream` does not.
+
+    The first five arguments are those of `MLClient`. All are optional, and their names only appear in ids.
+
+    folder:  the workspace; default: the `.allranks` folder of the current folder or a parent
+    options: the options of `MLClient`, such as ``show_progress``
+    """
+
+    def __init__(
+        self,
+        credential: Any = None,
+        subscription_id: str | None = None,
+        resource_group_name: str | None = None,
+        workspace_name: str | None = None,
+        registry_name: str | None = None,
+        *,
+        folder: Path | str | None = None,
+        **options: Any,
+    ) -> None:
+        if registry_name is not None:
+            fix = f"name its files in allranks.yaml: registries/{registry_name}/components/*: FOLDER; see docs/names.md"
+            found = "this machine has no registries"
+            raise InputError(Problem("LocalClient, registry_name", found, "a client of a workspace", fix))
+        workspace = Workspace.at(folder)
+        self._service = LocalService(workspace, functools.partial(_submit, workspace))
+        super().__init__(
+            credential or Credential(),
+            subscription_id or "00000000-0000-0000-0000-000000000000",
+            resource_group_name or "local",
+            workspace_name or "local",
+            transport=LocalTransport(self._service),
+            enable_telemetry=False,
+            **{name: value for name, value in options.items() if name not in ("transport", "enable_telemetry")},
+        )
+        internals.serve_storage(self._service.account, functools.partial(LocalContainer, workspace))
+        internals.adapt_jobs(self, self._stream)
+        for operations in (self.jobs, self.components, self.environments):
+            _wrap(operations, _creating)
+        _wrap(self.jobs, functools.partial(_with_plan, workspace, self.jobs.validate))
+
+    @classmethod
+    def from_config(cls, credential: Any = None, **options: Any) -> Any:
+        """Return a client, with the names of the workspace's configuration file if there is one."""
+        from azure.ai.ml.exceptions import ValidationException
+
+        try:
+            return super().from_config(credential or Credential(), **options)
+        except ValidationException:
+            return cls(credential)
+
+    def __repr__(self) -> str:
+        return f"LocalClient({self._service.workspace.root})"
+
+    @contextlib.contextmanager
+    def _stream(self, job: str) -> Iterator[Callable[[], None]]:
+        """Show the progress of a job in a notebook while it is streamed. The service waits between two requests."""
+        found = datastores.find(self._service.workspace, job)
+        if found is None:
+            yield lambda: None
+            return
+        identity = found[0].id
+
+        def read() -> Any:
+            return datastores.find(self._service.workspace, identity)[0]  # type: ignore[index]
+
+        with notebook_view.shown(read) as view:
+            yield (lambda: None) if view is None else view.update
+
+
+def _wrap(operations: Any, wrapper: Callable[..., Any]) -> None:
+    """Call the client's `create_or_update` by way of a function."""
+    original = operations.create_or_update
+    operations.create_or_update = functools.wraps(original)(functools.partial(wrapper, original))
+
+
+def _creating(original: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
+    """Create something from local files, of which exactly those are copied that `allranks submit` uploads."""
+    with session(), entry(os.environ, _NO_CACHE, "true"):
+        return original(*arguments, **options)
+
+
+def _with_plan(
+    workspace: Workspace, validate: Callable[..., Any], original: Callable[..., Any], job: Any, **options: Any
+) -> Any:
+    """Read a job before the SDK replaces its parts by ids, then submit it."""
+    from azure.ai.ml.entities import Job
+
+    if not isinstance(job, Job) or getattr(job, "id", None):
+        return original(job, **options)
+    for name in ("description", "compute", "tags", "experiment_name"):
+        if options.get(name) is not None:
+            setattr(job, name, options[name])
+    plan = None
+    if options.get("skip_validation") or validate(job).passed:  # else the SDK raises its own error
+        plan = jobs.read(job, None, workspace)
+    token = _plan.set(plan)
+    try:
+        return original(job, **options)
+    finally:
+        _plan.reset(token)
+
+
+def _submit(workspace: Workspace, name: str) -> str:
+    """Start the run of a job, and return its id."""
+    plan = _plan.get()
+    assert plan is not None, f"the job {name} was not read"
+    identity, engine = engine_process.start(plan, workspace, Options(run_name=name), detached=True)
+    _engines.append(engine)
+    return identity

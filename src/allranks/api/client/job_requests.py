@@ -1,0 +1,328 @@
+"""Jobs and run history: the runs of the workspace folder, as Azure ML shows them.
+
+What the client has sent of a job is in ``job.json`` of the run's folder. Runs that the command line has started have
+none, and are shown by their record.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from allranks.api.client.service import (
+    Answer,
+    LocalService,
+    Refusal,
+    Request,
+    not_found,
+    resource,
+    route,
+    timestamp,
+    viewed,
+    write_json,
+)
+from allranks.local import cancellation
+from allranks.runs import datastores, history, locks
+from allranks.runs.formatting import cause, reason
+from allranks.runs.records import RunRecord, Status, StepRecord
+
+_STATUSES = {Status.INTERRUPTED: "Failed", Status.SKIPPED: "Canceled"}
+"""The states that Azure ML does not have, with the closest of its own."""
+
+_FILE = "job.json"
+_LOG = "logs/azureml/executionlogs.txt"
+"""The log of a pipeline, which `jobs.stream` prints."""
+
+_POLL = 0.2
+"""Seconds that a request for the state of a running job waits for its end."""
+
+_MODEL_TYPES = {"custom_model": "CustomModel", "mlflow_model": "MLFlowModel", "triton_model": "TritonModel"}
+
+
+def _find(service: LocalService, name: str) -> tuple[RunRecord, StepRecord | None]:
+    found = datastores.find(service.workspace, name)
+    if found is None or found[0].submitted is not None:
+        raise not_found(f"Run {name}")
+    return found
+
+
+def _properties(record: RunRecord) -> dict[str, Any]:
+    """Return what was sent of a job, with what was changed since."""
+    file = Path(record.folder) / _FILE
+    if file.exists():
+        return dict(json.loads(file.read_text(encoding="utf-8")))
+    properties: dict[str, Any] = {"jobType": "Pipeline", "jobs": {}, "settings": {}}
+    if datastores.only_step(record):
+        properties = {"jobType": "Command", "command": "", "environmentId": ""}
+    inputs = {name: {"jobInputType": "literal", "value": value} for name, value in record.inputs.items()}
+    return {**properties, "displayName": record.display_name, "inputs": inputs, "tags": {}, "properties": {}}
+
+
+def name_of(record: RunRecord) -> str:
+    """Return the name of a run's job."""
+    return record.job_name or record.id
+
+
+def _body(service: LocalService, request: Request, record: RunRecord) -> dict[str, Any]:
+    name, sent = name_of(record), _properties(record)
+    page = Path(record.page).as_uri() if record.page else None
+    services = {
+        "Tracking": _endpoint("Tracking", service.workspace.tracking_uri),
+        "Studio": _endpoint("Studio", page),
+    }
+    uri = f"azureml://datastores/{datastores.ARTIFACTS}/ExperimentRun/dcid.{name}"
+    default = {"jobOutputType": "uri_folder", "mode": "ReadWriteMount", "uri": uri}
+    properties = {
+        **sent,
+        "displayName": sent.get("displayName") or name,
+        "experimentName": sent.get("experimentName") or "Default",
+        "status": _status(record),
+        "isArchived": bool(sent.get("isArchived")),
+        "tags": sent.get("tags") or {},
+        "services": services,
+        "outputs": {**(sent.get("outputs") or {}), "default": default},
+    }
+    return resource(request, f"/jobs/{name}", properties, record.created)
+
+
+def _endpoint(kind: str, address: str | None) -> dict[str, Any]:
+    return {"jobServiceType": kind, "endpoint": address, "port": None, "status": None, "properties": None}
+
+
+def _status(item: RunRecord | StepRecord) -> str:
+    return _STATUSES.get(item.status, item.status.value)
+
+
+@route("GET", "/jobs")
+def list_jobs(service: LocalService, request: Request) -> Answer:
+    """Return the jobs, the newest first, without the steps of pipelines."""
+    records = [record for record in history.runs(service.workspace) if record.submitted is None]
+    return viewed(request, [_body(service, request, record) for record in records])
+
+
+@route("GET", "/jobs/{name}")
+def get_job(service: LocalService, request: Request, name: str) -> Answer:
+    record, step = _find(service, name)
+    # Of a step, only run history knows more than the name.
+    return Answer(resource(request, f"/jobs/{name}", None) if step else _body(service, request, record))
+
+
+@route("PUT", "/jobs/{name}")
+def put_job(service: LocalService, request: Request, name: str) -> Answer:
+    """Start a job, or change what describes an existing one."""
+    properties = request.body.get("properties") or {}
+    found = datastores.find(service.workspace, name)
+    if found is not None and found[0].submitted is None:
+        record = found[0]
+        sent = _properties(record)
+        if found[1] is not None or sent["jobType"] != properties.get("jobType"):
+            raise Refusal(400, f"A job with the name {name} exists already.")
+        changes = {key: properties.get(key) for key in ("tags", "displayName", "isArchived", "description")}
+        _save(record, {**sent, **{key: value for key, value in changes.items() if value is not None}})
+        return Answer(_body(service, request, record))
+    identity = service.submit(name)
+    record = history.run(service.workspace, identity)
+    _save(record, properties)
+    service.new_jobs.add(name)
+    return Answer(_body(service, request, record), 201)
+
+
+def _save(record: RunRecord, properties: dict[str, Any]) -> None:
+    write_json(Path(record.folder) / _FILE, properties)
+
+
+@route("POST", "/jobs/{name}/cancel")
+def cancel_job(service: LocalService, request: Request, name: str) -> Answer:
+    record, step = _find(service, name)
+    item = step or record
+    if item.status.ended:
+        raise Refusal(400, f"Run {name} is in a terminal state {_status(item)} and cannot be cancelled.")
+    if step is not None:
+        cancellation.cancel_nodes(service.workspace, record, [step.name])
+    else:
+        cancellation.cancel_run(service.workspace, record.id, patience=0.0)
+    place = f"https://management.azure.com{request.scope}/jobs/{quote(name)}/operationresults/1?api-version=1"
+    return Answer(None, 202, {"Location": place, "Retry-After": "1"})
+
+
+@route("GET", "/jobs/{name}/operationresults/{operation}")
+def get_cancellation(service: LocalService, request: Request, name: str, operation: str) -> Answer:  # noqa: ARG001
+    record, step = _find(service, name)
+    if (step or record).status.ended:
+        return Answer(None)
+    place = f"https://management.azure.com{request.scope}{request.path}?api-version=1"
+    return Answer(None, 202, {"Location": place, "Retry-After": "1"})
+
+
+# Run history
+
+
+@route("GET", "/history/runs/{name}")
+def get_run(service: LocalService, request: Request, name: str) -> Answer:  # noqa: ARG001
+    return Answer(_run(*_find(service, name)))
+
+
+@route("PATCH", "/history/runs/{name}", "/history/experiments/{experiment}/runs/{name}")
+def change_run(service: LocalService, request: Request, name: str, experiment: str = "") -> Answer:  # noqa: ARG001
+    """Change the description of a job, or archive it."""
+    record, step = _find(service, name)
+    if step is not None:
+        raise Refusal(400, f"Run {name} is a step of a pipeline and cannot be changed.")
+    sent, change = _properties(record), request.body
+    for key in ("tags", "properties"):
+        sent[key] = {**(sent.get(key) or {}), **(change.get(key) or {})}
+    for key in ("displayName", "description"):
+        sent[key] = change.get(key) or sent.get(key)
+    if change.get("hidden") is not None:
+        sent["isArchived"] = bool(change["hidden"])
+    _save(record, sent)
+    return Answer(_run(record, None))
+
+
+@route("GET", "/history/runs/{name}/children")
+def get_children(service: LocalService, request: Request, name: str) -> Answer:  # noqa: ARG001
+    record, step = _find(service, name)
+    prefix = f"{step.name}." if step else ""
+    steps = [each for each in record.steps if each is not step and each.name.startswith(prefix)]
+    is_pipeline = _properties(record)["jobType"] == "Pipeline"
+    shown = [each for each in steps if is_pipeline and "." not in each.name.removeprefix(prefix)]
+    return Answer({"value": [_run(record, each) for each in shown], "continuationToken": None})
+
+
+@route("GET", "/history/runs/{name}/details")
+def get_details(service: LocalService, request: Request, name: str) -> Answer:  # noqa: ARG001
+    """Return the state of a job and the places of its logs. Wait a little while it runs.
+
+    The SDK prints the logs of a job only if it sees it running, which a job here may not last long enough for.
+    """
+    record, step = _find(service, name)
+    is_new = name in service.new_jobs
+    service.new_jobs.discard(name)
+    if not (is_new or (step or record).status.ended):
+        locks.wait(service.workspace.run_folder(record.id), _POLL)
+        record, step = _find(service, name)
+    run = _run(record, step)
+    keys = ("runId", "status", "parentRunId", "startTimeUtc", "endTimeUtc", "error", "tags", "properties")
+    details = {key: run[key] for key in keys} | ({"status": "Running"} if is_new else {})
+    place = f"https://{service.account}.blob.core.windows.net/{datastores.ARTIFACTS}/ExperimentRun/dcid.{quote(name)}"
+    logs = {log: f"{place}/{quote(log)}" for log in _logs(service, record, step)}
+    return Answer({**details, "createdTimeUtc": run["createdUtc"], "warnings": [], "logFiles": logs})
+
+
+@route("POST", "/history/rundata")
+def get_run_data(service: LocalService, request: Request) -> Answer:
+    run = _run(*_find(service, request.body["runId"]))
+    return Answer({"runMetadata": run, "runDefinition": None, "jobSpecification": None})
+
+
+@route("GET", "/history/runs/{name}/serviceinstances/{node}")
+def get_services(service: LocalService, request: Request, name: str, node: str) -> Answer:  # noqa: ARG001
+    _find(service, name)
+    return Answer({"instances": {}})
+
+
+@route("POST", "/data/dataversion/batchGetResolvedUris", "/modelregistry/models/batchGetResolvedUris")
+def resolve_outputs(service: LocalService, request: Request) -> Answer:  # noqa: ARG001
+    """Return the places of outputs, for the ids that `_outputs` gives them."""
+    scope = request.scope.replace("/providers/Microsoft.MachineLearningServices", "")
+    values = {}
+    for identity in request.body.get("values") or []:
+        kind, job, output = identity.removeprefix(_OUTPUT).split("/")
+        uri = f"azureml:/{scope}/datastores/{datastores.BLOBS}/paths/azureml/{job}/{output}/"
+        values[identity] = {"uri" if request.path.startswith("/data") else "path": uri, "type": kind}
+    return Answer({"values": values})
+
+
+_OUTPUT = "azureml_output:"
+
+
+def _run(record: RunRecord, step: StepRecord | None) -> dict[str, Any]:
+    """Return a job, or a step of a pipeline, as run history shows it."""
+    sent, root = _properties(record), name_of(record)
+    item = step or record
+    name = f"{root}:{step.name}" if step else root
+    started = step.started if step else record.created
+    parent = None
+    if step:
+        above = step.name.rpartition(".")[0]
+        parent = f"{root}:{above}" if above else root
+    properties: dict[str, str] = dict(sent.get("properties") or {})
+    if step:
+        properties = {"azureml.moduleName": step.component, "stepName": step.name}
+        if step.reused_from:
+            properties |= {"azureml.isreused": "true", "azureml.rootpipelinerunid": step.reused_from}
+    is_pipeline = sent["jobType"] == "Pipeline" and step is None
+    return {
+        "runId": name,
+        "runUuid": name,
+        "rootRunId": root,
+        "parentRunId": parent,
+        "experimentId": sent.get("experimentName") or "Default",
+        "displayName": step.name if step else sent.get("displayName") or root,
+        "status": _status(item),
+        "createdUtc": timestamp(record.created),
+        "startTimeUtc": timestamp(started),
+        "endTimeUtc": timestamp(item.ended),
+        "tags": {} if step else sent.get("tags") or {},
+        "properties": properties,
+        "hidden": bool(sent.get("isArchived")),
+        "runType": "azureml.StepRun" if step else "azureml.PipelineRun" if is_pipeline else "command",
+        "outputs": dict(_outputs(record, step, name)),
+        "error": _error(item),
+    }
+
+
+def _outputs(record: RunRecord, step: StepRecord | None, name: str) -> Iterator[tuple[str, dict[str, str]]]:
+    step = step or datastores.only_step(record)
+    types = {port.name: port.type for port in step.outputs} if step else dict.fromkeys(record.outputs, "uri_folder")
+    for output, declared in types.items():
+        kind = _MODEL_TYPES.get(declared, declared if declared in ("uri_folder", "mltable") else "uri_file")
+        yield output, {"assetId": f"{_OUTPUT}{kind}/{name}/{output}", "type": kind}
+
+
+def _error(item: RunRecord | StepRecord) -> dict[str, Any] | None:
+    if item.status not in (Status.FAILED, Status.INTERRUPTED):
+        return None
+    verdict = item.verdict
+    message = "the engine of the run was killed; allranks resume continues it"
+    if verdict is not None:
+        head = f"step {verdict.step}: {cause(verdict) or 'failed'}"
+        message = "\n".join(filter(None, (head, reason(verdict), *verdict.tail[-20:])))
+    return {"error": {"code": "UserError", "message": message, "details": []}, "time": timestamp(item.ended)}
+
+
+def _logs(service: LocalService, record: RunRecord, step: StepRecord | None) -> list[str]:
+    """Return the paths of the logs of a job, below its artifacts. A pipeline has one, which is written here."""
+    folder = datastores.output_path(service.workspace, name_of(record) + (f":{step.name}" if step else ""), "")
+    assert folder is not None
+    if folder.name == datastores.PIPELINE_ARTIFACTS:
+        (folder / _LOG).parent.mkdir(parents=True, exist_ok=True)
+        (folder / _LOG).write_text(_execution_log(record), encoding="utf-8")
+        return [_LOG]
+    return sorted(log.relative_to(folder).as_posix() for log in (folder / "user_logs").rglob("*.txt"))
+
+
+@route("GET", "/{account}/{container}/ExperimentRun/dcid.{job}/{log*}")
+def read_log(service: LocalService, request: Request, account: str, container: str, job: str, log: str) -> Answer:  # noqa: ARG001
+    """Return a log of a job, whose address `get_details` gives."""
+    path = datastores.path_of(service.workspace, datastores.ARTIFACTS, f"ExperimentRun/dcid.{job}/{log}")
+    if path is None:
+        raise not_found(f"Log {log}")
+    text = path.read_text(encoding="utf-8", errors="replace")
+    return Answer(text, headers={"Content-Type": "text/plain; charset=utf-8"})
+
+
+def _execution_log(record: RunRecord) -> str:
+    """Return the log of a pipeline: a line for each step that started or ended, in the order of time."""
+    lines: list[tuple[float, str]] = []
+    for step in record.steps:
+        name = f"{step.name} ({name_of(record)}:{step.name})"
+        if step.started:
+            lines.append((step.started, f"Submitting run {name}"))
+        if step.ended:
+            how = f"reused from run {step.reused_from}" if step.reused_from else _status(step)
+            lines.append((step.ended, f"Completing run {name}: {how}"))
+    return "".join(f"[{(timestamp(moment) or '')[:19]}Z] {text}\n" for moment, text in sorted(lines))

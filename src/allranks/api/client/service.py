@@ -1,0 +1,210 @@
+"""The service that `LocalClient` talks to: an azure-core transport that answers Azure ML's requests from a workspace
+folder. Nothing is sent.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import time
+import uuid
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any, TypeAlias
+from urllib.parse import parse_qsl, unquote, urlsplit
+
+from allranks.errors import InputError, Problem
+from allranks.runs.workspace import Workspace
+from allranks.sdk import internals
+
+_LONGEST_WAIT = 0.05
+"""Maximum seconds between two requests for a long-running operation."""
+
+_PATH = re.compile(
+    r"(?P<api>.*?)(?P<scope>/subscriptions/[^/]+/resourcegroups/[^/]+/providers/microsoft\.machinelearningservices"
+    r"/(?P<holder>workspaces|registries)/(?P<name>[^/]+))(?P<path>/.*)?",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True)
+class Request:
+    """A request of the SDK.
+
+    scope: the ARM id of the workspace that the client names, with which ids begin
+    path:  below the workspace; the service's own prefix, such as ``history``, precedes it
+    """
+
+    method: str
+    scope: str
+    path: str
+    query: Mapping[str, str] = field(default_factory=dict)
+    body: Any = None
+
+    @property
+    def workspace_name(self) -> str:
+        return self.scope.rpartition("/")[2]
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The body of a response, as JSON or as text."""
+
+    body: Any = None
+    status: int = 200
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+
+class Refusal(Exception):
+    """A response with an error, in the service's words."""
+
+    def __init__(self, status: int, message: str, code: str = "UserError") -> None:
+        super().__init__(message)
+        self.status, self.code = status, code
+
+
+def not_found(what: str) -> Refusal:
+    """Return the error for something that does not exist."""
+    return Refusal(404, f"{what} was not found.")
+
+
+@dataclass
+class LocalService:
+    """What the handlers of requests use.
+
+    workspace: the folder that holds assets, jobs and schedules
+    submit:    starts the run of the job that this thread submits: takes its name, returns the run's id
+    new_jobs:  names of submitted jobs whose state run history has not been asked for yet
+    account:   the name of the storage account, one for each folder
+    """
+
+    workspace: Workspace
+    submit: Callable[[str], str]
+    new_jobs: set[str] = field(default_factory=set)
+
+    @property
+    def account(self) -> str:
+        return f"allranks{hashlib.sha256(str(self.workspace.root).encode()).hexdigest()[:12]}"
+
+
+Handler: TypeAlias = Callable[..., Answer]
+_ROUTES: list[tuple[str, re.Pattern[str], Handler]] = []
+
+
+def route(method: str, *templates: str) -> Callable[[Handler], Handler]:
+    """Let a function answer requests. A template is a path below the workspace, with ``{name}`` for a segment,
+    and ``{name*}`` for the rest."""
+
+    def add(handler: Handler) -> Handler:
+        for template in templates:
+            pattern = re.sub(r"\\{(\w+)\\}", r"(?P<\1>[^/]+)", re.escape(template))
+            pattern = re.sub(r"\\{(\w+)\\\*\\}", r"(?P<\1>.+)", pattern)
+            _ROUTES.append((method, re.compile(pattern, re.IGNORECASE), handler))
+        return handler
+
+    return add
+
+
+def resource(request: Request, path: str, properties: Any, created: float | None = None, **more: Any) -> dict[str, Any]:
+    """Return a resource of Azure Resource Manager. path: below the workspace, ending with its name"""
+    moment = timestamp(time.time() if created is None else created)
+    person = {"createdBy": "this machine", "createdByType": "User", "createdAt": moment, "lastModifiedAt": moment}
+    kinds = [part for place, part in enumerate(path.strip("/").split("/")) if place % 2 == 0]
+    return {
+        "id": f"{request.scope}{path}",
+        "name": path.rpartition("/")[2] or request.workspace_name,
+        "type": "/".join(["Microsoft.MachineLearningServices/workspaces", *filter(None, kinds)]),
+        "properties": properties,
+        "systemData": {**person, "lastModifiedBy": "this machine", "lastModifiedByType": "User"},
+        **more,
+    }
+
+
+def viewed(request: Request, items: list[dict[str, Any]]) -> Answer:
+    """Return a list of resources, archived ones as ``listViewType`` says."""
+    view = request.query.get("listViewType", "ActiveOnly")
+    if view != "All":
+        archived = view == "ArchivedOnly"
+        items = [item for item in items if bool(item["properties"].get("isArchived")) == archived]
+    return Answer({"value": items})
+
+
+def write_json(file: Path, value: Any) -> None:
+    """Write a file as a whole, so that a reader never sees a part of it."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    part = file.with_name(f".{file.name}.{uuid.uuid4().hex}")
+    part.write_text(json.dumps(value, indent=1), encoding="utf-8")
+    os.replace(part, file)
+
+
+def timestamp(seconds: float | None) -> str | None:
+    """Return a time as Azure writes it."""
+    return None if seconds is None else datetime.fromtimestamp(seconds, timezone.utc).isoformat()
+
+
+class LocalTransport:
+    """The transport of a client. It is used from several threads."""
+
+    def __init__(self, service: LocalService) -> None:
+        self._service = service
+
+    def __enter__(self) -> LocalTransport:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        return None
+
+    def open(self) -> None:
+        return None
+
+    def close(self) -> None:
+        return None
+
+    def sleep(self, seconds: float) -> None:
+        time.sleep(min(seconds, _LONGEST_WAIT))
+
+    def send(self, request: Any, **_: Any) -> Any:
+        try:
+            answer = self._answer(request)
+        except Refusal as refusal:
+            error: dict[str, Any] = {"code": refusal.code, "message": str(refusal), "target": None, "details": []}
+            answer = Answer({"error": error}, refusal.status)
+        text = answer.body if isinstance(answer.body, str) else json.dumps(answer.body)
+        content = b"" if answer.body is None else text.encode()
+        return internals.rest_response(request, content, answer.status, answer.headers)
+
+    def _answer(self, request: Any) -> Answer:
+        address = urlsplit(request.url)
+        match = _PATH.fullmatch(unquote(address.path))
+        content = getattr(request, "content", None) or getattr(request, "body", None)
+        if match is None:
+            scope, path = "", f"/{(address.hostname or '').partition('.')[0]}{unquote(address.path)}"
+        else:
+            api = match["api"].strip("/").partition("/")[0]
+            scope, path = match["scope"], f"{api and f'/{api}'}{match['path'] or ''}"
+        query = dict(parse_qsl(address.query))
+        asked = Request(request.method, scope, path, query, json.loads(content) if content else None)
+        for method, pattern, handler in _ROUTES:
+            if method == request.method and (found := pattern.fullmatch(path)):
+                return handler(self._service, asked, **found.groupdict())
+        raise InputError(_without_meaning(asked))
+
+
+_ADVICE = {
+    "onlineEndpoints": "start the model's server yourself, or use MLClient",
+    "batchEndpoints": "submit the scoring as a pipeline job, which runs here",
+    "serverlessEndpoints": "use MLClient",
+    "connections": "set what the connection holds as environment variables, or use MLClient",
+}
+
+
+def _without_meaning(request: Request) -> Problem:
+    kind = next(filter(None, request.path.split("/")), "workspaces")
+    name = re.sub(r"(?<!^)([A-Z])", lambda match: f"_{match[1].lower()}", kind)
+    found = f"{request.method} {request.path or '/'} has no meaning on this machine"
+    expected = "jobs, components, environments, data, models, schedules, compute, datastores, or workspaces.get"
+    return Problem(f"LocalClient, {name}", found, expected, _ADVICE.get(kind, "leave it out, or use MLClient"))

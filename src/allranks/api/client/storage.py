@@ -1,0 +1,107 @@
+"""The storage account of a workspace folder: azure-ai-ml's client of a container, on files."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import uuid
+from collections.abc import Iterator
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from allranks.runs import datastores
+from allranks.runs.workspace import Workspace
+from allranks.sdk import internals
+
+UPLOADS = "LocalUpload"
+"""The folder of a datastore below which the SDK puts what it uploads."""
+
+_NOT_ARTIFACTS = ("named-outputs", "instances")
+"""Folders of a step that are not part of its artifacts."""
+
+_Base: Any = internals.BlobStorageClient
+
+
+class LocalContainer(_Base):  # type: ignore[misc]
+    """A container of the account, with what azure-ai-ml calls of `BlobStorageClient`.
+
+    container: a datastore, or the place of one upload of code, which has no other content
+    """
+
+    def __init__(self, workspace: Workspace, container: str) -> None:
+        self._workspace, self.container = workspace, container
+        self.account_name, self.indicator_file = "", None
+
+    def upload(
+        self,
+        source: str,
+        name: str,
+        version: str,
+        ignore_file: Any = None,
+        asset_hash: str | None = None,
+        show_progress: bool = True,  # noqa: ARG002
+    ) -> dict[str, Any]:
+        """Copy a file or a folder. Content that was uploaded before is not copied again, and keeps its name."""
+        is_datastore = self.container in datastores.NAMES
+        place = PurePosixPath(UPLOADS, asset_hash or uuid.uuid4().hex) if is_datastore else PurePosixPath()
+        folder = datastores.folder(self._workspace, self.container) / place
+        record = folder.with_name(f"{folder.name}.json")
+        if record.exists():
+            name, version = json.loads(record.read_text(encoding="utf-8"))
+        else:
+            # A copy that was cut off lies beside its place.
+            part = folder.with_name(f"{folder.name}.{uuid.uuid4().hex}")
+            _copy(Path(source), part / Path(source).name, ignore_file)
+            shutil.rmtree(folder, ignore_errors=True)
+            part.rename(folder)
+            version = version or str(uuid.uuid4())
+            record.write_text(json.dumps([name, version]), encoding="utf-8")
+        path = place / Path(source).name
+        return {"remote path": str(path), "name": name, "version": version, "indicator file": None}
+
+    def download(self, starts_with: str, destination: Any = ".", max_concurrency: int = 0) -> None:  # noqa: ARG002
+        """Copy what is at a path to a folder, as `BlobStorageClient.download` does."""
+        for name, file in self._files_at(starts_with):
+            target = Path(destination, name or Path(starts_with).name)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(file, target)
+
+    def list(self, starts_with: str) -> list[str]:
+        """Return the paths of the files below a path."""
+        return [f"{starts_with.rstrip('/')}/{name}" for name, _ in self._files_at(starts_with)]
+
+    def exists(self, blobpath: str, delimiter: str = "/") -> bool:  # noqa: ARG002
+        """Return whether there is a file or a folder at a path."""
+        return datastores.path_of(self._workspace, self.container, blobpath) is not None
+
+    def _files_at(self, path: str) -> Iterator[tuple[str, Path]]:
+        """Yield the files at a path. The artifacts of a job are not its named outputs."""
+        source = datastores.path_of(self._workspace, self.container, path)
+        for name, file in _files(source) if source else ():
+            if self.container != datastores.ARTIFACTS or name.partition("/")[0] not in _NOT_ARTIFACTS:
+                yield name, file
+
+
+def _copy(source: Path, target: Path, ignore_file: Any) -> None:
+    """Copy a file, or the files of a folder that the SDK would upload."""
+    names = {""} if source.is_file() else None
+    for name, file in _files(source):
+        if names is None and ignore_file is not None and ignore_file.is_file_excluded(file):
+            continue
+        place = target / name if name else target
+        place.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(file, place)
+
+
+def _files(path: Path) -> Iterator[tuple[str, Path]]:
+    """Yield the files below a path with their relative names; the name of a file itself is ""."""
+    if path.is_file():
+        yield "", path
+        return
+    for folder, folders, files in os.walk(path, followlinks=True):
+        folders.sort()
+        for name in sorted(files):
+            file = Path(folder, name)
+            if file.is_file():
+                yield file.relative_to(path).as_posix(), file

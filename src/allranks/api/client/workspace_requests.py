@@ -1,0 +1,118 @@
+"""The workspace itself, its compute and its datastores: this machine, under any name."""
+
+from __future__ import annotations
+
+import base64
+import os
+from typing import Any
+
+from allranks.api.client.service import Answer, LocalService, Refusal, Request, resource, route
+from allranks.errors import InputError, Problem
+from allranks.runs import datastores
+
+_THIS_MACHINE = "this-machine"
+_LOCATION = "local"
+
+
+@route("GET", "")
+def get_workspace(service: LocalService, request: Request) -> Answer:
+    """Return the workspace folder as a workspace of the name that is asked for."""
+    properties = {
+        "friendlyName": request.workspace_name,
+        "workspaceId": "00000000-0000-0000-0000-000000000000",
+        "discoveryUrl": f"https://{service.account}.api.azureml.ms/discovery",
+        "mlFlowTrackingUri": service.workspace.tracking_uri,
+        "provisioningState": "Succeeded",
+    }
+    return Answer(resource(request, "", properties, location=_LOCATION, kind="Default", tags={}))
+
+
+@route("GET", "/{account}/discovery")
+def discover(service: LocalService, request: Request, account: str) -> Answer:  # noqa: ARG001
+    names = ("api", "history", "experimentation", "modelmanagement")
+    return Answer(dict.fromkeys(names, f"https://{account}.api.azureml.ms"))
+
+
+def _datastore(service: LocalService, request: Request, name: str) -> dict[str, Any]:
+    if name not in datastores.NAMES:
+        raise Refusal(404, f"Could not find datastore with name {name}.")
+    properties = {
+        "datastoreType": "AzureBlob",
+        "accountName": service.account,
+        "containerName": name,
+        "endpoint": "core.windows.net",
+        "protocol": "https",
+        "isDefault": name == datastores.BLOBS,
+        "credentials": {"credentialsType": "AccountKey"},
+        "serviceDataAccessAuthIdentity": "None",
+        "tags": {},
+        "properties": {},
+    }
+    return resource(request, f"/datastores/{name}", properties)
+
+
+@route("GET", "/datastores")
+def list_datastores(service: LocalService, request: Request) -> Answer:
+    found = [_datastore(service, request, name) for name in datastores.NAMES]
+    if request.query.get("isDefault", "").lower() == "true":
+        found = [body for body in found if body["properties"]["isDefault"]]
+    return Answer({"value": found})
+
+
+@route("GET", "/datastores/{name}")
+def get_datastore(service: LocalService, request: Request, name: str) -> Answer:
+    return Answer(_datastore(service, request, name))
+
+
+@route("PUT", "/datastores/{name}")
+def put_datastore(service: LocalService, request: Request, name: str) -> Answer:  # noqa: ARG001
+    found, expected = "this machine reads no storage of Azure", "a folder with the datastore's files"
+    fix = f"copy the files that are needed, and add to allranks.yaml:\ndatastores:\n  {name}: path/to/folder"
+    raise InputError(Problem(f"LocalClient, datastores.create_or_update, {name}", found, expected, fix))
+
+
+@route("POST", "/datastores/{name}/listSecrets")
+def list_secrets(service: LocalService, request: Request, name: str) -> Answer:
+    _datastore(service, request, name)
+    return Answer({"secretsType": "AccountKey", "key": base64.b64encode(b"local").decode()})
+
+
+def _compute(request: Request, name: str) -> dict[str, Any]:
+    properties = {
+        "computeType": "AmlCompute",
+        "computeLocation": _LOCATION,
+        "provisioningState": "Succeeded",
+        "resourceId": None,
+        "disableLocalAuth": True,
+        "properties": {
+            "vmSize": _THIS_MACHINE,
+            "vmPriority": "Dedicated",
+            "scaleSettings": {"maxNodeCount": os.cpu_count(), "minNodeCount": 0, "nodeIdleTimeBeforeScaleDown": "PT2M"},
+            "allocationState": "Steady",
+            "currentNodeCount": 1,
+            "targetNodeCount": 1,
+            "osType": "Linux",
+        },
+    }
+    return resource(request, f"/computes/{name}", properties, location=_LOCATION)
+
+
+@route("GET", "/computes")
+def list_computes(service: LocalService, request: Request) -> Answer:  # noqa: ARG001
+    return Answer({"value": [_compute(request, _THIS_MACHINE)]})
+
+
+@route("GET", "/computes/{name}")
+def get_compute(service: LocalService, request: Request, name: str) -> Answer:  # noqa: ARG001
+    """Return this machine, for any name: steps run here whatever compute they name."""
+    return Answer(_compute(request, name))
+
+
+@route("PUT", "/computes/{name}")
+def put_compute(service: LocalService, request: Request, name: str) -> Answer:  # noqa: ARG001
+    return Answer(_compute(request, name))
+
+
+@route("POST", "/computes/{name}/listNodes")
+def list_nodes(service: LocalService, request: Request, name: str) -> Answer:  # noqa: ARG001
+    return Answer({"nodes": []})

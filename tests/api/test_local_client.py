@@ -1,0 +1,124 @@
+"""Jobs of `LocalClient`: they run in the background, from files, from registered assets and from one another."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+from azure.ai.ml import Input, Output, command, dsl, load_component
+from azure.ai.ml.entities import Data, Environment, Model
+from azure.ai.ml.exceptions import JobException
+
+from allranks import InputError, LocalClient
+from allranks_command import write
+
+SPEC = """\
+name: count
+version: "1"
+type: command
+environment: azureml:small@latest
+code: code
+inputs: {words: {type: uri_folder}}
+outputs: {counted: {type: uri_folder}}
+command: >-
+  python count.py ${{inputs.words}}/words ${{outputs.counted}}/count
+"""
+
+
+@pytest.fixture
+def client(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    monkeypatch.chdir(tmp_path)
+    write(tmp_path, "count.yaml", SPEC)
+    write(tmp_path, "code/count.py", "import sys; print(open(sys.argv[1]).read(), file=open(sys.argv[2], 'w'))")
+    write(tmp_path, "data/words", "hello")
+    return LocalClient(show_progress=False)
+
+
+def register(client: Any) -> Any:
+    client.environments.create_or_update(Environment(name="small", version="1", image="python:3.12"))
+    client.data.create_or_update(Data(name="words", version="1", path="data"))
+    return client.components.create_or_update(load_component("count.yaml"))
+
+
+def pipeline(count: Any, words: str) -> Any:
+    @dsl.pipeline(compute="any")
+    def counting(words):  # type: ignore[no-untyped-def]  # the SDK reads annotations
+        counted = count(words=words)
+        return {"counted": counted.outputs.counted}
+
+    return counting(words=Input(type="uri_folder", path=words))
+
+
+@pytest.mark.slow
+def test_jobs_in_turn(client: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    register(client)
+    Path("data/words").write_text("changed after it was registered")
+
+    async def session() -> Any:
+        """Work inside of a running event loop, as in a notebook."""
+        by_name = client.components.get("count", label="latest")
+        first = client.jobs.create_or_update(pipeline(by_name, "azureml:words:1"), experiment_name="words")
+        client.jobs.stream(first.name)
+        return first
+
+    first = asyncio.run(session())
+    printed = capsys.readouterr().out
+    for line in (f"RunId: {first.name}", f"Web View: {first.studio_url}", "Execution Summary", ":counted): Completed"):
+        assert line in printed
+    assert (first.experiment_name, client.jobs.get(first.name).status) == ("words", "Completed")
+    assert [job.display_name for job in client.jobs.list(parent_job_name=first.name)] == ["counted"]
+    client.jobs.download(first.name, output_name="counted", download_path=tmp_path / "first")
+    assert (tmp_path / "first/named-outputs/counted/count").read_text() == "hello\n"
+
+    output = f"azureml://jobs/{first.name}/outputs/counted"
+    client.models.create_or_update(Model(name="counts", version="1", path=output))
+    job = command(
+        command="cat ${{inputs.model}}/count && mkdir -p outputs && echo kept > outputs/note && exit 3",
+        inputs={"model": Input(type="custom_model", path="azureml:counts:1")},
+        environment="azureml:small:1",
+        compute="any",
+    )
+    second = client.jobs.create_or_update(job)
+    with pytest.raises(JobException, match="exit code 3"):
+        client.jobs.stream(second.name)
+    assert "hello" in capsys.readouterr().out
+    client.jobs.download(second.name, all=True, download_path=tmp_path / "second")
+    files = {path.relative_to(tmp_path / "second/artifacts").as_posix() for path in (tmp_path / "second").rglob("*.*")}
+    assert files == {"user_logs/std_log.txt"}
+    assert (tmp_path / "second/artifacts/outputs/note").read_text() == "kept\n"
+    assert [job.name for job in client.jobs.list()] == [second.name, first.name]
+
+
+@pytest.mark.slow
+def test_a_job_is_submitted_again_and_canceled(client: Any) -> None:
+    job = command(
+        command="sleep 600",
+        environment=Environment(image="python:3.12"),
+        compute="any",
+        outputs={"x": Output(type="uri_file")},
+    )
+    waiting = client.jobs.create_or_update(job)
+    client.jobs.begin_cancel(waiting.name).result()
+    assert client.jobs.get(waiting.name).status == "Canceled"
+    client.jobs.archive(waiting.name)
+    assert list(client.jobs.list()) == []
+    client.jobs.update(waiting.name, tags={"kind": "test"}, display_name="Waits")
+    restored = client.jobs.restore(waiting.name) or client.jobs.get(waiting.name)
+    assert (restored.tags, restored.display_name, len(list(client.jobs.list()))) == ({"kind": "test"}, "Waits", 1)
+
+
+def test_what_has_no_meaning_here_is_named(client: Any) -> None:
+    count = register(client)
+    cases = {
+        "LocalClient, online_endpoints": lambda: client.online_endpoints.get("scorer"),
+        "LocalClient, registry_name": lambda: LocalClient(registry_name="azureml"),
+        "azureml:nothing:1": lambda: client.jobs.create_or_update(pipeline(count, "azureml:nothing:1")),
+    }
+    for words, call in cases.items():
+        with pytest.raises(InputError) as caught:
+            call()
+        assert words in str(caught.value)
+        assert caught.value.problems[0].fix
+    assert list(client.jobs.list()) == []

@@ -1,0 +1,244 @@
+"""LocalClient answers as MLClient does: both make the same calls, one on a folder, the other on the fake service."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+from azure.ai.ml import Input, MLClient, load_component
+from azure.ai.ml.constants import ListViewType
+from azure.ai.ml.entities import BuildContext, Data, Environment, Model
+from azure.core.exceptions import HttpResponseError
+from commands import quick
+from fake.names import GROUP, SUBSCRIPTION, WORKSPACE
+from fake.service import FakeAzure
+
+from allranks import LocalClient
+from allranks_command import write
+
+__all__ = ["quick"]
+
+SPEC = """\
+name: train
+version: "{version}"
+type: command
+display_name: {display}
+environment: {{image: "python:3.12"}}
+code: code
+inputs:
+  data: {{type: uri_folder}}
+  lr: {{type: number, default: 0.1}}
+outputs:
+  model: {{type: uri_folder}}
+command: python train.py ${{{{inputs.data}}}} {option} ${{{{inputs.lr}}}} ${{{{outputs.model}}}}
+"""
+
+
+@dataclass
+class Side:
+    """One of both clients, and the results of earlier calls by name."""
+
+    client: Any
+    folder: Path
+    results: dict[str, Any] = field(default_factory=dict)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.client, name)
+
+    def path(self, name: str) -> str:
+        return str(self.folder / name)
+
+    def component(self, version: str = "1", display: str = "Train", option: str = "--lr") -> Any:
+        text = SPEC.format(version=version, display=display, option=option)
+        return load_component(write(self.folder, f"train-{version}-{display}-{len(option)}.yaml", text))
+
+
+Call = Callable[[Side], Any]
+
+
+def _latest(collection: str, name: str) -> list[Call]:
+    return [
+        lambda side: getattr(side, collection).get(name, "1"),
+        lambda side: getattr(side, collection).get(name=name, version="1"),
+        lambda side: getattr(side, collection).get(name, version="2"),
+        lambda side: getattr(side, collection).get(name, label="latest"),
+        lambda side: getattr(side, collection).get(name),
+        lambda side: getattr(side, collection).get(name, version="1", label="latest"),
+        lambda side: getattr(side, collection).get(name, label="best"),
+        lambda side: getattr(side, collection).get(name, version="99"),
+        lambda side: getattr(side, collection).get("nothing", version="1"),
+        lambda side: getattr(side, collection).get("nothing", label="latest"),
+        lambda side: getattr(side, collection).list(name),
+        lambda side: getattr(side, collection).list(name="nothing"),
+        lambda side: getattr(side, collection).list(),
+        lambda side: getattr(side, collection).archive(name, version="1"),
+        lambda side: getattr(side, collection).get(name, version="1"),
+        lambda side: getattr(side, collection).list(name),
+        lambda side: getattr(side, collection).list(name, list_view_type=ListViewType.ARCHIVED_ONLY),
+        lambda side: getattr(side, collection).list(name, list_view_type=ListViewType.ALL),
+        lambda side: getattr(side, collection).restore(name, version="1"),
+        lambda side: getattr(side, collection).list(name),
+        lambda side: getattr(side, collection).archive(name, version="99"),
+        lambda side: getattr(side, collection).archive(name),
+        lambda side: getattr(side, collection).list(),
+        lambda side: getattr(side, collection).list(list_view_type=ListViewType.ARCHIVED_ONLY),
+        lambda side: getattr(side, collection).restore(name),
+        lambda side: getattr(side, collection).archive("nothing", label="latest"),
+        lambda side: getattr(side, collection).archive(name, version="1", label="latest"),
+    ]
+
+
+CALLS: dict[str, list[Call]] = {
+    "data": [
+        lambda side: side.data.create_or_update(Data(name="words", version="1", path=side.path("code"))),
+        lambda side: side.data.create_or_update(
+            Data(name="words", version="2", path=side.path("code/train.py"), type="uri_file")
+        ),
+        *_latest("data", "words"),
+        lambda side: side.data.create_or_update(Data(name="words", version="1", path=side.path("other"))),
+        lambda side: side.data.create_or_update(
+            Data(name="words", version="2", path=side.path("code/train.py"), type="uri_file", tags={"a": "b"})
+        ),
+        lambda side: side.data.create_or_update(Data(name="words", path=side.path("other"))),
+        lambda side: side.data.create_or_update(Data(name="counted", path=side.path("other"))),
+        lambda side: side.data.create_or_update(
+            Data(name="remote", version="1", type="uri_file", path="https://host/file.csv")
+        ),
+        lambda side: side.data.create_or_update(Data(name="missing", version="1", path=side.path("nowhere"))),
+        lambda side: side.data.create_or_update(
+            Data(name="missing", version="1", type="uri_file", path=side.path("code"))
+        ),
+        lambda side: side.data.create_or_update(Data(name="a name", version="1", path=side.path("code"))),
+        lambda side: side.create_or_update(Data(name="direct", version="1", path=side.path("code"), description="d")),
+    ],
+    "environments": [
+        lambda side: side.environments.create_or_update(Environment(name="torch", version="1", image="python:3.12")),
+        lambda side: side.environments.create_or_update(
+            Environment(
+                name="torch",
+                version="2",
+                image="python:3.12",
+                conda_file={"name": "c", "dependencies": ["pip"]},
+                tags={"a": "b"},
+            )
+        ),
+        *_latest("environments", "torch"),
+        lambda side: side.environments.create_or_update(Environment(name="torch", version="1", image="python:3.13")),
+        lambda side: side.environments.create_or_update(Environment(name="torch", image="python:3.13")),
+        lambda side: side.environments.create_or_update(
+            Environment(name="built", version="1", build=BuildContext(path=side.path("image")))
+        ),
+        lambda side: side.environments.create_or_update(Environment(name="torch", version="7")),
+    ],
+    "components": [
+        lambda side: side.components.create_or_update(side.component("1")),
+        lambda side: side.components.create_or_update(side.component("2")),
+        *_latest("components", "train"),
+        lambda side: side.components.create_or_update(side.component("1", option="--rate")),
+        lambda side: side.components.create_or_update(side.component("1", display="Trains")),
+        lambda side: side.components.create_or_update(side.component("3"), version="4"),
+        lambda side: side.components.validate(side.component("5")),
+        lambda side: side.components.create_or_update(load_component(side.path("broken.yaml"))),
+    ],
+    "models": [
+        lambda side: side.models.create_or_update(Model(name="net", version="1", path=side.path("code"))),
+        lambda side: side.models.create_or_update(
+            Model(name="net", version="2", path=side.path("code"), type="mlflow_model", tags={"a": "b"})
+        ),
+        *_latest("models", "net"),
+        lambda side: side.models.create_or_update(Model(name="net", version="1", path=side.path("other"))),
+        lambda side: side.models.create_or_update(Model(name="net", path=side.path("other"))),
+        lambda side: side.models.create_or_update(
+            Model(name="linked", version="1", path="azureml://jobs/some/outputs/artifacts/paths/model/")
+        ),
+        lambda side: side.models.download("net", "1", download_path=side.path("downloaded")),
+        lambda side: sorted(path.name for path in Path(side.path("downloaded")).rglob("*")),
+    ],
+    "machine": [
+        lambda side: side.compute.get("cpu-cluster"),
+        lambda side: side.datastores.get("workspaceblobstore"),
+        lambda side: side.datastores.get_default(),
+        lambda side: side.datastores.get("nothing"),
+        lambda side: side.datastores.list(),
+        lambda side: side.workspaces.get(side.client.workspace_name),
+        lambda side: side.jobs.get("nothing"),
+        lambda side: side.jobs.get(1),
+        lambda side: side.jobs.stream("nothing"),
+        lambda side: side.jobs.download("nothing"),
+        lambda side: side.jobs.begin_cancel("nothing"),
+        lambda side: side.jobs.archive("nothing"),
+        lambda side: side.jobs.list(parent_job_name="nothing"),
+        lambda side: side.jobs.list(),
+        lambda side: Input(path=side.data.get("words", version="1").id),
+    ],
+}
+
+
+def outcome(call: Call, side: Side) -> Any:
+    """What a call gives, without what differs by nature: ids, times, the names of the workspace."""
+    try:
+        result = call(side)
+        if isinstance(result, Iterator):
+            result = sorted((plain(each, side) for each in result), key=str)
+    except Exception as error:
+        # The message of the service is not the SDK's.
+        return type(error), getattr(error, "status_code", None) if isinstance(error, HttpResponseError) else ""
+    return plain(result, side)
+
+
+DIFFERENT = {
+    "creation_context": "the time, and who has created it",
+    "size": "a compute is this machine",
+    "location": "a compute is this machine",
+    "max_instances": "a compute is this machine",
+    "idle_time_before_scale_down": "a compute is this machine",
+    "account_name": "the files are in the workspace folder",
+    "container_name": "the files are in the workspace folder",
+    "network_settings": "a compute is this machine",
+    "discovery_url": "the workspace is a folder",
+    "mlflow_tracking_uri": "the workspace is a folder",
+    "public_network_access": "the workspace is a folder",
+    "storage_account": "the workspace is a folder",
+}
+"""The attributes that differ, with the reason."""
+
+GENERATED = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f-]+|https://\w+\.blob\.core\.windows\.net(:\d+)?/\S+")
+
+
+def plain(value: Any, side: Side) -> Any:
+    """An entity as its class and its attributes."""
+    if isinstance(value, dict):
+        return {key: plain(inner, side) for key, inner in value.items() if key not in DIFFERENT}
+    if isinstance(value, (list, tuple)):
+        return [plain(inner, side) for inner in value]
+    if hasattr(value, "_to_dict"):
+        return type(value).__name__, plain(value._to_dict(), side)
+    if isinstance(value, str):
+        return GENERATED.sub("GENERATED", value.replace(str(side.folder), "FOLDER"))
+    return value if value is None or isinstance(value, (bool, int, float)) else (type(value).__name__, str(value)[:0])
+
+
+@pytest.fixture
+def sides(azure: FakeAzure, quick: None, tmp_path: Path) -> tuple[Side, Side]:
+    azure.executes = False
+    folders = []
+    for name in ("local", "fake"):
+        folder = tmp_path / name
+        write(folder, "code/train.py", "print()\n")
+        write(folder, "other/words", "a b\n")
+        write(folder, "image/Dockerfile", "FROM python:3.12\n")
+        write(folder, "broken.yaml", "name: broken\ntype: command\n")
+        folders.append(folder)
+    local = LocalClient(None, SUBSCRIPTION, GROUP, WORKSPACE, folder=folders[0] / "workspace", show_progress=False)
+    assert isinstance(local, MLClient)
+    return Side(local, folders[0]), Side(azure.client(show_progress=False), folders[1])
+
+
+@pytest.mark.parametrize("group", CALLS)
+def test_calls(group: str, sides: tuple[Side, Side]) -> None:
+    outcomes = [[outcome(call, side) for side in sides] for call in CALLS[group]]
+    assert [(number, *pair) for number, pair in enumerate(outcomes) if pair[0] != pair[1]] == []
