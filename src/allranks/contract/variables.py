@@ -6,9 +6,11 @@ An empty variable counts as not set. The ranks of a job connect at the master, o
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import overload
+from typing import Literal, TypeVar
 
 from allranks.errors import InputError, Problem
+
+_Default = TypeVar("_Default", bound="int | None")
 
 MASTER_PORT = 6105
 """The default port of Azure ML (its distributed GPU training guide)."""
@@ -21,24 +23,14 @@ def text(environ: Mapping[str, str], name: str) -> str | None:
     return environ.get(name, "").strip() or None
 
 
-@overload
-def integer(environ: Mapping[str, str], name: str, *, minimum: int = 0, below: int | None = None) -> int: ...
-@overload
-def integer(
-    environ: Mapping[str, str], name: str, *, minimum: int = 0, below: int | None = None, default: int
-) -> int: ...
-@overload
-def integer(
-    environ: Mapping[str, str], name: str, *, minimum: int = 0, below: int | None = None, default: None
-) -> int | None: ...
 def integer(
     environ: Mapping[str, str],
     name: str,
     *,
     minimum: int = 0,
     below: int | None = None,
-    default: int | str | None = "required",
-) -> int | None:
+    default: _Default | Literal["required"] = "required",
+) -> int | _Default:
     """Return a variable's value as an integer, at least `minimum` and less than `below`; `default` if it is not set.
 
     Raise InputError if it is not set and has no default, is not an integer, or is out of range.
@@ -46,7 +38,7 @@ def integer(
     value = text(environ, name)
     expected = f"a whole number of at least {minimum}" + (f", below {below}" if below is not None else "")
     if value is None:
-        if isinstance(default, str):
+        if default == "required":
             raise missing(name, expected)
         return default
     # int() would also accept "1_000" and digits of other scripts.
