@@ -74,15 +74,10 @@ def machine_name() -> str:
 
 
 def machines_of(resources: Sequence[RankResources]) -> list[dict[str, Any]]:
-    """Return the machines of the ranks' resources as a history has them."""
-    return [asdict(machine) for machine in machines(resources)]
-
-
-def machines(resources: Sequence[RankResources]) -> list[Machine]:
-    """Return the machines of the ranks' resources, in the order of their first rank."""
+    """Return the machines of the ranks' resources as a history has them, in the order of their first rank."""
     result = []
     for name in dict.fromkeys(each.machine for each in resources):
         on_machine = [each for each in resources if each.machine == name]
         cores = frozenset().union(*(each.cores for each in on_machine))
-        result.append(Machine(name, len(cores), len({each.gpu for each in on_machine if each.gpu})))
+        result.append(asdict(Machine(name, len(cores), len({each.gpu for each in on_machine if each.gpu}))))
     return result
