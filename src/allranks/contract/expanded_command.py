@@ -6,7 +6,7 @@ import functools
 import os
 import re
 import shutil
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
@@ -229,7 +229,9 @@ def python_program(
     folder:      the rank's working directory
     interpreter: of the step's environment. A program of another interpreter is not recognized.
     """
-    if os.path.basename(shell) != "bash" or _changes_bash(environment):
+    if os.path.basename(shell) != "bash" or any(
+        name in _CHANGES_BASH or name.startswith("BASH_FUNC_") for name in environment
+    ):
         return None
     expanded = expand(command, environment)
     if expanded is None:
@@ -276,10 +278,6 @@ def _after_prefix(words: Sequence[str]) -> tuple[dict[str, str], tuple[str, ...]
         name, _, value = rest.pop(0).partition("=")
         assignments[name] = value
     return assignments, () if rest and rest[0].startswith("-") else tuple(rest)
-
-
-def _changes_bash(names: Iterable[str]) -> bool:
-    return any(name in _CHANGES_BASH or name.startswith("BASH_FUNC_") for name in names)
 
 
 def _is_interpreter(path: str, interpreter: Path) -> bool:

@@ -82,7 +82,8 @@ def launch_problem(launch: str, distribution: Distribution) -> Problem | None:
         return None
     if distribution.type not in types:
         expected = " or ".join(types)
-        found = f"{distribution.type}; the component is launched {_words(launch)}"
+        how = launch if launch.startswith("per ") else f"as {launch}"
+        found = f"{distribution.type}; the component is launched {how}"
         return Problem("distribution.type", found, expected, f"set distribution.type to {types[0]}")
     processes = processes_per_instance(distribution)
     if launch == PER_NODE and processes > 1:
@@ -90,10 +91,6 @@ def launch_problem(launch: str, distribution: Distribution) -> Problem | None:
         fix = "leave process_count_per_instance out, and give the number to the component's own input"
         return Problem("distribution.process_count_per_instance", found, "1", fix)
     return None
-
-
-def _words(launch: str) -> str:
-    return launch if launch.startswith("per ") else f"as {launch}"
 
 
 def normal(name: str) -> str:

@@ -152,7 +152,10 @@ KEPT_BY_PYTHON = frozenset(
 def common(environments: Iterable[Mapping[str, str]]) -> tuple[tuple[str, str], ...] | None:
     """Return the variables that are read at import, sorted, which all ranks must have in common; None if they differ,
     or a fork server cannot follow one of them."""
-    found = {tuple(sorted(_of(environment).items())) for environment in environments}
+    found = {
+        tuple(sorted((name, value) for name, value in environment.items() if _is_read(name, value)))
+        for environment in environments
+    }
     if len(found) != 1:
         return None
     (variables,) = found
@@ -168,10 +171,6 @@ def common(environments: Iterable[Mapping[str, str]]) -> tuple[tuple[str, str], 
 def sees_gpus(environment: Mapping[str, str]) -> bool:
     """Return whether a GPU of this machine is visible to a process with these variables."""
     return os.path.exists("/dev/nvidiactl") and not any(_hides_all(environment.get(name)) for name in GPUS)
-
-
-def _of(environment: Mapping[str, str]) -> dict[str, str]:
-    return {name: value for name, value in environment.items() if _is_read(name, value)}
 
 
 def _is_read(name: str, value: str) -> bool:

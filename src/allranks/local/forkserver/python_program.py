@@ -57,7 +57,9 @@ class PythonCommand:
         failure = None
         try:
             if self.code is None:
-                _run_module(self.module)
+                import runpy  # not in the modules of a script
+
+                runpy._run_module_as_main(self.module)  # type: ignore[attr-defined]
             else:
                 _run_script(self.code)
         except BaseException as error:
@@ -124,12 +126,6 @@ def _run_script(code: CodeType) -> None:
     variables["__cached__"] = None
     variables["__loader__"] = SourceFileLoader("__main__", code.co_filename)
     exec(code, variables)
-
-
-def _run_module(module: str) -> None:
-    import runpy  # not in the modules of a script
-
-    runpy._run_module_as_main(module)  # type: ignore[attr-defined]
 
 
 def _below_this_package(traceback: TracebackType | None) -> TracebackType | None:

@@ -97,7 +97,9 @@ def complaint(log: str) -> str:
 def preview(launch: Launch, kind: InstanceKind, path: str, folder: Path) -> LaunchPreview:
     """Return the processes that `launch` will start, and the predictable variables of an ssh session."""
     session = _session(path, folder)
-    variables = [{**session, **_login(folder / SSH, host)} for host in launch.hostnames]
+    # A login sets these and the user's name.
+    homes = [str(_home(folder / SSH, host)) for host in launch.hostnames]
+    variables = [{**session, "HOME": home, "SHELL": _shell()} for home in homes]
     return LaunchPreview(mpirun_command(MPIRUN, launch, kind, folder, {}), variables)
 
 
@@ -216,11 +218,6 @@ def write_instances(folder: Path, hosts: Sequence[str], variables: Mapping[str, 
         (home / ".ssh" / "authorized_keys").write_bytes(public_key)
         shutil.copytree(folder / "common" / "etc", etc)
         _write_accounts(etc, home)
-
-
-def _login(folder: Path, host: str) -> dict[str, str]:
-    """Return the variables that a login to an instance sets, besides the user's name. folder: of `write_instances`"""
-    return {"HOME": str(_home(folder, host)), "SHELL": _shell()}
 
 
 def _user() -> tuple[int, int]:

@@ -13,7 +13,6 @@ from dataclasses import replace
 
 from allranks.contract.ray import Ray, head
 from allranks.errors import Problem
-from allranks.local.instances.programs import Program
 from allranks.local.launchers.launching import Assignment, LaunchedPrograms
 
 RAY = "ray"
@@ -75,14 +74,9 @@ def launch(assignment: Assignment) -> LaunchedPrograms:
             )
         else:
             script += SERVE
-        programs.append([_with_script(rank, script)])
+        environment = {**NO_STATISTICS, **rank.environment}
+        programs.append([replace(rank, arguments=("/bin/sh", "-c", script), environment=environment, python=None)])
     return LaunchedPrograms(programs, frozenset({assignment.ranks[0].name}))
-
-
-def _with_script(rank: Program, script: str) -> Program:
-    return replace(
-        rank, arguments=("/bin/sh", "-c", script), environment={**NO_STATISTICS, **rank.environment}, python=None
-    )
 
 
 def _start(assignment: Assignment, number: int) -> Sequence[str]:

@@ -139,7 +139,8 @@ class BackgroundSave:
             if self._channel.rank == 0:
                 self._error = failure or self._complete(store, record)
                 self._tell(store, "outcome", self._error)
-                self._wait_until_seen(store)
+                if others := self._channel.world_size - 1:  # rank 0 hosts the store, and may exit next
+                    self._poll(lambda: bool(store.add(f"{self._number}/seen", 0) >= others), ABANDON_SECONDS)
             else:
                 self._tell(store, f"file/{self._channel.rank}", [record.size, record.checksums, failure])
                 self._error = self._wait_for(store, ["outcome"])[0]
@@ -226,11 +227,6 @@ class BackgroundSave:
             for name in names:
                 store.delete_key(f"{self._number - 2}/{name}")
         store.set(f"{self._number}/{key}", json.dumps(value))
-
-    def _wait_until_seen(self, store: Any) -> None:
-        # Rank 0 hosts the store, and may exit next.
-        if others := self._channel.world_size - 1:
-            self._poll(lambda: bool(store.add(f"{self._number}/seen", 0) >= others), ABANDON_SECONDS)
 
     def _wait_for(self, store: Any, keys: list[str]) -> list[Any]:
         names = [f"{self._number}/{key}" for key in keys]

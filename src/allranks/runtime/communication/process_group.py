@@ -35,8 +35,9 @@ def open_group(env: RankEnv, store: Store, timeout_seconds: float) -> torch.devi
     device = _device(env)
     if device.type == "cuda":
         torch.cuda.set_device(device)
-    else:
-        _share_cores(env)
+    elif env.local_world_size > 1 and "OMP_NUM_THREADS" not in os.environ:
+        # Otherwise every rank would use every core, and the ranks of an instance would slow each other down.
+        torch.set_num_threads(max(1, len(os.sched_getaffinity(0)) // env.local_world_size))
     with_nccl = device.type == "cuda" and not gpus_shared(os.environ)
     backend = "cpu:gloo,cuda:nccl" if with_nccl else "gloo"
     if with_nccl and env.world_size > 1:
@@ -62,12 +63,6 @@ def _device(env: RankEnv) -> torch.device:
     if count and env.local_rank == 0:
         note(f"instance {env.instance_rank} has {count} GPUs for {env.local_world_size} ranks: training on the CPU")
     return torch.device("cpu")
-
-
-def _share_cores(env: RankEnv) -> None:
-    # Otherwise every rank would use every core, and the ranks of an instance would slow each other down.
-    if env.local_world_size > 1 and "OMP_NUM_THREADS" not in os.environ:
-        torch.set_num_threads(max(1, len(os.sched_getaffinity(0)) // env.local_world_size))
 
 
 def enable(*, environ: MutableMapping[str, str] = os.environ, folder: Path = _FOLDER) -> None:

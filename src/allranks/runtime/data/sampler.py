@@ -199,7 +199,8 @@ class ResumableSampler(GlobalBatches):
 
     def _remaining(self) -> Iterator[list[int]]:
         order = self._order()
-        for start in range(self._received, self._end(), self.batch_size):
+        end = min(self._received + self.batches_left * self.batch_size, self.length)
+        for start in range(self._received, end, self.batch_size):
             batch = order[start : start + self.batch_size]
             low, high = bounds(self.ranks.rank, self.ranks.world_size, len(batch))
             yield batch[low:high] or batch[:1]
@@ -211,9 +212,3 @@ class ResumableSampler(GlobalBatches):
         seed = zlib.crc32(f"{self.seed} {self.epoch}".encode())
         order: list[int] = torch.randperm(self.length, generator=torch.Generator().manual_seed(seed)).tolist()
         return order
-
-    def _end(self) -> int:
-        if not self._drop_last:
-            return self.length
-        remaining = self.length - self._received
-        return self._received + remaining // self.batch_size * self.batch_size

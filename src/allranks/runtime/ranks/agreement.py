@@ -87,7 +87,9 @@ class Agreement:
         if self._world_size == 1:
             return self._decide_alone(step)
         if self._thread is None:
-            self._start()
+            lifecycle.OPEN.add(self)
+            self._thread = threading.Thread(target=self._work, name="allranks-agreement", daemon=True)
+            self._thread.start()
         with self._lock:
             self._step = step
             if self._limit is None or step < self._limit:
@@ -127,11 +129,6 @@ class Agreement:
         decision = Decision(step, self._stop)
         self._requested = self._stop = False
         return decision
-
-    def _start(self) -> None:
-        lifecycle.OPEN.add(self)
-        self._thread = threading.Thread(target=self._work, name="allranks-agreement", daemon=True)
-        self._thread.start()
 
     def _work(self) -> None:
         error: Exception | None = None

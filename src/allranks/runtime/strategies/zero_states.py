@@ -72,7 +72,9 @@ def gather(engine: Any, model: nn.Module) -> tuple[dict[str, Any], dict[str, Any
         for group in engine.optimizer.optimizer.param_groups
     ]
     optimizer = {"zero": True, "tensors": tensors, "scalars": scalars[:1], "groups": groups}
-    return _weight_shards(model), optimizer | {"loss_scale": _loss_scale(engine)}
+    counters = vars(engine.optimizer.loss_scaler).items()
+    loss_scale = {name: value for name, value in counters if isinstance(value, (bool, int, float))}
+    return _weight_shards(model), optimizer | {"loss_scale": loss_scale}
 
 
 def scatter(engine: Any, model: nn.Module, weights: dict[str, Any], optimizer: dict[str, Any]) -> None:
@@ -229,11 +231,6 @@ def _full_value(parameter: nn.Parameter) -> Tensor:
         return parameter.detach().float()
     with deepspeed.zero.GatheredParameters([parameter]):
         return parameter.detach().float().clone()
-
-
-def _loss_scale(engine: Any) -> dict[str, Any]:
-    counters = vars(engine.optimizer.loss_scaler)
-    return {name: value for name, value in counters.items() if isinstance(value, (bool, int, float))}
 
 
 def _sharded(engine: Any) -> bool:

@@ -52,7 +52,11 @@ class ExponentialMovingAverage:
         self._updates = 0
         self._is_averaged = False
         self._tensors = _averaged_tensors(self._module)
-        self._averages = {name: _high_precision(_local(tensor)) for name, tensor in self._tensors.items()}
+        # In 16 bits, an average would not move: 1 - decay is less than a rounding.
+        self._averages = {
+            name: _local(tensor).to(torch.promote_types(tensor.dtype, torch.float32), copy=True)
+            for name, tensor in self._tensors.items()
+        }
 
     @torch.no_grad()
     def update(self) -> None:
@@ -166,11 +170,6 @@ def _local(tensor: Tensor) -> Tensor:
     local: Any = tensor.detach()
     shard: Tensor = local.to_local() if is_dtensor(local) else local
     return shard
-
-
-def _high_precision(tensor: Tensor) -> Tensor:
-    """Return a copy in float32 or better. In 16 bits, an average would not move: 1 - decay is less than a rounding."""
-    return tensor.to(torch.promote_types(tensor.dtype, torch.float32), copy=True)
 
 
 def _own_shard(value: Tensor, like: Any) -> Tensor:
