@@ -57,6 +57,11 @@ ROWS = {
     "another kind of file": Row(
         "run notes.txt", ("notes.txt", "'.txt' is not known", ".py", ".yml"), files={"notes.txt": "a"}
     ),
+    "an error in a module that the file imports": Row(
+        "run file.py",
+        ("helper.py:2", "ZeroDivisionError", "correct that file, which file.py:3 imports"),
+        files={"file.py": "import sys\n\nimport helper\n", "helper.py": "x = 1\ny = x / 0\n"},
+    ),
     "no Python": _of("x = (\n", "file.py:1", "it is not Python: '(' was never closed"),
     "no UTF-8 in Python": _of(b"x = '\xff'\n", "file.py", "it is not Python", "utf-8"),
     "null bytes": _of(b"x = 1\x00\n", "file.py", "it is not Python", "null bytes"),

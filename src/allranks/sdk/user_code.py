@@ -87,6 +87,10 @@ def problem(error: BaseException, path: Path) -> Problem:
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if is_users(frame.filename)]
     own = [frame for frame in frames if _is_of(frame.filename, path)] or frames
     place = str(line(own[-1].filename, own[-1].lineno or 1)) if own else shown(path)
+    fix = ""
+    if own and any(frame.name == "<module>" for frame in frames[frames.index(own[-1]) + 1 :]):
+        fix = f"correct that file, which {place} imports"
+        place = str(line(frames[-1].filename, frames[-1].lineno or 1))
     if isinstance(error, ModuleNotFoundError) and error.name:
         package = error.name.partition(".")[0]
         fix = f"install what provides {package}, or put {package}.py beside the file"
@@ -96,7 +100,7 @@ def problem(error: BaseException, path: Path) -> Problem:
     if isinstance(error, SystemExit):
         expected = "a file that only defines pipelines when imported"
         return Problem(place, "it ends Python while it is read", expected, code="file-fails")
-    return Problem(place, validation_errors.one_line(error), code="file-fails")
+    return Problem(place, validation_errors.one_line(error), "", fix, code="file-fails")
 
 
 def _is_of(file: str, path: Path) -> bool:
