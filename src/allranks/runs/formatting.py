@@ -148,6 +148,8 @@ def cause(verdict: Verdict) -> str:
     who = "" if verdict.rank is None else f"rank {verdict.rank}"
     if who and verdict.instance_rank is not None:
         who += f" on instance {verdict.instance_rank}"
+    if verdict.worker is not None:
+        who = f"rank {verdict.worker} by its launcher's count, a worker of {who},"
     if verdict.signal:
         return f"{who} ended by {verdict.signal}".lstrip()
     if verdict.exit_code is not None:

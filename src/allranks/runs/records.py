@@ -50,6 +50,7 @@ class Verdict:
     reason:    one line: the exception, or what ended the rank
     log:       path of the rank's log
     tail:      the last lines of that log
+    worker:    the rank by the count of a launcher that the rank started, such as torchrun; None without one
     """
 
     step: str
@@ -61,6 +62,7 @@ class Verdict:
     log: str = ""
     tail: tuple[str, ...] = ()
     traceback: str = ""
+    worker: int | None = None
 
 
 @dataclass

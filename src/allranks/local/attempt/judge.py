@@ -8,6 +8,7 @@ from pathlib import Path
 
 from allranks.contract import report
 from allranks.local import stacks
+from allranks.local.attempt import worker_failures
 from allranks.runs.log_reader import tail
 from allranks.runs.records import RankRecord, Status, Verdict
 
@@ -97,7 +98,8 @@ def of_ranks(step: str, ranks: list[RankRecord], reports: dict[int, Path]) -> Ve
     """Return the verdict on a step with a failed rank.
 
     A failed rank makes the others fail within milliseconds ("Connection closed by peer"), so the verdict names the rank
-    that failed first, by the time in its report, or else by the time of its exit.
+    that failed first, by the time in its report, or else by the time of its exit. If the ranks are launchers, it names
+    the worker that failed first.
 
     reports: the report file of each rank
     """
@@ -105,7 +107,14 @@ def of_ranks(step: str, ranks: list[RankRecord], reports: dict[int, Path]) -> Ve
     failed = [rank for rank in ranks if rank.status is Status.FAILED]
     first = min(failed, key=lambda rank: failures[rank.rank].time if rank.rank in failures else rank.ended or 0.0)
     failure = failures.get(first.rank)
-    if failure is not None:
+    workers = {} if failures else {rank.rank: found for rank in failed if (found := worker_failures.of_log(rank.log))}
+    worker = None
+    if workers:
+        first = min((rank for rank in failed if rank.rank in workers), key=lambda rank: workers[rank.rank].order)
+        worker = workers[first.rank]
+    if worker is not None and worker.exception:
+        reason = worker.exception
+    elif failure is not None:
         reason = f"{failure.type}: {failure.message}" if failure.message else failure.type
     elif first.signal is not None:
         reason = f"ended by {first.signal}"
@@ -119,8 +128,9 @@ def of_ranks(step: str, ranks: list[RankRecord], reports: dict[int, Path]) -> Ve
         first.exit_code,
         first.signal,
         first.log,
-        tail(first.log),
-        failure.traceback if failure else "",
+        tuple(worker.traceback.splitlines()) if worker and worker.exception else tail(first.log),
+        failure.traceback if failure else worker.traceback if worker else "",
+        worker.rank if worker else None,
     )
 
 

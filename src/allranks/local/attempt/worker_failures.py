@@ -1,0 +1,84 @@
+"""Find the worker that failed first in the log of a launcher that started it: torchrun, or accelerate, which uses it.
+
+The launcher prints a table with the worker's rank. The worker's own exception is above it, between those of others.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from allranks.runs.log_reader import tail
+
+LINES = 2000
+"""How many of the last lines of a log are searched."""
+
+_ROOT_CAUSE = re.compile(
+    r"Root Cause \(first observed failure\):\s*\[\d+\]:\s*time\s*:\s*(?P<time>\S+)\s+host\s*:.*\s+"
+    r"rank\s*:\s*(?P<rank>\d+) \(local_rank: \d+\)"
+)
+_OWN = re.compile(r"\[rank(?P<rank>\d+)\]: (?P<text>.*)")
+"""A line of what a worker's uncaught exception prints, as torch marks it once the process group exists."""
+_TRACEBACK = "Traceback (most recent call last):"
+_CONSEQUENCE = re.compile(
+    r"Connection (?:closed by peer|reset|refused)|Broken pipe|DistNetworkError|DistStoreError|remote process|"
+    r"Socket Timeout"
+)
+"""An exception of a worker that lost its connection to another one."""
+
+
+@dataclass(frozen=True)
+class WorkerFailure:
+    """The worker that failed first among those of one launcher.
+
+    rank:      by the launcher's count, which goes over all instances
+    time:      as the launcher prints it, to the second
+    exception: the last line of the traceback; "" if the log has none
+    """
+
+    rank: int
+    time: str
+    exception: str = ""
+    traceback: str = ""
+
+    @property
+    def order(self) -> tuple[bool, bool, str]:
+        """The key by which the cause sorts before its consequences."""
+        return bool(_CONSEQUENCE.search(self.exception)), not self.exception, self.time
+
+
+def of_log(log: str) -> WorkerFailure | None:
+    """Return the failed worker in the log of a launcher; None if the log has no table of one."""
+    lines = tail(log, LINES)
+    match = next(iter(reversed(list(_ROOT_CAUSE.finditer("\n".join(lines))))), None)
+    if match is None:
+        return None
+    workers: dict[int, list[str]] = {int(match["rank"]): []}
+    for line in lines:
+        if own := _OWN.match(line):
+            workers.setdefault(int(own["rank"]), []).append(own["text"])
+    tracebacks = {rank: _last(texts) for rank, texts in workers.items()}
+    found = [_failure(rank, match["time"], traceback) for rank, traceback in tracebacks.items()]
+    if not any(failure.exception for failure in found):
+        return _failure(found[0].rank, match["time"], _first(lines))
+    # The first one that the launcher has seen may have lost its connection to the one that failed.
+    return min(found, key=lambda failure: failure.order)
+
+
+def _failure(rank: int, time: str, traceback: Sequence[str]) -> WorkerFailure:
+    return WorkerFailure(rank, time, traceback[-1].strip() if traceback else "", "\n".join(traceback))
+
+
+def _last(lines: Sequence[str]) -> Sequence[str]:
+    starts = [place for place, line in enumerate(lines) if line.startswith(_TRACEBACK)]
+    return _first(lines[starts[-1] :]) if starts else ()
+
+
+def _first(lines: Sequence[str]) -> Sequence[str]:
+    """Return the first traceback, up to the line of its exception."""
+    start = next((place for place, line in enumerate(lines) if line.startswith(_TRACEBACK)), None)
+    if start is None:
+        return ()
+    end = next((place for place, line in enumerate(lines[start + 1 :], start + 1) if line[:1].strip()), len(lines) - 1)
+    return lines[start : end + 1]

@@ -1,0 +1,70 @@
+"""The worker of torchrun or accelerate that failed first, by the logs of the launchers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from allranks.local.attempt import judge
+from allranks.runs.formatting import cause
+from allranks.runs.records import RankRecord, Status
+
+OWN = """\
+[rank{0}]: Traceback (most recent call last):
+[rank{0}]:   File "/code/train.py", line 6, in <module>
+[rank{0}]:     step()
+[rank{0}]: {1}
+"""
+TABLE = """\
+Traceback (most recent call last):
+  File "/bin/torchrun", line 8, in <module>
+    sys.exit(main())
+torch.distributed.elastic.multiprocessing.errors.ChildFailedError: 
+============================================================
+train.py FAILED
+------------------------------------------------------------
+Failures:
+  <NO_OTHER_FAILURES>
+------------------------------------------------------------
+Root Cause (first observed failure):
+[0]:
+  time      : 2026-11-26_02:14:{1}
+  host      : node-0
+  rank      : {0} (local_rank: 0)
+  exitcode  : 1 (pid: 5) 
+  error_file: <N/A>
+============================================================
+"""  # noqa: W291
+LOST = "RuntimeError: [pair.cc:553] Connection closed by peer [10.77.0.11]:29391"
+BAD = "RuntimeError: bad shard 2"
+PLAIN = 'Traceback (most recent call last):\n  File "/code/train.py", line 1, in <module>\nValueError: no data\n'
+
+
+@pytest.mark.parametrize(
+    ("logs", "rank", "worker", "reason"),
+    [
+        ([OWN.format(1, LOST) + TABLE.format(1, 40), OWN.format(2, BAD) + TABLE.format(2, 41)], 1, 2, BAD),
+        ([OWN.format(0, BAD) + TABLE.format(0, 40), OWN.format(2, LOST) + TABLE.format(2, 40)], 0, 0, BAD),
+        (["", OWN.format(3, LOST) + OWN.format(2, BAD) + TABLE.format(3, 41)], 1, 2, BAD),
+        ([PLAIN + TABLE.format(0, 41), PLAIN + TABLE.format(2, 40)], 1, 2, "ValueError: no data"),
+        (["killed\n" + TABLE[TABLE.index("Root") :].format(0, 40), ""], 0, 0, "exit code 1"),
+        (["no table\n", "none\n"], 0, None, "exit code 1"),
+    ],
+)
+def test_the_cause_and_not_its_consequence(
+    tmp_path: Path, logs: list[str], rank: int, worker: int | None, reason: str
+) -> None:
+    ranks = []
+    for number, text in enumerate(logs):
+        log = tmp_path / f"{number}.txt"
+        log.write_text(text)
+        ranks.append(
+            RankRecord(number, number, 0, f"node-{number}", Status.FAILED, None, float(number), 1, log=str(log))
+        )
+    verdict = judge.of_ranks("train", ranks, {})
+    assert (verdict.rank, verdict.worker, verdict.reason) == (rank, worker, reason)
+    if worker is not None:
+        assert cause(verdict).startswith(f"rank {worker} by its launcher's count, a worker of rank {rank} on instance")
+    if reason == BAD:
+        assert verdict.tail[1].strip() == 'File "/code/train.py", line 6, in <module>'
