@@ -40,12 +40,19 @@ class Checked(Findings):
         return "\n".join(str(problem) for problem in (*self.problems, *self.warnings, *self.machine)) or "no problems"
 
 
-def check(job: Any, inputs: Mapping[str, Any] | None = None, *, folder: Path | str | None = None) -> Checked:
+def check(
+    job: Any,
+    inputs: Mapping[str, Any] | None = None,
+    *,
+    stand_ins: Mapping[str, str | os.PathLike[str]] | None = None,
+    folder: Path | str | None = None,
+) -> Checked:
     """Check a job without running it, and return its problems and warnings. Do not raise an error for them.
 
     job:    the path of a file (``FILE[:NAME]``), the name of a component, a job of azure-ai-ml, or a function with
             ``@dsl.pipeline``
     inputs: values of the job's inputs
+    stand_ins: by step, the folder with its outputs, so that it need not run
     folder: the workspace, which contains registered assets; default: the `.allranks` folder of the current folder or a
             parent
     """
@@ -55,7 +62,7 @@ def check(job: Any, inputs: Mapping[str, Any] | None = None, *, folder: Path | s
     try:
         job = resolved(job)
         with tempfile.TemporaryDirectory(prefix="allranks-") as snapshots:
-            plan = _read(job, texts_of(inputs), Path(snapshots), Workspace.at(folder))
+            plan = _read(job, texts_of(inputs, stand_ins), Path(snapshots), Workspace.at(folder))
             of_plan = findings(plan)
             # A count that no cluster has is one mistake, not two.
             lacking = requirements.of_machine(plan, is_possible=not (of_plan.errors or of_plan.machine))
@@ -107,11 +114,14 @@ def is_path(job: Any) -> bool:
     return isinstance(job, (str, os.PathLike))
 
 
-def texts_of(inputs: Mapping[str, Any] | None) -> dict[str, str]:
-    """Return the values of inputs as text. Raise InputError for a value that cannot be an input."""
+def texts_of(
+    inputs: Mapping[str, Any] | None, stand_ins: Mapping[str, str | os.PathLike[str]] | None = None
+) -> dict[str, str]:
+    """Return the values of inputs, and stand-ins, as text. Raise InputError for a value that cannot be an input."""
     from allranks.plan.reader.python_jobs import as_texts
+    from allranks.plan.reader.settings import with_stand_ins
 
-    return as_texts(inputs or {})
+    return with_stand_ins(as_texts(inputs or {}), stand_ins)
 
 
 def _read(job: Any, texts: Mapping[str, str], snapshots: Path, workspace: Workspace) -> Plan:

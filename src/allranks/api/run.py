@@ -189,6 +189,7 @@ def run(
     cold: bool = False,
     mpi: Literal["rsh", "ssh"] = "rsh",
     start_timeout: float = 20.0,
+    stand_ins: Mapping[str, str | os.PathLike[str]] | None = None,
     folder: Path | str | None = None,
 ) -> Run:
     """Start a job on this machine, and return its run without waiting for it.
@@ -210,6 +211,7 @@ def run(
     mpi:         how mpirun starts ranks on other instances: rsh (through the engine) or ssh (through an sshd on each
                  instance, with the configuration of the images)
     start_timeout: seconds that an emulated instance may take to start its processes
+    stand_ins:   by step, the folder with its outputs, so that it need not run: an entry for each, or its only output
     folder:      the workspace; default: the `.allranks` folder of the current folder or a parent
 
     Raise InputError, with every problem, if the job cannot run here; nothing is started then.
@@ -219,7 +221,7 @@ def run(
     from allranks.local.options import Options
 
     workspace = Workspace.at(folder)
-    texts = jobs.texts_of(inputs)
+    texts = jobs.texts_of(inputs, stand_ins)
     job = jobs.resolved(job)
     plan = jobs.read(job, texts, workspace, track=track, mpi=mpi)
     options = Options(

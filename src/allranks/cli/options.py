@@ -82,6 +82,14 @@ ParamsOption: TypeAlias = Annotated[
         "FILE",
     ),
 ]
+StandInOption: TypeAlias = Annotated[
+    list[str] | None,
+    option(
+        "--stand-in",
+        "Do not run this step; its outputs are in the folder, an entry for each, or the folder is the only one.",
+        "STEP=FOLDER",
+    ),
+]
 LayoutOption: TypeAlias = Annotated[
     str,
     option(

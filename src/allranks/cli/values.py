@@ -39,6 +39,14 @@ def settings_of(
     return _read(params) | settings if params is not None else settings
 
 
+def stand_ins_of(pairs: list[str] | None) -> dict[str, str]:
+    """Return the folders of --stand-in as settings of a run. Raise InputError as `settings_of`."""
+    from allranks.plan.reader.settings import with_stand_ins
+
+    folders = settings_of(pairs, option="--stand-in", example="train=results/train", form="STEP=FOLDER")
+    return with_stand_ins({}, folders)
+
+
 def layout_settings(text: str) -> dict[str, str]:
     """Return the inputs of a component that set its layout, from a text such as 2x4; none if it is empty.
 

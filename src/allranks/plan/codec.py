@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Union, get_args, get_origin
 from allranks.contract.distributions import DISTRIBUTIONS
 from allranks.contract.launch import Distribution
 from allranks.errors import InputError, Problem
-from allranks.plan.graph import Condition, DoWhile, Item, ParallelFor, Pipeline, Plan, Step, Sweep
+from allranks.plan.graph import Condition, DoWhile, Item, ParallelFor, Pipeline, Plan, StandIn, Step, Sweep
 from allranks.plan.ports import GraphInput, Literal, NodeOutput, Path, Text
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ TAG = "kind"
 TAGGED: tuple[Any, ...] = (
     *(kind.settings for kind in DISTRIBUTIONS.values()),
     *(Literal, Path, GraphInput, NodeOutput, Text),
-    *(Step, Pipeline, Condition, DoWhile, ParallelFor, Sweep),
+    *(Step, Pipeline, Condition, DoWhile, ParallelFor, StandIn, Sweep),
 )
 """The classes that occur in unions or in place of their base class."""
 

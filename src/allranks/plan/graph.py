@@ -47,12 +47,13 @@ class Step:
     """A node that runs a component's command.
 
     command:               the template, with ``${{inputs.x}}``, ``${{outputs.y}}`` and ``$[[ ... ]]`` in it
-    environment_variables: the component's, overridden by the node's; a binding is resolved when the step starts
+    environment_variables: the node's, never its component's; a binding is resolved when the step starts
     timeout:               seconds after which the step is stopped, or None
     shm_size:              size of /dev/shm per instance, in bytes
     deterministic:         whether an earlier result of the same inputs may be reused
     after:                 names of nodes that must end first, without a data dependency
     ignored_environment:   the environment that the node sets instead of its component's, which azure-ai-ml never sends
+    ignored_variables:     names of the component's variables, which azure-ai-ml never sends
     job_tier:              spot, basic, standard or premium; "" if the node does not set it
     spec:                  the file on this machine that describes the component, for messages; "" if there is none
     tags:                  the component's tags that say what it requires (`allranks.contract.requirements`)
@@ -81,6 +82,7 @@ class Step:
     location: Location | None = None
     job_tier: str = field(default="", compare=False)
     ignored_environment: Environment = field(default=NO_ENVIRONMENT, compare=False)
+    ignored_variables: tuple[str, ...] = field(default=(), compare=False)
     spec: str = field(default="", compare=False)
     tags: Mapping[str, str] = field(default_factory=lambda: EMPTY, compare=False)
 
@@ -272,7 +274,32 @@ class Sweep(_Loop):
         return replace(made, graph=replace(made.graph, nodes=(step,)))
 
 
-Node: TypeAlias = Step | Pipeline | Condition | DoWhile | ParallelFor | Sweep
+@dataclass(frozen=True)
+class StandIn:
+    """A node that does not run on this machine. The user has its outputs.
+
+    what:    the kind of node that the engine cannot run, such as "an AutoML job"; "" if it can
+    folder:  the user's folder, in which each output has its path; "" if none is given, so that the plan cannot run
+    """
+
+    kind: ClassVar[str] = "stand_in"
+
+    name: str
+    what: str = ""
+    folder: str = ""
+    component: str = ""
+    display_name: str = ""
+    inputs: tuple[Input, ...] = ()
+    outputs: tuple[Output, ...] = ()
+    after: tuple[str, ...] = ()
+    location: Location | None = None
+
+    def values(self) -> Iterator[Value | str | None]:
+        """Yield everything that may refer to another node."""
+        yield from (port.value for port in self.inputs)
+
+
+Node: TypeAlias = Step | Pipeline | Condition | DoWhile | ParallelFor | Sweep | StandIn
 """Any node of a graph. Parallel tasks will be added."""
 
 

@@ -12,7 +12,7 @@ from allranks.plan.graph import Graph, Node, Step
 from allranks.plan.ports import NodeOutput, Output, references
 
 ARTIFACTS = "artifacts"
-"""The name of the output. A component may also declare it."""
+"""The name of the undeclared output. One that a component declares under this name is like any other."""
 
 
 def graph_output_paths(graph: Graph, outer: Mapping[str, str]) -> dict[NodeOutput, str]:
@@ -59,4 +59,4 @@ def with_bound_artifacts(nodes: Iterable[Node]) -> list[Node]:
 def _with_artifacts(step: Step) -> Step:
     if any(port.name == ARTIFACTS for port in step.outputs):
         return step
-    return replace(step, outputs=(*step.outputs, Output(ARTIFACTS, "uri_folder", "rw_mount")))
+    return replace(step, outputs=(*step.outputs, Output(ARTIFACTS, "uri_folder", "rw_mount", holds_artifacts=True)))

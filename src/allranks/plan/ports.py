@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 PRIMITIVES = frozenset({"integer", "number", "string", "boolean"})
@@ -59,6 +59,7 @@ class Input:
 
     type:  integer, number, string, boolean, uri_file, uri_folder, mltable, custom_model, mlflow_model, triton_model
     value: None for an optional input without a value
+    on_azure: what Azure ML does with the value, if it does not get there as it is; "" otherwise
     mode:  ro_mount, rw_mount, mount, download, direct, eval_mount, eval_download; "" for a primitive
     """
 
@@ -70,6 +71,7 @@ class Input:
     minimum: float | None = None
     maximum: float | None = None
     enum: tuple[str, ...] = ()
+    on_azure: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True)
@@ -79,12 +81,14 @@ class Output:
     mode: rw_mount, mount, upload, direct; "" for a primitive, which is the path of a file that the process writes
     path: the path that the user sets (a local path, or a template with ``${{name}}``, ``${{output_name}}``); None: the
           run's folder
+    holds_artifacts: whether it is the root of the step's artifacts, which contains ./outputs
     """
 
     name: str
     type: str
     mode: str = ""
     path: str | None = None
+    holds_artifacts: bool = False
 
 
 @dataclass(frozen=True)

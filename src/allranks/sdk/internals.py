@@ -142,6 +142,16 @@ def set_component(node: Any, found: Any) -> Callable[[], None]:
     return lambda: vars(node).update(before)
 
 
+def as_pipeline_job(node: Any) -> tuple[Any, frozenset[str]]:
+    """Return a pipeline component's node as the job that the client makes of it, with all of the node's inputs, and the
+    names of those that the client leaves out: it takes 0, False and "" for inputs that are not given."""
+    job = node._to_job()
+    dropped = {name: value for name, value in node._job_inputs.items() if not value and value is not None}
+    for name, value in dropped.items():
+        job.inputs[name] = job._build_input(name, job.component.inputs.get(name), value)
+    return job, frozenset(dropped)
+
+
 resources = _own("_resources")
 """The resources that a node sets itself; None if it sets none."""
 given_ports = attrgetter("_job_inputs", "_job_outputs")

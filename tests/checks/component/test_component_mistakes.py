@@ -66,7 +66,7 @@ def found(path: Path) -> list[tuple[str, str]]:
         (
             "distribution",
             "environment_variables: {OUT: '${{outputs.model}}'}\n    distribution",
-            [("component-variables", "environment_variables"), ("variable-binding", "environment_variables")],
+            [("component-variables", "environment_variables")],
         ),
         (
             "distribution",

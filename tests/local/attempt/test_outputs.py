@@ -142,10 +142,22 @@ def test_a_try_that_fails_later_has_no_outputs_of_the_one_before(run_steps, tmp_
     assert record.step("write").outputs == []
 
 
+def test_a_declared_output_named_artifacts_is_like_any_other(run_steps) -> None:
+    command = "echo private > outputs/log.txt && echo data > ${{outputs.artifacts}}"
+    record = run_steps(Step("write", command, outputs=(Output("artifacts", "uri_file"),)))
+    assert record.status is Status.COMPLETED, record.verdict
+    assert Path(record.step("write").outputs[0].path).read_text() == "data\n"
+    assert record.step("write").artifacts == ["outputs/log.txt"]
+
+
 @pytest.mark.parametrize("mode", ["rw_mount", "upload"])
 def test_the_root_of_the_artifacts_is_an_output(kind: str, mode: str, run_steps) -> None:
     record = run_steps(
-        Step("write", "echo report > outputs/report.txt", outputs=(Output("artifacts", "uri_folder", mode),)),
+        Step(
+            "write",
+            "echo report > outputs/report.txt",
+            outputs=(Output("artifacts", "uri_folder", mode, holds_artifacts=True),),
+        ),
         Step(
             "read",
             "cat ${{inputs.run}}/outputs/report.txt > ${{outputs.out}}/file",

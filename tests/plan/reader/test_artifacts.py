@@ -64,7 +64,7 @@ def test_a_binding_by_text(here: Path) -> None:
     assert check(plan) == []
     first, second = plan.graph.nodes
     assert isinstance(second, Step)
-    assert first.outputs == (Output("artifacts", "uri_folder", "rw_mount"),)
+    assert first.outputs == (Output("artifacts", "uri_folder", "rw_mount", holds_artifacts=True),)
     assert second.inputs[0].value == NodeOutput("first", "artifacts")
 
 

@@ -103,7 +103,7 @@ def test_everything_that_a_step_says(here: Path) -> None:
         description="Trains.",
         code=first.code,
         environment=registered("azureml:torch@latest"),
-        environment_variables={"A": "1", "B": "2", "C": GraphInput("tag")},
+        environment_variables={"B": "2", "C": GraphInput("tag")},
         inputs=(
             Input("data", "uri_folder", NodeOutput("first", "model"), "download"),
             Input("lr", "number", Literal(0.1), minimum=0.0, maximum=1.0),
@@ -120,7 +120,7 @@ def test_everything_that_a_step_says(here: Path) -> None:
         location=Location("pipeline.py", 8),
     )
     assert (first.distribution, first.instance_count, first.shm_size, first.timeout) == (PyTorch(2), 2, 4 << 30, None)
-    assert first.environment_variables == {"A": "1", "B": "1"}
+    assert (first.environment_variables, first.ignored_variables) == ({}, ("A", "B"))
     assert first.inputs[3] == Input("epochs", "integer", None, optional=True, minimum=1)
     assert plan.graph.inputs == (
         Input("data", "uri_folder", DataPath(str(here / "data")), "ro_mount"),

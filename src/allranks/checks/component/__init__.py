@@ -14,6 +14,7 @@ from allranks.checks import plan as plan_checks
 from allranks.checks.component import determinism, environment, identity, ports, values
 from allranks.checks.component.subject import Subject, read_python, read_yaml
 from allranks.checks.plan.scope import of_plan
+from allranks.checks.plan.steps import DOCKERFILE_MISSING, ENVIRONMENT_EMPTY
 from allranks.checks.table import Findings, Row, rules_of
 from allranks.errors import InputError, Level, Problem, Rule
 from allranks.plan.graph import Step
@@ -72,7 +73,7 @@ OF_COMMANDS = (
     Row(
         environment.environment,
         *(environment.ENVIRONMENT_MISSING, environment.ENVIRONMENT_FILE, environment.ENVIRONMENT_REFERENCE),
-        *(environment.ENVIRONMENT_UNKNOWN, environment.ENVIRONMENT_EMPTY, environment.DOCKERFILE_MISSING),
+        *(environment.ENVIRONMENT_UNKNOWN, ENVIRONMENT_EMPTY, DOCKERFILE_MISSING),
     ),
     Row(environment.requirement_tags, environment.REQUIREMENT_TAG),
     Row(environment.packages_of_choices, environment.REQUIREMENT_PACKAGE),
@@ -89,7 +90,7 @@ OF_ALL = (Row(identity.unique_names, identity.DUPLICATE_NAME, identity.DUPLICATE
 def catalogue() -> tuple[Rule, ...]:
     """Return every rule about components, for docs/checks.md. Those of pipelines apply to a component by itself too."""
     own = (*rules_of(OF_COMPONENTS, OF_COMMANDS, OF_ALL), MODULE)
-    return tuple(rule for rule in own if rule is not COUNT_BINDING)
+    return tuple(rule for rule in own if rule not in (COUNT_BINDING, ENVIRONMENT_EMPTY, DOCKERFILE_MISSING))
 
 
 def check(specs: Sequence[Path], *, by_themselves: bool = True) -> Findings:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from allranks.checks.component.subject import Subject
+from allranks.checks.plan.steps import DOCKERFILE_MISSING, ENVIRONMENT_EMPTY
 from allranks.contract.distributions import DISTRIBUTIONS
 from allranks.contract.requirements import LAUNCH, REQUIRES, launch_problem, requirements
 from allranks.contract.single import Single
@@ -49,20 +50,6 @@ ENVIRONMENT_UNKNOWN = Rule(
     "The project has a folder environments/, and it has none of that name. The workspace may have one.",
     "[environments.md](environments.md): `allranks register` registers the environments of this folder",
     "add its folder to environments/, or use one of a registry",
-)
-ENVIRONMENT_EMPTY = Rule(
-    "environment-empty",
-    Level.ERROR,
-    "An inline environment has neither an image nor a build context.",
-    "azure-ai-ml, `entities/_assets/environment.py`, Environment.validate",
-    "add image or build",
-)
-DOCKERFILE_MISSING = Rule(
-    "dockerfile-missing",
-    Level.ERROR,
-    "The build context has no Dockerfile.",
-    'Microsoft Learn, "CLI (v2) environment YAML schema": build.dockerfile_path, by default Dockerfile',
-    "correct the path, or write the Dockerfile",
 )
 
 

@@ -16,7 +16,7 @@ from allranks.checks.table import Findings, Row, rules_of
 from allranks.errors import Level, Problem, Rule
 from allranks.plan import literals, rules
 from allranks.plan.exact_places import with_key_lines
-from allranks.plan.graph import Condition, DoWhile, Node, ParallelFor, Pipeline, Plan, Step, Sweep
+from allranks.plan.graph import Condition, DoWhile, Node, ParallelFor, Pipeline, Plan, StandIn, Step, Sweep
 from allranks.sdk.suppressions import Suppressions
 from allranks.sdk.yaml_lines import line_of
 
@@ -37,6 +37,7 @@ OF_LOOPS = {
     Sweep: Row(sweeps.sweep, sweeps.SWEEP, sweeps.UNREAD, sweeps.BAYESIAN),
 }
 OF_NODES = (Row(ports.port_names, ports.NAMES),)
+OF_STAND_INS = (Row(steps.not_run_here, steps.NOT_RUN_HERE),)
 OF_STEPS = (
     Row(ports.variables, ports.NAMES),
     Row(steps.command, steps.COMMAND),
@@ -44,8 +45,11 @@ OF_STEPS = (
     Row(steps.layout, steps.LAYOUT),
     Row(steps.requirement, steps.REQUIREMENT),
     Row(steps.dropped_environment, steps.DROPPED_ENVIRONMENT),
+    Row(steps.inline_environment, steps.ENVIRONMENT_EMPTY, steps.DOCKERFILE_MISSING),
+    Row(steps.ignored_variables, steps.IGNORED_VARIABLES),
 )
 OF_KEYS = (
+    Row(steps.misspelt_references, steps.MISSPELT_REFERENCE),
     Row(launchers.nested, launchers.NESTED, launchers.DEEPSPEED),
     Row(launchers.instances_apart, launchers.INSTANCES_APART),
     Row(launchers.expanded_once, launchers.LOCAL_RANK),
@@ -57,21 +61,26 @@ OF_KEYS = (
     Row(settings.size, settings.SIZE, settings.PROCESSES, settings.SHARED_MEMORY),
 )
 """Common mistakes of a step, which azure-ai-ml and Azure ML accept. The place of each is its key, such as `command`."""
+OF_TEXTS = (Row(steps.misspelt_bindings, steps.MISSPELT_REFERENCE), Row(ports.lost_value, ports.LOST_VALUE))
 OF_BINDINGS = (Row(ports.binding, ports.BINDING, ports.DANGLING),)
 OF_VALUES = (
     Row(ports.value_of_input, literals.VALUES, literals.OUTSIDE_ENUM),
     Row(data.input_path, data.DATA),
 )
 """For an input whose binding is right. A missing value, or one of a wrong type, has no range to check."""
-OF_OUTPUTS = (Row(data.output_path, data.DATA),)
-OF_OWN_INPUTS = (Row(ports.own_value, literals.VALUES, literals.OUTSIDE_ENUM), Row(data.own_input, data.DATA))
-OF_OWN_OUTPUTS = (Row(data.graph_output_path, data.DATA),)
+OF_OUTPUTS = (Row(data.output_path, data.DATA, data.UNMAPPED_OUTPUT),)
+OF_OWN_INPUTS = (
+    Row(ports.own_lost_value, ports.LOST_VALUE),
+    Row(ports.own_value, literals.VALUES, literals.OUTSIDE_ENUM),
+    Row(data.own_input, data.DATA),
+)
+OF_OWN_OUTPUTS = (Row(data.graph_output_path, data.DATA, data.UNMAPPED_OUTPUT),)
 OF_PLANS = (Row(data.written_twice, data.DATA),)
 
 
 def catalogue() -> tuple[Rule, ...]:
     """Return every rule about pipelines and jobs, for docs/checks.md."""
-    of_nodes = (OF_NODES, OF_STEPS, OF_KEYS, OF_BINDINGS, OF_VALUES, OF_OUTPUTS)
+    of_nodes = (OF_NODES, OF_STAND_INS, OF_STEPS, OF_KEYS, OF_TEXTS, OF_BINDINGS, OF_VALUES, OF_OUTPUTS)
     of_graphs = (OF_GRAPHS, AFTER_NODES, OF_LOOPS.values(), OF_OWN_INPUTS, OF_OWN_OUTPUTS, OF_PLANS)
     return (SDK, *rules.RULES, *rules_of(*of_graphs, *of_nodes))
 
@@ -132,12 +141,15 @@ def _of_node(scope: Scope, node: Node, suppressions: Suppressions) -> Iterator[P
             yield from _of_node(replace(scope, supplied=supplied), node.body, suppressions)
         return
     yield from _apply(OF_NODES, scope, node)
+    if isinstance(node, StandIn):
+        yield from _apply(OF_STAND_INS, scope, node)
     if isinstance(node, Step):
         yield from _apply(OF_STEPS, scope, node)
         for problem in of_keys(scope, node):
             if not _is_ignored_by_component(node, problem, suppressions):
                 yield replace(problem, where=scope.key(node, problem.where))
     for port in node.inputs:
+        yield from _apply(OF_TEXTS, scope, node, port)
         if port.name not in scope.supplied:
             yield from list(_apply(OF_BINDINGS, scope, node, port)) or _apply(OF_VALUES, scope, node, port)
     for output in node.outputs:

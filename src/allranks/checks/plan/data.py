@@ -9,6 +9,8 @@ from allranks.checks.plan.scope import Scope, of_plan
 from allranks.contract.templating import used_placeholders
 from allranks.errors import Level, Problem, Rule
 from allranks.plan import file_tree
+from allranks.plan.assets import asset_id
+from allranks.plan.assets.lookup import line_for
 from allranks.plan.graph import DoWhile, Node, ParallelFor, Pipeline, Plan, Step, Sweep
 from allranks.plan.literals import one_of
 from allranks.plan.output_paths import graph_output_paths, output_path_of, output_paths_of
@@ -22,6 +24,15 @@ DATA = Rule(
     "azure-ai-ml, `operations/_job_operations.py`, JobOperations._resolve_job_input, and "
     "`_artifacts/_artifact_utilities.py`: they upload local data, and refuse a missing path and a file for a folder",
     "correct the path",
+)
+
+UNMAPPED_OUTPUT = Rule(
+    "unmapped-output",
+    Level.WARNING,
+    "An output has the URI of a datastore that `allranks.yaml` does not map. Here it stays in the run's folder, where "
+    "another pipeline that reads this URI does not find it.",
+    "[names.md](names.md), which describes `allranks.yaml`",
+    "map the datastore to a folder",
 )
 
 _PLACEHOLDERS = ("name", "output_name", "default_datastore")
@@ -45,17 +56,20 @@ def input_path(scope: Scope, node: Node, port: Input) -> Iterator[Problem]:
 
 def output_path(scope: Scope, node: Node, output: Output) -> Iterator[Problem]:
     """Yield the problems of the path that the user sets for a node's output."""
-    yield from _wrong_output(scope.key(node, f"outputs.{output.name}"), output)
+    yield from _wrong_output(scope.key(node, f"outputs.{output.name}"), output, scope.here)
 
 
 def graph_output_path(scope: Scope, output: GraphOutput) -> Iterator[Problem]:
     """Yield the problems of the path that the user sets for an output of the graph."""
-    yield from _wrong_output(scope.own_key(f"outputs.{output.name}"), output)
+    yield from _wrong_output(scope.own_key(f"outputs.{output.name}"), output, scope.here)
 
 
-def _wrong_output(where: str, output: Output | GraphOutput) -> Iterator[Problem]:
-    if output.path is None or paths.is_remote(output.path):
-        # An output for a datastore stays in the run's folder.
+def _wrong_output(where: str, output: Output | GraphOutput, here: bool) -> Iterator[Problem]:
+    if output.path is None:
+        return
+    if paths.is_remote(output.path):
+        if here:
+            yield from _unmapped(where, output.path)
         return
     for name in used_placeholders(output.path):
         if name not in _PLACEHOLDERS:
@@ -67,6 +81,17 @@ def _wrong_output(where: str, output: Output | GraphOutput) -> Iterator[Problem]
     if os.path.isdir(output.path) if is_file else os.path.isfile(output.path):
         found = f"{paths.shown(output.path)} is a {'folder' if is_file else 'file'}"
         yield Problem(where, found, f"a {'file' if is_file else 'folder'}, or nothing yet", "give another path")
+
+
+def _unmapped(where: str, uri: str) -> Iterator[Problem]:
+    try:
+        asset = asset_id.parse(uri, asset_id.DATA)
+    except ValueError:
+        return
+    line = line_for(asset)
+    found = f"{asset.kind} {asset.name or asset.path} is not mapped, so the output stays in the run's folder"
+    fix = f"add to allranks.yaml:\n{line.section}:\n  {line}"
+    yield UNMAPPED_OUTPUT.problem(where, found, "a folder of this machine for it", fix)
 
 
 def written_twice(plan: Plan) -> Iterator[Problem]:

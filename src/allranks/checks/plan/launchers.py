@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from pathlib import Path
 
 from allranks.checks.plan.scope import Scope
 from allranks.contract.commands import expansions, simple_commands
@@ -44,6 +45,7 @@ INSTANCES_APART = Rule(
 )
 _JOINS = re.compile(r"--(?:node|machine)[_-]rank\b|--rdzv|--config_file\b|\bPET_")
 """What tells a launcher how to join those of the other instances."""
+_COMMENT, _LARGE = re.compile(r"^\s*#.*$", re.MULTILINE), 1 << 20
 
 
 def launcher_of(command: str) -> str:
@@ -52,13 +54,28 @@ def launcher_of(command: str) -> str:
     return next((found[0] for found in simple if found), "")
 
 
+def _launch_in(step: Step) -> tuple[str, str]:
+    """Return the launcher that a step's command starts, or a shell script that it calls, and the text with it."""
+    texts = (step.command, *_shell_scripts(step))
+    return next(((launcher, text) for text in texts if (launcher := launcher_of(text))), ("", ""))
+
+
+def _shell_scripts(step: Step) -> Iterator[str]:
+    """Yield the text of each script of the step's code that its command names, without comments."""
+    for simple in simple_commands(step.command) if step.code else ():
+        for word in (simple.program, *simple.arguments):
+            path = Path(step.code.folder if step.code else "", word)
+            if word.endswith(".sh") and path.is_file() and path.stat().st_size < _LARGE:
+                yield _COMMENT.sub("", path.read_text(encoding="utf-8", errors="replace"))
+
+
 def nested(_scope: Scope, step: Step) -> Iterator[Problem]:
     """Yield a warning about the launcher of a step's command."""
-    launcher = launcher_of(step.command)
+    launcher, text = _launch_in(step)
     processes = processes_per_instance(step.distribution)
     if not launcher:
         return
-    by_ssh = launcher in OF_ALL_INSTANCES and "--no_ssh" not in step.command
+    by_ssh = launcher in OF_ALL_INSTANCES and "--no_ssh" not in text
     if processes > 1 or (isinstance(step.distribution, Mpi) and by_ssh):
         ranks = "rank" if processes == 1 else f"of the {processes} ranks of an instance"
         found = f"{launcher} in a step of distribution {step.distribution.type}: each {ranks} starts its own"
@@ -78,11 +95,11 @@ def _nested_fix(step: Step) -> str:
 
 def instances_apart(_scope: Scope, step: Step) -> Iterator[Problem]:
     """Yield a warning if the launcher of a step's command starts a world on each instance."""
-    launcher = launcher_of(step.command)
+    launcher, text = _launch_in(step)
     by_node = isinstance(step.distribution, (Mpi, PyTorch)) and processes_per_instance(step.distribution) == 1
     if not launcher or launcher in OF_ALL_INSTANCES or not by_node or step.instance_count == 1:
         return
-    if not _JOINS.search(step.command):
+    if not _JOINS.search(text):
         rank, distribution = "$NODE_RANK", ""
         if isinstance(step.distribution, Mpi):
             rank, distribution = "$OMPI_COMM_WORLD_RANK", ", or use the distribution pytorch"

@@ -12,6 +12,7 @@ from allranks.plan import literals, values
 from allranks.plan.graph import Node, Step
 from allranks.plan.literals import meant, number_with_point, one_of
 from allranks.plan.ports import PRIMITIVES, GraphInput, GraphOutput, Input, Literal, Reference, Text, Value, references
+from allranks.secrets import quoted
 
 BINDING = Rule(
     "binding",
@@ -202,6 +203,33 @@ def _wrong_names(where: str, names: Iterable[str]) -> Iterator[Problem]:
             yield Problem(where, f"the name {name} appears {count} times", "each name once", "rename all but one")
         if not _NAME.fullmatch(name):
             yield Problem(where, f"{name!r} cannot be a name", _NAME_EXPECTED, "rename it")
+
+
+LOST_VALUE = Rule(
+    "lost-value",
+    Level.WARNING,
+    "azure-ai-ml leaves a value out of its request, or the service refuses it: an empty text, and 0 and false of a "
+    "pipeline component's node that is the job.",
+    "Azure/azure-sdk-for-python#35285, #38892 and #41834; azure-ai-ml, `entities/_builders/pipeline.py`, "
+    "Pipeline._to_job",
+    "give another value, or make the input optional and leave it out",
+)
+
+
+def lost_value(scope: Scope, node: Node, port: Input) -> Iterator[Problem]:
+    """Yield a warning if the value of a node's input does not get to Azure ML."""
+    yield from _lost(scope.key(node, f"inputs.{port.name}"), port)
+
+
+def own_lost_value(scope: Scope, port: Input) -> Iterator[Problem]:
+    """Yield a warning if the value of an input of the pipeline does not get to Azure ML."""
+    yield from _lost(scope.own_key(f"inputs.{port.name}"), port)
+
+
+def _lost(where: str, port: Input) -> Iterator[Problem]:
+    if port.on_azure and isinstance(port.value, Literal):
+        found = f"{quoted(port.name, port.value.value)}: {port.on_azure}"
+        yield Problem(where, found, "a value that gets to Azure ML")
 
 
 def own_value(scope: Scope, port: Input) -> Iterator[Problem]:

@@ -6,7 +6,9 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from datetime import date
+from pathlib import Path
 
+from allranks.checks.plan.data import UNMAPPED_OUTPUT
 from allranks.checks.plan.launchers import launcher_of
 from allranks.checks.plan.scope import Scope
 from allranks.contract.distributions import processes_per_instance
@@ -22,6 +24,7 @@ MANY = 8
 """Workers of an instance from which a warning is given."""
 
 DEFAULT = 2 << 30
+MOST_FILES = 200
 
 LOADER_WORKERS = Rule(
     "loader-workers",
@@ -52,6 +55,7 @@ SPOT = Rule(
     "Azure/MachineLearningNotebooks#1242 and #1575; MicrosoftDocs/azure-docs#87051",
     "write checkpoints to an output with the mode rw_mount, and resume from it",
 )
+_RESUMES = re.compile(r"check_?-?point|ckpt|resum|load_state_dict|restore", re.IGNORECASE)
 _CHECKPOINTS = re.compile(r"check_?-?point|ckpt|resum|snapshot|\bsave_dir\b", re.IGNORECASE)
 
 
@@ -100,9 +104,15 @@ def spot(_scope: Scope, step: Step) -> Iterator[Problem]:
         names_of_outputs = ", ".join(port.name for port in outputs)
         found = f"{names_of_outputs} has the mode upload: Azure ML uploads it when the step ends, not at an eviction"
         yield SPOT.problem(f"outputs.{outputs[0].name}", found, "an output with the mode rw_mount")
-    elif not outputs and not any(_CHECKPOINTS.search(name) for name in names):
+    elif not outputs and not any(_CHECKPOINTS.search(name) for name in names) and not _script_resumes(step):
         found = "spot capacity, and no checkpoints among the inputs, the outputs and the command"
         yield SPOT.problem("queue_settings.job_tier", found, "a step that resumes after an eviction")
+
+
+def _script_resumes(step: Step) -> bool:
+    """Return whether a Python file of the step's code looks as if it resumes."""
+    files = sorted(Path(step.code.folder).rglob("*.py"))[:MOST_FILES] if step.code else ()
+    return any(_RESUMES.search(file.read_text(encoding="utf-8", errors="replace")) for file in files if file.is_file())
 
 
 IMAGE = Rule(
@@ -134,11 +144,12 @@ def moving_environment(_scope: Scope, step: Step) -> Iterator[Problem]:
 
 
 def joined(problems: Iterable[Problem]) -> tuple[Problem, ...]:
-    """Return findings with one for each moving environment, at the first step that has it, which names the others."""
+    """Return findings with one for each moving environment, or datastore without a folder, at the first step that has
+    it, which names the others."""
     groups: dict[object, list[Problem]] = {}
     for number, problem in enumerate(problems):
-        is_moving_environment = problem.rule in (IMAGE.code, LABEL.code)
-        groups.setdefault(problem.found if is_moving_environment else number, []).append(problem)
+        is_of_several = problem.rule in (IMAGE.code, LABEL.code, UNMAPPED_OUTPUT.code)
+        groups.setdefault(problem.found if is_of_several else number, []).append(problem)
     return tuple(_naming(first, [_step_of(other) for other in others]) for first, *others in groups.values())
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from dataclasses import replace
+from pathlib import Path
 
 from allranks.checks.plan.ports import is_given
 from allranks.checks.plan.scope import Scope
@@ -15,10 +16,11 @@ from allranks.contract.requirements import LAUNCH, Requirement, launch_problem, 
 from allranks.contract.single import Single
 from allranks.contract.templating import Name, is_closed, used_names, wire
 from allranks.errors import Level, Problem, Rule
-from allranks.plan.graph import Step
+from allranks.plan.graph import Node, StandIn, Step
 from allranks.plan.literals import meant, one_of
-from allranks.plan.ports import Literal
+from allranks.plan.ports import Input, Literal
 from allranks.plan.requirement_files import packages
+from allranks.sdk.paths import shown
 
 COMMAND = Rule(
     "command",
@@ -29,6 +31,27 @@ COMMAND = Rule(
     "correct the command",
 )
 
+ENVIRONMENT_EMPTY = Rule(
+    "environment-empty",
+    Level.ERROR,
+    "An inline environment has neither an image nor a build context.",
+    "azure-ai-ml, `entities/_assets/environment.py`, Environment.validate",
+    "add image or build",
+)
+DOCKERFILE_MISSING = Rule(
+    "dockerfile-missing",
+    Level.ERROR,
+    "The build context has no Dockerfile.",
+    'Microsoft Learn, "CLI (v2) environment YAML schema": build.dockerfile_path, by default Dockerfile',
+    "correct the path, or write the Dockerfile",
+)
+NOT_RUN_HERE = Rule(
+    "not-run-here",
+    Level.MACHINE,
+    "A node is of a kind that only Azure ML runs.",
+    "[limits](../README.md#limits)",
+    "give its outputs in a folder: --stand-in STEP=FOLDER",
+)
 DROPPED_ENVIRONMENT = Rule(
     "ignored-environment",
     Level.WARNING,
@@ -36,6 +59,28 @@ DROPPED_ENVIRONMENT = Rule(
     "azure-ai-ml 1.35, `entities/_builders/command.py`, Command._to_rest_object",
     "set the environment of the component",
 )
+
+IGNORED_VARIABLES = Rule(
+    "ignored-variables",
+    Level.WARNING,
+    "A component has environment variables. azure-ai-ml does not send them, so the step runs without them, here too.",
+    "azure-ai-ml 1.35, `_schema/component/command_component.py`; Azure/azure-sdk-for-python#44187",
+    "set them on the step",
+)
+MISSPELT_REFERENCE = Rule(
+    "misspelt-reference",
+    Level.WARNING,
+    "A text has nearly the form of a reference to a port: ${inputs.x}, {{inputs.x}}, $(inputs.x). Azure ML does not "
+    "replace it. An f-string of Python turns {{ into {.",
+    'Microsoft Learn, "CLI (v2) expressions": ${{ }} is the only form',
+    "write ${{inputs.NAME}}; in an f-string ${{{{inputs.NAME}}}}",
+)
+_NEARLY = re.compile(
+    r"\$\{\{\s*[^\s{}]*\s*}}|(?:\$?(?P<open>\{{1,3}|\()\s*|\$)"
+    r"(?P<name>(?:parent\.(?:jobs\.[\w-]+\.)?)?(?P<kind>inputs|outputs)\.(?P<port>[\w-]+))(?(open)\s*(?:}{1,3}|\)))"
+)
+"""A reference, or a text that is nearly one, which has the groups."""
+
 
 _QUOTED = re.compile(r"'\$\{\{\s*inputs\.([^\s{}]+)\s*}}'")
 
@@ -172,6 +217,61 @@ def _lacking_package(scope: Scope, step: Step, wrong: Requirement, missing: str,
     found = f"{wrong.value!r}, which needs {missing}; the environment {name} does not have it"
     fix = f"choose another {wrong.input}, or use a component whose environment has {missing}"
     return Problem(scope.key(step, f"inputs.{wrong.input}"), found, one_of(others, f"{missing} in {name}"), fix)
+
+
+def inline_environment(scope: Scope, step: Step) -> Iterator[Problem]:
+    """Yield the problems of an environment that the step itself describes. A component's file has its own rules."""
+    environment, where = step.environment, scope.key(step, "environment")
+    if step.spec:
+        return
+    if environment.conda and not environment.image and not environment.context:
+        yield ENVIRONMENT_EMPTY.problem(where, "an environment without image and build", "one of them")
+    if environment.folder and not Path(environment.folder, environment.dockerfile).is_file():
+        found = f"no {environment.dockerfile} in {shown(environment.folder)}"
+        yield DOCKERFILE_MISSING.problem(where, found, "a build context")
+
+
+def not_run_here(scope: Scope, node: StandIn) -> Iterator[Problem]:
+    """Yield a problem if a node does not run on this machine, and no folder stands in for it."""
+    if scope.here and not node.folder:
+        found = f"{node.what} does not run on this machine"
+        fix = f"to run the rest on its outputs: --stand-in {scope.path}{node.name}=FOLDER"
+        yield Problem(scope.of(node), found, "a folder with its outputs", fix, code="not-run-here")
+
+
+def ignored_variables(scope: Scope, step: Step) -> Iterator[Problem]:
+    """Yield a warning for each variable of a component, because only those of the step are sent."""
+    for name in step.ignored_variables:
+        where = scope.key(step, f"environment_variables.{name}")
+        found = f"{name} is set by the component; azure-ai-ml does not send the variables of a component"
+        yield Problem(where, found, "a variable of the step", "set it on the step, or in the command")
+
+
+def misspelt_references(_scope: Scope, step: Step) -> Iterator[Problem]:
+    """Yield each text of the step that is nearly a reference to a port that exists, at its key."""
+    ports = {("inputs", port.name) for port in step.inputs} | {("outputs", port.name) for port in step.outputs}
+    yield from _nearly(step, "command", step.command, ports)
+    for name, value in step.environment_variables.items():
+        if isinstance(value, str):
+            yield from _nearly(step, f"environment_variables.{name}", value, ports)
+
+
+def misspelt_bindings(scope: Scope, node: Node, port: Input) -> Iterator[Problem]:
+    """Yield the value of a node's input if it is nearly a binding to a port that exists."""
+    text = port.value.value if isinstance(port.value, Literal) else getattr(port.value, "path", None)
+    if isinstance(text, str):
+        known = {("inputs", name) for name in scope.graph.input_by_name}
+        known |= {("outputs", output.name) for other in scope.graph.nodes for output in other.outputs}
+        yield from _nearly(node, scope.key(node, f"inputs.{port.name}"), text, known)
+
+
+def _nearly(node: Node, where: str, text: str, ports: Set[tuple[str, str]]) -> Iterator[Problem]:
+    in_python = node.location is not None and node.location.file.endswith((".py", ".ipynb"))
+    for match in _NEARLY.finditer(text):
+        if (match["kind"], match["port"]) in ports:
+            right = f"${{{{{match['name']}}}}}"
+            fix = f"write {right}" + (f", in an f-string ${{{{{right[1:]}}}}}" if in_python else "")
+            yield Problem(where, f"{match[0]} is not a reference, and stays as it is", right, fix)
 
 
 def dropped_environment(scope: Scope, step: Step) -> Iterator[Problem]:

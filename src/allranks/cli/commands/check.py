@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 
 from allranks.cli import completion
 from allranks.cli.console import console, to_json
-from allranks.cli.options import JsonOption, ParamsOption, SetOption, argument, option
-from allranks.cli.values import settings_of
+from allranks.cli.options import JsonOption, ParamsOption, SetOption, StandInOption, argument, option
+from allranks.cli.values import settings_of, stand_ins_of
 from allranks.errors import InputError, Level, Problem
 from allranks.runs.formatting import count
 from allranks.runs.formatting import plain as without_controls
@@ -53,6 +53,7 @@ def check(
     ],
     settings: SetOption = None,
     params: ParamsOption = None,
+    stand_ins: StandInOption = None,
     strict: Annotated[
         bool, option("--strict", "Warnings are problems too, and so is advice about the designer.")
     ] = False,
@@ -73,7 +74,7 @@ def check(
     from allranks.checks.table import Findings
     from allranks.cli.views.problems import print_machine, print_warnings
 
-    values = settings_of(settings, params)
+    values = settings_of(settings, params) | stand_ins_of(stand_ins)
     if values and len(files) > 1:
         raise InputError(Problem("--set", f"{len(files)} files are given", "one file with a pipeline or job"))
     results = [_result(file, values) for file in files]
@@ -153,6 +154,7 @@ def _of_their_components(plan: Plan, checked: Sequence[Path]) -> Iterator[Proble
     What prevents the job itself from running is an error of the plan, so errors of its components are warnings.
     """
     from allranks.checks.component import check as check_specs
+    from allranks.checks.component.ports import COMPONENT_VARIABLES
     from allranks.plan.graph import steps
     from allranks.sdk.spec_files import is_component
 
@@ -160,4 +162,6 @@ def _of_their_components(plan: Plan, checked: Sequence[Path]) -> Iterator[Proble
     specs = dict.fromkeys(Path(step.spec) for _, step in steps(plan.graph) if step.spec)
     unchecked = [spec for spec in specs if spec.resolve() not in known and is_component(spec)]
     for problem in check_specs(unchecked, by_themselves=False).found:
+        if problem.rule == COMPONENT_VARIABLES.code:
+            continue  # the plan has this warning at each step
         yield replace(problem, level=Level.WARNING) if problem.level is Level.ERROR else problem

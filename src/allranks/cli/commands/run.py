@@ -15,6 +15,7 @@ from allranks.cli.options import (
     LayoutOption,
     RunOptions,
     SelectionOptions,
+    StandInOption,
 )
 
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ def run(
     file: FileArgument,
     *,
     inputs: InputOptions,
+    stand_ins: StandInOption = None,
     layout: LayoutOption = "",
     chosen: SelectionOptions,
     dry_run: DryRunOption = False,
@@ -44,11 +46,11 @@ def run(
     """
     import os
 
-    from allranks.cli.values import layout_settings
+    from allranks.cli.values import layout_settings, stand_ins_of
     from allranks.runs.workspace import Workspace
 
     place = Workspace.at(workspace)
-    values = layout_settings(layout) | inputs.of()
+    values = layout_settings(layout) | inputs.of() | stand_ins_of(stand_ins)
     if file.isidentifier():  # what finds components takes time to import
         from allranks.components.find import run_target
 

@@ -17,7 +17,7 @@ from allranks.cli.views.uploads import uploads_json
 from allranks.contract.launch import Process
 from allranks.local import interpreters
 from allranks.local.preview import StepPreview
-from allranks.plan.graph import Condition, DoWhile, Node, ParallelFor, Plan, Step, Sweep, steps, walk
+from allranks.plan.graph import Condition, DoWhile, Node, ParallelFor, Plan, StandIn, Step, Sweep, steps, walk
 from allranks.plan.ports import GraphInput, Input, Literal, NodeOutput, Output, Path, Value
 from allranks.plan.ports import Text as BoundText
 from allranks.runs.formatting import NOTHING, count, duration, layout, plain
@@ -123,6 +123,7 @@ _KINDS = {
     "do_while": "do_while loop",
     "parallel_for": "parallel_for loop",
     "sweep": "sweep",
+    "stand_in": "not run here",
 }
 
 
@@ -155,6 +156,8 @@ def _facts(node: Node) -> dict[str, str]:
         return {"items": items, "at once": str(node.max_concurrency or "")}
     if isinstance(node, Sweep):
         return _facts_of_sweep(node)
+    if isinstance(node, StandIn):
+        return {"folder": node.folder}
     return {"component": " ".join(part for part in (node.component, node.version) if part)}
 
 

@@ -71,9 +71,13 @@ def save(
             record.status = Status.FAILED
             record.verdict = Verdict(record.name, reason, log=log, tail=tail(log))
             return
-        content_digest = digest.of_path(place, stop, known)
-        record.outputs.append(OutputRecord(output.name, output.type, str(place), _text(output, place), content_digest))
+        record.outputs.append(recorded(output, place, stop, known))
     _list_artifacts(record)
+
+
+def recorded(output: Output, place: Path, stop: Stop | None = None, known: KnownDigests | None = None) -> OutputRecord:
+    """Return the record of an output at a place, with its digest. Raise as `save`."""
+    return OutputRecord(output.name, output.type, str(place), _text(output, place), digest.of_path(place, stop, known))
 
 
 def list_left(record: StepRecord, places: list[tuple[Output, Path]]) -> None:

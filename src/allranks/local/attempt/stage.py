@@ -27,7 +27,6 @@ from allranks.local.boot import SOURCE
 from allranks.plan import file_tree
 from allranks.plan.file_tree import Stop
 from allranks.plan.graph import Step
-from allranks.plan.output_paths import ARTIFACTS
 from allranks.plan.ports import FILE_TYPES, PRIMITIVES, Output
 from allranks.plan.values import ResolvedInput
 
@@ -225,7 +224,7 @@ def prepare(
     Raise OSError if something cannot be copied, StoppedError once `stop` is set.
     """
     code = Path(step.code.folder) if step.code else None
-    is_root = any(output.name == ARTIFACTS for output, _ in places)
+    is_root = any(output.holds_artifacts for output, _ in places)
     if not is_root and next_folders.place(folder):
         if not code and count == 1:
             copy = folder / "instances" / INSTANCE / CODE
@@ -248,7 +247,7 @@ def prepare(
 def _make_artifacts(folder: Path, places: Sequence[tuple[Output, Path]]) -> None:
     """Make the step's ./outputs. If an output is the root of the step's artifacts, ./outputs is a link into that
     output."""
-    root = next((place for output, place in places if output.name == ARTIFACTS), None)
+    root = next((place for output, place in places if output.holds_artifacts), None)
     if root is None:
         (folder / "outputs").mkdir(exist_ok=True)
         return

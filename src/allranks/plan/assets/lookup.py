@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -79,6 +79,8 @@ class AssetLookup:
     file:       the ``allranks.yaml`` that applies, or None
     workspace:  contains registered assets; None: nothing is registered
     settled:    inputs of the pipeline that the user sets, which the file does not change
+    stand_ins:  by the path of a step, the folder that the user gives in place of running it, besides those of the file
+    stood_in:   the paths of steps that have been looked up as such
     uses:       every lookup so far, for `allranks map`
     problems:   lookups without a result
     components: azure-ai-ml's components that were loaded, by spec and name
@@ -89,6 +91,8 @@ class AssetLookup:
     file: MappingFile | None = None
     workspace: Workspace | None = None
     settled: frozenset[str] = frozenset()
+    stand_ins: Mapping[str, Path] = field(default_factory=dict)
+    stood_in: set[str] = field(default_factory=set)
     uses: list[Use] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
     components: dict[tuple[Path, str], Any] = field(default_factory=dict)
@@ -136,6 +140,30 @@ class AssetLookup:
         entries = self.file.matching(mapping_file.INPUTS, (address,))
         return next((_existing(entry) for entry in entries), None)
 
+    def stand_in(self, path: str) -> Path | None:
+        """Return the folder with the outputs of the step at a path, which does not run then; None if it runs.
+
+        Raise InputError if the folder of ``allranks.yaml`` does not exist.
+        """
+        self.stood_in.add(path)
+        if path in self.stand_ins:
+            return self.stand_ins[path]
+        entries = self.file.matching(mapping_file.STAND_INS, (path,)) if self.file else ()
+        return next((_existing(entry) for entry in entries), None)
+
+    def output(self, text: str) -> Path | None:
+        """Return the path to which ``allranks.yaml`` maps the URI of an output; None if it maps none.
+
+        text: may have placeholders such as ``${{name}}``. The path need not exist
+        """
+        try:
+            asset = asset_id.parse(text, asset_id.DATA)
+        except ValueError:
+            return None
+        for entry in self._entries(asset, line_for(asset).section):
+            return Path(os.path.normpath(entry.path / _below(entry, asset)))
+        return None
+
     def _in_file(self, asset: AssetId, line: Line, misses: list[str]) -> Path | None:
         """Return the path of the first entry that has the asset. misses: receives what the other entries lack."""
         find = {asset_id.COMPONENT: _spec, asset_id.ENVIRONMENT: _environment}.get(asset.kind, _data)
@@ -162,7 +190,10 @@ class AssetLookup:
             found += f"; registered here: {', '.join(f'{asset.name}:{version}' for version in versions[:5])}"
         for miss in misses:
             found += f"; {miss}"
-        if self.file and line.section in self.file.entries:
+        entry = next(self._entries(asset, line.section), None) if misses else None
+        if entry and asset.kind in (asset_id.DATASTORE, asset_id.STORAGE):
+            fix = f"put it there, for example by the pipeline that writes it, or correct the path of {entry.where}"
+        elif self.file and line.section in self.file.entries:
             fix = f"add to section {line.section} of {shown(self.file.path)}:\n  {line}"
         else:
             file = self.file.path if self.file else self.folder / mapping_file.NAMES[0]

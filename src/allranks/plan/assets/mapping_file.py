@@ -13,9 +13,12 @@
       gpt2: models/gpt2
     inputs:
       train.images: data/few_images
+    stand_ins:
+      automl: results/automl
 
 A key is an id in any form, with or without its version, or a pattern with ``*``. A value is a path, relative to the
-file. The key under `inputs` is the name of a pipeline's input, or STEP.INPUT.
+file. The key under `inputs` is the name of a pipeline's input, or STEP.INPUT. The key under `stand_ins` is
+a step that does not run; its outputs are in the folder.
 """
 
 from __future__ import annotations
@@ -37,7 +40,7 @@ from allranks.sdk.yaml_lines import YamlText
 NAMES = ("allranks.yaml", "allranks.yml")
 """Names of the file, the usual one first."""
 
-INPUTS = "inputs"
+INPUTS, STAND_INS = "inputs", "stand_ins"
 SECTIONS = {
     "components": asset_id.COMPONENT,
     "data": asset_id.DATA,
@@ -123,7 +126,7 @@ def read(path: Path) -> MappingFile:
     problems: list[Problem] = []
     entries: dict[str, tuple[Entry, ...]] = {}
     for section, lines in text.tree.items():
-        if section not in (*SECTIONS, INPUTS):
+        if section not in (*SECTIONS, INPUTS, STAND_INS):
             problems.append(_unknown(text, section))
         elif lines is not None and not isinstance(lines, dict):
             where = f"key {section} ({text.place(section)})"
@@ -137,7 +140,7 @@ def read(path: Path) -> MappingFile:
 
 
 def _unknown(text: YamlText, section: str) -> Problem:
-    known = (*SECTIONS, INPUTS)
+    known = (*SECTIONS, INPUTS, STAND_INS)
     fix = did_you_mean(section, known, "remove it")
     return Problem(
         f"key {section} ({text.place(section)})", "there is no such section", f"one of {', '.join(known)}", fix
@@ -156,7 +159,7 @@ def _entry(text: YamlText, section: str, key: str, value: Any, problems: list[Pr
         problems.append(Problem(where, f"{value} is not on this machine", "a path, relative to the file", fix))
         return None
     try:
-        name = key if section == INPUTS else _normal(key, SECTIONS[section])
+        name = key if section in (INPUTS, STAND_INS) else _normal(key, SECTIONS[section])
     except ValueError as error:
         problems.append(Problem(where, f"it is not a valid id: {error}", "a pattern, or an id such as azureml:NAME:1"))
         return None

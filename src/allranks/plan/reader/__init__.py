@@ -58,10 +58,11 @@ def lookup_of(target: str, values: Mapping[str, str], workspace: Workspace) -> A
     """Return the lookup for the job of ``FILE[:NAME]``. Raise InputError if there is no such file, or its
     ``allranks.yaml`` is invalid.
 
-    values: inputs of the pipeline that the user sets, which ``allranks.yaml`` does not change
+    values: inputs of the pipeline, and stand-ins, that the user sets; ``allranks.yaml`` does not change them
     """
     path, _ = _split(target)
-    return replace(AssetLookup.of(path.parent, workspace), settled=frozenset(values))
+    inputs, stand_ins = settings.split(values)
+    return replace(AssetLookup.of(path.parent, workspace), settled=frozenset(inputs), stand_ins=stand_ins)
 
 
 @contextlib.contextmanager
@@ -79,7 +80,7 @@ def opened(
     path, function = _split(target)
     with session.session(client=client), python_file.importable(path):
         file = _open(path, function, lookup)
-        job = file.build(_converted(file, values))
+        job = file.build(_converted(file, settings.split(values)[0]))
         yield OpenJob(job, str(path), file.location, lookup)
 
 
@@ -108,7 +109,9 @@ def read_job(
     """
     with session.session(client=False), python_jobs.unchanged(job):
         file = python_jobs.read_object(job)
-        built = file.build(_converted(file, values or {}))
+        inputs, stand_ins = settings.split(values or {})
+        built = file.build(_converted(file, inputs))
+        lookup = replace(lookup, stand_ins=stand_ins) if lookup is not None else None
         try:
             return pipeline.read(built, snapshots, "", file.location, lookup)
         finally:

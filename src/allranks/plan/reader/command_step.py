@@ -47,6 +47,8 @@ def read(name: str, node: Any, context: Context) -> Step | None:
     resources = node.resources or component.resources
     environment = environments.local(component.environment, place, context)
     own_environment = environments.local(node.environment, place, context)
+    # azure-ai-ml sends those of the node, never those of its component.
+    variables = _variables(node.environment_variables)
     return Step(
         name=name,
         command=str(component.command or ""),
@@ -54,10 +56,11 @@ def read(name: str, node: Any, context: Context) -> Step | None:
         version=version,
         display_name=str(node.display_name or component.display_name or ""),
         description=str(node.description or component.description or ""),
-        code=_snapshot_of(component, place, context),
+        code=snapshot_of(component, place, context),
         environment=environment,
         ignored_environment=NO_ENVIRONMENT if own_environment == environment else own_environment,
-        environment_variables=_variables(component.environment_variables) | _variables(node.environment_variables),
+        environment_variables=variables,
+        ignored_variables=tuple(name for name in component.environment_variables or () if name not in variables),
         inputs=step_ports.inputs(node, place, context),
         outputs=step_ports.outputs(node, context),
         distribution=_distribution(node.distribution or component.distribution, place, context),
@@ -157,7 +160,7 @@ def _identity_in_file(path: str) -> tuple[str, str]:
     return str(tree.get("name", "")), str(tree.get("version", ""))
 
 
-def _snapshot_of(component: Any, place: Place, context: Context) -> Code | None:
+def snapshot_of(component: Any, place: Place, context: Context) -> Code | None:
     """Return the component's snapshot, or None if it has no code. Code that several steps use is copied once."""
     code = internals.code_text(component)
     includes = internals.includes_configs(component)

@@ -9,8 +9,8 @@ from dataclasses import fields, is_dataclass, replace
 from types import MappingProxyType
 from typing import Any
 
-from allranks.errors import Problem
-from allranks.plan.graph import Condition, DoWhile, Item, Node, ParallelFor, Pipeline, Step, Sweep
+from allranks.errors import Level, Problem
+from allranks.plan.graph import Condition, DoWhile, Item, Node, ParallelFor, Pipeline, StandIn, Step, Sweep
 from allranks.plan.ports import Literal, NodeOutput, Output, Path, Text, Value
 from allranks.plan.reader import step_ports
 from allranks.plan.reader.context import Context, plain, value_of
@@ -35,7 +35,7 @@ def bodies(nodes: Mapping[str, Any]) -> dict[str, str]:
 def with_loops_for_bodies(node: Node, loops: Mapping[str, str]) -> Node:
     """Return the node with its references to a loop's body replaced by references to the loop."""
     renamed = _renamed(node, loops)
-    assert isinstance(renamed, (Step, Pipeline, Condition, DoWhile, ParallelFor, Sweep))
+    assert isinstance(renamed, (Step, Pipeline, Condition, DoWhile, ParallelFor, StandIn, Sweep))
     if isinstance(renamed, Condition):
         return replace(
             renamed,
@@ -141,6 +141,13 @@ def _body(name: str, entity: Any, context: Context, read_node: ReadNode) -> Step
         context.problems.append(Problem(context.place(name).key("body"), found, "${{parent.jobs.NAME}}"))
         return None
     body = read_node(str(entity.body.name), entity.body, context)
+    if isinstance(body, StandIn):
+        found = f"{body.what or 'a node that a folder stands in for'} cannot be the body of a loop on this machine"
+        fix = f"let a folder stand in for the loop: --stand-in {context.path}{name}=FOLDER"
+        context.problems.append(
+            Problem(str(context.place(name)), found, "a command or a pipeline component", fix, level=Level.MACHINE)
+        )
+        return None
     assert body is None or isinstance(body, (Step, Pipeline))
     return body
 

@@ -8,26 +8,28 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from allranks.errors import Level, Problem
+from allranks.errors import Problem
 from allranks.plan.graph import Graph, Location, Node, Pipeline, Plan, Step
 from allranks.plan.output_paths import with_bound_artifacts
 from allranks.plan.ports import PRIMITIVES, GraphInput, GraphOutput, Input, Literal, NodeOutput
-from allranks.plan.reader import command_step, control_flow, registered_component, step_ports, sweep
+from allranks.plan.reader import (
+    command_step,
+    control_flow,
+    data_transfer,
+    registered_component,
+    spark,
+    stand_in,
+    step_ports,
+    sweep,
+)
 from allranks.plan.reader.context import Context, Place, plain, value_of
 from allranks.plan.reader.settings import guessed_type
 from allranks.sdk import internals
-from allranks.sdk.paths import located, shown
+from allranks.sdk.paths import shown
 from allranks.sdk.yaml_lines import line_of
 
 ReadNode = Callable[[str, Any, Context], Node | None]
 """Returns the node with a name, or adds problems and returns None."""
-
-_PLANNED = {
-    "Parallel": "a parallel node",
-    "Spark": "a Spark node",
-    "Import": "an import node",
-}
-"""The names in messages of the SDK's node classes that are not run yet. Other classes are named by their type."""
 
 
 def read_graph(owner: Any, inputs: tuple[Input, ...], context: Context) -> Graph:
@@ -43,23 +45,21 @@ def read_graph(owner: Any, inputs: tuple[Input, ...], context: Context) -> Graph
     ]
     if loops:
         nodes = [control_flow.with_loops_for_bodies(node, loops) for node in nodes]
-    nodes = with_bound_artifacts(nodes)
+    nodes = stand_in.complete(with_bound_artifacts(nodes), context)
     ordered = in_order(nodes, Graph(tuple(nodes)).needs)
     return Graph(ordered, inputs, tuple(_outputs(owner, ordered, loops, context)))
 
 
 def read_node(name: str, entity: Any, context: Context) -> Node | None:
-    """Return a node of a kind that the local engine runs. For any other kind, add a problem and return None."""
+    """Return a node. One of a kind that the local engine does not run, or with a folder of the user's, is a stand-in.
+
+    Add problems and return None if it cannot be read.
+    """
     kind = type(entity).__name__
-    if kind in READERS:
+    folder = stand_in.folder_of(name, context)
+    if kind in READERS and (folder is None or kind == "ConditionNode"):
         return READERS[kind](name, entity, context)
-    description = _PLANNED.get(kind, f"a node of type {entity.type}")
-    found = f"{description} is not yet run by the local engine"
-    expected = "a step that runs a command, a pipeline component, a sweep, if_else, do_while or parallel_for"
-    context.problems.append(
-        Problem(str(context.place(name)), found, expected, code="not-run-here", level=Level.MACHINE)
-    )
-    return None
+    return stand_in.read(name, entity, folder, context, "" if kind in READERS else stand_in.what_is(entity))
 
 
 def _pipeline(name: str, entity: Any, context: Context) -> Pipeline | None:
@@ -90,6 +90,9 @@ def _pipeline(name: str, entity: Any, context: Context) -> Pipeline | None:
 READERS: dict[str, ReadNode] = {
     "Command": command_step.read,
     "Pipeline": _pipeline,
+    "DataTransferCopy": data_transfer.copy,
+    "DataTransferImport": data_transfer.from_files,
+    "Spark": spark.read,
     "ConditionNode": control_flow.condition,
     "DoWhile": lambda name, entity, context: control_flow.do_while(name, entity, context, read_node),
     "ParallelFor": lambda name, entity, context: control_flow.parallel_for(name, entity, context, read_node),
@@ -145,6 +148,7 @@ def _input(name: str, meta: Any, data: Any, used: str | None, context: Context, 
     return replace(
         step_ports.definition(name, port, value, mode),
         type=str(kind),
+        on_azure=step_ports.LEFT_OUT if step_ports.is_empty(data) else "",
         mode="" if kind in PRIMITIVES else str(mode or port.mode or "ro_mount"),
     )
 
@@ -222,7 +226,7 @@ def _outputs(owner: Any, nodes: tuple[Node, ...], loops: Mapping[str, str], cont
         path = data.path if isinstance(data, SdkOutput) else None
         declared = data.type if isinstance(data, SdkOutput) else internals.port_type(output)
         kind = declared or ports.get((source.node, source.name)) or "uri_folder"
-        yield GraphOutput(name, source, str(kind), located(str(path), context.base) if path else None)
+        yield GraphOutput(name, source, str(kind), step_ports.output_location(str(path), context) if path else None)
 
 
 def _sources(owner: Any, nodes: tuple[Node, ...], loops: Mapping[str, str], context: Context) -> dict[str, NodeOutput]:

@@ -15,7 +15,7 @@ from allranks.plan.environment import NO_ENVIRONMENT
 from allranks.plan.exact_places import with_key_lines
 from allranks.plan.graph import Graph, Plan, Sweep
 from allranks.plan.ports import GraphInput, GraphOutput, NodeOutput
-from allranks.plan.reader import command_step, step_ports, sweep
+from allranks.plan.reader import command_step, stand_in, step_ports, sweep
 from allranks.plan.reader.context import Context, Locate, plain
 from allranks.plan.reader.graph import READERS, declared_inputs, read_graph
 from allranks.plan.reader.graph import types_by_use as types_of_nodes
@@ -39,10 +39,13 @@ def read(
 
     Raise InputError, with every problem, if the local engine cannot run the job.
     """
-    from azure.ai.ml.entities import Command, PipelineJob
+    from azure.ai.ml.entities import Command, Pipeline, PipelineJob
     from azure.ai.ml.sweep import SweepJob
 
     context = Context(Path(getattr(job, "base_path", None) or "."), snapshots, {}, locate, lookup)
+    if isinstance(job, Pipeline):
+        job, dropped = internals.as_pipeline_job(job)
+        return _pipeline(job, source, context, dropped)
     if isinstance(job, PipelineJob):
         return _pipeline(job, source, context)
     if isinstance(job, SweepJob):
@@ -51,8 +54,10 @@ def read(
         return _job_of_one_node(job, source, replace(context, alone=True))
     name = getattr(job, "name", None) or getattr(job, "display_name", None) or ""
     where = f"job {name}".rstrip() + (f" ({shown(source)})" if source else "")
-    found = f"a job of type {getattr(job, 'type', None) or type(job).__name__} is not yet run by the local engine"
-    raise InputError(Problem(where, found, "a pipeline, a command job or a sweep"))
+    found = f"{stand_in.what_is(job)} does not run on this machine"
+    raise InputError(
+        Problem(where, found, "a pipeline, a command job or a sweep", code="not-run-here", level=Level.MACHINE)
+    )
 
 
 def unread(job: Any) -> tuple[str, ...]:
@@ -92,15 +97,18 @@ def types_by_use(job: Any) -> dict[str, str]:
     return types_of_nodes(job.jobs) if isinstance(job, PipelineJob) else {}
 
 
-def _pipeline(job: Any, source: str, context: Context) -> Plan:
+def _pipeline(job: Any, source: str, context: Context, dropped: frozenset[str] = frozenset()) -> Plan:
+    """Return the plan of a pipeline job. dropped: inputs whose values azure-ai-ml does not send"""
     given_values = {name: internals.data(port) for name, port in step_ports.flat(job.inputs)}
     values = {name: plain(meta.default) for name, meta in step_ports.flat_definitions(job.component.inputs)} | {
         name: plain(data) for name, data in given_values.items() if isinstance(plain(data), (str, int, float, bool))
     }
     context = replace(context, values=values)
     graph = read_graph(job, (), context)
+    context.problems.extend(stand_in.unknown(context.lookup) if context.lookup else ())
     _refuse_extra_jobs(job, source, context)
     inputs = declared_inputs(job.component, given_values, context, f" ({shown(source)})" if source else "")
+    inputs = tuple(replace(port, on_azure=step_ports.LEFT_OUT) if port.name in dropped else port for port in inputs)
     if problems := _remaining(context, source):
         raise InputError.of(problems)
     return Plan(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -21,6 +22,22 @@ _EXPECTED = {
     "number": "a number",
     "boolean": "true or false",
 }
+
+
+STAND_IN = "--stand-in "
+"""The beginning of the keys of steps that a folder stands in for, among the values of a pipeline's inputs as text. They
+are stored with a run, and used again when its file is read again."""
+
+
+def with_stand_ins(values: Mapping[str, str], folders: Mapping[str, str | os.PathLike[str]] | None) -> dict[str, str]:
+    """Return the values with folders that stand in for steps, by the path of the step."""
+    return {**values, **{f"{STAND_IN}{step}": os.path.abspath(path) for step, path in (folders or {}).items()}}
+
+
+def split(values: Mapping[str, str]) -> tuple[dict[str, str], dict[str, Path]]:
+    """Return the values of inputs, and the folders that stand in for steps."""
+    inputs = {name: text for name, text in values.items() if not name.startswith(STAND_IN)}
+    return inputs, {name.removeprefix(STAND_IN): Path(values[name]) for name in values if name not in inputs}
 
 
 def unknown(settings: Mapping[str, str], names: Iterable[str]) -> list[Problem]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path as FilePath
 from typing import Any
 
@@ -13,6 +14,9 @@ from allranks.plan.reader.context import Context, Place, pipeline_output, plain,
 from allranks.plan.rules import UNKNOWN_PORT
 from allranks.sdk import internals
 from allranks.sdk.paths import is_remote, located
+
+LEFT_OUT = "azure-ai-ml leaves it out of the request, as if no value were given"
+REFUSED = "azure-ai-ml sends an empty text, which Azure ML refuses as the value of an input"
 
 
 def inputs(node: Any, place: Place, context: Context) -> tuple[Input, ...]:
@@ -111,7 +115,13 @@ def _input(name: str, port: Any, place: Place, context: Context) -> Input:
     value = resolved(value, kind, address, place.key(f"inputs.{name}"), context)
     if value is None and meta.default is not None:
         value = Literal(plain(meta.default))
-    return definition(name, meta, value, internals.mode(port))
+    on_azure = REFUSED if is_empty(internals.data(port)) else ""
+    return replace(definition(name, meta, value, internals.mode(port)), on_azure=on_azure)
+
+
+def is_empty(data: Any) -> bool:
+    """Return whether a port has an empty text. A comparison would make an expression of the SDK out of a binding."""
+    return isinstance(data, str) and not data
 
 
 def _output(name: str, port: Any, context: Context) -> Output:
@@ -128,8 +138,15 @@ def _output(name: str, port: Any, context: Context) -> Output:
         name=name,
         type=kind,
         mode="" if kind in PRIMITIVES else str(mode),
-        path=located(path, context.base) if path else None,
+        path=output_location(path, context) if path else None,
     )
+
+
+def output_location(path: str, context: Context) -> str:
+    """Return the path that a user sets for an output: on this machine, if ``allranks.yaml`` maps its URI to one."""
+    text = located(path, context.base)
+    mapped = context.lookup.output(text) if context.lookup is not None and is_remote(text) else None
+    return text if mapped is None else str(mapped)
 
 
 def _type(meta: Any) -> str:

@@ -31,7 +31,11 @@ def read(name: str, node: Any, context: Context) -> Sweep | None:
     place = context.place(name)
     if isinstance(node.trial, str) and not registered_component.attach(node, place, context):
         return None
-    step = command_step.read(name, internals.trial(node), context)
+    trial = internals.trial(node)
+    if context.alone:
+        # azure-ai-ml sends the variables of a job's trial, and none of a trial in a pipeline.
+        trial.environment_variables = node.trial.environment_variables
+    step = command_step.read(name, trial, context)
     if step is None:
         return None
     space = tuple(

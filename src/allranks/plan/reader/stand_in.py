@@ -1,0 +1,129 @@
+"""Read a node that does not run here: only Azure ML has its kind, or the user has its outputs in a folder."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from allranks.errors import InputError, Problem, did_you_mean
+from allranks.plan.assets.lookup import AssetLookup
+from allranks.plan.graph import Node, StandIn
+from allranks.plan.ports import FILE_TYPES, NodeOutput, Output, references
+from allranks.plan.reader import step_ports
+from allranks.plan.reader.context import Context
+from allranks.sdk import internals
+from allranks.sdk.paths import shown
+
+OPTION = "--stand-in"
+KINDS = {
+    "automl": "an AutoML job, which searches models with the service",
+    "data_transfer": "a data transfer from or to a database",
+    "finetuning": "a fine-tuning job of the service",
+    "import": "an import node",
+    "parallel": "a parallel node",
+    "spark": "a Spark node",
+    "sweep": "a sweep",
+}
+"""How messages name the types of nodes that the local engine does not run."""
+
+
+def what_is(entity: Any) -> str:
+    """Return a node of the SDK that the local engine does not run, as messages name it."""
+    return KINDS.get(str(entity.type), f"a node of type {entity.type}")
+
+
+def folder_of(name: str, context: Context) -> Path | None:
+    """Return the user's folder with the outputs of a node; None if it has none. Add a problem if it does not exist."""
+    if context.lookup is None:
+        return None
+    try:
+        return context.lookup.stand_in(f"{context.path}{name}")
+    except InputError as error:
+        context.problems += error.problems
+        return None
+
+
+def read(name: str, entity: Any, folder: Path | None, context: Context, what: str = "") -> StandIn:
+    """Return a node that does not run. Its outputs get their paths once the nodes that read them are known.
+
+    folder: that stands in for it; None: the node is only checked, and the plan cannot run
+    what:   the node as messages name it
+    """
+    place = context.place(name)
+    has_ports = isinstance(entity, internals.BaseNode)
+    is_known = has_ports and not isinstance(internals.component(entity, ""), str)
+    inputs = step_ports.inputs(entity, place, context) if is_known and folder is None else ()
+    if is_known and folder is None:
+        step_ports.refuse_unknown(entity, place, context)
+    return StandIn(
+        name,
+        what,
+        "" if folder is None else str(folder),
+        display_name=str(entity.display_name or ""),
+        inputs=inputs,
+        outputs=step_ports.outputs(entity, context) if has_ports else _outputs(entity),
+        location=place.location,
+    )
+
+
+def _outputs(job: Any) -> tuple[Output, ...]:
+    """Return the outputs that a job declares which is not a node of the SDK, such as an AutoML job."""
+    declared = getattr(job, "outputs", None) or {}
+    return tuple(Output(name, str(getattr(port, "type", "") or "uri_folder")) for name, port in declared.items())
+
+
+def complete(nodes: Iterable[Node], context: Context) -> list[Node]:
+    """Return the nodes of a graph, where those with a folder have the paths of their outputs in it."""
+    listed = list(nodes)
+    return [_complete(node, listed, context) if isinstance(node, StandIn) else node for node in listed]
+
+
+def _complete(node: StandIn, nodes: Iterable[Node], context: Context) -> StandIn:
+    # A node whose component is not on this machine declares only some outputs.
+    declared = {output.name: output for output in node.outputs}
+    read_by_others = {name: Output(name, kind, "rw_mount") for name, kind in _uses(node, nodes) if name not in declared}
+    outputs = tuple({**declared, **read_by_others}.values())
+    if not node.folder:
+        return replace(node, outputs=outputs)
+    folder = Path(node.folder)
+    located = {output.name: _located(output, folder, is_only=len(outputs) == 1) for output in outputs}
+    missing = [name for name, path in located.items() if path is None]
+    if missing or not folder.exists():
+        found = f"{shown(folder)} has no {', '.join(missing)}" if folder.exists() else f"{shown(folder)} does not exist"
+        expected = f"a folder with an entry for each output: {', '.join(located)}" if located else "a folder"
+        where = f"{OPTION} {context.path}{node.name}"
+        context.problems.append(Problem(where, found, expected, "correct the folder, or add what is missing"))
+    return replace(node, outputs=tuple(replace(output, path=str(located[output.name] or folder)) for output in outputs))
+
+
+def _uses(node: StandIn, nodes: Iterable[Node]) -> Iterator[tuple[str, str]]:
+    """Yield the outputs of a node that other nodes read, with the type that they expect."""
+    for other in nodes:
+        types = {id(port.value): port.type for port in other.inputs}
+        for value in other.values():
+            for reference in references(value):
+                if isinstance(reference, NodeOutput) and reference.node == node.name:
+                    yield reference.name, types.get(id(value), "uri_folder").partition(" or ")[0]
+
+
+def _located(output: Output, folder: Path, *, is_only: bool) -> Path | None:
+    """Return the path of an output: the entry with its name, which a file may have with a suffix, or the folder."""
+    entry = folder / output.name
+    if entry.exists():
+        return entry
+    named = sorted(folder.glob(f"{output.name}.*")) if output.type in FILE_TYPES and folder.is_dir() else []
+    if len(named) == 1:
+        return named[0]
+    is_itself = is_only and folder.exists() and (folder.is_file() or output.type not in FILE_TYPES)
+    return folder if is_itself else None
+
+
+def unknown(lookup: AssetLookup) -> Iterator[Problem]:
+    """Yield a problem for each step that the user names and the pipeline does not have."""
+    for path in lookup.stand_ins:
+        if path not in lookup.stood_in:
+            known = sorted(lookup.stood_in)
+            expected = f"one of {', '.join(known)}" if known else "a pipeline, not a single job"
+            yield Problem(f"{OPTION} {path}", f"there is no step {path}", expected, did_you_mean(path, known))

@@ -1,0 +1,191 @@
+"""Nodes that do not run here, folders that stand in for them, and transfers, which are read as steps."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from allranks.checks.plan import check
+from allranks.contract.templating import render
+from allranks.errors import InputError, Level
+from allranks.plan.graph import StandIn, Step
+from allranks.plan.ports import Output
+from allranks.plan.ports import Path as DataPath
+from allranks.plan.reader import read_plan
+from allranks.plan.reader.settings import with_stand_ins
+from allranks.runs.workspace import Workspace
+from pipeline_files import write
+
+PIPELINE = """\
+type: pipeline
+settings: {default_compute: azureml:cpu}
+inputs: {table: {type: uri_folder, path: data}}
+jobs:
+  fit:
+    type: command
+    component: azureml:fit:3
+    inputs: {table: "${{parent.inputs.table}}"}
+  clean:
+    type: spark
+    code: ./src
+    entry: {file: main.py}
+    args: --table ${{inputs.table}}
+    conf: {spark.driver.cores: 1, spark.driver.memory: 2g, spark.executor.cores: 1, spark.executor.memory: 2g}
+    resources: {instance_type: Standard_E8S_V3, runtime_version: "3.4"}
+    inputs: {table: {type: uri_folder, mode: direct, path: "${{parent.inputs.table}}"}}
+    outputs: {cleaned: {type: uri_folder, mode: direct}}
+  train:
+    type: command
+    component: ./train.yml
+    inputs: {data: "${{parent.jobs.clean.outputs.cleaned}}"}
+  use:
+    type: command
+    component: ./use.yml
+    inputs: {model: "${{parent.jobs.fit.outputs.model}}", score: "${{parent.jobs.fit.outputs.score}}"}
+"""
+USE = """\
+type: command
+name: use
+version: "1"
+inputs: {model: {type: uri_folder}, score: {type: number}}
+environment: azureml:base:1
+command: ls ${{inputs.model}} ${{inputs.score}}
+"""
+
+
+@pytest.fixture
+def project(here: Path) -> Path:
+    write(here, "pipeline.yml", PIPELINE)
+    write(here, "use.yml", USE)
+    write(here, "have/fit/model/weights", "1\n")
+    write(here, "have/fit/score.txt", "0.5\n")
+    write(here, "have/clean/part.csv", "1\n")
+    return here
+
+
+def read(folder: Path, **stand_ins: str):
+    values = with_stand_ins({}, stand_ins)
+    return read_plan("pipeline.yml", values, folder / "snapshots", Workspace(folder / "workspace"))
+
+
+def test_from_the_command_line_and_from_the_file(project: Path) -> None:
+    write(project, "allranks.yaml", "stand_ins: {clean: have/clean, other: have}\n")
+    plan = read(project, fit="have/fit")
+    assert check(plan) == []
+    fit, clean = (node for node in plan.graph.nodes if isinstance(node, StandIn))
+    have = project / "have"
+    assert fit.outputs == (
+        Output("model", "uri_folder", "rw_mount", str(have / "fit/model")),
+        Output("score", "number", "rw_mount", str(have / "fit/score.txt")),
+    )
+    assert (clean.what, clean.folder) == ("", str(have / "clean"))
+    assert clean.outputs == (Output("cleaned", "uri_folder", "direct", str(have / "clean")),)
+
+
+def test_any_step_may_be_left_out(project: Path) -> None:
+    plan = read(project, fit="have/fit", clean="have/clean", train="have/fit", use="have")
+    assert [type(node).__name__ for node in plan.graph.nodes] == ["StandIn"] * 4
+
+
+@pytest.mark.parametrize(
+    ("stand_ins", "where", "found"),
+    [
+        ({"fitt": "have/fit"}, "--stand-in fitt", "there is no step fitt"),
+        ({"clean": "have/nothing"}, "--stand-in clean", "have/nothing does not exist"),
+        ({"fit": "have/clean"}, "--stand-in fit", "have/clean has no model, score"),
+    ],
+)
+def test_a_wrong_name_or_folder(project: Path, stand_ins: dict[str, str], where: str, found: str) -> None:
+    with pytest.raises(InputError) as raised:
+        read(project, **{"fit": "have/fit", **stand_ins})
+    assert [(problem.where, problem.found) for problem in raised.value.problems] == [(where, found)]
+
+
+TRANSFERS = """\
+type: pipeline
+settings: {default_compute: azureml:cpu}
+inputs: {one: {type: uri_folder, path: data}, two: {type: uri_folder, path: src}}
+jobs:
+  merged:
+    type: data_transfer
+    task: copy_data
+    data_copy_mode: MODE
+    inputs: {one: "${{parent.inputs.one}}", two: "${{parent.inputs.two}}"}
+    outputs: {sink: {type: uri_folder}}
+  file:
+    type: data_transfer
+    task: copy_data
+    inputs: {file: {type: uri_file, path: data/numbers.csv}}
+    outputs: {sink: {type: uri_file}}
+  brought:
+    type: data_transfer
+    task: import_data
+    source: {type: file_system, connection: "azureml:s3", path: "WHERE"}
+    outputs: {sink: {type: uri_folder}}
+"""
+
+
+def transfer(folder: Path, name: str, mode: str = "merge_with_overwrite", where: str = "in") -> Step:
+    write(folder, "transfers.yml", TRANSFERS.replace("MODE", mode).replace("WHERE", where))
+    write(folder, "allranks.yaml", "datastores: {s3: bucket}\n")
+    plan = read_plan("transfers.yml", {}, folder / "snapshots", Workspace(folder / "workspace"))
+    assert [row for row in check(plan) if row.rule != "data"] == []
+    step = plan.graph.by_name[name]
+    assert isinstance(step, Step)
+    return step
+
+
+def carry_out(step: Step, folder: Path) -> tuple[int, list[str]]:
+    sink = folder / "out"
+    (sink.parent if step.outputs[0].type == "uri_file" else sink).mkdir(exist_ok=True)
+    paths = {"one": folder / "data", "two": folder / "src", "file": folder / "data/numbers.csv"}
+    inputs = {name: str(path) for name, path in paths.items()}
+    inputs |= {port.name: port.value.path for port in step.inputs if isinstance(port.value, DataPath)}
+    code = subprocess.run(["bash", "-c", render(step.command, inputs, {"sink": str(sink)})], check=False).returncode
+    return code, sorted(str(path.relative_to(folder)) for path in (sink, *sink.rglob("*")) if path.is_file())
+
+
+def test_a_transfer_copies_files(here: Path) -> None:
+    write(here, "bucket/in/deep/a.csv", "1\n")
+    write(here, "bucket/in/b.txt", "1\n")
+    assert carry_out(transfer(here, "file"), here) == (0, ["out"])
+    (here / "out").unlink()
+    write(here, "src/numbers.csv", "3\n")
+    assert carry_out(transfer(here, "merged", "fail_if_conflict"), here)[0] == 1
+    assert carry_out(transfer(here, "merged"), here) == (0, ["out/main.py", "out/numbers.csv"])
+    assert (here / "out/numbers.csv").read_text() == "3\n"
+    shutil.rmtree(here / "out")
+    assert carry_out(transfer(here, "brought"), here) == (0, ["out/b.txt", "out/deep/a.csv"])
+    shutil.rmtree(here / "out")
+    assert carry_out(transfer(here, "brought", where="in/*.txt"), here) == (0, ["out/b.txt"])
+    assert "fsspec.core.url_to_fs" in transfer(here, "brought", where="s3://bucket/in").command
+
+
+@pytest.mark.parametrize(
+    ("source", "found"),
+    [
+        ("{type: database, query: select 1, connection: azureml:db}", "a data transfer from or to a database does not"),
+        ("{type: file_system, connection: azureml:other, path: in}", "this machine has no folder for the connection"),
+    ],
+)
+def test_a_source_that_this_machine_lacks(here: Path, source: str, found: str) -> None:
+    text = TRANSFERS.replace("MODE", "fail_if_conflict")
+    before = '{type: file_system, connection: "azureml:s3", path: "WHERE"}'
+    write(here, "transfers.yml", text.replace(before, source))
+    try:
+        problems = check(read_plan("transfers.yml", {}, here / "snapshots", Workspace(here / "workspace")))
+    except InputError as error:
+        problems = list(error.problems)
+    (problem,) = problems
+    assert problem.found.startswith(found)
+    assert problem.level is Level.MACHINE
+
+
+def test_a_spark_script_is_a_step(project: Path) -> None:
+    step = read(project, fit="have/fit").graph.by_name["clean"]
+    assert isinstance(step, Step)
+    assert (step.command, step.code is not None) == ("python main.py --table ${{inputs.table}}", True)
+    assert step.environment_variables == {"PYSPARK_SUBMIT_ARGS": "--master 'local[*]' pyspark-shell"}
