@@ -30,7 +30,7 @@ _FSSPEC = (
 def copy(name: str, entity: Any, context: Context) -> Step | None:
     """Return the step of a copy, or of a merge of several inputs."""
     place = context.place(name)
-    if isinstance(entity.component, str) and not registered_component.attach(entity, place, context):
+    if not registered_component.attach(entity, place, context):
         return None
     inputs, outputs = step_ports.inputs(entity, place, context), step_ports.outputs(entity, context)
     fails = len(inputs) > 1 and entity.component.data_copy_mode == _FAIL_IF_CONFLICT

@@ -25,11 +25,11 @@ def attach(node: Any, place: Place, context: Context) -> bool:
     A node with a registered component has the ports that the pipeline gives it, without types. Afterwards it has those
     of the component. If there is no such component, add a problem and return False.
     """
-    key = internals.component_key(node)
     given = internals.component(node)
     text = given if isinstance(given, str) else getattr(given, "id", None)
     if not text or (context.lookup is None and text is not given):
         return True
+    key = internals.component_key(node)
     if context.lookup is None:
         found = f"{text} is registered in a workspace or registry, which this machine does not ask"
         fix = "get its YAML file and code, and name the file as the component"

@@ -17,7 +17,7 @@ _OF_CLUSTER = ("spark.driver.", "spark.dynamicAllocation.", "spark.executor.")
 def read(name: str, entity: Any, context: Context) -> Step | StandIn | None:
     """Return the step; a node that does not run for one that starts a class instead of a Python file."""
     place = context.place(name)
-    if isinstance(entity.component, str) and not registered_component.attach(entity, place, context):
+    if not registered_component.attach(entity, place, context):
         return None
     component = entity.component
     entry = str(component.entry.entry)

@@ -29,7 +29,7 @@ def read(name: str, node: Any, context: Context) -> Sweep | None:
     """Return a sweep with its trial. If the trial's component is not on this machine, add problems to the context and
     return None."""
     place = context.place(name)
-    if isinstance(node.trial, str) and not registered_component.attach(node, place, context):
+    if not registered_component.attach(node, place, context):
         return None
     trial = internals.trial(node)
     if context.alone:
