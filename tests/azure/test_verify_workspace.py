@@ -3,6 +3,7 @@ seeded differences is named."""
 
 from __future__ import annotations
 
+import copy
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -18,9 +19,11 @@ from fake.workspaces import DATASTORES
 
 from allranks.azure import watch
 from allranks.azure.verification.comparison import KINDS, compare
+from allranks.azure.verification.launch_records import read
 from allranks.cli.commands import verify_workspace as verification
 from allranks.plan.graph import Plan
 from allranks.runs.records import RunRecord
+from allranks_command import allranks
 
 __all__ = ["command", "project", "quick"]
 
@@ -174,6 +177,26 @@ def test_the_ports_of_a_cluster_of_ray_are_not_compared() -> None:
     assert (other.kind, other.name) == ("user", "uid")
 
 
+@pytest.mark.slow
+def test_each_seeded_difference_is_found(tmp_path: Path) -> None:
+    (tmp_path / "expect.yaml").write_text(EXPECTATIONS)
+    launches = sorted({launch for launch, *_ in SEEDED.values()})
+    until = [word for launch in launches for word in ("--until", f"record_{launch}")]
+    settings = ("--set", "expectations=expect.yaml", "--instances", "loopback", "--no-track", "--json")
+    done = allranks("run", PIPELINE, *until, *settings, folder=tmp_path)
+    assert done.code == 0, done.err
+    runs = tmp_path / ".allranks" / "runs" / done.json["id"]
+    local = {launch: read(runs / f"record_{launch}" / "named-outputs" / "records") for launch in launches}
+    for launch in launches:
+        assert not [each for each in compare(launch, local[launch], local[launch]) if each.differs]
+    for name, (launch, rank, apply, facts) in SEEDED.items():
+        changed = copy.deepcopy(local[launch])
+        apply(changed[rank])
+        found = {(each.kind, each.name, each.ranks) for each in compare(launch, local[launch], changed) if each.differs}
+        assert found == {(*fact, (rank,)) for fact in facts}, name
+
+
+@pytest.mark.recipe  # five kinds of launch, preflight, collectives and a training, twice
 @pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_the_report_names_what_differs_and_nothing_else(

@@ -19,6 +19,7 @@ PATIENCE = 600.0
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
+@pytest.mark.recipe  # the tests of killed processes and of the wheel show the parts
 def test_from_images_to_a_registered_model_though_the_engine_is_killed_on_the_way(tmp_path: Path) -> None:
     """One run for all: killed in the middle of training, resumed to its end, and reused by a second one."""
     shown = killed_in_training(tmp_path)

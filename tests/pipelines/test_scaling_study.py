@@ -154,6 +154,7 @@ def test_settings_that_cannot_be(study: ModuleType, changes: dict[str, str], sai
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
+@pytest.mark.recipe
 def test_it_writes_its_page(tmp_path: Path) -> None:
     settings = (
         "--slots",
