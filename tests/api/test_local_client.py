@@ -113,7 +113,6 @@ def test_what_has_no_meaning_here_is_named(client: Any) -> None:
     count = register(client)
     cases = {
         "LocalClient, online_endpoints": lambda: client.online_endpoints.get("scorer"),
-        "LocalClient, registry_name": lambda: LocalClient(registry_name="azureml"),
         "azureml:nothing:1": lambda: client.jobs.create_or_update(pipeline(count, "azureml:nothing:1")),
     }
     for words, call in cases.items():

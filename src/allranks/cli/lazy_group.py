@@ -90,7 +90,10 @@ class _Command(TyperCommand):
     """A command that completes its options without their help."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        from allranks.cli.options import AS_AZURE
+
         _leave_as_written(self, ctx)
+        ctx.allow_interspersed_args &= AS_AZURE not in args  # options after a script belong to the script
         return super().parse_args(ctx, args)
 
     def shell_complete(self, ctx: Any, incomplete: str) -> list[Any]:

@@ -25,6 +25,9 @@ if TYPE_CHECKING:
     from allranks.local.selection import Selection
 
 
+AS_AZURE = "--as-azure"
+
+
 def option(names: str, help: str, metavar: str | None = None, **settings: Any) -> Any:
     """Return an option whose default its help states, if it is not obvious. names: separated by spaces"""
     return typer.Option(*names.split(), help=" ".join(help.split()), metavar=metavar, show_default=False, **settings)

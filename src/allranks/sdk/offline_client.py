@@ -68,13 +68,17 @@ class Workspace:
         self._before.clear()
 
 
-@contextlib.contextmanager
-def offline(workspace: Workspace) -> Iterator[None]:
+def offline(workspace: Workspace) -> contextlib.AbstractContextManager[None]:
     """Replace every MLClient and credential that is imported inside of the block: they answer from this machine."""
+    return replaced_clients(client_class(workspace))
+
+
+@contextlib.contextmanager
+def replaced_clients(client: type) -> Iterator[None]:
+    """Replace the class MLClient, and every credential, for what is imported inside of the block."""
     azure: Any = importlib.import_module("azure")
     import azure.ai.ml as sdk
 
-    client = _client_class(workspace)
     identity = _identity()
     module = sys.modules.get(_CLIENT_MODULE) or ModuleType(_CLIENT_MODULE)
     with (
@@ -107,7 +111,7 @@ class _Poller:
         return "Succeeded"
 
 
-def _client_class(workspace: Workspace) -> type:
+def client_class(workspace: Workspace) -> type:
     """Return the class that replaces MLClient. Its instances record in this workspace."""
 
     class MLClient:

@@ -20,7 +20,7 @@ from allranks.sdk.quick_nodes import quick_nodes
 from allranks.sdk.staging import exact_uploads
 from allranks.sdk.thread_safety import serialized_model_creation
 
-_PRIVATE_FEATURES = "AZURE_ML_CLI_PRIVATE_FEATURES_ENABLED"
+PRIVATE_FEATURES = "AZURE_ML_CLIPRIVATE_FEATURES_ENABLED"
 _LOGGERS = ("azure", "azure.ai.ml", "marshmallow", "mldesigner", "msrest", "opentelemetry")
 
 
@@ -37,8 +37,7 @@ def session(*, client: bool = True) -> Iterator[None]:
         stack.enter_context(warnings.catch_warnings())
         warnings.simplefilter("ignore")
         stack.enter_context(contextlib.redirect_stdout(sys.stderr))
-        # Must be set before the import, which builds the schema classes.
-        stack.enter_context(entry(os.environ, _PRIVATE_FEATURES, "true"))
+        stack.enter_context(entry(os.environ, PRIVATE_FEATURES, "true"))
         stack.enter_context(_muted(client))
         folder = stack.enter_context(_temporary_folders())
         stack.enter_context(quick_nodes())
@@ -50,7 +49,7 @@ def session(*, client: bool = True) -> Iterator[None]:
 
 def as_released() -> contextlib.AbstractContextManager[None]:
     """Return a context in which azure-ai-ml accepts what it accepts without its private features."""
-    return entry(os.environ, _PRIVATE_FEATURES, "false")
+    return entry(os.environ, PRIVATE_FEATURES, "false")
 
 
 @contextlib.contextmanager

@@ -7,6 +7,7 @@ import functools
 import os
 from collections.abc import Callable, Iterator
 from contextvars import ContextVar
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,13 +17,14 @@ from allranks.api import engine_process, jobs, notebook_view
 from allranks.api.client import asset_requests, job_requests, workspace_requests  # noqa: F401  # they add routes
 from allranks.api.client.service import LocalService, LocalTransport
 from allranks.api.client.storage import LocalContainer
-from allranks.errors import InputError, Problem
 from allranks.local.options import Options
+from allranks.plan.assets import asset_id
+from allranks.plan.assets.lookup import AssetLookup
 from allranks.plan.graph import Plan
 from allranks.runs import datastores
 from allranks.runs.workspace import Workspace
-from allranks.sdk import internals
-from allranks.sdk.offline_client import Credential
+from allranks.sdk import internals, offline_client
+from allranks.sdk.offline_client import Credential, client_class
 from allranks.sdk.session import entry, session
 
 _plan: ContextVar[Plan | None] = ContextVar("plan", default=None)
@@ -49,11 +51,26 @@ class LocalClient(MLClient):  # type: ignore[misc]
     A job has a process of its own. It continues when the script or the notebook's kernel ends, as on Azure ML;
     ``jobs.begin_cancel(name)`` and ``allranks cancel`` stop it. Interrupting `jobs.stream` does not.
 
-    The first five arguments are those of `MLClient`. All are optional, and their names only appear in ids.
+    The first five arguments are those of `MLClient`. All are optional. Names of a workspace only appear in ids.
 
-    folder:  the workspace; default: the `.allranks` folder of the current folder or a parent
-    options: the options of `MLClient`, such as ``show_progress``
+    registry_name: a client of a registry. It only returns names, whose files ``allranks.yaml`` gives (docs/names.md)
+    folder:        the workspace; default: the `.allranks` folder of the current folder or a parent
+    options:       the options of `MLClient`, such as ``show_progress``
     """
+
+    _folder: Path | str | None = None
+    _run_options = Options()
+
+    def __new__(cls, *names: Any, registry_name: str | None = None, folder: Any = None, **_: Any) -> Any:
+        registry_name = next(iter(names[4:]), registry_name)
+        if registry_name is None:
+            return super().__new__(cls)
+        lookup = AssetLookup.of(Path.cwd(), Workspace.at(folder or cls._folder))
+
+        def find(identity: str) -> Path | None:
+            return lookup.find(identity, asset_id.COMPONENT, "LocalClient, components.get", required=False)
+
+        return client_class(offline_client.Workspace(Path.cwd(), find))(registry_name=registry_name)
 
     def __init__(
         self,
@@ -61,17 +78,13 @@ class LocalClient(MLClient):  # type: ignore[misc]
         subscription_id: str | None = None,
         resource_group_name: str | None = None,
         workspace_name: str | None = None,
-        registry_name: str | None = None,
+        registry_name: str | None = None,  # noqa: ARG002  # see __new__
         *,
         folder: Path | str | None = None,
         **options: Any,
     ) -> None:
-        if registry_name is not None:
-            fix = f"name its files in allranks.yaml: registries/{registry_name}/components/*: FOLDER; see docs/names.md"
-            found = "this machine has no registries"
-            raise InputError(Problem("LocalClient, registry_name", found, "a client of a workspace", fix))
-        workspace = Workspace.at(folder)
-        self._service = LocalService(workspace, functools.partial(_submit, workspace))
+        workspace = Workspace.at(folder or self._folder)
+        self._service = LocalService(workspace, functools.partial(_submit, workspace, self._run_options))
         super().__init__(
             credential or Credential(),
             subscription_id or "00000000-0000-0000-0000-000000000000",
@@ -86,6 +99,11 @@ class LocalClient(MLClient):  # type: ignore[misc]
         for operations in (self.jobs, self.components, self.environments):
             _wrap(operations, _creating)
         _wrap(self.jobs, functools.partial(_with_plan, workspace, self.jobs.validate))
+
+    @classmethod
+    def with_options(cls, folder: Path | str, options: Options) -> type[LocalClient]:
+        """Return a class whose clients have a workspace folder, and run jobs with these options."""
+        return type("MLClient", (cls,), {"_folder": folder, "_run_options": options})
 
     @classmethod
     def from_config(cls, credential: Any = None, **options: Any) -> Any:
@@ -149,10 +167,10 @@ def _with_plan(
         _plan.reset(token)
 
 
-def _submit(workspace: Workspace, name: str) -> str:
+def _submit(workspace: Workspace, options: Options, name: str) -> str:
     """Start the run of a job, and return its id."""
     plan = _plan.get()
     assert plan is not None, f"the job {name} was not read"
-    identity, engine = engine_process.start(plan, workspace, Options(run_name=name), detached=True)
+    identity, engine = engine_process.start(plan, workspace, replace(options, run_name=name), detached=True)
     _engines.append(engine)
     return identity

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import sys
+from typing import TYPE_CHECKING, Annotated
+
+import typer
 
 from allranks.cli.execute import execute_job
 from allranks.cli.options import (
+    AS_AZURE,
     DryRunOption,
     FileArgument,
     FolderOption,
@@ -16,6 +20,8 @@ from allranks.cli.options import (
     RunOptions,
     SelectionOptions,
     StandInOption,
+    argument,
+    option,
 )
 
 if TYPE_CHECKING:
@@ -24,9 +30,14 @@ if TYPE_CHECKING:
     from allranks.plan.graph import Plan
     from allranks.sdk.uploads import Upload
 
+_AS_AZURE = """Execute a script or a notebook as it stands, with its own arguments. Its MLClient and its credentials are
+of this machine: it submits jobs, streams them, and reads their outputs here."""
+_ARGUMENTS = f"Arguments of the script, only with {AS_AZURE}."
+
 
 def run(
     file: FileArgument,
+    arguments: Annotated[list[str] | None, argument("ARGUMENT", _ARGUMENTS)] = None,
     *,
     inputs: InputOptions,
     stand_ins: StandInOption = None,
@@ -37,12 +48,15 @@ def run(
     execution: RunOptions,
     workspace: FolderOption = None,
     json: JsonOption = False,
+    as_azure: Annotated[bool, option(AS_AZURE, _AS_AZURE)] = False,
 ) -> None:
     """Run a pipeline, or a single component, on this machine.
 
     A component is named by its folder, in the project or in the library, or by its spec. Its inputs are given by --set.
 
     For example: allranks run pipelines/image_classification.py --set num_train_epochs=3
+
+    A script that submits jobs: allranks run --as-azure submit_jobs.py --epochs 3
     """
     import os
 
@@ -50,6 +64,12 @@ def run(
     from allranks.runs.workspace import Workspace
 
     place = Workspace.at(workspace)
+    if as_azure:
+        from allranks.api.script import run_as_azure
+
+        sys.exit(run_as_azure(file, arguments or (), place, execution.of(force_rerun=force_rerun)))
+    if arguments:
+        raise typer.BadParameter(f"found {arguments[0]!r}; only with {AS_AZURE} has the file arguments of its own")
     values = layout_settings(layout) | inputs.of() | stand_ins_of(stand_ins)
     if file.isidentifier():  # what finds components takes time to import
         from allranks.components.find import run_target

@@ -1,0 +1,57 @@
+"""Run a script or a notebook as it stands, with `LocalClient` in the place of MLClient."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import runpy
+import sys
+import traceback
+from collections.abc import Sequence
+from pathlib import Path
+from types import ModuleType
+
+from allranks.errors import InputError
+from allranks.local.options import Options
+from allranks.runs.workspace import Workspace
+from allranks.sdk import notebook, python_file, user_code
+from allranks.sdk.offline_client import replaced_clients
+from allranks.sdk.paths import require_file
+from allranks.sdk.session import PRIVATE_FEATURES, entry
+
+
+def run_as_azure(file: str, arguments: Sequence[str], workspace: Workspace, options: Options) -> int:
+    """Run a Python script, or the cells of a notebook, as the main program, and return its exit code.
+
+    Its MLClient and its credentials are replaced: its jobs run on this machine, and Azure is not contacted. A traceback
+    of the script is printed as Python prints it. Raise InputError if the file cannot be read, or if a job cannot run
+    here.
+    """
+    path = Path(file).absolute()
+    require_file(path, "a script or a notebook", python_file.SUFFIXES)
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(entry(os.environ, PRIVATE_FEATURES, "true"))  # before the SDK is imported
+        from allranks.api.client import LocalClient
+
+        stack.enter_context(replaced_clients(LocalClient.with_options(workspace.root, options)))
+        stack.enter_context(python_file.importable(path))
+        stack.callback(setattr, sys, "argv", sys.argv)
+        sys.argv = [file, *arguments]
+        try:
+            if path.suffix == python_file.NOTEBOOK:
+                module = ModuleType("__main__")
+                stack.enter_context(entry(sys.modules, "__main__", module))
+                stack.callback(os.chdir, Path.cwd())
+                os.chdir(path.parent)
+                notebook.run(path, module)
+            else:
+                runpy.run_path(str(path), run_name="__main__")
+        except InputError:
+            raise
+        except Exception as error:
+            inner = error.__traceback__
+            while inner and not user_code.is_users(inner.tb_frame.f_code.co_filename):
+                inner = inner.tb_next
+            traceback.print_exception(type(error), error, inner or error.__traceback__)
+            return 1
+    return 0
