@@ -258,5 +258,5 @@ def test_one_scheduler_a_workspace(stage: Callable[..., Stage]) -> None:
 
 def test_a_file_that_is_no_ledger_is_refused(tmp_path: Path) -> None:
     (tmp_path / "schedules.db").write_text("something else entirely, and long enough to be looked at" * 20)
-    with pytest.raises(InputError, match="not a valid ledger"):
+    with pytest.raises(InputError, match="not a ledger of schedules"):
         Ledger(tmp_path / "schedules.db")
