@@ -263,13 +263,18 @@ class Sweep(_Loop):
         """Yield everything that may refer to another node."""
         yield from self.body.values()
 
+    @property
+    def sampled(self) -> frozenset[str]:
+        """The inputs of the body that get their values from the search space."""
+        return frozenset(parameter.name for parameter in self.search_space)
+
     def trial(self, number: int) -> Pipeline:
         """Return a trial as a pipeline of one step, which has the path ``tune.trial[7]`` in a run. Its variables are
         those of the body, and AZUREML_SWEEP_NAME for each parameter."""
         made = as_pipeline(replace(self.body, name=f"trial[{number}]", display_name=""))
         (step,) = made.graph.nodes
         assert isinstance(step, Step)
-        own = {f"AZUREML_SWEEP_{each.name}": GraphInput(each.name) for each in self.search_space}
+        own = {f"AZUREML_SWEEP_{name}": GraphInput(name) for name in self.sampled}
         step = replace(step, environment_variables={**step.environment_variables, **own})
         return replace(made, graph=replace(made.graph, nodes=(step,)))
 

@@ -51,6 +51,11 @@ class Parameter:
         return f"{self.distribution}({', '.join(values)})"
 
     @property
+    def size(self) -> float:
+        """The number of values of a choice or a randint; infinity for any other distribution."""
+        return len(self.choices) or ((self.numbers[0] or 0.0) if self.distribution == "randint" else math.inf)
+
+    @property
     def type(self) -> str:
         """The type of an input that takes every value of the parameter."""
         kinds = {type(choice.value) for choice in self.choices}
@@ -79,9 +84,8 @@ class Sampling:
     @property
     def module(self) -> str:
         """The module that samples; "" if none is needed."""
-        return {"bayesian": "optuna", "sobol": "scipy"}.get(
-            self.rule if self.algorithm == "random" else self.algorithm, ""
-        )
+        algorithm = self.rule if self.algorithm == "random" else self.algorithm
+        return {"bayesian": "optuna", "sobol": "scipy"}.get(algorithm, "")
 
 
 @dataclass(frozen=True)

@@ -135,7 +135,9 @@ def step_layout(step: StepRecord) -> str:
 def node_layout(node: Node) -> str:
     """Return the layout of a step, or the number of nodes in a group."""
     if node.children and all(child.is_iteration for child in node.children):
-        return count(len(node.children), "iteration")
+        return count(
+            len(node.children), "trial" if node.children[0].record and node.children[0].record.is_trial else "iteration"
+        )
     if node.children:
         return count(len(steps_of(node)), "step")
     if node.record is None or node.record.kind != "command":

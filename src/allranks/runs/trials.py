@@ -15,6 +15,14 @@ SPACE = "search_space."
 """How the inputs of a sweep's record begin that describe its parameters: ``search_space.lr``."""
 
 
+def short(value: str) -> str:
+    """Return a parameter's value with four significant digits, if it is a number with more."""
+    try:
+        return f"{float(value):.4g}" if "." in value else value
+    except ValueError:
+        return value
+
+
 @dataclass(frozen=True)
 class Trial:
     """A trial. values: of the parameters. value: the best one of the primary metric; None if it logged none"""

@@ -170,30 +170,18 @@ def sweep_node(job: Any) -> Any:
         made = CommandJob(inputs=job.inputs, outputs=job.outputs, **settings)
         component = made._to_component({"base_path": job.base_path})
         component.environment_variables = job.trial.environment_variables
-    names = (
-        *("name", "display_name", "description", "experiment_name", "compute", "resources", "queue_settings"),
-        *("inputs", "outputs", "limits", "sampling_algorithm", "objective", "early_termination", "search_space"),
-    )
-    return __getattr__("Sweep")(trial=component, **{name: getattr(job, name) for name in names})
+    names = "name display_name description experiment_name compute resources queue_settings inputs outputs"
+    names += " limits sampling_algorithm objective early_termination search_space"
+    return __getattr__("Sweep")(trial=component, **{name: getattr(job, name) for name in names.split()})
 
 
 def trial(sweep: Any) -> Any:
     """Return the trial of a sweep with the attributes of a node that runs a command."""
-    return SimpleNamespace(
-        component=sweep.trial,
-        environment=None,
-        environment_variables=None,
-        distribution=None,
-        resources=resources(sweep),
-        limits=SimpleNamespace(timeout=getattr(sweep.limits, "trial_timeout", None)),
-        queue_settings=sweep.queue_settings,
-        display_name=sweep.display_name,
-        description=sweep.description,
-        inputs=sweep.inputs,
-        outputs=sweep.outputs,
-        _job_inputs=sweep._job_inputs,
-        _job_outputs=sweep._job_outputs,
-    )
+    own = ("queue_settings", "display_name", "description", "inputs", "outputs", "_job_inputs", "_job_outputs")
+    of_component = dict.fromkeys(("environment", "environment_variables", "distribution"))
+    limits = SimpleNamespace(timeout=getattr(sweep.limits, "trial_timeout", None))
+    given = {"component": sweep.trial, "resources": resources(sweep), "limits": limits}
+    return SimpleNamespace(**given, **of_component, **{name: getattr(sweep, name) for name in own})
 
 
 def build_input(job: Any, name: str, declared: Any, value: Any) -> Any:

@@ -137,7 +137,7 @@ def _of_node(scope: Scope, node: Node, suppressions: Suppressions) -> Iterator[P
         yield from OF_LOOPS[type(node)](scope, node)
         if not isinstance(node, Condition):
             supplied = control_flow.supplied(node) if isinstance(node, ParallelFor) else frozenset[str]()
-            supplied = sweeps.names(node) if isinstance(node, Sweep) else supplied
+            supplied = node.sampled if isinstance(node, Sweep) else supplied
             yield from _of_node(replace(scope, supplied=supplied), node.body, suppressions)
         return
     yield from _apply(OF_NODES, scope, node)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 from allranks.checks.plan.scope import Scope
@@ -55,75 +56,62 @@ def sweep(scope: Scope, node: Sweep) -> Iterator[Problem]:
     ports = {port.name: port for port in node.body.inputs}
     for parameter in node.search_space:
         where = scope.key(node, f"search_space.{parameter.name}")
-        impossible = list(_impossible(where, parameter))
-        yield from impossible
+        if impossible := _impossible(parameter, node.sampling.base):
+            yield Problem(where, *impossible)
         if parameter.distribution not in allowed:
             found = f"{parameter.distribution}, which {node.sampling.algorithm} sampling does not take"
             yield Problem(where, found, one_of(allowed, ""), "use one of these, or set sampling_algorithm: random")
         elif parameter.name not in ports:
-            yield _unread(where, node, parameter)
+            expected = f"an input of its component, or ${{{{search_space.{parameter.name}}}}} in its command"
+            fix = meant(parameter.name, ports.keys() - node.sampled)
+            yield UNREAD.problem(where, f"the trial does not read {parameter.name}", expected, fix)
         elif not impossible:
             yield from _unfit(where, node, parameter, ports[parameter.name])
-    yield from _limits(scope, node)
+    limits = node.limits
+    for key, number in (("max_total_trials", limits.total), ("max_concurrent_trials", limits.concurrent)):
+        if number is not None and not 1 <= number <= MOST_TRIALS:
+            yield Problem(scope.key(node, f"limits.{key}"), str(number), f"1 to {MOST_TRIALS}")
+    if limits.timeout is not None and limits.timeout <= 0:
+        yield Problem(scope.key(node, "limits.timeout"), f"{limits.timeout:g}", "more than 0 seconds")
     if node.early_termination is not None:
+        where = scope.key(node, "early_termination")
         if node.sampling.algorithm == "bayesian":
-            found = f"{node.early_termination.policy}, together with bayesian sampling"
-            yield BAYESIAN.problem(scope.key(node, "early_termination"), found)
-        yield from _policy(scope.key(node, "early_termination"), node.early_termination)
+            yield BAYESIAN.problem(where, f"{node.early_termination.policy}, together with bayesian sampling")
+        yield from _policy(where, node.early_termination)
 
 
-def _impossible(where: str, parameter: Parameter) -> Iterator[Problem]:
+def _impossible(parameter: Parameter, base: float) -> tuple[str, str] | None:
+    """Return what is impossible about a distribution, and what is expected; None if all of it is possible."""
     kind = parameter.distribution
     if kind == "choice":
-        if not parameter.choices:
-            yield Problem(where, "the choice has no values", "at least one value")
-        return
-    numbers = dict(zip(DISTRIBUTIONS[kind], parameter.numbers, strict=True))
-    missing = [name for name, number in numbers.items() if number is None]
+        return None if parameter.choices else ("the choice has no values", "at least one value")
+    given = dict(zip(DISTRIBUTIONS[kind], parameter.numbers, strict=True))
+    missing = [name for name, number in given.items() if number is None]
     if missing:
-        yield Problem(where, f"{', '.join(missing)} of {kind} is not given", "a finite number for each")
-        return
-    low, high = numbers.get("min_value"), numbers.get("max_value")
-    if low is not None and high is not None and low >= high:
-        yield Problem(where, f"min_value {low:g} is not below max_value {high:g}", "a range", "swap or change them")
-        return
-    for name, least in (("sigma", 0.0), ("q", 0.0), ("upper", 0.0)):
-        if (number := numbers.get(name)) is not None and number <= least:
-            yield Problem(where, f"{name} is {number:g}", f"more than {least:g}")
-            return
+        return f"{', '.join(missing)} of {kind} is not given", "a finite number for each"
+    numbers = {name: number for name, number in given.items() if number is not None}
+    for name in ("sigma", "q", "upper"):
+        if numbers.get(name, 1.0) <= 0:
+            return f"{name} is {numbers[name]:g}", "more than 0"
+    low, high = numbers.get("min_value", -math.inf), numbers.get("max_value", math.inf)
+    if low >= high:
+        return f"min_value {low:g} is not below max_value {high:g}", "a range"
     try:
-        value_of(parameter, 1.0)
+        value_of(parameter, 1.0, base)
     except OverflowError:
-        found = f"values up to exp({high if high is not None else numbers['mu']:g}), which no number can hold"
-        yield Problem(where, found, "exponents: the values are exp(min_value) to exp(max_value)")
-
-
-def _unread(where: str, node: Sweep, parameter: Parameter) -> Problem:
-    known = [port.name for port in node.body.inputs if port.name not in {each.name for each in node.search_space}]
-    found = f"the trial does not read {parameter.name}"
-    expected = f"an input of its component, or ${{{{search_space.{parameter.name}}}}} in its command"
-    return UNREAD.problem(where, found, expected, meant(parameter.name, known))
+        most = max(numbers.values())
+        return f"values up to exp({most:g}), which no number can hold", "exponents: exp(min_value) to exp(max_value)"
+    return None
 
 
 def _unfit(where: str, node: Sweep, parameter: Parameter, port: Input) -> Iterator[Problem]:
-    """Yield values of a parameter that its input does not take."""
+    """Yield the first value of a parameter that its input does not take."""
     # A normal distribution has no ends, and which of its values a trial gets is not known.
     units = (0.5,) if "normal" in parameter.distribution else (0.0, 0.37, 1.0)
-    base = node.sampling.base
-    values = [each.value for each in parameter.choices] or [value_of(parameter, unit, base) for unit in units]
-    for value in values:
-        if wrong := list(literals.wrong(where, port, value, f"change {parameter.name}")):
-            yield from wrong
-            return
-
-
-def _limits(scope: Scope, node: Sweep) -> Iterator[Problem]:
-    counts = {"max_total_trials": node.limits.total, "max_concurrent_trials": node.limits.concurrent}
-    for key, number in counts.items():
-        if number is not None and not 1 <= number <= MOST_TRIALS:
-            yield Problem(scope.key(node, f"limits.{key}"), str(number), f"1 to {MOST_TRIALS}")
-    if node.limits.timeout is not None and node.limits.timeout <= 0:
-        yield Problem(scope.key(node, "limits.timeout"), f"{node.limits.timeout:g}", "more than 0 seconds")
+    sampled = [value_of(parameter, unit, node.sampling.base) for unit in units]
+    values = [each.value for each in parameter.choices] or sampled
+    found = (list(literals.wrong(where, port, value, f"change {parameter.name}")) for value in values)
+    yield from next(filter(None, found), [])
 
 
 def _policy(where: str, policy: EarlyTermination) -> Iterator[Problem]:
@@ -132,13 +120,7 @@ def _policy(where: str, policy: EarlyTermination) -> Iterator[Problem]:
         yield Problem(where, found, "an interval of at least 1, and a delay of at least 0")
     if policy.policy == "truncation_selection" and not 1 <= policy.percentage <= 99:
         yield Problem(where, f"truncation_percentage is {policy.percentage}", "1 to 99")
-    if policy.policy == "bandit":
-        slacks = [slack for slack in (policy.slack_factor, policy.slack_amount) if slack is not None]
-        if len(slacks) != 1 or slacks[0] <= 0:
-            given = f"slack_factor {policy.slack_factor}, slack_amount {policy.slack_amount}"
-            yield Problem(where, given, "one of the two, more than 0")
-
-
-def names(node: Sweep) -> frozenset[str]:
-    """Return the inputs of the trial that get their values from the search space."""
-    return frozenset(parameter.name for parameter in node.search_space)
+    slacks = [slack for slack in (policy.slack_factor, policy.slack_amount) if slack is not None]
+    if policy.policy == "bandit" and (len(slacks) != 1 or slacks[0] <= 0):
+        given = f"slack_factor {policy.slack_factor}, slack_amount {policy.slack_amount}"
+        yield Problem(where, given, "one of the two, more than 0")

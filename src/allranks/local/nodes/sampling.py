@@ -29,9 +29,7 @@ class Sampler:
     def __init__(self, sweep: Sweep) -> None:
         self._sweep = sweep
         self._sampled: set[tuple[object, ...]] = set()
-        of_discrete = {"choice": lambda each: len(each.choices), "randint": lambda each: int(each.numbers[0])}
-        sizes = (of_discrete.get(each.distribution, lambda _: math.inf)(each) for each in sweep.search_space)
-        self.size: float = math.prod(sizes)
+        self.size = math.prod(parameter.size for parameter in sweep.search_space)
         self._study = _Study(sweep) if sweep.sampling.module == "optuna" else None
         self._sequence = _sobol(sweep) if sweep.sampling.module == "scipy" else ()
 
@@ -126,6 +124,7 @@ class _Study:
         return tuple((int(v) + 0.5) / size if size else float(v) for v, size in zip(values, self._sizes, strict=True))
 
     def add(self, number: int, units: Units) -> None:
+        """Add a running trial."""
         pairs = zip(self._distributions, units, self._sizes, strict=True)
         params = {name: int(unit * size) if size else unit for name, unit, size in pairs}
         running = self._optuna.trial.TrialState.RUNNING
@@ -135,8 +134,6 @@ class _Study:
         )
 
     def ended(self, number: int, value: float | None) -> None:
-        failed = self._optuna.trial.TrialState.FAIL
-        if value is None or not math.isfinite(value):
-            self._study.tell(self._numbers[number], state=failed)
-        else:
-            self._study.tell(self._numbers[number], value)
+        """Add the result of a trial; None if it has none."""
+        states = self._optuna.trial.TrialState
+        self._study.tell(self._numbers[number], value, states.FAIL if value is None else states.COMPLETE)

@@ -8,7 +8,7 @@ import math
 import time
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from allranks.contract.templating import wire
@@ -47,211 +47,193 @@ async def run(execution: Execution, scope: Scope, node: Sweep, record: StepRecor
     sampler = await asyncio.to_thread(Sampler, node) if node.sampling.module else Sampler(node)
     search = _Search(execution, node, record, inputs, sampler)
     await search.run()
-    search.judge(scope)
+    search.judge()
+    if record.status is Status.COMPLETED:
+        record.outputs = await asyncio.to_thread(search.outputs, scope)
     end(execution, record)
 
 
+@dataclass(eq=False)
 class _Search:
-    """One execution of a sweep. inputs: of the trials, without the search space's values"""
+    """One execution of a sweep.
 
-    def __init__(
-        self,
-        execution: Execution,
-        node: Sweep,
-        record: StepRecord,
-        inputs: Mapping[str, str | None],
-        sampler: Sampler,
-    ) -> None:
-        self._execution = execution
-        self._node = node
-        self._record = record
-        self._inputs = inputs
-        self._sampler = sampler
-        self._total = int(min(node.limits.total, sampler.size))
-        self._scopes: list[Scope] = []
-        self._running: dict[asyncio.Task[None], int] = {}
-        self._curves: dict[int, list[float]] = {}
-        self._intervals: dict[int, int] = {}
-        self._cancellations: list[asyncio.Task[None]] = []
-        self._best: int | None = None
-        self._exhausted = self._overdue = False
+    inputs:    of the trials, without the search space's values
+    scopes:    of the trials, in the order of their numbers
+    curves:    by trial, the values of the primary metric, with a sign that makes larger ones better
+    intervals: by trial, to how many of its values the policy has been applied
+    """
+
+    execution: Execution
+    node: Sweep
+    record: StepRecord
+    inputs: Mapping[str, str | None]
+    sampler: Sampler
+    scopes: list[Scope] = field(default_factory=list)
+    running: dict[asyncio.Task[Status], int] = field(default_factory=dict)
+    curves: dict[int, list[float]] = field(default_factory=dict)
+    intervals: dict[int, int] = field(default_factory=dict)
+    cancellations: list[asyncio.Task[None]] = field(default_factory=list)
+    best: int | None = None
+    exhausted: bool = False
+    overdue: bool = False
+
+    def __post_init__(self) -> None:
+        self.total = int(min(self.node.limits.total, self.sampler.size))
+        self.sign = 1 if self.node.maximize else -1
 
     async def run(self) -> None:
         """Start trials while there may be more, and wait for all of them."""
-        node, loop = self._node, asyncio.get_running_loop()
-        due = math.inf if node.limits.timeout is None else loop.time() + node.limits.timeout
-        at_once = self._execution.at_once(node.body)
-        at_once = min(at_once, node.limits.concurrent or at_once)
+        limits, clock = self.node.limits, asyncio.get_running_loop().time
+        due = math.inf if limits.timeout is None else clock() + limits.timeout
+        at_once = min(self.execution.at_once(self.node.body), limits.concurrent or self.total)
+        poll = math.inf if self.node.early_termination is None else POLL
         while True:
-            while len(self._running) < at_once and self._may_start():
-                self._start(len(self._scopes))
-            if not self._running:
+            while len(self.running) < at_once and self._may_start():
+                self._start(len(self.scopes))
+            if not self.running:
                 break
-            wait = POLL if node.early_termination is not None else None
-            if due < math.inf:
-                wait = min(max(due - loop.time(), 0.0), POLL if wait is not None else math.inf)
-            done, _ = await asyncio.wait(self._running, timeout=wait, return_when=asyncio.FIRST_COMPLETED)
-            for task in done:
-                number = self._running.pop(task)
+            wait = min(poll, max(due - clock(), 0.0))
+            ended, _ = await asyncio.wait(
+                self.running, timeout=wait if wait < math.inf else None, return_when=asyncio.FIRST_COMPLETED
+            )
+            for task in ended:
                 task.result()  # raises an error that ends the whole run
-                self._ended(number)
-            if loop.time() >= due and not self._overdue:
-                self._overdue = True
-                for number in self._running.values():
-                    self._cancel(number)
+                self._ended(self.running.pop(task))
+            if clock() >= due and not self.overdue:
+                self.overdue, due = True, math.inf
+                for trial in self.running.values():
+                    self._cancel(trial)
             await self._apply_policy()
-        await asyncio.gather(*self._cancellations)
+        await asyncio.gather(*self.cancellations)
 
     def _may_start(self) -> bool:
-        execution = self._execution
-        if self._exhausted or self._overdue or len(self._scopes) >= self._total:
+        if self.exhausted or self.overdue or len(self.scopes) >= self.total or self._is_canceled():
             return False
-        if execution.stopped or execution.is_canceled(self._record.name):
-            return False
-        # If no trial has logged the metric, others will not log it either.
-        return bool(self._curves) or all(record.status is not Status.COMPLETED for record in self._records())
+        # If the trials that finished have not logged the metric, others will not log it either.
+        return bool(self.curves) or all(trial.status is not Status.COMPLETED for trial in self._trials())
+
+    def _is_canceled(self) -> bool:
+        return self.execution.stopped or self.execution.is_canceled(self.record.name)
 
     def _start(self, trial: int) -> None:
         units = self._units(trial)
         if units is None:
-            self._exhausted = True
+            self.exhausted = True
             return
-        graph = self._node.trial(trial).graph
-        values = {name: wire(value) for name, value in self._sampler.values(units).items()}
-        scope = Scope(graph, f"{self._record.name}.", {**self._inputs, **values}, tolerates_failures=True)
-        self._scopes.append(scope)
-        self._running[asyncio.create_task(self._run_trial(scope))] = trial
+        values = {name: wire(value) for name, value in self.sampler.values(units).items()}
+        graph, path = self.node.trial(trial).graph, f"{self.record.name}."
+        self.scopes.append(Scope(graph, path, {**self.inputs, **values}, tolerates_failures=True))
+        self.running[asyncio.create_task(self.execution.run_graph(self.scopes[-1]))] = trial
 
     def _units(self, trial: int) -> Units | None:
         key = f"{_TRIAL}[{trial}]"
-        saved = self._execution.decision(self._record.name, key)
+        saved = self.execution.decision(self.record.name, key)
         if saved is not None:
             units: Units = tuple(json.loads(saved))
-            self._sampler.add(trial, units)
+            self.sampler.add(trial, units)
             return units
-        sampled = self._sampler.sample(trial)
+        sampled = self.sampler.sample(trial)
         if sampled is not None:
-            self._execution.decide(self._record.name, key, json.dumps(sampled))
+            self.execution.decide(self.record.name, key, json.dumps(sampled))
         return sampled
 
-    async def _run_trial(self, scope: Scope) -> None:
-        await self._execution.run_graph(scope)
-
-    def _records(self) -> list[StepRecord]:
-        """Return the records of the trials that have started."""
-        return [record for scope in self._scopes for record in scope.records.values()]
-
-    def _trial(self, number: int) -> StepRecord:
-        (record,) = self._scopes[number].records.values()
-        return record
+    def _trials(self) -> list[StepRecord]:
+        """Return the records of the trials, in the order of their numbers; the last ones may have none yet."""
+        return [record for scope in self.scopes for record in scope.records.values()]
 
     def _ended(self, trial: int) -> None:
         """Add the result of a trial, and update the sweep's progress and its curve of the best value."""
-        record, metric = self._trial(trial), self._node.metric
-        curve = self._signed(record.metrics.get(metric, ()))
-        if curve:
-            self._curves[trial] = curve
+        record, metric = self._trials()[trial], self.node.metric
+        if curve := self._signed(record.metrics.get(metric, ())):
+            self.curves[trial] = curve
         value = max(curve, default=None) if record.status is Status.COMPLETED else None
-        self._sampler.ended(trial, None if value is None else self._sign * value)
-        if value is not None and (self._best is None or value > max(self._curves[self._best])):
-            self._best = trial
+        self.sampler.ended(trial, None if value is None else self.sign * value)
         points = {}
-        if value is not None and self._best is not None:
-            best = self._sign * max(self._curves[self._best])
-            known = self._record.metrics.get(metric, ())
-            if all(point.step != trial for point in known):
+        if value is not None:
+            if self.best is None or value > max(self.curves[self.best]):
+                self.best = trial
+            if all(point.step != trial for point in self.record.metrics.get(metric, ())):
+                best = self.sign * max(self.curves[self.best])
                 points = {metric: [Point(trial, best, record.ended or time.time())]}
-        ended = sum(record.status.ended for record in self._records())
-        self._record.progress = Progress(ended, self._total)
-        self._execution.progressed(self._record, points)
-
-    @property
-    def _sign(self) -> int:
-        return 1 if self._node.maximize else -1
+        self.record.progress = Progress(sum(each.status.ended for each in self._trials()), self.total)
+        self.execution.progressed(self.record, points)
 
     def _signed(self, points: Iterable[Point]) -> list[float]:
-        """Return the finite values of a curve, with a sign that makes larger ones better."""
-        return [self._sign * point.value for point in points if math.isfinite(point.value)]
+        return [self.sign * point.value for point in points if math.isfinite(point.value)]
 
     async def _apply_policy(self) -> None:
         """Stop running trials that the policy does not let continue."""
-        policy = self._node.early_termination
+        policy = self.node.early_termination
         if policy is None:
             return
-        for trial in list(self._running.values()):
-            record = self._trial(trial) if self._scopes[trial].records else None
-            if record is None or record.status is not Status.RUNNING:
-                continue
-            if curve := self._signed(await self._execution.curve(record, self._node.metric)):
-                self._curves[trial] = curve
-        ended = self._curves.keys() - self._running.values()
-        for trial in list(self._running.values()):
-            first = self._intervals.get(trial, 0) + 1
-            last = self._intervals[trial] = len(self._curves.get(trial, ()))
+        running = {number: record for number, record in enumerate(self._trials()) if record.status is Status.RUNNING}
+        for trial, record in running.items():
+            if curve := self._signed(await self.execution.curve(record, self.node.metric)):
+                self.curves[trial] = curve
+        ended = self.curves.keys() - self.running.values()
+        for trial, record in running.items():
+            first = self.intervals.get(trial, 0) + 1
+            last = self.intervals[trial] = len(self.curves.get(trial, ()))
             for interval in range(first, last + 1):
-                if reason := reason_to_stop(policy, self._curves, trial, interval, ended):
-                    self._stop(trial, f"stopped by {policy.policy} after {count(interval, 'interval')}: {reason}")
+                if why := reason_to_stop(policy, self.curves, trial, interval, ended):
+                    reason = f"stopped by {policy.policy} after {count(interval, 'interval')}: {why}"
+                    self.execution.decide(self.record.name, f"{_STOPPED}[{trial}]", reason)
+                    self.execution.note(record, reason)
+                    self._cancel(trial)
                     break
 
-    def _stop(self, trial: int, reason: str) -> None:
-        self._execution.decide(self._record.name, f"{_STOPPED}[{trial}]", reason)
-        self._execution.note(self._trial(trial), reason)
-        self._cancel(trial)
-
     def _cancel(self, trial: int) -> None:
-        path = f"{self._record.name}.trial[{trial}]"
-        self._cancellations.append(asyncio.create_task(self._execution.cancel(path)))
+        canceling = self.execution.cancel(f"{self.record.name}.trial[{trial}]")
+        self.cancellations.append(asyncio.create_task(canceling))
 
-    def judge(self, scope: Scope) -> None:
-        """Set the sweep's status, outputs and result after all trials have ended."""
-        record, records = self._record, self._records()
-        statuses = Counter(trial.status for trial in records)
-        if self._execution.stopped or self._execution.is_canceled(record.name):
+    def judge(self) -> None:
+        """Set the sweep's status and result after all trials have ended."""
+        record = self.record
+        if self._is_canceled():
             record.status = Status.CANCELED
-        elif self._overdue:
+        elif self.overdue:
             record.status = Status.CANCELED
-            seconds = f"{self._node.limits.timeout:g} s"
-            self._execution.note(record, f"canceled after {seconds}, its limits.timeout, as on Azure ML")
-        elif self._best is None:
-            record.status, record.verdict = Status.FAILED, self._why_none(records, statuses)
+            seconds = f"{self.node.limits.timeout:g} s"
+            self.execution.note(record, f"canceled after {seconds}, its limits.timeout, as on Azure ML")
+        elif self.best is None:
+            record.status, record.verdict = Status.FAILED, self._why_none()
         else:
             record.status = Status.COMPLETED
-            best = {output.name: output for output in self._scopes[self._best].outputs()}
-            record.outputs = [
-                _output(best[port.name], port, scope.output_path_of(self._node, port), record)
-                for port in self._node.outputs
-                if port.name in best
-            ]
-        if self._best is not None:
-            value = self._sign * max(self._curves[self._best])
-            values = self._scopes[self._best].inputs
-            shown = ", ".join(f"{each.name} {values[each.name]}" for each in self._node.search_space)
-            record.result = f"trial {self._best} is the best: {self._node.metric} {number(value)}, {shown}"
+        if self.best is not None:
+            value, inputs = self.sign * max(self.curves[self.best]), self.scopes[self.best].inputs
+            values = (f"{each.name} {trials.short(inputs[each.name] or '')}" for each in self.node.search_space)
+            reached = f"{self.node.metric} {number(value)}"
+            record.result = f"trial {self.best} is the best: {', '.join((reached, *values))}"
 
-    def _why_none(self, records: list[StepRecord], statuses: Counter[Status]) -> Verdict:
-        metric = self._node.metric
+    def _why_none(self) -> Verdict:
+        records = self._trials()
+        statuses = Counter(record.status for record in records)
         if statuses[Status.COMPLETED]:
-            logged = sorted({name for trial in records for name in trial.metrics})
-            known = f"they logged {', '.join(logged)}" if logged else "they logged no metrics to MLflow"
-            return Verdict(
-                self._record.name, f"no trial that finished has logged {metric}, the primary metric; {known}"
-            )
+            logged = ", ".join(sorted({name for record in records for name in record.metrics}))
+            known = f"they logged {logged or 'no metrics to MLflow'}"
+            reason = f"no trial that finished has logged {self.node.metric}, the primary metric; {known}"
+            return Verdict(self.record.name, reason)
         ended = ", ".join(f"{amount} {status}" for status, amount in statuses.items())
         reason = f"none of {count(len(records), 'trial')} finished: {ended}"
-        first = next((trial.verdict for trial in records if trial.verdict), None)
+        first = next((record.verdict for record in records if record.verdict), None)
         if first is None:
-            return Verdict(self._record.name, reason)
-        return replace(first, step=self._record.name, reason=f"{reason}; {first.step}: {first.reason}")
+            return Verdict(self.record.name, reason)
+        return replace(first, step=self.record.name, reason=f"{reason}; {first.step}: {first.reason}")
 
+    def outputs(self, scope: Scope) -> list[OutputRecord]:
+        """Return the outputs of the best trial. Copy those for which the user set a path there."""
+        assert self.best is not None
+        outputs = {output.name: output for output in self.scopes[self.best].outputs()}
+        ports = (port for port in self.node.outputs if port.name in outputs)
+        return [self._placed(outputs[port.name], port, scope.output_path_of(self.node, port)) for port in ports]
 
-def _output(best: OutputRecord, port: Output, wanted: str | None, record: StepRecord) -> OutputRecord:
-    """Return the sweep's output: that of the best trial, or a copy of it at the path that the user set."""
-    if wanted is None or "://" in wanted:
-        return best
-    place = place_of(port, wanted, Path(record.folder), record.name)
-    place.parent.mkdir(parents=True, exist_ok=True)
-    copy(Path(best.path), place)
-    return replace(best, path=str(place), digest=digest.of_path(place))
+    def _placed(self, output: OutputRecord, port: Output, wanted: str | None) -> OutputRecord:
+        if wanted is None or "://" in wanted:
+            return output
+        place = place_of(port, wanted, Path(self.record.folder), self.record.name)
+        place.parent.mkdir(parents=True, exist_ok=True)
+        copy(Path(output.path), place)
+        return replace(output, path=str(place), digest=digest.of_path(place))
 
 
 def settled_trials(steps: Iterable[StepRecord], decisions: Mapping[tuple[str, str], str]) -> set[str]:

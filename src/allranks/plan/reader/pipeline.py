@@ -130,7 +130,7 @@ def _job_of_one_node(job: Any, source: str, context: Context) -> Plan:
     if problems or node is None:
         raise InputError.of(problems)
     step = node.body if isinstance(node, Sweep) else node
-    sampled = {parameter.name for parameter in node.search_space} if isinstance(node, Sweep) else set[str]()
+    sampled = node.sampled if isinstance(node, Sweep) else frozenset[str]()
     inputs = tuple(port for port in step.inputs if port.name not in sampled)
     outputs = tuple(GraphOutput(port.name, NodeOutput(name, port.name), port.type) for port in step.outputs)
     step = replace(

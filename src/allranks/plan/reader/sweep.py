@@ -12,14 +12,7 @@ from allranks.plan.graph import Step, Sweep
 from allranks.plan.ports import Input, Literal
 from allranks.plan.reader import command_step, registered_component
 from allranks.plan.reader.context import Context, Place, plain, settled, whole
-from allranks.plan.sweep import (
-    DISTRIBUTIONS,
-    MOST_TRIALS,
-    EarlyTermination,
-    Parameter,
-    Sampling,
-    SweepLimits,
-)
+from allranks.plan.sweep import DISTRIBUTIONS, MOST_TRIALS, EarlyTermination, Parameter, Sampling, SweepLimits
 from allranks.sdk import internals
 
 _PARAMETER = re.compile(r"\$\{\{\s*search_space\.([^\s{}]+)\s*}}")
@@ -38,11 +31,8 @@ def read(name: str, node: Any, context: Context) -> Sweep | None:
     step = command_step.read(name, trial, context)
     if step is None:
         return None
-    space = tuple(
-        parameter
-        for name, distribution in (node.search_space or {}).items()
-        if (parameter := _parameter(str(name), distribution, place, context)) is not None
-    )
+    parameters = (_parameter(str(key), value, place, context) for key, value in (node.search_space or {}).items())
+    space = tuple(parameter for parameter in parameters if parameter is not None)
     objective, goal = node.objective, str(plain(getattr(node.objective, "goal", None) or "")).lower()
     if goal not in ("minimize", "maximize"):
         context.problems.append(Problem(place.key("objective.goal"), repr(goal), "minimize or maximize"))
@@ -96,14 +86,10 @@ def _sampling(given: Any, place: Place, context: Context) -> Sampling:
     seed = whole(getattr(given, "seed", None), "sampling_algorithm.seed", place, context)
     rule = str(plain(getattr(given, "rule", None)) or "random").lower()
     base = getattr(given, "logbase", None)
-    try:
-        number = math.e if base in (None, "e") else float(base)
-    except (TypeError, ValueError):
-        number = 0.0
-    if not number > 1 or not math.isfinite(number):
+    number = math.e if base in (None, "e") else _number(base)
+    if number is None or number <= 1:
         context.problems.append(Problem(place.key("sampling_algorithm.logbase"), repr(base), "a number above 1, or e"))
-        number = math.e
-    return Sampling(str(plain(text)).lower(), rule, seed or 0, number)
+    return Sampling(str(plain(text)).lower(), rule, seed or 0, number or math.e)
 
 
 def _early_termination(given: Any, place: Place, context: Context) -> EarlyTermination | None:
@@ -129,9 +115,7 @@ def _early_termination(given: Any, place: Place, context: Context) -> EarlyTermi
 
 
 def _limits(given: Any, place: Place, context: Context) -> SweepLimits:
-    total, concurrent = (
-        whole(getattr(given, key, None), f"limits.{key}", place, context)
-        for key in ("max_total_trials", "max_concurrent_trials")
-    )
+    keys = ("max_total_trials", "max_concurrent_trials")
+    total, concurrent = (whole(getattr(given, key, None), f"limits.{key}", place, context) for key in keys)
     timeout = settled(getattr(given, "timeout", None), "limits.timeout", place, context)
     return SweepLimits(MOST_TRIALS if total is None else total, concurrent, None if timeout is None else float(timeout))

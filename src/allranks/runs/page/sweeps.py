@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from allranks.runs import trials
-from allranks.runs.page.chart import Chart, Curve, Series, Tick, drawable, make_chart, value_scale
+from allranks.runs.page.chart import Chart, Curve, Tick, drawable, make_chart, value_scale
 from allranks.runs.records import Point, Status, StepRecord
 from allranks.runs.trials import SweepTrials, Trial
 
@@ -18,6 +18,8 @@ _LINES = 300
 WIDTH, HEIGHT, SIDE, TOP, BOTTOM = 1040, 260, 60, 30, 14
 _WIDE = 100.0
 """Ratio of the ends of an axis from which it is logarithmic."""
+_FEW = 5
+"""Maximum numbers on an axis that are labelled themselves."""
 _CATEGORIES = 20
 """Maximum values of a text parameter that are labelled."""
 
@@ -66,12 +68,11 @@ def _figures(sweep: SweepTrials) -> SweepFigures:
 
 
 def _parallel(sweep: SweepTrials, drawn: Sequence[Trial]) -> tuple[tuple[Axis, ...], tuple[Line, ...]]:
-    names = (*sweep.parameters, sweep.metric)
-    columns = [[trial.values[place] for trial in drawn] for place in range(len(sweep.parameters))]
-    columns.append([repr(trial.value) for trial in drawn])
-    step = (WIDTH - 2 * SIDE) / max(len(names) - 1, 1)
+    columns = {name: [trial.values[place] for trial in drawn] for place, name in enumerate(sweep.parameters)}
+    columns[sweep.metric] = [repr(trial.value) for trial in drawn]
+    step = (WIDTH - 2 * SIDE) / max(len(columns) - 1, 1)
     axes, heights = [], []
-    for place, (name, column) in enumerate(zip(names, columns, strict=True)):
+    for place, (name, column) in enumerate(columns.items()):
         ticks, ys = _axis(column)
         axes.append(Axis(name, round(SIDE + place * step, 1), ticks))
         heights.append(ys)
@@ -100,12 +101,15 @@ def _axis(column: Sequence[str]) -> tuple[tuple[Tick, ...], list[float]]:
         at = {text: round(bottom - place * gap, 1) for place, text in enumerate(known)}
         return tuple(Tick(at[text], text) for text in known[:_CATEGORIES]), [at[text] for text in column]
     low, high = min(numbers), max(numbers)
+    distinct = sorted(set(numbers))
     if low > 0 and high / low >= _WIDE:
         scale, ticks = value_scale(math.log10(low), math.log10(high), bottom, TOP)
         whole = [tick for tick in ticks if float(tick.label).is_integer()]
         labels = tuple(replace(tick, label=f"{10 ** float(tick.label):g}") for tick in whole or ticks)
         return labels, [scale(math.log10(number)) for number in numbers]
     scale, ticks = value_scale(low, high, bottom, TOP)
+    if len(distinct) <= _FEW:
+        ticks = [Tick(scale(number), f"{number:.4g}") for number in distinct]
     return tuple(ticks), [scale(number) for number in numbers]
 
 
@@ -114,23 +118,18 @@ def _progress(sweep: SweepTrials, drawn: Sequence[Trial]) -> Chart:
     ended = sorted(drawn, key=lambda trial: (trial.record.ended or math.inf, trial.number))
     best = max if sweep.maximize else min
     so_far: list[Point] = []
-    each: list[Point] = []
-    for place, trial in enumerate(ended, start=1):
-        assert trial.value is not None
-        each.append(Point(place, trial.value, 0.0))
+    each = [Point(place, trial.value or 0.0, 0.0) for place, trial in enumerate(ended, start=1)]
+    for point, trial in zip(each, ended, strict=True):
         if trial.record.status is Status.COMPLETED:
-            so_far.append(Point(place, best([trial.value, *(point.value for point in so_far[-1:])]), 0.0))
+            so_far.append(replace(point, value=best([point.value, *(before.value for before in so_far[-1:])])))
     curves = [Curve("best so far", "", so_far or each), Curve("trial", "", each)]
     chart = make_chart(sweep.metric, sweep.record.name, curves)
-    line, dots = chart.series
-    return replace(chart, x_label="trials that ended", series=(replace(line, dots=()), _dots(chart, dots, ended)))
-
-
-def _dots(chart: Chart, series: Series, ended: Sequence[Trial]) -> Series:
-    """Return a series as dots alone, each with the trial's number."""
+    line, points = chart.series
     assert chart.y is not None
     dots = tuple(
-        (chart.x(place), chart.y(trial.value or 0.0), f"trial {trial.number}: {trial.value:g}")
-        for place, trial in enumerate(ended, start=1)
+        (chart.x(point.step), chart.y(point.value), f"trial {trial.number}: {point.value:g}")
+        for point, trial in zip(each, ended, strict=True)
     )
-    return replace(series, path="", dots=dots)
+    return replace(
+        chart, x_label="trials that ended", series=(replace(line, dots=()), replace(points, path="", dots=dots))
+    )
