@@ -81,14 +81,15 @@ def _path(files: Any, where: str, context: Context) -> str | None:
     if is_remote(path):
         return path
     connection = str(files.connection).removeprefix("azureml:")
-    mapped = context.lookup.output(f"azureml://datastores/{connection}/paths/{path}") if context.lookup else None
+    uri = f"azureml://datastores/{connection}/paths/{path}"
+    mapped = context.lookup.output(uri) if context.lookup else None
     if mapped is None and context.lookup is not None:
         found, fix = f"this machine has no folder for the connection {connection}", "add to allranks.yaml:\n"
         fix += f"datastores:\n  {connection}: path/to/folder"
         context.problems.append(
             Problem(where, found, "a folder, or a URI as the path", fix, code="unresolved-name", level=Level.MACHINE)
         )
-    return path if mapped is None else str(mapped)
+    return uri if mapped is None else str(mapped)
 
 
 def _quoted(path: str) -> str:

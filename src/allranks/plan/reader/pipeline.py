@@ -60,33 +60,35 @@ def read(
     )
 
 
+_WITH_COMPONENTS = ("Command", "DataTransferCopy", "Pipeline", "Spark", "Sweep")
+"""The SDK's classes of nodes that are read with their component."""
+
+
 def unread(job: Any) -> tuple[str, ...]:
-    """Return the steps that cannot be read: those of unsupported kinds, of registered components, or with code that is
-    not local."""
+    """Return the steps that cannot be read: those of registered components, or with code that is not local; and a job
+    that is of an unsupported kind."""
     from azure.ai.ml.entities import PipelineJob
 
     if isinstance(job, PipelineJob):
         return tuple(_unread(job.jobs, ""))
-    return tuple(_unread({str(job.name or job.type): job}, ""))
+    node = internals.sweep_node(job) if type(job).__name__ == "SweepJob" else job
+    own = {str(job.name or job.type): node}
+    return tuple(_unread(own, "") if type(node).__name__ in READERS else own)
 
 
 def _unread(nodes: Mapping[str, Any], path: str) -> Iterator[str]:
     for name, node in nodes.items():
         kind = type(node).__name__
-        if kind == "SweepJob":
-            node, kind = internals.sweep_node(node), "Sweep"
-        if kind not in READERS:
-            yield f"{path}{name}"
-        elif kind == "Pipeline" and not isinstance(node.component, str):
+        if kind == "Pipeline" and not isinstance(node.component, str):
             yield from _unread(node.component.jobs, f"{path}{name}.")
-        elif kind in ("Command", "Pipeline", "Sweep") and not _is_local(internals.component(node)):
+        elif kind in _WITH_COMPONENTS and not _is_local(internals.component(node)):
             yield f"{path}{name}"
 
 
 def _is_local(component: Any) -> bool:
     if isinstance(component, str):
         return False
-    code = internals.code_text(component)
+    code = internals.code_text(component) if isinstance(component, internals.ComponentCodeMixin) else None
     return code is None or not (is_remote(code) or code.startswith("git+"))
 
 
