@@ -33,7 +33,7 @@ YAML = {
     "tag": ("a: !!python/object:os.system {}\n", "x.yml:1:4", "it is not YAML: could not determine a constructor"),
     "key": ("type: pipeline\ninputs: {yes: 1}\njobs: {}\n", "x.yml:2", "YAML does not read the key yes as text"),
     "twice": (JOB + "  a:\n    command: ls\n", "x.yml:7", "duplicate key jobs.a"),
-    "type": ("type: pipelines\njobs: {}\n", "key type (x.yml:1)", "a job of type pipelines is not yet run"),
+    "type": ("type: pipelines\njobs: {}\n", "key type (x.yml:1)", "a job of type pipelines does not run"),
     "no type": ("jobs:\n  a:\n    command: ls\n", "x.yml", "it has jobs, but no type"),
     "no jobs": ("type: pipeline\n", "key jobs (x.yml)", "the pipeline has no jobs"),
     "unknown key": (
@@ -145,8 +145,8 @@ YAML = {
         "x.yml",
         "it describes a sweep, but it has no type",
     ),
-    "an AutoML job": ("type: automl\n", "key type (x.yml:1)", "a job of type automl is not yet run"),
-    "a fine-tuning job": ("type: finetuning\n", "key type (x.yml:1)", "a job of type finetuning is not yet run"),
+    "an AutoML job": ("type: automl\n", "key type (x.yml:1)", "an AutoML job does not run"),
+    "a fine-tuning job": ("type: finetuning\n", "key type (x.yml:1)", "a fine-tuning job of the service does not run"),
     "a pipeline component": (
         "$schema: https://azuremlschemas.azureedge.net/latest/pipelineComponent.schema.json\njobs: {}\n",
         "x.yml",

@@ -13,9 +13,9 @@ from allranks.errors import InputError, Level, Problem
 from allranks.plan.assets.lookup import AssetLookup
 from allranks.plan.environment import NO_ENVIRONMENT
 from allranks.plan.exact_places import with_key_lines
-from allranks.plan.graph import Graph, Plan, Sweep
+from allranks.plan.graph import Graph, Plan, StandIn, Step, Sweep
 from allranks.plan.ports import GraphInput, GraphOutput, NodeOutput
-from allranks.plan.reader import command_step, stand_in, step_ports, sweep
+from allranks.plan.reader import stand_in, step_ports
 from allranks.plan.reader.context import Context, Locate, plain
 from allranks.plan.reader.graph import READERS, declared_inputs, read_graph
 from allranks.plan.reader.graph import types_by_use as types_of_nodes
@@ -39,7 +39,7 @@ def read(
 
     Raise InputError, with every problem, if the local engine cannot run the job.
     """
-    from azure.ai.ml.entities import Command, Pipeline, PipelineJob
+    from azure.ai.ml.entities import Command, Pipeline, PipelineJob, Spark
     from azure.ai.ml.sweep import SweepJob
 
     context = Context(Path(getattr(job, "base_path", None) or "."), snapshots, {}, locate, lookup)
@@ -50,14 +50,16 @@ def read(
         return _pipeline(job, source, context)
     if isinstance(job, SweepJob):
         job = internals.sweep_node(job)
-    if isinstance(job, (Command, internals.Sweep)):
+    if isinstance(job, (Command, Spark, internals.Sweep)):
         return _job_of_one_node(job, source, replace(context, alone=True))
     name = getattr(job, "name", None) or getattr(job, "display_name", None) or ""
     where = f"job {name}".rstrip() + (f" ({shown(source)})" if source else "")
-    found = f"{stand_in.what_is(job)} does not run on this machine"
-    raise InputError(
-        Problem(where, found, "a pipeline, a command job or a sweep", code="not-run-here", level=Level.MACHINE)
-    )
+    raise InputError(_not_run(where, stand_in.what_is(job)))
+
+
+def _not_run(where: str, what: str) -> Problem:
+    found = f"{what} does not run on this machine"
+    return Problem(where, found, "a pipeline, a command job or a sweep", code="not-run-here", level=Level.MACHINE)
 
 
 _WITH_COMPONENTS = ("Command", "DataTransferCopy", "Pipeline", "Spark", "Sweep")
@@ -127,9 +129,11 @@ def _pipeline(job: Any, source: str, context: Context, dropped: frozenset[str] =
 
 def _job_of_one_node(job: Any, source: str, context: Context) -> Plan:
     name = _name(job, source)
-    node = (sweep.read if isinstance(job, internals.Sweep) else command_step.read)(name, job, context)
+    node = READERS[type(job).__name__](name, job, context)
+    if isinstance(node, StandIn):
+        context.problems.append(_not_run(str(context.place(name)), node.what))
     problems = _remaining(context, source)
-    if problems or node is None:
+    if problems or not isinstance(node, (Step, Sweep)):
         raise InputError.of(problems)
     step = node.body if isinstance(node, Sweep) else node
     sampled = node.sampled if isinstance(node, Sweep) else frozenset[str]()

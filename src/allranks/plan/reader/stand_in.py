@@ -18,7 +18,7 @@ from allranks.sdk.paths import shown
 
 OPTION = "--stand-in"
 KINDS = {
-    "automl": "an AutoML job, which searches models with the service",
+    "automl": "an AutoML job",
     "data_transfer": "a data transfer from or to a database",
     "finetuning": "a fine-tuning job of the service",
     "import": "an import node",

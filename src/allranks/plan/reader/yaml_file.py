@@ -11,7 +11,7 @@ from typing import Any
 from allranks.errors import InputError, Level, Problem
 from allranks.plan.graph import Location
 from allranks.plan.ports import PRIMITIVES
-from allranks.plan.reader import component_file, yaml_shapes
+from allranks.plan.reader import component_file, stand_in, yaml_shapes
 from allranks.plan.reader.component_file import ComponentFile
 from allranks.plan.reader.settings import Setting
 from allranks.plan.rules import IGNORED_KEY, bound_counts, count_problem
@@ -122,9 +122,9 @@ def read(path: Path) -> YamlFile | ComponentFile:
     if "type" not in text.tree and kind == "sweep":
         found = "it describes a sweep, but it has no type"
         raise InputError(Problem(shown(path), found, "type: sweep", "add the line type: sweep"))
-    if kind not in ("pipeline", "command", "sweep"):
+    if kind not in ("pipeline", "command", "spark", "sweep"):
         key = "type" if "type" in text.tree else "$schema"
-        found = f"a job of type {kind} is not yet run by the local engine"
+        found = f"{stand_in.KINDS.get(kind, f'a job of type {kind}')} does not run on this machine"
         where = f"key {key} ({text.place(key)})"
         raise InputError(
             Problem(where, found, "type pipeline, command or sweep", code="not-run-here", level=Level.MACHINE)
