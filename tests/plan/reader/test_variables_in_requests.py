@@ -85,7 +85,7 @@ def variables_of(jobs: dict[str, Any]) -> dict[str, dict[str, str]]:
     }
 
 
-@settings(max_examples=6)
+@settings(max_examples=4)
 @example(
     form="outer.py",
     nodes=[("file", {"A": "x"}, {}), ("file", {"A": "x"}, {"B": "y"})],
