@@ -21,7 +21,7 @@ from allranks.local.options import Options
 from allranks.plan.assets import asset_id
 from allranks.plan.assets.lookup import AssetLookup
 from allranks.plan.graph import Plan
-from allranks.runs import datastores
+from allranks.runs import history
 from allranks.runs.workspace import Workspace
 from allranks.sdk import internals, offline_client
 from allranks.sdk.offline_client import Credential, client_class
@@ -121,16 +121,8 @@ class LocalClient(MLClient):  # type: ignore[misc]
     @contextlib.contextmanager
     def _stream(self, job: str) -> Iterator[Callable[[], None]]:
         """Show the progress of a job in a notebook while it is streamed. The service waits between two requests."""
-        found = datastores.find(self._service.workspace, job)
-        if found is None:
-            yield lambda: None
-            return
-        identity = found[0].id
-
-        def read() -> Any:
-            return datastores.find(self._service.workspace, identity)[0]  # type: ignore[index]
-
-        with notebook_view.shown(read) as view:
+        run = job.partition(":")[0]  # of a step, its pipeline
+        with notebook_view.shown(lambda: history.run(self._service.workspace, run)) as view:
             yield (lambda: None) if view is None else view.update
 
 

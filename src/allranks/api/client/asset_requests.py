@@ -18,17 +18,7 @@ from urllib.parse import unquote, urlsplit
 
 import yaml
 
-from allranks.api.client.service import (
-    Answer,
-    LocalService,
-    Refusal,
-    Request,
-    not_found,
-    resource,
-    route,
-    viewed,
-    write_json,
-)
+from allranks.api.client.service import Answer, LocalService, Refusal, Request, resource, route, viewed, write_json
 from allranks.plan.assets import asset_id, registered
 from allranks.plan.assets.asset_id import AssetId
 from allranks.runs import assets as store_assets
@@ -43,20 +33,14 @@ _KINDS = {
     "environments": asset_id.ENVIRONMENT,
     "models": asset_id.MODEL,
 }
-_ADDED: dict[str, dict[str, Any]] = {
-    "codes": {"provisioningState": "Succeeded"},
-    "components": {"provisioningState": "Succeeded"},
-    "data": {},
-    "environments": {"provisioningState": "Succeeded"},
-    "models": {"provisioningState": "Succeeded", "flavors": {}, "stage": "None"},
-}
-"""What the service adds to a version."""
-
-_CHANGEABLE = {"description", "tags", "properties", "isArchived", "stage", "autoDeleteSetting", *_ADDED["models"]}
+_KIND = f"/{{kind:{'|'.join(_KINDS)}}}"
+_CHANGEABLE = {"description", "tags", "properties", "isArchived", "autoDeleteSetting"}
+_CHANGEABLE |= {"provisioningState", "flavors", "stage"}  # what the service adds
 _CHANGEABLE_SPEC = {"description", "tags", "display_name", "_source"}
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.\-]{0,254}")
 _ANONYMOUS = ("azureml_anonymous", "CliV2Anonymous")
-_CONTAINER = "container.json"
+_ARCHIVED = "archived"
+"""The file that marks a name as archived."""
 
 
 def _folder(service: LocalService, kind: str, name: str = "") -> Path:
@@ -69,11 +53,10 @@ def _check(kind: str, *names: str) -> None:
         raise Refusal(400, f"The name or version '{wrong[0]}' of {kind} is invalid. It may have {allowed}.")
 
 
-def _missing(kind: str, name: str, version: str = "") -> Refusal:
-    called = f"{name}:{version}" if version else name
-    if kind == "components":
-        return Refusal(404, f"Not found component {called}.")
-    return not_found(f"{_KINDS[kind].capitalize()} {called}")
+def _added(kind: str) -> dict[str, Any]:
+    """Return what the service adds to a version."""
+    state = {} if kind == "data" else {"provisioningState": "Succeeded"}
+    return {"isArchived": False, **state, **({"flavors": {}, "stage": "None"} if kind == "models" else {})}
 
 
 def _versions(service: LocalService, request: Request, kind: str, name: str) -> list[dict[str, Any]]:
@@ -82,24 +65,21 @@ def _versions(service: LocalService, request: Request, kind: str, name: str) -> 
     bodies = {body["name"]: body for body in _stored(_folder(service, kind, name))}
     for asset in _registered(service, kind, name):
         if asset.version not in bodies:
-            bodies[asset.version] = _synthesized(request, kind, asset)
+            bodies[asset.version] = _of_run(request, kind, asset)
     if not bodies:
-        raise _missing(kind, name)
+        raise Refusal(404, f"{_KINDS[kind].capitalize()} {name} was not found.")
     found = sorted(bodies.values(), key=lambda body: str(body["systemData"]["createdAt"]), reverse=True)
     return [{**body, "id": f"{request.scope}/{kind}/{name}/versions/{body['name']}"} for body in found]
 
 
 def _stored(folder: Path) -> Iterator[dict[str, Any]]:
-    for file in folder.glob("*.json"):
-        if file.name != _CONTAINER:
-            yield json.loads(file.read_text(encoding="utf-8"))
+    return (json.loads(file.read_text(encoding="utf-8")) for file in folder.glob("*.json"))
 
 
 def _registered(service: LocalService, kind: str, name: str) -> Iterator[RegisteredAsset]:
-    """Yield the versions that runs have registered."""
-    database = service.workspace.database
-    if database.exists():
-        with Store(database) as store:
+    """Yield the versions that the store has, and the models that training code has registered in MLflow."""
+    if service.workspace.database.exists():
+        with Store(service.workspace.database) as store:
             yield from store_assets.versions(store.connection, _KINDS[kind], name)
     if kind == "models":
         model = AssetId(asset_id.MODEL, name)
@@ -108,50 +88,37 @@ def _registered(service: LocalService, kind: str, name: str) -> Iterator[Registe
                 yield RegisteredAsset(asset_id.MODEL, name, version, path, -place)
 
 
-def _synthesized(request: Request, kind: str, asset: RegisteredAsset) -> dict[str, Any]:
+def _of_run(request: Request, kind: str, asset: RegisteredAsset) -> dict[str, Any]:
     """Return the body of a version that a run has registered."""
-    properties: dict[str, Any] = {"isArchived": False, "tags": {}, "properties": {}, **_ADDED[kind]}
+    properties: dict[str, Any] = {**_added(kind), "tags": {}, "properties": {}}
     if kind == "data":
         data_type = "uri_folder" if asset.path.is_dir() else "uri_file"
         properties |= {"dataType": data_type, "dataUri": str(asset.path)}
     elif kind == "models":
-        is_mlflow = (asset.path / "MLmodel").exists()
-        model_type = "mlflow_model" if is_mlflow else "custom_model"
+        model_type = "mlflow_model" if (asset.path / "MLmodel").exists() else "custom_model"
         properties |= {"modelType": model_type, "modelUri": str(asset.path)}
     path = f"/{kind}/{asset.name}/versions/{asset.version}"
     return resource(request, path, properties, max(asset.created, 0.0))
 
 
 def _version(service: LocalService, request: Request, kind: str, name: str, version: str) -> dict[str, Any]:
-    try:
-        found = _versions(service, request, kind, name)
-    except Refusal as refusal:
-        raise _missing(kind, name, version) if refusal.status == 404 else refusal from None
-    body = next((body for body in found if body["name"] == version), None)
-    if body is None:
-        raise _missing(kind, name, version)
-    return body
+    for body in _versions(service, request, kind, name):
+        if body["name"] == version:
+            return body
+    raise Refusal(404, f"{_KINDS[kind].capitalize()} {name}:{version} was not found.")
 
 
 def _container(service: LocalService, request: Request, kind: str, name: str) -> dict[str, Any]:
     versions = _versions(service, request, kind, name)
     numbers = [int(body["name"]) for body in versions if body["name"].isdecimal()]
-    properties = {
-        "latestVersion": versions[0]["name"],
-        "nextVersion": str(max(numbers, default=0) + 1),
-        "isArchived": (_folder(service, kind, name) / _CONTAINER).exists(),
-        "tags": {},
-        "properties": {},
-        "description": None,
-    }
-    if kind == "data":
-        properties["dataType"] = versions[0]["properties"].get("dataType")
+    properties = {"latestVersion": versions[0]["name"], "nextVersion": str(max(numbers, default=0) + 1)}
+    properties |= {"isArchived": (_folder(service, kind, name) / _ARCHIVED).exists(), "tags": {}, "properties": {}}
+    properties["dataType"] = versions[0]["properties"].get("dataType")
     return resource(request, f"/{kind}/{name}", properties)
 
 
-@route("GET", *(f"/{kind}" for kind in _KINDS))
-def list_containers(service: LocalService, request: Request) -> Answer:
-    kind = request.path.strip("/").lower()
+@route("GET", _KIND)
+def list_containers(service: LocalService, request: Request, kind: str) -> Answer:
     names = {folder.name for folder in _folder(service, kind).glob("*/")}
     if service.workspace.database.exists():
         with Store(service.workspace.database) as store:
@@ -162,27 +129,25 @@ def list_containers(service: LocalService, request: Request) -> Answer:
     return viewed(request, [_container(service, request, kind, name) for name in shown])
 
 
-@route("GET", *(f"/{kind}/{{name}}" for kind in _KINDS))
-def get_container(service: LocalService, request: Request, name: str) -> Answer:
-    return Answer(_container(service, request, _kind(request), name))
+@route("GET", _KIND + "/{name}")
+def get_container(service: LocalService, request: Request, kind: str, name: str) -> Answer:
+    return Answer(_container(service, request, kind, name))
 
 
-@route("PUT", *(f"/{kind}/{{name}}" for kind in _KINDS))
-def put_container(service: LocalService, request: Request, name: str) -> Answer:
-    kind = _kind(request)
+@route("PUT", _KIND + "/{name}")
+def put_container(service: LocalService, request: Request, kind: str, name: str) -> Answer:
     body = _container(service, request, kind, name)
-    file = _folder(service, kind, name) / _CONTAINER
+    mark = _folder(service, kind, name) / _ARCHIVED
     if request.body["properties"].get("isArchived"):
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text("{}", encoding="utf-8")
+        mark.parent.mkdir(parents=True, exist_ok=True)
+        mark.touch()
     else:
-        file.unlink(missing_ok=True)
+        mark.unlink(missing_ok=True)
     return Answer(body)
 
 
-@route("GET", *(f"/{kind}/{{name}}/versions" for kind in _KINDS))
-def list_versions(service: LocalService, request: Request, name: str) -> Answer:
-    kind = _kind(request)
+@route("GET", _KIND + "/{name}/versions")
+def list_versions(service: LocalService, request: Request, kind: str, name: str) -> Answer:
     if content := request.query.get("hash"):
         # The SDK looks for code by its content, under any name.
         codes = (body for folder in _folder(service, kind).glob("*/") for body in _stored(folder))
@@ -194,17 +159,16 @@ def list_versions(service: LocalService, request: Request, name: str) -> Answer:
     return Answer({"value": found[: int(top)] if top else found})
 
 
-@route("GET", *(f"/{kind}/{{name}}/versions/{{version}}" for kind in _KINDS))
-def get_version(service: LocalService, request: Request, name: str, version: str) -> Answer:
-    return Answer(_version(service, request, _kind(request), name, version))
+@route("GET", _KIND + "/{name}/versions/{version}")
+def get_version(service: LocalService, request: Request, kind: str, name: str, version: str) -> Answer:
+    return Answer(_version(service, request, kind, name, version))
 
 
-@route("PUT", *(f"/{kind}/{{name}}/versions/{{version}}" for kind in _KINDS))
-def put_version(service: LocalService, request: Request, name: str, version: str) -> Answer:
+@route("PUT", _KIND + "/{name}/versions/{version}")
+def put_version(service: LocalService, request: Request, kind: str, name: str, version: str) -> Answer:
     """Create a version, or change what describes it. Raise Refusal if its content would change."""
-    kind, properties = _kind(request), request.body.get("properties") or {}
+    properties = request.body.get("properties") or {}
     _check(kind, name, version)
-    file = _folder(service, kind, name) / f"{version}.json"
     try:
         before = _version(service, request, kind, name, version)
     except Refusal:
@@ -212,33 +176,26 @@ def put_version(service: LocalService, request: Request, name: str, version: str
     if before and properties.get("isAnonymous"):
         return Answer(before)
     if before and _content(kind, before["properties"]) != _content(kind, properties):
-        raise _immutable(kind, name, version)
-    earlier = before["properties"] if before else {"isArchived": False, **_ADDED[kind]}
+        status, code = (409, "ResourceExistsError") if kind in ("data", "models") else (400, "UserError")
+        message = f"{_KINDS[kind].capitalize()} {name} with version {version} exists and cannot be changed."
+        raise Refusal(status, f"{message} Use a different name or version.", code)
+    earlier = before["properties"] if before else _added(kind)
     body = resource(request, f"/{kind}/{name}/versions/{version}", {**earlier, **properties})
     if before:
         body["systemData"]["createdAt"] = before["systemData"]["createdAt"]
-    else:
-        _register(service, kind, name, version, properties)
-    write_json(file, body)
+    elif path := _path(service, kind, _folder(service, kind, name) / version, properties):
+        service.workspace.make()
+        with Store(service.workspace.database) as store:  # where pipelines find it
+            store_assets.add(store.connection, RegisteredAsset(_KINDS[kind], name, version, path, time.time()))
+    write_json(_folder(service, kind, name) / f"{version}.json", body)
     return Answer(body, 200 if before else 201)
 
 
 @route("POST", "/codes/{name}/versions/{version}/startPendingUpload")
 def start_upload(service: LocalService, request: Request, name: str, version: str) -> Answer:  # noqa: ARG001
     address = f"https://{service.account}.blob.core.windows.net/code-{uuid.uuid4()}"
-    credential = {"credentialType": "SAS", "sasUri": f"{address}?sig=local"}
-    reference = {"blobUri": address, "storageAccountArmId": "", "credential": credential}
-    return Answer(
-        {
-            "pendingUploadId": str(uuid.uuid4()),
-            "pendingUploadType": "TemporaryBlobReference",
-            "blobReferenceForConsumption": reference,
-        }
-    )
-
-
-def _kind(request: Request) -> str:
-    return request.path.split("/")[1].lower()
+    reference = {"blobUri": address, "credential": {"credentialType": "SAS", "sasUri": f"{address}?sig=local"}}
+    return Answer({"pendingUploadType": "TemporaryBlobReference", "blobReferenceForConsumption": reference})
 
 
 def _hash(properties: dict[str, Any]) -> Any:
@@ -262,55 +219,26 @@ def _without_empty(value: Any) -> Any:
     return value
 
 
-def _immutable(kind: str, name: str, version: str) -> Refusal:
-    called = _KINDS[kind]
-    if kind in ("data", "models"):
-        message = f"A {called} with this name and version already exists. If you are trying to create a new {called}, "
-        return Refusal(409, f"{message}use a different name or version.", "ResourceExistsError")
-    return Refusal(
-        400, f"{called.capitalize()} {name} with version {version} is already registered and cannot be changed."
-    )
-
-
-def _register(service: LocalService, kind: str, name: str, version: str, properties: dict[str, Any]) -> None:
-    """Store where a version is on this machine, so that pipelines find it."""
-    path = _path(service, kind, _folder(service, kind, name) / version, properties)
-    if path is None:
-        return
-    service.workspace.make()
-    with Store(service.workspace.database) as store:
-        store_assets.add(store.connection, RegisteredAsset(_KINDS[kind], name, version, path, time.time()))
-
-
 def _path(service: LocalService, kind: str, folder: Path, properties: dict[str, Any]) -> Path | None:
-    """Return the path of a version: its files, or the YAML file that describes it, which is written into a folder."""
-    if kind in ("data", "models"):
-        uri = str(properties.get("dataUri" if kind == "data" else "modelUri") or "")
-        return local_path(service, uri)
+    """Return the path of a version: its files, or the YAML file that describes it, which is written into a folder. None
+    if this machine does not have it."""
     if kind == "codes":
-        return _uploaded(service, str(properties.get("codeUri")))
-    spec = (
-        _environment_spec(service, folder, properties)
-        if kind == "environments"
-        else _component_spec(service, properties)
-    )
-    if spec is None:
-        return None
+        return _uploaded(service, properties["codeUri"])
+    if kind in ("data", "models"):
+        uri = str(properties.get("dataUri") or properties.get("modelUri") or "")
+        if uri.startswith(("/", "file://")):
+            path = Path(unquote(urlsplit(uri).path))
+            return path if path.exists() else None
+        try:
+            return registered.find(service.workspace, asset_id.parse(uri, asset_id.DATA)).path
+        except ValueError:
+            return None
+    write = _environment if kind == "environments" else _component
+    spec = write(service, {"name": folder.parent.name, "version": folder.name}, properties)
     folder.mkdir(parents=True, exist_ok=True)
     file = folder / f"{_KINDS[kind]}.yaml"
     file.write_text(yaml.safe_dump(spec, sort_keys=False), encoding="utf-8")
     return file
-
-
-def local_path(service: LocalService, uri: str) -> Path | None:
-    """Return the path of data on this machine; None if there is none."""
-    if uri.startswith(("/", "file://")):
-        path = Path(unquote(urlsplit(uri).path))
-        return path if path.exists() else None
-    try:
-        return registered.find(service.workspace, asset_id.parse(uri, asset_id.DATA)).path
-    except ValueError:
-        return None
 
 
 def _uploaded(service: LocalService, uri: str) -> Path | None:
@@ -318,28 +246,32 @@ def _uploaded(service: LocalService, uri: str) -> Path | None:
     return datastores.path_of(service.workspace, container, path)
 
 
-def _environment_spec(service: LocalService, folder: Path, properties: dict[str, Any]) -> dict[str, Any]:
-    spec: dict[str, Any] = {"name": folder.parent.name, "version": folder.name}
-    if image := properties.get("image"):
-        spec["image"] = image
-    if conda := properties.get("condaFile"):
-        spec["conda_file"] = yaml.safe_load(conda)
+def _environment(service: LocalService, spec: dict[str, Any], properties: dict[str, Any]) -> dict[str, Any]:
+    if properties.get("image"):
+        spec["image"] = properties["image"]
+    if properties.get("condaFile"):
+        spec["conda_file"] = yaml.safe_load(properties["condaFile"])
     if build := properties.get("build"):
-        context = _uploaded(service, str(build.get("contextUri")))
-        spec["build"] = {
-            "path": str(context or build.get("contextUri")),
-            "dockerfile_path": build.get("dockerfilePath"),
-        }
+        context = _uploaded(service, build["contextUri"]) or build["contextUri"]
+        spec["build"] = {"path": str(context), "dockerfile_path": build.get("dockerfilePath")}
     return spec
 
 
-def _component_spec(service: LocalService, properties: dict[str, Any]) -> dict[str, Any] | None:
-    spec = dict(properties.get("componentSpec") or {})
-    if spec.get("type") == "pipeline":
-        return None
-    if code := spec.pop("code", None):
-        asset = asset_id.parse(str(code), asset_id.CODE)
-        spec["code"] = str(registered.find(service.workspace, asset).path)
-    spec.pop("additional_includes", None)  # the uploaded code contains them
-    spec.pop("_source", None)
-    return spec
+def _component(service: LocalService, spec: dict[str, Any], properties: dict[str, Any]) -> dict[str, Any]:
+    left_out = ("_source", "additional_includes")  # the uploaded code contains them
+    sent = {key: value for key, value in (properties.get("componentSpec") or {}).items() if key not in left_out}
+    if sent.get("code"):
+        code = asset_id.parse(str(sent["code"]), asset_id.CODE)
+        sent["code"] = str(registered.find(service.workspace, code).path)
+    if sent.get("jobs"):
+        sent["jobs"] = {name: _node(job) for name, job in sent["jobs"].items()}
+    return {**sent, **spec}
+
+
+def _node(job: dict[str, Any]) -> dict[str, Any]:
+    """Return a node of a pipeline component as its YAML file has it."""
+    node = {key: value for key, value in job.items() if key not in ("componentId", "_source") and value is not None}
+    for side in ("inputs", "outputs"):
+        ports = job.get(side) or {}
+        node[side] = {name: port.get("value", port) if isinstance(port, dict) else port for name, port in ports.items()}
+    return {**node, "component": job["componentId"]} if job.get("componentId") else node

@@ -69,10 +69,8 @@ def name_of(record: RunRecord) -> str:
 def _body(service: LocalService, request: Request, record: RunRecord) -> dict[str, Any]:
     name, sent = name_of(record), _properties(record)
     page = Path(record.page).as_uri() if record.page else None
-    services = {
-        "Tracking": _endpoint("Tracking", service.workspace.tracking_uri),
-        "Studio": _endpoint("Studio", page),
-    }
+    addresses = {"Tracking": service.workspace.tracking_uri, "Studio": page}
+    services = {kind: {"jobServiceType": kind, "endpoint": address} for kind, address in addresses.items()}
     uri = f"azureml://datastores/{datastores.ARTIFACTS}/ExperimentRun/dcid.{name}"
     default = {"jobOutputType": "uri_folder", "mode": "ReadWriteMount", "uri": uri}
     properties = {
@@ -86,10 +84,6 @@ def _body(service: LocalService, request: Request, record: RunRecord) -> dict[st
         "outputs": {**(sent.get("outputs") or {}), "default": default},
     }
     return resource(request, f"/jobs/{name}", properties, record.created)
-
-
-def _endpoint(kind: str, address: str | None) -> dict[str, Any]:
-    return {"jobServiceType": kind, "endpoint": address, "port": None, "status": None, "properties": None}
 
 
 def _status(item: RunRecord | StepRecord) -> str:
@@ -144,17 +138,15 @@ def cancel_job(service: LocalService, request: Request, name: str) -> Answer:
         cancellation.cancel_nodes(service.workspace, record, [step.name])
     else:
         cancellation.cancel_run(service.workspace, record.id, patience=0.0)
-    place = f"https://management.azure.com{request.scope}/jobs/{quote(name)}/operationresults/1?api-version=1"
-    return Answer(None, 202, {"Location": place, "Retry-After": "1"})
+    return get_cancellation(service, request, name)
 
 
-@route("GET", "/jobs/{name}/operationresults/{operation}")
-def get_cancellation(service: LocalService, request: Request, name: str, operation: str) -> Answer:  # noqa: ARG001
+@route("GET", "/jobs/{name}/operationresults")
+def get_cancellation(service: LocalService, request: Request, name: str) -> Answer:
+    """Return 200 when the job has ended, else where to ask again."""
     record, step = _find(service, name)
-    if (step or record).status.ended:
-        return Answer(None)
-    place = f"https://management.azure.com{request.scope}{request.path}?api-version=1"
-    return Answer(None, 202, {"Location": place, "Retry-After": "1"})
+    place = f"https://management.azure.com{request.scope}/jobs/{quote(name)}/operationresults?api-version=1"
+    return Answer(None, 200 if (step or record).status.ended else 202, {"Location": place, "Retry-After": "1"})
 
 
 # Run history
@@ -242,29 +234,23 @@ _OUTPUT = "azureml_output:"
 def _run(record: RunRecord, step: StepRecord | None) -> dict[str, Any]:
     """Return a job, or a step of a pipeline, as run history shows it."""
     sent, root = _properties(record), name_of(record)
-    item = step or record
-    name = f"{root}:{step.name}" if step else root
-    started = step.started if step else record.created
-    parent = None
-    if step:
-        above = step.name.rpartition(".")[0]
-        parent = f"{root}:{above}" if above else root
+    item, name, parent = step or record, root, None
     properties: dict[str, str] = dict(sent.get("properties") or {})
     if step:
+        name, parent = f"{root}:{step.name}", f"{root}:{step.name.rpartition('.')[0]}".rstrip(":")
         properties = {"azureml.moduleName": step.component, "stepName": step.name}
         if step.reused_from:
             properties |= {"azureml.isreused": "true", "azureml.rootpipelinerunid": step.reused_from}
     is_pipeline = sent["jobType"] == "Pipeline" and step is None
     return {
         "runId": name,
-        "runUuid": name,
         "rootRunId": root,
         "parentRunId": parent,
         "experimentId": sent.get("experimentName") or "Default",
         "displayName": step.name if step else sent.get("displayName") or root,
         "status": _status(item),
         "createdUtc": timestamp(record.created),
-        "startTimeUtc": timestamp(started),
+        "startTimeUtc": timestamp(step.started if step else record.created),
         "endTimeUtc": timestamp(item.ended),
         "tags": {} if step else sent.get("tags") or {},
         "properties": properties,
@@ -287,7 +273,9 @@ def _error(item: RunRecord | StepRecord) -> dict[str, Any] | None:
     if item.status not in (Status.FAILED, Status.INTERRUPTED):
         return None
     verdict = item.verdict
-    message = "the engine of the run was killed; allranks resume continues it"
+    message = "it failed"
+    if item.status is Status.INTERRUPTED:
+        message = "the engine of the run was killed; allranks resume continues it"
     if verdict is not None:
         head = f"step {verdict.step}: {cause(verdict) or 'failed'}"
         message = "\n".join(filter(None, (head, reason(verdict), *verdict.tail[-20:])))
@@ -305,7 +293,7 @@ def _logs(service: LocalService, record: RunRecord, step: StepRecord | None) -> 
     return sorted(log.relative_to(folder).as_posix() for log in (folder / "user_logs").rglob("*.txt"))
 
 
-@route("GET", "/{account}/{container}/ExperimentRun/dcid.{job}/{log*}")
+@route("GET", "/{account}/{container}/ExperimentRun/dcid.{job}/{log:.+}")
 def read_log(service: LocalService, request: Request, account: str, container: str, job: str, log: str) -> Answer:  # noqa: ARG001
     """Return a log of a job, whose address `get_details` gives."""
     path = datastores.path_of(service.workspace, datastores.ARTIFACTS, f"ExperimentRun/dcid.{job}/{log}")

@@ -4,6 +4,7 @@ folder. Nothing is sent.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
@@ -96,13 +97,13 @@ _ROUTES: list[tuple[str, re.Pattern[str], Handler]] = []
 
 
 def route(method: str, *templates: str) -> Callable[[Handler], Handler]:
-    """Let a function answer requests. A template is a path below the workspace, with ``{name}`` for a segment,
-    and ``{name*}`` for the rest."""
+    """Let a function answer requests. A template is a path below the workspace, with ``{name}`` for a segment, and
+    ``{name:REGEX}`` for what a regular expression matches."""
 
     def add(handler: Handler) -> Handler:
         for template in templates:
-            pattern = re.sub(r"\\{(\w+)\\}", r"(?P<\1>[^/]+)", re.escape(template))
-            pattern = re.sub(r"\\{(\w+)\\\*\\}", r"(?P<\1>.+)", pattern)
+            named = re.sub(r"\{(\w+)\}", r"{\1:[^/]+}", template)
+            pattern = re.sub(r"\{(\w+):([^}]+)\}", r"(?P<\1>\2)", named)
             _ROUTES.append((method, re.compile(pattern, re.IGNORECASE), handler))
         return handler
 
@@ -113,11 +114,9 @@ def resource(request: Request, path: str, properties: Any, created: float | None
     """Return a resource of Azure Resource Manager. path: below the workspace, ending with its name"""
     moment = timestamp(time.time() if created is None else created)
     person = {"createdBy": "this machine", "createdByType": "User", "createdAt": moment, "lastModifiedAt": moment}
-    kinds = [part for place, part in enumerate(path.strip("/").split("/")) if place % 2 == 0]
     return {
         "id": f"{request.scope}{path}",
         "name": path.rpartition("/")[2] or request.workspace_name,
-        "type": "/".join(["Microsoft.MachineLearningServices/workspaces", *filter(None, kinds)]),
         "properties": properties,
         "systemData": {**person, "lastModifiedBy": "this machine", "lastModifiedByType": "User"},
         **more,
@@ -146,23 +145,17 @@ def timestamp(seconds: float | None) -> str | None:
     return None if seconds is None else datetime.fromtimestamp(seconds, timezone.utc).isoformat()
 
 
-class LocalTransport:
+class LocalTransport(contextlib.nullcontext[None]):
     """The transport of a client. It is used from several threads."""
 
     def __init__(self, service: LocalService) -> None:
+        super().__init__()
         self._service = service
-
-    def __enter__(self) -> LocalTransport:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        return None
 
     def open(self) -> None:
         return None
 
-    def close(self) -> None:
-        return None
+    close = open
 
     def sleep(self, seconds: float) -> None:
         time.sleep(min(seconds, _LONGEST_WAIT))
@@ -198,6 +191,7 @@ _ADVICE = {
     "onlineEndpoints": "start the model's server yourself, or use MLClient",
     "batchEndpoints": "submit the scoring as a pipeline job, which runs here",
     "serverlessEndpoints": "use MLClient",
+    "schedules": "declare it in the pipeline's file, and start: allranks schedules run (docs/schedules.md)",
     "connections": "set what the connection holds as environment variables, or use MLClient",
 }
 

@@ -17,13 +17,9 @@ _LOCATION = "local"
 @route("GET", "")
 def get_workspace(service: LocalService, request: Request) -> Answer:
     """Return the workspace folder as a workspace of the name that is asked for."""
-    properties = {
-        "friendlyName": request.workspace_name,
-        "workspaceId": "00000000-0000-0000-0000-000000000000",
-        "discoveryUrl": f"https://{service.account}.api.azureml.ms/discovery",
-        "mlFlowTrackingUri": service.workspace.tracking_uri,
-        "provisioningState": "Succeeded",
-    }
+    discovery = f"https://{service.account}.api.azureml.ms/discovery"
+    properties = {"friendlyName": request.workspace_name, "provisioningState": "Succeeded", "discoveryUrl": discovery}
+    properties["mlFlowTrackingUri"] = service.workspace.tracking_uri
     return Answer(resource(request, "", properties, location=_LOCATION, kind="Default", tags={}))
 
 
@@ -36,18 +32,9 @@ def discover(service: LocalService, request: Request, account: str) -> Answer:  
 def _datastore(service: LocalService, request: Request, name: str) -> dict[str, Any]:
     if name not in datastores.NAMES:
         raise Refusal(404, f"Could not find datastore with name {name}.")
-    properties = {
-        "datastoreType": "AzureBlob",
-        "accountName": service.account,
-        "containerName": name,
-        "endpoint": "core.windows.net",
-        "protocol": "https",
-        "isDefault": name == datastores.BLOBS,
-        "credentials": {"credentialsType": "AccountKey"},
-        "serviceDataAccessAuthIdentity": "None",
-        "tags": {},
-        "properties": {},
-    }
+    properties = {"datastoreType": "AzureBlob", "accountName": service.account, "containerName": name}
+    properties |= {"endpoint": "core.windows.net", "protocol": "https", "tags": {}, "properties": {}}
+    properties |= {"isDefault": name == datastores.BLOBS, "credentials": {"credentialsType": "AccountKey"}}
     return resource(request, f"/datastores/{name}", properties)
 
 
@@ -78,22 +65,9 @@ def list_secrets(service: LocalService, request: Request, name: str) -> Answer:
 
 
 def _compute(request: Request, name: str) -> dict[str, Any]:
-    properties = {
-        "computeType": "AmlCompute",
-        "computeLocation": _LOCATION,
-        "provisioningState": "Succeeded",
-        "resourceId": None,
-        "disableLocalAuth": True,
-        "properties": {
-            "vmSize": _THIS_MACHINE,
-            "vmPriority": "Dedicated",
-            "scaleSettings": {"maxNodeCount": os.cpu_count(), "minNodeCount": 0, "nodeIdleTimeBeforeScaleDown": "PT2M"},
-            "allocationState": "Steady",
-            "currentNodeCount": 1,
-            "targetNodeCount": 1,
-            "osType": "Linux",
-        },
-    }
+    scale = {"maxNodeCount": os.cpu_count(), "minNodeCount": 0, "nodeIdleTimeBeforeScaleDown": "PT2M"}
+    cluster = {"vmSize": _THIS_MACHINE, "vmPriority": "Dedicated", "scaleSettings": scale, "osType": "Linux"}
+    properties = {"computeType": "AmlCompute", "provisioningState": "Succeeded", "properties": cluster}
     return resource(request, f"/computes/{name}", properties, location=_LOCATION)
 
 
@@ -103,16 +77,7 @@ def list_computes(service: LocalService, request: Request) -> Answer:  # noqa: A
 
 
 @route("GET", "/computes/{name}")
+@route("PUT", "/computes/{name}")
 def get_compute(service: LocalService, request: Request, name: str) -> Answer:  # noqa: ARG001
     """Return this machine, for any name: steps run here whatever compute they name."""
     return Answer(_compute(request, name))
-
-
-@route("PUT", "/computes/{name}")
-def put_compute(service: LocalService, request: Request, name: str) -> Answer:  # noqa: ARG001
-    return Answer(_compute(request, name))
-
-
-@route("POST", "/computes/{name}/listNodes")
-def list_nodes(service: LocalService, request: Request, name: str) -> Answer:  # noqa: ARG001
-    return Answer({"nodes": []})
