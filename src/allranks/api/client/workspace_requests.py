@@ -32,7 +32,7 @@ def discover(service: LocalService, request: Request, account: str) -> Answer:  
 def _datastore(service: LocalService, request: Request, name: str) -> dict[str, Any]:
     if name not in datastores.NAMES:
         raise Refusal(404, f"Could not find datastore with name {name}.")
-    properties = {"datastoreType": "AzureBlob", "accountName": service.account, "containerName": name}
+    properties: dict[str, Any] = {"datastoreType": "AzureBlob", "accountName": service.account, "containerName": name}
     properties |= {"endpoint": "core.windows.net", "protocol": "https", "tags": {}, "properties": {}}
     properties |= {"isDefault": name == datastores.BLOBS, "credentials": {"credentialsType": "AccountKey"}}
     return resource(request, f"/datastores/{name}", properties)
