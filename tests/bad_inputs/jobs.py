@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import socket
 from pathlib import Path
@@ -39,7 +40,50 @@ def _in_code(make: Make) -> Make:
     return made
 
 
+def _sweep(**keys: object) -> str:
+    """A sweep as a job."""
+    trial = {"command": "echo ${{search_space.lr}}", "environment": "azureml:cpu:1"}
+    sweep = {
+        "type": "sweep",
+        "trial": trial,
+        "search_space": {"lr": {"type": "uniform", "min_value": 0, "max_value": 1}},
+        "sampling_algorithm": "random",
+        "objective": {"goal": "minimize", "primary_metric": "loss"},
+        "limits": {"max_total_trials": 4},
+    }
+    return json.dumps(sweep | keys)
+
+
 ROWS = {
+    "a sweep from 1 to 0": _of(
+        _sweep(search_space={"lr": {"type": "uniform", "min_value": 1, "max_value": 0}}),
+        "step file, key search_space.lr (file.yml:1)",
+        "min_value 1 is not below max_value 0",
+    ),
+    "a sweep of an unknown distribution": _of(
+        _sweep(search_space={"lr": {"type": "unifrom"}}), "search_space.lr", "file.yml:1", "did you mean uniform?"
+    ),
+    "a sweep to no end": _of(
+        _sweep(search_space={"lr": {"type": "uniform", "min_value": "1e-3"}}),
+        "search_space.lr.min_value",
+        "write 1.0e-3",
+        "search_space.lr.max_value",
+        "uniform has no max_value",
+    ),
+    "a sweep that its trial does not read": _of(
+        _sweep(trial={"command": "echo", "environment": "azureml:cpu:1"}),
+        "search_space.lr",
+        "the trial does not read lr",
+        "${{search_space.lr}} in its command",
+    ),
+    "a grid of any numbers": _of(
+        _sweep(sampling_algorithm="grid"), "search_space.lr", "uniform, which grid sampling does not take", "choice"
+    ),
+    "no trial at once": _of(
+        _sweep(limits={"max_total_trials": 4, "max_concurrent_trials": 0}), "limits.max_concurrent_trials", "1 to 1000"
+    ),
+    "a sweep without an objective": _of(_sweep(objective={}), "file.yml:1", "primary_metric"),
+    "a sweep without a trial": _of(json.dumps({"type": "sweep"}), "file.yml", "trial"),
     "a million instances": _checked(
         job(resources={"instance_count": 1_000_000}),
         "step file, key resources.instance_count",
@@ -166,8 +210,7 @@ ROWS = {
         "code is a folder",
         make=lambda folder: (folder / "code").mkdir(),
     ),
-    "a sweep": _of("type: sweep\n", "key type", "type sweep", "pipeline or command"),
-    "a type that nobody has": _of("type: train\n", "key type", "type train", "pipeline or command"),
+    "a type that nobody has": _of("type: train\n", "key type", "type train", "pipeline, command or sweep"),
     "jobs without a type": _of("jobs: {a: {command: echo}}\n", "it has jobs, but no type", "type: pipeline"),
     "a component without a command": _of(
         "$schema: https://azuremlschemas.azureedge.net/latest/commandComponent.schema.json\nname: a\n",

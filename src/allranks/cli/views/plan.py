@@ -162,18 +162,17 @@ def _facts(node: Node) -> dict[str, str]:
 
 
 def _facts_of_sweep(node: Sweep) -> dict[str, str]:
-    sampling, limits, policy = node.sampling, node.limits, node.early_termination
-    facts = {
+    limits, policy = node.limits, node.early_termination
+    stops = f"{policy.policy}, every {count(policy.interval, 'interval')} from {policy.delay}" if policy else ""
+    return {
         "search space": "\n".join(f"{each.name} = {each}" for each in node.search_space),
         "objective": f"{'maximize' if node.maximize else 'minimize'} {node.metric}",
-        "sampling": sampling.rule if sampling.rule == "sobol" else sampling.algorithm,
+        "sampling": "sobol" if node.sampling.module == "scipy" else node.sampling.algorithm,
         "at most": count(limits.total, "trial"),
         "at once": str(limits.concurrent or ""),
         "time-out": "" if limits.timeout is None else duration(limits.timeout),
+        "stops by": stops,
     }
-    if policy is not None:
-        facts["stops by"] = f"{policy.policy}, every {count(policy.interval, 'interval')} from {policy.delay}"
-    return facts
 
 
 def _control(path: str, node: Node, needs: Sequence[str]) -> dict[str, Any]:

@@ -10,6 +10,8 @@ from typing import Any
 
 from allranks.contract.distributions import DISTRIBUTIONS
 from allranks.errors import Problem, did_you_mean
+from allranks.plan import sweep
+from allranks.plan.literals import number_with_point
 from allranks.plan.ports import PRIMITIVES
 from allranks.sdk.messages import described, unknown_key
 from allranks.secrets import quoted
@@ -38,6 +40,7 @@ def problems(tree: Mapping[str, Any], where: Where) -> Iterator[Problem]:
     jobs = tree.get("jobs")
     if not isinstance(jobs, dict):
         yield from _of_job(tree, "", where)
+        yield from _of_search_space(tree, "", where)
         return
     yield from _of_ports(tree, "", where)
     for name, job in jobs.items():
@@ -47,6 +50,8 @@ def problems(tree: Mapping[str, Any], where: Where) -> Iterator[Problem]:
             yield Problem(where(key), described(job), expected, "write the step's keys below its name")
         elif job.get("type", "command") == "command":
             yield from _of_job(job, f"{key}.", where)
+        else:
+            yield from _of_search_space(job, f"{key}.", where)
 
 
 def _of_job(job: Mapping[str, Any], prefix: str, where: Where) -> Iterator[Problem]:
@@ -73,6 +78,23 @@ def _of_job(job: Mapping[str, Any], prefix: str, where: Where) -> Iterator[Probl
         if isinstance(value, (float, bool, list, dict)):
             yield Problem(where(prefix + key), described(value), "a whole number")
     yield from _of_ports(job, prefix, where)
+
+
+def _of_search_space(job: Mapping[str, Any], prefix: str, where: Where) -> Iterator[Problem]:
+    space = job.get("search_space")
+    for name, parameter in space.items() if isinstance(space, dict) else ():
+        key = f"{prefix}search_space.{name}"
+        kind = str(parameter.get("type", "")).lower() if isinstance(parameter, dict) else ""
+        if kind not in sweep.DISTRIBUTIONS:
+            fix = did_you_mean(kind, sweep.DISTRIBUTIONS, "choose a type")
+            yield Problem(where(key), described(parameter), f"type: {', '.join(sweep.DISTRIBUTIONS)}", fix)
+            continue
+        for each in sweep.DISTRIBUTIONS[kind]:
+            value = parameter.get(each)
+            if isinstance(value, bool) or not isinstance(value, (int, float)):
+                fix = "add it" if value is None else number_with_point(value)
+                found = f"{kind} has no {each}" if value is None else described(value)
+                yield Problem(where(f"{key}.{each}"), found, "a number", fix)
 
 
 def _of_variables(job: Mapping[str, Any], prefix: str, where: Where) -> Iterator[Problem]:
