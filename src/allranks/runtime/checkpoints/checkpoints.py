@@ -11,7 +11,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol
 
-from torch import distributed
 from torch.distributed import PrefixStore  # type: ignore[attr-defined]
 
 from allranks.errors import InputError, Problem
@@ -304,13 +303,10 @@ class Checkpoints:
 
     def _candidates(self, source: Path, best: bool) -> list[Entry]:
         """Return the checkpoints that rank 0 sees, in the order in which to try them. A collective."""
-        found: list[list[Entry]] = [[]]
-        if self._ranks.is_main:
-            found = [manifest.entries(source)]
-            if best and (best_one := manifest.best(found[0], self._mode)):
-                found[0].insert(0, best_one)
-        distributed.broadcast_object_list(found, src=0)
-        return found[0]
+        found = manifest.entries(source) if self._ranks.is_main else []
+        if best and (best_one := manifest.best(found, self._mode)):
+            found.insert(0, best_one)
+        return self._ranks.broadcast(found)
 
     def _is_intact(self, entry: Entry) -> bool:
         """Return whether a checkpoint is intact, of which each rank checks a share. A collective."""

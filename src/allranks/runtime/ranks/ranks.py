@@ -77,22 +77,14 @@ class Ranks:
             scores = ranks.gather(model(images).softmax(dim=1))
         """
         rows = tensor.detach().reshape(1) if tensor.dim() == 0 else tensor.detach()
-        own_kind = (str(rows.dtype), tuple(rows.shape[1:]))
-        described: list[tuple[int, Any]] = [(0, None)] * self.world_size
-        distributed.all_gather_object(described, (len(rows), own_kind))
-        for rank, (_, kind) in enumerate(described):
-            if kind != described[0][1]:
-                found = f"{_kind(kind)} on rank {rank}, and {_kind(described[0][1])} on rank 0"
+        parts: list[Any] = [None] * self.world_size
+        # A copy, because pickle would send the whole storage of a view.
+        distributed.all_gather_object(parts, rows.to("cpu", copy=True))
+        for rank, part in enumerate(parts):
+            if (part.dtype, part.shape[1:]) != (parts[0].dtype, parts[0].shape[1:]):
+                found = f"{_rows(part)} on rank {rank}, and {_rows(parts[0])} on rank 0"
                 raise InputError(Problem("tensor to gather", found, "the same dtype and row shape on every rank"))
-        lengths = [length for length, _ in described]
-        # Sent as bytes, since a backend has collectives for some dtypes only, and padded, as gloo needs equal lengths.
-        row_bytes = rows.element_size() * rows[:1].new_empty(rows.shape[1:]).numel()
-        own = torch.zeros(max(lengths) * row_bytes, dtype=torch.uint8, device=rows.device)
-        own[: len(rows) * row_bytes] = rows.contiguous().flatten().view(torch.uint8)
-        parts = [torch.empty_like(own) for _ in lengths]
-        distributed.all_gather(parts, own)
-        content = torch.cat([part[: length * row_bytes] for part, length in zip(parts, lengths, strict=True)])
-        return content.view(rows.dtype).reshape(sum(lengths), *rows.shape[1:])
+        return torch.cat(parts).to(rows.device)
 
     @overload
     def reduce(self, value: Tensor, operation: str = "sum") -> Tensor: ...
@@ -192,5 +184,5 @@ def _computed_in(dtype: torch.dtype, operation: str) -> torch.dtype:
     return torch.uint8 if dtype == torch.bool and operation in ("max", "min") else torch.int64
 
 
-def _kind(kind: tuple[str, tuple[int, ...]]) -> str:
-    return f"{kind[0].removeprefix('torch.')} rows of shape {kind[1]}"
+def _rows(tensor: Tensor) -> str:
+    return f"{str(tensor.dtype).removeprefix('torch.')} rows of shape {tuple(tensor.shape[1:])}"
