@@ -168,7 +168,10 @@ def test_a_transfer_copies_files(here: Path) -> None:
     ("source", "found"),
     [
         ("{type: database, query: select 1, connection: azureml:db}", "a data transfer from or to a database does not"),
-        ("{type: file_system, connection: azureml:other, path: in}", "this machine has no folder for the connection"),
+        (
+            "{type: file_system, connection: azureml:other, path: in}",
+            "this machine does not have azureml://datastores/other/paths/in",
+        ),
     ],
 )
 def test_a_source_that_this_machine_lacks(here: Path, source: str, found: str) -> None:

@@ -70,7 +70,7 @@ OF_VALUES = (
 """For an input whose binding is right. A missing value, or one of a wrong type, has no range to check."""
 OF_OUTPUTS = (Row(data.output_path, data.DATA, data.UNMAPPED_OUTPUT),)
 OF_OWN_INPUTS = (
-    Row(ports.own_lost_value, ports.LOST_VALUE),
+    Row(ports.lost_value, ports.LOST_VALUE),
     Row(ports.own_value, literals.VALUES, literals.OUTSIDE_ENUM),
     Row(data.own_input, data.DATA),
 )

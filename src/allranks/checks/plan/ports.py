@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from typing import Any
 
 from allranks.checks.plan.scope import Scope
 from allranks.errors import Level, Problem, Rule
@@ -216,18 +217,14 @@ LOST_VALUE = Rule(
 )
 
 
-def lost_value(scope: Scope, node: Node, port: Input) -> Iterator[Problem]:
-    """Yield a warning if the value of a node's input does not get to Azure ML."""
-    yield from _lost(scope.key(node, f"inputs.{port.name}"), port)
+def lost_value(scope: Scope, *owner: Any) -> Iterator[Problem]:
+    """Yield a warning if the value of an input does not get to Azure ML.
 
-
-def own_lost_value(scope: Scope, port: Input) -> Iterator[Problem]:
-    """Yield a warning if the value of an input of the pipeline does not get to Azure ML."""
-    yield from _lost(scope.own_key(f"inputs.{port.name}"), port)
-
-
-def _lost(where: str, port: Input) -> Iterator[Problem]:
+    owner: the input, after its node if it has one
+    """
+    *node, port = owner
     if port.on_azure and isinstance(port.value, Literal):
+        where = scope.key(node[0], f"inputs.{port.name}") if node else scope.own_key(f"inputs.{port.name}")
         found = f"{quoted(port.name, port.value.value)}: {port.on_azure}"
         yield Problem(where, found, "a value that gets to Azure ML")
 

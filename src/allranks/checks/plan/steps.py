@@ -257,18 +257,16 @@ def misspelt_references(_scope: Scope, step: Step) -> Iterator[Problem]:
 
 
 def misspelt_bindings(scope: Scope, node: Node, port: Input) -> Iterator[Problem]:
-    """Yield the value of a node's input if it is nearly a binding to a port that exists."""
+    """Yield the value of a node's input if it is nearly a binding."""
     text = port.value.value if isinstance(port.value, Literal) else getattr(port.value, "path", None)
     if isinstance(text, str):
-        known = {("inputs", name) for name in scope.graph.input_by_name}
-        known |= {("outputs", output.name) for other in scope.graph.nodes for output in other.outputs}
-        yield from _nearly(node, scope.key(node, f"inputs.{port.name}"), text, known)
+        yield from _nearly(node, scope.key(node, f"inputs.{port.name}"), text, frozenset())
 
 
 def _nearly(node: Node, where: str, text: str, ports: Set[tuple[str, str]]) -> Iterator[Problem]:
     in_python = node.location is not None and node.location.file.endswith((".py", ".ipynb"))
     for match in _NEARLY.finditer(text):
-        if (match["kind"], match["port"]) in ports:
+        if (match["kind"], match["port"]) in ports or (match["name"] or "").startswith("parent."):
             right = f"${{{{{match['name']}}}}}"
             fix = f"write {right}" + (f", in an f-string ${{{{{right[1:]}}}}}" if in_python else "")
             yield Problem(where, f"{match[0]} is not a reference, and stays as it is", right, fix)

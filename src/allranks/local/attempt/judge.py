@@ -128,8 +128,8 @@ def of_ranks(step: str, ranks: list[RankRecord], reports: dict[int, Path]) -> Ve
         first.exit_code,
         first.signal,
         first.log,
-        tuple(worker.traceback.splitlines()) if worker and worker.exception else tail(first.log),
-        failure.traceback if failure else worker.traceback if worker else "",
+        tuple(worker.traceback) if worker and worker.exception else tail(first.log),
+        failure.traceback if failure else "\n".join(worker.traceback) if worker else "",
         worker.rank if worker else None,
     )
 

@@ -34,13 +34,16 @@ class WorkerFailure:
 
     rank:      by the launcher's count, which goes over all instances
     time:      as the launcher prints it, to the second
-    exception: the last line of the traceback; "" if the log has none
+    traceback: the lines of its exception, which is the last one; none if the log has none
     """
 
     rank: int
     time: str
-    exception: str = ""
-    traceback: str = ""
+    traceback: Sequence[str] = ()
+
+    @property
+    def exception(self) -> str:
+        return self.traceback[-1].strip() if self.traceback else ""
 
     @property
     def order(self) -> tuple[bool, bool, str]:
@@ -51,31 +54,22 @@ class WorkerFailure:
 def of_log(log: str) -> WorkerFailure | None:
     """Return the failed worker in the log of a launcher; None if the log has no table of one."""
     lines = tail(log, LINES)
-    match = next(iter(reversed(list(_ROOT_CAUSE.finditer("\n".join(lines))))), None)
-    if match is None:
+    tables = list(_ROOT_CAUSE.finditer("\n".join(lines)))
+    if not tables:
         return None
-    workers: dict[int, list[str]] = {int(match["rank"]): []}
+    first, time = int(tables[-1]["rank"]), tables[-1]["time"]
+    workers: dict[int, list[str]] = {}
     for line in lines:
         if own := _OWN.match(line):
             workers.setdefault(int(own["rank"]), []).append(own["text"])
-    tracebacks = {rank: _last(texts) for rank, texts in workers.items()}
-    found = [_failure(rank, match["time"], traceback) for rank, traceback in tracebacks.items()]
-    if not any(failure.exception for failure in found):
-        return _failure(found[0].rank, match["time"], _first(lines))
+    if not workers.get(first):
+        return WorkerFailure(first, time, _traceback(lines))
     # The first one that the launcher has seen may have lost its connection to the one that failed.
-    return min(found, key=lambda failure: failure.order)
+    found = [WorkerFailure(rank, time, _traceback(texts)) for rank, texts in workers.items()]
+    return min(found, key=lambda failure: (failure.order, failure.rank != first))
 
 
-def _failure(rank: int, time: str, traceback: Sequence[str]) -> WorkerFailure:
-    return WorkerFailure(rank, time, traceback[-1].strip() if traceback else "", "\n".join(traceback))
-
-
-def _last(lines: Sequence[str]) -> Sequence[str]:
-    starts = [place for place, line in enumerate(lines) if line.startswith(_TRACEBACK)]
-    return _first(lines[starts[-1] :]) if starts else ()
-
-
-def _first(lines: Sequence[str]) -> Sequence[str]:
+def _traceback(lines: Sequence[str]) -> Sequence[str]:
     """Return the first traceback, up to the line of its exception."""
     start = next((place for place, line in enumerate(lines) if line.startswith(_TRACEBACK)), None)
     if start is None:

@@ -45,7 +45,7 @@ def folder_of(name: str, context: Context) -> Path | None:
         return None
 
 
-def read(name: str, entity: Any, folder: Path | None, context: Context, what: str = "") -> StandIn:
+def read(name: str, entity: Any, folder: Path | None, context: Context, what: str) -> StandIn:
     """Return a node that does not run. Its outputs get their paths once the nodes that read them are known.
 
     folder: that stands in for it; None: the node is only checked, and the plan cannot run
@@ -82,9 +82,8 @@ def complete(nodes: Iterable[Node], context: Context) -> list[Node]:
 
 def _complete(node: StandIn, nodes: Iterable[Node], context: Context) -> StandIn:
     # A node whose component is not on this machine declares only some outputs.
-    declared = {output.name: output for output in node.outputs}
-    read_by_others = {name: Output(name, kind, "rw_mount") for name, kind in _uses(node, nodes) if name not in declared}
-    outputs = tuple({**declared, **read_by_others}.values())
+    read_by_others = {name: Output(name, kind, "rw_mount") for name, kind in _uses(node, nodes)}
+    outputs = tuple({**read_by_others, **{output.name: output for output in node.outputs}}.values())
     if not node.folder:
         return replace(node, outputs=outputs)
     folder = Path(node.folder)
@@ -110,14 +109,10 @@ def _uses(node: StandIn, nodes: Iterable[Node]) -> Iterator[tuple[str, str]]:
 
 def _located(output: Output, folder: Path, *, is_only: bool) -> Path | None:
     """Return the path of an output: the entry with its name, which a file may have with a suffix, or the folder."""
-    entry = folder / output.name
-    if entry.exists():
-        return entry
-    named = sorted(folder.glob(f"{output.name}.*")) if output.type in FILE_TYPES and folder.is_dir() else []
-    if len(named) == 1:
-        return named[0]
-    is_itself = is_only and folder.exists() and (folder.is_file() or output.type not in FILE_TYPES)
-    return folder if is_itself else None
+    is_file = output.type in FILE_TYPES
+    named = [folder / output.name, *(sorted(folder.glob(f"{output.name}.*")) if is_file else ())]
+    is_itself = is_only and (folder.is_file() if is_file else folder.is_dir())
+    return next((path for path in named if path.exists()), folder if is_itself else None)
 
 
 def unknown(lookup: AssetLookup) -> Iterator[Problem]:
