@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from allranks.checks.plan import check, warnings
+from allranks.checks.plan import check
 from allranks.plan.graph import Graph, Plan, Step, Sweep
 from allranks.plan.ports import Input, Literal
 from allranks.plan.sweep import EarlyTermination, Parameter, Sampling, SweepLimits
@@ -101,13 +101,6 @@ def test_an_empty_search_space() -> None:
     body = replace(BODY, command="python train.py", inputs=())
     (problem,) = check(Plan("p", Graph((replace(TUNE, body=body, search_space=()),))))
     assert problem.where == "step tune, key search_space"
-
-
-def test_bayesian_sampling_with_a_policy() -> None:
-    stopped = replace(TUNE, sampling=Sampling("bayesian"), **stopped_by("median_stopping"))
-    plan = Plan("p", Graph((stopped,)))
-    assert check(plan) == []
-    assert [problem.rule for problem in warnings(plan)] == ["bayesian-early-termination"]
 
 
 def test_a_right_sweep() -> None:

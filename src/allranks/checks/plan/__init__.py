@@ -34,7 +34,7 @@ OF_LOOPS = {
     Condition: Row(control_flow.condition, control_flow.CONTROL_FLOW),
     DoWhile: Row(control_flow.do_while, control_flow.CONTROL_FLOW),
     ParallelFor: Row(control_flow.parallel_for, control_flow.CONTROL_FLOW),
-    Sweep: Row(sweeps.sweep, sweeps.SWEEP, sweeps.UNREAD, sweeps.BAYESIAN),
+    Sweep: Row(sweeps.sweep, sweeps.SWEEP, sweeps.UNREAD),
 }
 OF_NODES = (Row(ports.port_names, ports.NAMES),)
 OF_STAND_INS = (Row(steps.not_run_here, steps.NOT_RUN_HERE),)

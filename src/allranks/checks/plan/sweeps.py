@@ -32,14 +32,6 @@ UNREAD = Rule(
     accepted_by_sdk=True,
 )
 
-BAYESIAN = Rule(
-    "bayesian-early-termination",
-    Level.WARNING,
-    "A sweep with bayesian sampling has a policy that stops trials.",
-    'Microsoft Learn, "BayesianParameterSampling Class", Remarks: bayesian sampling does not support early termination',
-    "remove early_termination, or set sampling_algorithm: random",
-)
-
 _OF_ALGORITHM = {"grid": ("choice",), "bayesian": ("choice", "uniform", "quniform")}
 """The distributions that an algorithm samples, if not all of them."""
 
@@ -74,10 +66,7 @@ def sweep(scope: Scope, node: Sweep) -> Iterator[Problem]:
     if limits.timeout is not None and limits.timeout <= 0:
         yield Problem(scope.key(node, "limits.timeout"), f"{limits.timeout:g}", "more than 0 seconds")
     if node.early_termination is not None:
-        where = scope.key(node, "early_termination")
-        if node.sampling.algorithm == "bayesian":
-            yield BAYESIAN.problem(where, f"{node.early_termination.policy}, together with bayesian sampling")
-        yield from _policy(where, node.early_termination)
+        yield from _policy(scope.key(node, "early_termination"), node.early_termination)
 
 
 def _impossible(parameter: Parameter, base: float) -> tuple[str, str] | None:

@@ -241,11 +241,8 @@ def settled_trials(steps: Iterable[StepRecord], decisions: Mapping[tuple[str, st
 
     If a sweep failed because none of its trials finished, all of them run again.
     """
-    by_path = {step.name: step for step in steps}
-    settled = set()
-    for trial in by_path.values():
-        path, _, number = trial.name.rpartition(".trial[") if trial.is_trial else ("", "", "")
-        stopped = trial.status is Status.CANCELED and (path, f"{_STOPPED}[{number}") in decisions
-        if path and by_path[path].status is not Status.FAILED and (stopped or trial.status is Status.FAILED):
-            settled.add(trial.name)
-    return settled
+    steps = list(steps)
+    again = {step.name for step in steps if step.kind == "sweep" and step.status is Status.FAILED}
+    settled = {step.name for step in steps if step.is_trial and step.status is Status.FAILED}
+    settled |= {f"{path}.{key.replace(_STOPPED, _TRIAL)}" for path, key in decisions if key.startswith(_STOPPED)}
+    return {path for path in settled if path.rpartition(".trial[")[0] not in again}
