@@ -10,10 +10,13 @@ import pytest
 
 from allranks.contract.pytorch import PyTorch
 from allranks.contract.single import Single
+from allranks.local.engine import resume
+from allranks.local.options import Options
 from allranks.plan.graph import Graph, Plan, Step, Sweep
 from allranks.plan.ports import GraphOutput, Input, Literal, NodeOutput, Output
 from allranks.plan.sweep import EarlyTermination, Parameter, Sampling
 from allranks.runs.records import Status
+from allranks.runs.workspace import Workspace
 
 TRAIN = """
 set -e
@@ -57,6 +60,21 @@ def test_the_best_of_several_trials_at_2x2(run_steps, tmp_path: Path) -> None:
     (text,) = record.step("after").outputs
     assert text.value == "0.1 4"
     assert (tmp_path / "best" / "lr").read_text() == "0.1 4\n"
+
+
+def test_a_resumed_run_repeats_no_trial_that_failed(run_steps, tmp_path: Path, workspace: Workspace) -> None:
+    after = Step("after", f"mkdir {tmp_path}/made && exit 1 || true", after=("tune",))
+    graph = Graph((tune(TRAIN, 0.3, 0.1, 0.2), after))
+    record = run_steps(plan=Plan("p", graph))
+    assert record.status is Status.FAILED
+    record = resume(record.id, workspace, Options(instances="loopback", slots=8))
+    assert record.status is Status.COMPLETED, record.verdict
+    trials = [record.step(f"tune.trial[{number}]") for number in range(3)]
+    assert [(trial.status, trial.attempt) for trial in trials] == [
+        (Status.COMPLETED, 0),
+        (Status.COMPLETED, 0),
+        (Status.FAILED, 0),
+    ]
 
 
 SCRIPT = """
