@@ -20,7 +20,7 @@ from allranks.sdk.quick_nodes import quick_nodes
 from allranks.sdk.staging import exact_uploads
 from allranks.sdk.thread_safety import serialized_model_creation
 
-PRIVATE_FEATURES = "AZURE_ML_CLIPRIVATE_FEATURES_ENABLED"
+PRIVATE_FEATURES = "AZURE_ML_CLI_PRIVATE_FEATURES_ENABLED"
 _LOGGERS = ("azure", "azure.ai.ml", "marshmallow", "mldesigner", "msrest", "opentelemetry")
 
 
