@@ -258,6 +258,23 @@ def test_a_command_that_is_swept_says_so(component: Any) -> None:
     assert internals.is_swept(swept)
 
 
+def test_a_pipeline_node_becomes_the_job_of_the_client_with_the_inputs_that_it_leaves_out() -> None:
+    from azure.ai.ml import dsl
+
+    @dsl.pipeline
+    def inner(epochs: int, rate: float) -> None:
+        pass
+
+    @dsl.pipeline
+    def outer() -> None:
+        inner(epochs=0, rate=0.5)
+
+    (node,) = outer().jobs.values()
+    job, dropped = internals.as_pipeline_job(node)
+    assert (type(job).__name__, dropped) == ("PipelineJob", {"epochs"})
+    assert {name: internals.data(port) for name, port in job.inputs.items()} == {"epochs": 0, "rate": 0.5}
+
+
 def test_the_function_of_a_pipeline_has_its_builder() -> None:
     from azure.ai.ml import dsl
 
