@@ -151,12 +151,14 @@ class Supervisor:
             self._failed(name, error)
 
     def _fork(self, index: int, address: str, fork_server: ForkServer | None) -> AgentProcess:
-        """Return an agent that is forked from the fork server when it is ready, or now from this process."""
+        """Return an agent that is forked from the fork server when it is ready, or now from this process if it cannot
+        be requested."""
         network = self.isolation.connect(index, address)
         agent = AgentProcess(index, address)
         if fork_server is not None:
-            fork_server.fork(agent, self.events, network)
-            return agent
+            with contextlib.suppress(OSError):
+                fork_server.fork(agent, self.events, network)
+                return agent
         try:
             self._fork_here(agent, network)
         except OSError:

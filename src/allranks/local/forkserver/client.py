@@ -63,13 +63,14 @@ class ForkServer:
         """Request a fork of the agent. The process reads requests when it has imported its modules.
 
         events, network: descriptors for it
+
+        Raise OSError if the process has ended, or too many requests wait: the kernel limits the descriptors on the way.
         """
-        self._forking[agent.index] = agent
         shared = {"control": agent.listen, "events": events, "network": network, "log": self._log.descriptor}
         sent = {name: descriptor for name, descriptor in shared.items() if descriptor not in (None, -1)}
         request = {"isolation": self._isolation, "index": agent.index, "descriptors": list(sent)}
-        with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # `receive` notices the end
-            socket.send_fds(self.connection, [json.dumps(request).encode()], list(sent.values()))
+        socket.send_fds(self.connection, [json.dumps(request).encode()], list(sent.values()))
+        self._forking[agent.index] = agent
 
     def receive(self, ended: Callable[[int, int], None]) -> list[AgentProcess]:
         """Handle the messages of the process. Return the agents that it cannot fork.
