@@ -222,8 +222,8 @@ def downloaded(side: Side, job: str, **options: Any) -> list[str]:
 
 def _about(job: str) -> list[Call]:
     return [
-        lambda side: side.jobs.get(side.results[job].name),
         lambda side: streamed(side, job),
+        lambda side: side.jobs.get(side.results[job].name),
         lambda side: side.jobs.get(side.results[job].name).status,
         lambda side: downloaded(side, job),
         lambda side: downloaded(side, job, output_name="said"),
