@@ -12,7 +12,7 @@ import threading
 import time
 import zlib
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -31,24 +31,6 @@ ABANDON_SECONDS = 10.0
 """How long a failed rank waits for a save in progress, while the other ranks may be waiting for its end."""
 
 _POLL_SECONDS = (0.002, 0.1)
-
-
-@dataclass(frozen=True)
-class Target:
-    """The checkpoint that a save writes.
-
-    path:     folder of the checkpoint
-    token:    differs between attempts, so that none overwrites the files of another
-    step, metric: as given to `save`
-    keep, mode:   which checkpoints remain afterwards
-    """
-
-    path: Path
-    token: str
-    step: int
-    metric: float | None
-    keep: int
-    mode: str
 
 
 @dataclass
@@ -81,13 +63,28 @@ def not_written(path: Path, reason: str) -> InputError:
 class BackgroundSave:
     """A save in progress.
 
-    data:    the bytes of this rank's file
-    ready:   waits until they are complete
-    channel: the connection to the other ranks
+    path:        folder of the checkpoint
+    token:       differs between attempts, so that none overwrites the files of another
+    description: of the checkpoint, without its files
+    completed:   called on rank 0 when the checkpoint is complete
+    data:        the bytes of this rank's file
+    ready:       waits until they are complete
+    channel:     the connection to the other ranks
     """
 
-    def __init__(self, target: Target, data: memoryview, ready: Callable[[], None], channel: Channel) -> None:
-        self._target = target
+    def __init__(
+        self,
+        path: Path,
+        token: str,
+        description: Manifest,
+        completed: Callable[[], None],
+        data: memoryview,
+        ready: Callable[[], None],
+        channel: Channel,
+    ) -> None:
+        self._path, self._token = path, token
+        self._description = description
+        self._completed = completed
         self._data = data
         self._ready = ready
         self._channel = channel
@@ -110,7 +107,7 @@ class BackgroundSave:
         self._thread.join()
         lifecycle.OPEN.discard(self)
         if self._error is not None:
-            raise not_written(self._target.path, self._error)
+            raise not_written(self._path, self._error)
 
     def close(self) -> None:
         """Wait until the checkpoint is complete. Raise InputError if it could not be written."""
@@ -149,7 +146,7 @@ class BackgroundSave:
             self._error = f"the ranks lost their connection: {_first_line(error)}"
 
     def _write(self) -> FileRecord:
-        self._target.path.mkdir(parents=True, exist_ok=True)
+        self._path.mkdir(parents=True, exist_ok=True)
         checksums = []
         with self._file(self._channel.rank).open("wb", buffering=0) as file:
             for start in range(0, len(self._data), BLOCK_BYTES):
@@ -169,13 +166,8 @@ class BackgroundSave:
         if failures:
             return "; ".join(failures)
         records = [own, *(FileRecord(size, tuple(checksums)) for size, checksums, _ in reports)]
-        description = Manifest(
-            self._target.step,
-            self._channel.world_size,
-            self._target.metric,
-            {self._file(rank).name: record for rank, record in enumerate(records)},
-        )
-        path = self._target.path
+        files = {self._file(rank).name: record for rank, record in enumerate(records)}
+        path, description = self._path, replace(self._description, files=files)
         try:
             if unseen := self._unseen(description):
                 return f"{unseen[0]} of another rank, which rank 0 does not see"
@@ -183,7 +175,7 @@ class BackgroundSave:
             manifest.write(path, description)
             manifest.sync_folder(path.parent)
             manifest.remove_strays(path, description)
-            manifest.remove_old(path.parent, self._target.step, self._target.keep, self._target.mode)
+            self._completed()
         except OSError as error:
             return f"rank 0: {_first_line(error)}"
         return None
@@ -212,12 +204,12 @@ class BackgroundSave:
 
     def _size(self, name: str) -> int | None:
         try:
-            return (self._target.path / name).stat().st_size
+            return (self._path / name).stat().st_size
         except OSError:
             return None
 
     def _file(self, rank: int) -> Path:
-        return self._target.path / f"{rank:05d}-of-{self._channel.world_size:05d}-{self._target.token}.safetensors"
+        return self._path / f"{rank:05d}-of-{self._channel.world_size:05d}-{self._token}.safetensors"
 
     def _tell(self, store: Any, key: str, value: object) -> None:
         if store is None:

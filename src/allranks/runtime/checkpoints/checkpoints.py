@@ -8,6 +8,7 @@ import time
 import weakref
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -15,8 +16,8 @@ from torch.distributed import PrefixStore  # type: ignore[attr-defined]
 
 from allranks.errors import InputError, Problem
 from allranks.runtime.checkpoints import manifest, reading, tensor_file
-from allranks.runtime.checkpoints.background_save import BackgroundSave, Channel, Target, not_written
-from allranks.runtime.checkpoints.manifest import Entry
+from allranks.runtime.checkpoints.background_save import BackgroundSave, Channel, not_written
+from allranks.runtime.checkpoints.manifest import Entry, Manifest
 from allranks.runtime.checkpoints.staging import StagingMemory
 from allranks.runtime.exit.eviction import Evicted, Eviction
 from allranks.runtime.notes import note
@@ -246,15 +247,10 @@ class Checkpoints:
         if self._staging is None:
             self._staging = StagingMemory(self._ranks.device)
         data, ready = self._staging.fill(layout, pieces)
-        target = Target(
-            path=manifest.path_of(self._folder, step),
-            token=self._attempt(),
-            step=step,
-            metric=metric,
-            keep=self._keep,
-            mode=self._mode,
-        )
-        self._pending = BackgroundSave(target, data, ready, self._channel)
+        path, description = manifest.path_of(self._folder, step), Manifest(step, self._ranks.world_size, metric)
+        remove_old = partial(manifest.remove_old, self._folder, step, self._keep, self._mode)
+        token = self._attempt()
+        self._pending = BackgroundSave(path, token, description, remove_old, data, ready, self._channel)
         self._saved_step = step
         self.metric = metric
         self._due_from = step
