@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from allranks.errors import InputError, Problem
+from allranks.sdk import validation_errors
 from allranks.secrets import redact
 
 _OWN = str(Path(__file__).parents[1])
@@ -93,9 +94,9 @@ def translate(error: Exception, doing: str, fix: str = "") -> InputError | Azure
         found = f"the response is incomplete or invalid: {_innermost(error)}"
         return _failed(doing, found, "", "try again; completed parts are not repeated")
     if _is_validation(error):
-        return _wrong(doing, _sdk_message(error), "", fix)
+        return _wrong(doing, _short(validation_errors.one_line(error)), "", fix)
     if isinstance(error, core.AzureError):
-        return _failed(doing, _sdk_message(error), "", fix)
+        return _failed(doing, _short(validation_errors.one_line(error)), "", fix)
     frames = traceback.extract_tb(error.__traceback__)
     if not frames or frames[-1].filename.startswith(_OWN):
         return None  # our code raised it, not a library that it called
@@ -182,16 +183,6 @@ def _is_validation(error: Exception) -> bool:
             error.error_category != ml.ErrorCategory.SYSTEM_ERROR and not isinstance(error.inner_exception, OSError)
         )
     return isinstance(error, ValidationError)
-
-
-def _sdk_message(error: Exception) -> str:
-    text = _ESCAPES.sub("", str(getattr(error, "message", "") or error))
-    with contextlib.suppress(ValueError):
-        details, _ = json.JSONDecoder().raw_decode(text[text.index("{") :])
-        if isinstance(details, dict) and details.get("errors"):
-            entries = details["errors"]
-            return _short("; ".join(f"{entry.get('path', '')}: {entry.get('message', '')}" for entry in entries))
-    return _short(text)
 
 
 def _innermost(error: BaseException) -> str:

@@ -20,7 +20,7 @@ from allranks.components import stamps
 from allranks.components.find import components_folder, describe, find_specs, load_all
 from allranks.environments.find import REGISTERED, environment_file, environments_folder
 from allranks.errors import InputError, Problem
-from allranks.sdk import internals
+from allranks.sdk import internals, validation_errors
 from allranks.sdk.files import FileList, LeftOut
 from allranks.sdk.session import session
 from allranks.sdk.uploads import code_of, context_of
@@ -273,7 +273,7 @@ def environment_spec(file: Path) -> tuple[dict[str, Any], Path | None, Path | No
         load_environment(file)
     # Any error of the SDK means that it would not register this; the errors have no common class.
     except Exception as error:
-        found = f"azure-ai-ml does not load it: {' '.join(str(error).split())[:300]}"
+        found = f"azure-ai-ml does not load it: {validation_errors.one_line(error)}"
         raise InputError(Problem(str(file), found, "an environment", "correct the file")) from error
     content["version"] = str(content.get("version") or "")
     build, conda = content.get("build"), content.get("conda_file")

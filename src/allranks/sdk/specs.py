@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import contextlib
 import importlib.util
-import json
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 from allranks.errors import InputError, Problem
 from allranks.sdk import bounded_yaml, internals, validation_errors
-from allranks.sdk.messages import unknown_distribution, unknown_key
+from allranks.sdk.messages import refused, unknown_distribution, unknown_key
 from allranks.sdk.yaml_lines import at
 
 SPECS = ("component.yaml", "component.py")
@@ -32,17 +31,20 @@ def load(spec: Path) -> list[Any]:
         raise
     # Any exception of the user's file or the SDK means that the component cannot be loaded; they have no common class.
     except Exception as error:
-        raise InputError.of(_problem(spec, key, message) for key, message in _complaints(error)) from error
+        messages = [("", None, validation_errors.one_line(error))]
+        if validation_errors.is_own(error):
+            messages = validation_errors.messages_of(error)
+        raise InputError.of(_problem(spec, *message) for message in messages) from error
     if not components:
         expected = "a function under mldesigner's @command_component"
         raise InputError(Problem(str(spec), "no component", expected, "decorate the function"))
-    complaints = [_problem(spec, key, message) for result in results for key, message in result.error_messages.items()]
-    if complaints:
-        raise InputError.of(complaints)
+    complaints = (complaint for result in results for complaint in result.error_messages.items())
+    if problems := [_problem(spec, key, None, message) for key, message in complaints]:
+        raise InputError.of(problems)
     return components
 
 
-def _problem(spec: Path, key: str, message: str) -> Problem:
+def _problem(spec: Path, key: str, value: Any, message: str) -> Problem:
     where = str(spec)
     if key:
         place = where if spec.suffix == ".py" else at(spec, *key.split("."))
@@ -51,7 +53,8 @@ def _problem(spec: Path, key: str, message: str) -> Problem:
         return unknown_key(
             where, validation_errors.similar(validation_errors.kind_of(bounded_yaml.load_file(spec)), key)
         )
-    return Problem(where=where, found=_shortened(message), fix="correct the spec")
+    problem = Problem(where, _shortened(message)) if value is None else refused(where, key, value, message)
+    return replace(problem, fix=problem.fix or "correct the spec")
 
 
 def _load_yaml(spec: Path) -> Any:
@@ -103,17 +106,6 @@ def _import_file(file: Path) -> ModuleType:
 
 def _is_below(file: str | None, folder: Path) -> bool:
     return file is not None and Path(file).resolve().is_relative_to(folder.resolve())
-
-
-def _complaints(error: Exception) -> list[tuple[str, str]]:
-    """Return an exception's keys and messages: from the JSON in the text of an SDK exception, else its first line."""
-    text = str(error)
-    with contextlib.suppress(ValueError):
-        details, _ = json.JSONDecoder().raw_decode(text[text.index("{") :])
-        if isinstance(details, dict) and details.get("errors"):
-            return [(item.get("path", "").strip("*"), str(item.get("message", ""))) for item in details["errors"]]
-    first = next((line.strip() for line in text.splitlines() if line.strip()), "")
-    return [("", f"{type(error).__name__}: {first}" if first else type(error).__name__)]
 
 
 def _shortened(text: str) -> str:
