@@ -14,6 +14,16 @@ from allranks.errors import InputError, Problem
 FOLDER = ".allranks"
 
 
+class _Path:
+    """A path in a workspace."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __get__(self, workspace: Workspace, _: type) -> Path:
+        return workspace.root / self._name
+
+
 @dataclass(frozen=True)
 class Workspace:
     """The paths in a workspace folder.
@@ -44,47 +54,22 @@ class Workspace:
         check_access(root, os.R_OK | os.X_OK)
         return cls(root)
 
-    @property
-    def database(self) -> Path:
-        return self.root / "allranks.db"
-
-    @property
-    def snapshots(self) -> Path:
-        return self.root / "snapshots"
-
-    @property
-    def runs(self) -> Path:
-        return self.root / "runs"
-
-    @property
-    def temporary(self) -> Path:
-        """Return the folder for temporary files of running instances."""
-        return self.root / "tmp"
-
-    @property
-    def file_digests(self) -> Path:
-        """Return the database of the digests of files, which is only a cache."""
-        return self.root / "digests.db"
-
-    @property
-    def warm(self) -> Path:
-        """Return the socket of the process that lends fork servers, `allranks warm`."""
-        return self.root / "warm.sock"
-
-    @property
-    def overlaps(self) -> Path:
-        """Return the folder of the workspaces of scheduled runs that overlapped with others, named as the runs."""
-        return self.root / "overlaps"
+    database, snapshots, runs = _Path("allranks.db"), _Path("snapshots"), _Path("runs")
+    temporary = _Path("tmp")
+    """The folder for temporary files of running instances."""
+    file_digests = _Path("digests.db")
+    """The database of the digests of files, which is only a cache."""
+    warm = _Path("warm.sock")
+    """The socket of the process that lends fork servers, `allranks warm`."""
+    overlaps = _Path("overlaps")
+    """The folder of the workspaces of scheduled runs that overlapped with others, named as the runs."""
+    tracked_files = _Path("mlflow")
+    """The folder of MLflow's artifacts and models."""
 
     @property
     def tracking_uri(self) -> str:
         """Return the URI of MLflow's metrics and models of this workspace."""
         return f"sqlite:///{self.root / 'mlflow.db'}"
-
-    @property
-    def tracked_files(self) -> Path:
-        """Return the folder of MLflow's artifacts and models."""
-        return self.root / "mlflow"
 
     def make(self) -> None:
         """Create the folder. Raise InputError if that fails or the path is not a folder."""

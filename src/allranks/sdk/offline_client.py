@@ -18,7 +18,7 @@ import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import FrameType, ModuleType
+from types import FrameType, ModuleType, SimpleNamespace
 from typing import Any
 
 from allranks.sdk import internals, user_code
@@ -92,23 +92,14 @@ def replaced_clients(client: type) -> Iterator[None]:
         yield
 
 
-class _Poller:
-    """The result of a `begin_...` call, which is complete."""
-
-    def __init__(self, result: Any) -> None:
-        self._result = result
-
-    def result(self, timeout: float | None = None) -> Any:
-        return self._result
-
-    def wait(self, timeout: float | None = None) -> None:
-        pass
-
-    def done(self) -> bool:
-        return True
-
-    def status(self) -> str:
-        return "Succeeded"
+def _completed(result: Any) -> Any:
+    """Return the poller of a `begin_...` call, which is complete."""
+    return SimpleNamespace(
+        result=lambda timeout=None: result,
+        wait=lambda timeout=None: None,
+        done=lambda: True,
+        status=lambda: "Succeeded",
+    )
 
 
 def client_class(workspace: Workspace) -> type:
@@ -141,8 +132,8 @@ def client_class(workspace: Workspace) -> type:
         def create_or_update(self, entity: Any, **settings: Any) -> Any:
             return getattr(self, _collection_of(entity)).create_or_update(entity, **settings)
 
-        def begin_create_or_update(self, entity: Any, **settings: Any) -> _Poller:
-            return _Poller(self.create_or_update(entity, **settings))
+        def begin_create_or_update(self, entity: Any, **settings: Any) -> Any:
+            return _completed(self.create_or_update(entity, **settings))
 
         def __getattr__(self, collection: str) -> Any:
             if collection.startswith("__"):
@@ -231,9 +222,9 @@ class _Operations:
         if name.startswith("__"):
             raise AttributeError(name)
         if name == "begin_create_or_update":
-            return lambda *entity, **settings: _Poller(self.create_or_update(*entity, **settings))
+            return lambda *entity, **settings: _completed(self.create_or_update(*entity, **settings))
         if name.startswith("begin_"):
-            return lambda *arguments, **options: _Poller(self._named(*arguments, **options))
+            return lambda *arguments, **options: _completed(self._named(*arguments, **options))
         if name.startswith("list"):
             return self._list
         if name.startswith("get"):

@@ -38,6 +38,10 @@ class Asset(Unknown):
 
     name: str
     version: str
+    id: str
+    path: str
+    tags: dict[str, str]
+    properties: dict[str, str]
 
     def __new__(cls, collection: str, registry: str | None, name: str, version: Any, label: Any) -> Asset:
         number = None if version is None else str(version)
@@ -48,23 +52,9 @@ class Asset(Unknown):
             text = f"azureml:{name}:{number}" if number else f"azureml:{name}@{label or 'latest'}"
         asset = super().__new__(cls, text)
         asset.name, asset.version = name, number or _Label(label or "latest")
+        asset.id = asset.path = text
+        asset.tags, asset.properties = {}, {}
         return asset
-
-    @property
-    def id(self) -> str:
-        return str(self)
-
-    @property
-    def path(self) -> str:
-        return str(self)
-
-    @property
-    def tags(self) -> dict[str, str]:
-        return {}
-
-    @property
-    def properties(self) -> dict[str, str]:
-        return {}
 
 
 class Component(Asset):
