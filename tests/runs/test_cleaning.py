@@ -76,7 +76,7 @@ def test_a_run_stays_whose_results_one_that_stays_reuses(workspace: Workspace, r
     first, other, second = run_steps(STEP), run_steps(OTHER), run_steps(STEP)
     plan = planned(workspace, keep=1)
     assert names(plan, RUN) == {other.id}
-    assert [(kept.run.id, kept.reason) for kept in plan.kept] == [(first.id, f"run {second.id} reuses its results")]
+    assert [(run.id, reason) for run, reason in plan.kept] == [(first.id, f"run {second.id} reuses its results")]
     assert names(planned(workspace), RUN) == {first.id, other.id, second.id}
 
 
@@ -95,7 +95,7 @@ def test_a_run_that_is_executed_stays(workspace: Workspace, run_steps: Runs) -> 
     with locks.hold(workspace.run_folder(record.id)):
         plan = planned(workspace)
         assert names(plan, RUN) == set()
-        assert [kept.reason for kept in plan.kept] == ["a process executes it"]
+        assert [reason for _, reason in plan.kept] == ["a process executes it"]
         assert clean(workspace, late) == []
     assert [run.id for run in history.runs(workspace)] == [record.id]
 
@@ -107,7 +107,7 @@ def test_a_run_whose_data_is_registered_stays(workspace: Workspace, run_steps: R
         assets.add(store.connection, RegisteredAsset("data", "d", "1", path, 1.0))
     plan = planned(workspace)
     assert names(plan, RUN) == set()
-    assert "registered" in plan.kept[0].reason
+    assert "registered" in plan.kept[0][1]
 
 
 def test_snapshots_that_a_plan_needs_stay(workspace: Workspace, run_steps: Runs) -> None:

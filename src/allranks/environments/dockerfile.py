@@ -56,10 +56,6 @@ class Dockerfile:
     table: tuple[Row, ...]
     stages: tuple[Stage, ...]
 
-    def value(self, name: str) -> str | None:
-        """Return the table's value for a name; None if the table has no such row."""
-        return next((row.value for row in self.table if row.name == name), None)
-
     def values(self) -> dict[str, str]:
         return {row.name: row.value for row in self.table}
 
@@ -208,9 +204,9 @@ def labels_of(dockerfile: Dockerfile) -> Labels:
     title = dockerfile.lines[0].removeprefix("#").strip() if dockerfile.lines else ""
     inside = ", ".join(f"{_SPELLED.get(key, key)} {value}" for key, value in versions.items())
     return Labels(
-        version=dockerfile.value(VERSION) or "",
+        version=dockerfile.values().get(VERSION, ""),
         description=f"{title} In it: {inside}.",
-        tags={"base-image": dockerfile.value("BASE_IMAGE") or "", **versions},
+        tags={"base-image": dockerfile.values().get("BASE_IMAGE", ""), **versions},
     )
 
 

@@ -84,7 +84,7 @@ def write(variant: CudaVariant, environment: EnvironmentFolder, names: tuple[str
     with_torch = environment.file(LIBRARIES).is_file()
     rows = dict(variant.base) if environment.name == BASE else {}
     rows |= variant.torch if with_torch else {}
-    version = environment.dockerfile.value(VERSION) or ""
+    version = environment.dockerfile.values().get(VERSION, "")
     rows[VERSION] = re.sub(rf"-(?:{'|'.join(map(re.escape, names))})$", "", version)
     if not variant.default:
         rows[VERSION] += f"-{variant.name}"

@@ -41,19 +41,11 @@ class Removal:
 
 
 @dataclass(frozen=True)
-class KeptRun:
-    """A run that is old enough to be removed, and the reason why it stays."""
-
-    run: RunRecord
-    reason: str
-
-
-@dataclass(frozen=True)
 class CleaningPlan:
-    """What would be removed, and which old runs would stay."""
+    """What would be removed, and which old runs would stay, each with the reason."""
 
     removals: tuple[Removal, ...] = ()
-    kept: tuple[KeptRun, ...] = ()
+    kept: tuple[tuple[RunRecord, str], ...] = ()
 
     @property
     def size(self) -> int:
@@ -102,7 +94,7 @@ def plan_cleaning(
         *(_removal(SNAPSHOT, workspace, folder) for folder in unused),
         *(_removal(LEFTOVER, workspace, folder) for folder in (*unknown, *leftovers)),
     ]  # fmt: skip
-    return CleaningPlan(tuple(removals), tuple(KeptRun(old[run], reason) for run, reason in reasons.items()))
+    return CleaningPlan(tuple(removals), tuple((old[run], reason) for run, reason in reasons.items()))
 
 
 def clean(workspace: Workspace, plan: CleaningPlan, remove: Callable[[Path], None] | None = None) -> list[Removal]:

@@ -48,13 +48,8 @@ class Sample:
     sent: int | None = None
 
 
-@dataclass(frozen=True)
-class Rate:
-    """A value between two samples. start, end: seconds since the epoch"""
-
-    start: float
-    end: float
-    value: float
+Rates = list[tuple[float, float]]
+"""Values between two samples each: pairs of the later one's time and the value."""
 
 
 def thin(samples: Sequence[Sample]) -> list[Sample]:
@@ -69,7 +64,7 @@ def of_rank(samples: Sequence[Sample], rank: int) -> list[tuple[float, RankUsage
     return [(sample.time, sample.ranks[rank]) for sample in samples if rank in sample.ranks]
 
 
-def cpu_rates(usage: Sequence[tuple[float, RankUsage]], started: float | None) -> list[Rate]:
+def cpu_rates(usage: Sequence[tuple[float, RankUsage]], started: float | None) -> Rates:
     """Return the cores that a rank used on average, from each of its samples to the next: 1.0 is one core.
 
     started: when it started, where the first rate begins; None if that is not known
@@ -80,7 +75,7 @@ def cpu_rates(usage: Sequence[tuple[float, RankUsage]], started: float | None) -
     return _rates(points)
 
 
-def traffic_rates(samples: Sequence[Sample], started: float | None) -> tuple[list[Rate], list[Rate]]:
+def traffic_rates(samples: Sequence[Sample], started: float | None) -> tuple[Rates, Rates]:
     """Return the bytes per second that an instance received and sent, from each sample to the next."""
     origin = [] if started is None else [(started, 0.0)]
     received = [(sample.time, float(sample.received)) for sample in samples if sample.received is not None]
@@ -102,14 +97,12 @@ def latest(samples: Sequence[Sample], rank: int, started: float | None) -> tuple
     if not last:
         return None
     rates = cpu_rates(last, started if len(last) == 1 else None)
-    return (rates[-1].value if rates else None), last[-1][1]
+    return (rates[-1][1] if rates else None), last[-1][1]
 
 
-def _rates(points: Sequence[tuple[float, float]]) -> list[Rate]:
+def _rates(points: Sequence[tuple[float, float]]) -> Rates:
     return [
-        Rate(start, end, (after - before) / (end - start))
-        for (start, before), (end, after) in pairwise(points)
-        if end > start
+        (end, (after - before) / (end - start)) for (start, before), (end, after) in pairwise(points) if end > start
     ]
 
 

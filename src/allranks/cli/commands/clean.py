@@ -80,8 +80,8 @@ def _print_plan(out: Console, plan: CleaningPlan) -> None:
         sizes = [removal.size for removal in plan.removals if removal.kind == kind]
         if sizes:
             out.print(f"{count(len(sizes), noun)}: {in_bytes(sum(sizes))}")
-    for kept in plan.kept:
-        out.print(f"{plain(kept.run.id)} stays: {kept.reason}", soft_wrap=True)
+    for run, reason in plan.kept:
+        out.print(f"{plain(run.id)} stays: {reason}", soft_wrap=True)
     if not plan.removals:
         out.print("There is nothing to remove.")
     elif runs:

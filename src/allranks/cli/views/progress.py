@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from rich.console import Console, ConsoleOptions, RenderResult
+from rich.console import Console, Group
 from rich.live import Live
 from rich.text import Text
 
@@ -133,7 +133,7 @@ class LiveTree(Observer):
     def started(self, run: RunRecord) -> None:
         self._stop()
         self._live = Live(
-            _Frame(run, self._clock),
+            get_renderable=lambda: self._frame(run),
             console=self._console,
             refresh_per_second=self._frames_per_second,
             transient=True,
@@ -147,22 +147,15 @@ class LiveTree(Observer):
         self._console.print()
         self._console.print(summary(run), soft_wrap=True)
 
+    def _frame(self, run: RunRecord) -> Group:
+        """Return the state of the run when it is drawn."""
+        drawn = tree(run, self._clock(), self._console.width, max(self._console.height - 2, 4))
+        if run.status.ended:
+            return Group(drawn)
+        stops = "watching; the run continues" if run.submitted else "the run; allranks resume continues it"
+        return Group(drawn, Text(f"  Ctrl-C stops {stops}", style="bright_black"))
+
     def _stop(self) -> None:
         if self._live is not None:
             self._live.stop()
             self._live = None
-
-
-class _Frame:
-    """Renders the state of the run when it is drawn."""
-
-    def __init__(self, run: RunRecord, clock: Callable[[], float]) -> None:
-        self._run = run
-        self._clock = clock
-
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        yield tree(self._run, self._clock(), options.max_width, max(console.height - 2, 4))
-        if self._run.status.ended:
-            return
-        stops = "watching; the run continues" if self._run.submitted else "the run; allranks resume continues it"
-        yield Text(f"  Ctrl-C stops {stops}", style="bright_black")

@@ -4,10 +4,9 @@ event."""
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from datetime import datetime, timezone
 
-from rich.console import Console, ConsoleOptions, RenderResult
+from rich.console import Console, Group
 from rich.live import Live
 from rich.table import Table
 from rich.text import Text
@@ -86,52 +85,15 @@ class EventLines(Watcher):
         self._console.print(Text(line), soft_wrap=True)
 
 
-@dataclass
-class _Table:
-    """Renders the schedules when it is drawn."""
-
-    lines: list[Line]
-    running: dict[str, Firing]
-    stopping: bool = False
-
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        table = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0))
-        for title in ("schedule", "next", "in", "last run", ""):
-            table.add_column(title, header_style="bright_black", no_wrap=title != "next")
-        now = datetime.now(timezone.utc)
-        for line in self.lines:
-            wait = "" if line.next is None else duration((line.next - now).total_seconds(), whole=True)
-            running = [firing for firing in self.running.values() if firing.schedule == line.entry.name]
-            table.add_row(
-                Text(plain(line.entry.name)),
-                Text(moment(line.next, line.entry.trigger.time_zone)),
-                Text("waits" if line.waiting else wait),
-                Text(line.latest.run.removeprefix(f"{line.entry.name}-") if line.latest else NOTHING),
-                self._status(line.latest, running, now),
-            )
-        yield table
-        yield Text("  stopping ..." if self.stopping else "  Ctrl-C stops", style="bright_black")
-
-    def _status(self, latest: Firing | None, running: list[Firing], now: datetime) -> Text:
-        if running:
-            begun = min(firing.started or firing.at for firing in running)
-            more = f" ({len(running)})" if len(running) > 1 else ""
-            took = duration((now - begun).total_seconds(), whole=True)
-            return Text(f"{SYMBOLS[Status.RUNNING]} Running{more}  {took}", style=STYLES[Status.RUNNING])
-        if latest is None or latest.state != ENDED:
-            return Text("" if latest is None else latest.state)
-        status = Status(latest.status)
-        took = _took(latest)
-        return Text(f"{SYMBOLS[status]} {status}  {took}".rstrip(), style=STYLES[status])
-
-
 class LiveSchedules(EventLines):
     """Show one line per schedule on a terminal, and above it the runs that ended. Use it as a context manager."""
 
     def __init__(self, console: Console) -> None:
         super().__init__(console)
-        self._table = _Table([], {})
-        self._live = Live(self._table, console=console, refresh_per_second=2, transient=True)
+        self._lines: list[Line] = []
+        self._running: dict[str, Firing] = {}
+        self._stops = False
+        self._live = Live(get_renderable=self._frame, console=console, refresh_per_second=2, transient=True)
 
     def __enter__(self) -> None:
         self._live.start(refresh=True)
@@ -140,22 +102,51 @@ class LiveSchedules(EventLines):
         self._live.stop()
 
     def state(self, lines: list[Line]) -> None:
-        self._table.lines = lines
+        self._lines = lines
 
     def fired(self, firing: Firing) -> None:
-        self._table.running = {**self._table.running, firing.run: firing}
+        self._running = {**self._running, firing.run: firing}
 
     def recovered(self, firing: Firing, *, alive: bool) -> None:
-        self._table.running = {**self._table.running, firing.run: firing}
+        self._running = {**self._running, firing.run: firing}
         super().recovered(firing, alive=alive)
 
     def ended(self, firing: Firing) -> None:
-        self._table.running = {run: other for run, other in self._table.running.items() if run != firing.run}
+        self._running = {run: other for run, other in self._running.items() if run != firing.run}
         super().ended(firing)
 
     def stopping(self, running: int) -> None:
-        self._table.stopping = True
+        self._stops = True
         super().stopping(running)
+
+    def _frame(self) -> Group:
+        table = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0))
+        for title in ("schedule", "next", "in", "last run", ""):
+            table.add_column(title, header_style="bright_black", no_wrap=title != "next")
+        now = datetime.now(timezone.utc)
+        for line in self._lines:
+            wait = "" if line.next is None else duration((line.next - now).total_seconds(), whole=True)
+            running = [firing for firing in self._running.values() if firing.schedule == line.entry.name]
+            table.add_row(
+                Text(plain(line.entry.name)),
+                Text(moment(line.next, line.entry.trigger.time_zone)),
+                Text("waits" if line.waiting else wait),
+                Text(line.latest.run.removeprefix(f"{line.entry.name}-") if line.latest else NOTHING),
+                _status(line.latest, running, now),
+            )
+        return Group(table, Text("  stopping ..." if self._stops else "  Ctrl-C stops", style="bright_black"))
+
+
+def _status(latest: Firing | None, running: list[Firing], now: datetime) -> Text:
+    if running:
+        begun = min(firing.started or firing.at for firing in running)
+        more = f" ({len(running)})" if len(running) > 1 else ""
+        took = duration((now - begun).total_seconds(), whole=True)
+        return Text(f"{SYMBOLS[Status.RUNNING]} Running{more}  {took}", style=STYLES[Status.RUNNING])
+    if latest is None or latest.state != ENDED:
+        return Text("" if latest is None else latest.state)
+    status = Status(latest.status)
+    return Text(f"{SYMBOLS[status]} {status}  {_took(latest)}".rstrip(), style=STYLES[status])
 
 
 def moment(at: datetime | None, time_zone: str) -> str:

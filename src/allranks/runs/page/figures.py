@@ -273,7 +273,7 @@ def _charts(step: StepRecord) -> list[Chart]:
         }
 
     cpu = {
-        f"rank {rank.rank}": [(rate.end, 100 * rate.value) for rate in cpu_rates(samples, rank.started)]
+        f"rank {rank.rank}": [(time, 100 * cores) for time, cores in cpu_rates(samples, rank.started)]
         for rank, samples in ranks
     }
     charts = (
@@ -297,7 +297,7 @@ def _traffic(step: StepRecord) -> _Values:
         return curves
     for instance, samples in sorted(step.usage.items()):
         for name, rates in zip(("received", "sent"), traffic_rates(samples, step.started), strict=True):
-            curves[f"instance {instance} {name}"] = [(rate.end, rate.value / 1e6) for rate in rates]
+            curves[f"instance {instance} {name}"] = [(time, rate / 1e6) for time, rate in rates]
     return curves if any(value for values in curves.values() for _, value in values) else {}
 
 

@@ -33,10 +33,6 @@ class Excerpt:
     complete: bool
     size: int
 
-    @property
-    def cost(self) -> int:
-        return len(self.text.encode(errors="replace"))
-
 
 class LogExcerpts:
     """Read excerpts of logs. A log that has not changed is not read again.
@@ -63,7 +59,7 @@ class LogExcerpts:
             excerpt = self._excerpt(rank.log, limit)
             if excerpt is None:
                 continue
-            budget -= excerpt.cost
+            budget -= len(excerpt.text.encode(errors="replace"))
             if budget < 0:
                 break
             result[rank.log] = excerpt
