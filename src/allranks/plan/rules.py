@@ -36,6 +36,13 @@ UNKNOWN_PORT = Rule(
     "remove it, or declare it in the component",
     accepted_by_sdk=True,
 )
+ENVIRONMENT_EMPTY = Rule(
+    "environment-empty",
+    Level.ERROR,
+    "An inline environment has neither an image nor a build context.",
+    "azure-ai-ml, `entities/_assets/environment.py`, Environment.validate",
+    "add image or build",
+)
 IGNORED_KEY = Rule(
     "ignored-key",
     Level.ERROR,
@@ -54,7 +61,7 @@ COUNT_BINDING = Rule(
     "write a number, and set the binding on the step of a pipeline that uses the component",
 )
 
-RULES = (WRONG_REFERENCE, UNKNOWN_FORM, UNKNOWN_PORT, IGNORED_KEY, REPEATED_KEY, COUNT_BINDING)
+RULES = (WRONG_REFERENCE, UNKNOWN_FORM, ENVIRONMENT_EMPTY, UNKNOWN_PORT, IGNORED_KEY, REPEATED_KEY, COUNT_BINDING)
 
 _COUNTS = (("resources", "instance_count"), ("distribution", "process_count_per_instance"))
 

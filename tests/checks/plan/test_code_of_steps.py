@@ -60,8 +60,9 @@ def test_a_script_on_spot_capacity_that_resumes(tmp_path: Path, text: str, found
 @pytest.mark.parametrize(
     ("environment", "spec", "found"),
     [
-        (Environment(conda="1f0c"), "", ["environment-empty"]),
-        (Environment(conda="1f0c"), "component.yaml", []),
+        (Environment("base"), "", ["asset-reference"]),
+        (Environment("base"), "component.yaml", []),
+        (Environment("base", "@latest"), "", ["latest-label"]),
         (Environment(image="python:3.12", conda="1f0c"), "", []),
         (Environment(context="1f0c", dockerfile="Dockerfile", folder="missing"), "", ["dockerfile-missing"]),
     ],

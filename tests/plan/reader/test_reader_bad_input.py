@@ -381,3 +381,10 @@ def test_every_problem_of_every_step_is_told_once(here: Path) -> None:
         "step b, key inputs.dat (x.yml:10)",
         "step b, key resources.shm_size (x.yml:7)",
     ]
+
+
+@pytest.mark.parametrize("environment", ["{name: foo, version: 1}", "{conda_file: conda.yml}"])
+def test_an_environment_of_a_steps_own_without_an_image(here: Path, environment: str) -> None:
+    write(here, "conda.yml", "dependencies: [python=3.11]\n")
+    write(here, "x.yml", f"command: ls\nenvironment: {environment}\n")
+    assert problems("x.yml") == [("step x, key environment (x.yml:2)", "an environment without image and build")]

@@ -14,12 +14,12 @@ from allranks.checks import plan as plan_checks
 from allranks.checks.component import determinism, environment, identity, ports, values
 from allranks.checks.component.subject import Subject, read_python, read_yaml
 from allranks.checks.plan.scope import of_plan
-from allranks.checks.plan.steps import DOCKERFILE_MISSING, ENVIRONMENT_EMPTY
+from allranks.checks.plan.steps import DOCKERFILE_MISSING
 from allranks.checks.table import Findings, Row, rules_of
 from allranks.errors import InputError, Level, Problem, Rule
 from allranks.plan.graph import Step
 from allranks.plan.reader import graph
-from allranks.plan.rules import COUNT_BINDING, bound_counts, count_problem
+from allranks.plan.rules import COUNT_BINDING, ENVIRONMENT_EMPTY, bound_counts, count_problem
 from allranks.sdk.quick_nodes import quiet
 from allranks.sdk.session import session
 from allranks.sdk.specs import load

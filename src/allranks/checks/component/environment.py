@@ -9,17 +9,18 @@ from pathlib import Path
 from typing import Any
 
 from allranks.checks.component.subject import Subject
-from allranks.checks.plan.steps import DOCKERFILE_MISSING, ENVIRONMENT_EMPTY
+from allranks.checks.plan.steps import DOCKERFILE_MISSING
 from allranks.contract.distributions import DISTRIBUTIONS
 from allranks.contract.requirements import LAUNCH, REQUIRES, launch_problem, requirements
 from allranks.contract.single import Single
 from allranks.environments.find import REGISTERED, environments_folder, name_in
 from allranks.errors import InputError, Level, Problem, Rule, did_you_mean
 from allranks.plan.requirement_files import packages
+from allranks.plan.rules import ENVIRONMENT_EMPTY
 from allranks.sdk.yaml_lines import read_mapping
 
 CURATED = "AzureML-"
-_NAMED = re.compile(r"(?:azureml:)?(?P<name>[A-Za-z0-9][A-Za-z0-9._-]*)(?:[:@](?P<version>[A-Za-z0-9][A-Za-z0-9._-]*))")
+_NAMED = re.compile(r"(?P<name>[A-Za-z0-9][A-Za-z0-9._-]*)(?:[:@](?P<version>[A-Za-z0-9][A-Za-z0-9._-]*))")
 _REGISTRY = re.compile(r"azureml://registries/[^/\s]+/environments/[^/\s]+/(versions|labels)/[^/\s]+")
 _FORMS = "azureml:NAME:VERSION, azureml:NAME@latest, azureml://registries/REGISTRY/environments/NAME/versions/VERSION"
 
@@ -72,7 +73,7 @@ def environment(subject: Subject) -> Iterator[Problem]:
 def _reference(subject: Subject, reference: str) -> Iterator[Problem]:
     if _REGISTRY.fullmatch(reference) or re.match(r"(azureml:)?/subscriptions/", reference):
         return
-    match = _NAMED.fullmatch(reference)
+    match = _NAMED.fullmatch(reference.removeprefix("azureml:"))
     if not match:
         yield subject.report(ENVIRONMENT_REFERENCE, ("environment",), f"environment {reference!r}", _FORMS)
         return

@@ -45,7 +45,7 @@ OF_STEPS = (
     Row(steps.layout, steps.LAYOUT),
     Row(steps.requirement, steps.REQUIREMENT),
     Row(steps.dropped_environment, steps.DROPPED_ENVIRONMENT),
-    Row(steps.inline_environment, steps.ENVIRONMENT_EMPTY, steps.DOCKERFILE_MISSING),
+    Row(steps.inline_environment, steps.DOCKERFILE_MISSING),
     Row(steps.ignored_variables, steps.IGNORED_VARIABLES),
 )
 OF_KEYS = (

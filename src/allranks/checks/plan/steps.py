@@ -20,6 +20,7 @@ from allranks.plan.graph import Node, StandIn, Step
 from allranks.plan.literals import meant, one_of
 from allranks.plan.ports import Input, Literal
 from allranks.plan.requirement_files import packages
+from allranks.plan.rules import WRONG_REFERENCE
 from allranks.sdk.paths import shown
 
 COMMAND = Rule(
@@ -31,13 +32,6 @@ COMMAND = Rule(
     "correct the command",
 )
 
-ENVIRONMENT_EMPTY = Rule(
-    "environment-empty",
-    Level.ERROR,
-    "An inline environment has neither an image nor a build context.",
-    "azure-ai-ml, `entities/_assets/environment.py`, Environment.validate",
-    "add image or build",
-)
 DOCKERFILE_MISSING = Rule(
     "dockerfile-missing",
     Level.ERROR,
@@ -224,8 +218,10 @@ def inline_environment(scope: Scope, step: Step) -> Iterator[Problem]:
     environment, where = step.environment, scope.key(step, "environment")
     if step.spec:
         return
-    if environment.conda and not environment.image and not environment.context:
-        yield ENVIRONMENT_EMPTY.problem(where, "an environment without image and build", "one of them")
+    described = environment.image or environment.conda or environment.context
+    if environment.name and not (environment.version or environment.registry or described):
+        expected = f"azureml:{environment.name}:VERSION or azureml:{environment.name}@latest"
+        yield WRONG_REFERENCE.problem(where, f"{environment} has no version and no label", expected)
     if environment.folder and not Path(environment.folder, environment.dockerfile).is_file():
         found = f"no {environment.dockerfile} in {shown(environment.folder)}"
         yield DOCKERFILE_MISSING.problem(where, found, "a build context")

@@ -15,6 +15,7 @@ from allranks.plan.assets import asset_id
 from allranks.plan.assets.lookup import interpreter_in
 from allranks.plan.environment import NO_ENVIRONMENT, Environment, registered
 from allranks.plan.reader.context import Context, Place
+from allranks.plan.rules import ENVIRONMENT_EMPTY
 from allranks.sdk import bounded_yaml, internals, validation_errors, yaml_lines
 from allranks.sdk.paths import is_remote, shown
 from allranks.sdk.uploads import context_of
@@ -67,6 +68,9 @@ def read(environment: Any, place: Place, context: Context) -> Environment:
     if environment.conda_file:
         conda = _short(digest.of_text(json.dumps(environment.conda_file, sort_keys=True, default=str)))
     has_build = environment.build is not None
+    if not has_build and not environment.image:
+        found = "an environment without image and build"
+        context.problems.append(ENVIRONMENT_EMPTY.problem(place.key("environment"), found, "one of them"))
     return Environment(
         name=name,
         version=version,
