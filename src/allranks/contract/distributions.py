@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Any, Protocol
 
 from allranks.contract import mpi, pytorch, ray, single, tensorflow
@@ -34,18 +33,16 @@ class DistributionType:
     module: Module
 
 
-DISTRIBUTIONS: Mapping[str, DistributionType] = MappingProxyType(
-    {
-        kind.settings.type: kind
-        for kind in (
-            DistributionType(mpi.Mpi, mpi),
-            DistributionType(tensorflow.TensorFlow, tensorflow),
-            DistributionType(pytorch.PyTorch, pytorch),
-            DistributionType(ray.Ray, ray),
-            DistributionType(single.Single, single),
-        )
-    }
-)
+DISTRIBUTIONS: Mapping[str, DistributionType] = {
+    kind.settings.type: kind
+    for kind in (
+        DistributionType(mpi.Mpi, mpi),
+        DistributionType(tensorflow.TensorFlow, tensorflow),
+        DistributionType(pytorch.PyTorch, pytorch),
+        DistributionType(ray.Ray, ray),
+        DistributionType(single.Single, single),
+    )
+}
 """Type name -> the type, in the order in which a process's variables are read (see `allranks.contract.detect`)."""
 
 

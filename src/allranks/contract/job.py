@@ -5,24 +5,19 @@ from __future__ import annotations
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from types import MappingProxyType
 
 from allranks.contract import produce
 from allranks.contract.launch import Launch, Process
 
-NOTHING: Mapping[str, str] = MappingProxyType({})
-
-WORKSPACE: Mapping[str, str] = MappingProxyType(
-    {
-        "AZUREML_ARM_SUBSCRIPTION": str(uuid.UUID(int=0)),
-        "AZUREML_ARM_RESOURCEGROUP": "local",
-        "AZUREML_ARM_WORKSPACE_NAME": "local",
-        # A name that can never resolve (RFC 2606), so that nothing contacts Azure by mistake.
-        "AZUREML_SERVICE_ENDPOINT": "https://allranks.invalid",
-        # On Azure ML this secret authenticates a process as its run. Here it gives no access.
-        "AZUREML_RUN_TOKEN": "local-run-has-no-token",
-    }
-)
+WORKSPACE: Mapping[str, str] = {
+    "AZUREML_ARM_SUBSCRIPTION": str(uuid.UUID(int=0)),
+    "AZUREML_ARM_RESOURCEGROUP": "local",
+    "AZUREML_ARM_WORKSPACE_NAME": "local",
+    # A name that can never resolve (RFC 2606), so that nothing contacts Azure by mistake.
+    "AZUREML_SERVICE_ENDPOINT": "https://allranks.invalid",
+    # On Azure ML this secret authenticates a process as its run. Here it gives no access.
+    "AZUREML_RUN_TOKEN": "local-run-has-no-token",
+}
 """The emulated workspace of a local run."""
 
 
@@ -43,9 +38,9 @@ class Job:
     experiment: str
     tracking_uri: str | None = None
     mlflow_run_id: str | None = None
-    inputs: Mapping[str, str] = field(default_factory=lambda: NOTHING)
-    outputs: Mapping[str, str] = field(default_factory=lambda: NOTHING)
-    parameters: Mapping[str, str] = field(default_factory=lambda: NOTHING)
+    inputs: Mapping[str, str] = field(default_factory=dict)
+    outputs: Mapping[str, str] = field(default_factory=dict)
+    parameters: Mapping[str, str] = field(default_factory=dict)
 
 
 def environment(job: Job, launch: Launch, process: Process) -> dict[str, str]:

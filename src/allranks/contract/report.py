@@ -13,7 +13,6 @@ import re
 import time as clock
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field, fields
-from types import MappingProxyType
 from typing import Any, TypeAlias
 
 VARIABLE = "ALLRANKS_REPORT"
@@ -30,7 +29,7 @@ class Progress:
 
     step: int
     total: int | None = None
-    metrics: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
+    metrics: Mapping[str, float] = field(default_factory=dict)
     epoch: int | None = None
     time: float = field(default_factory=clock.time)
 
@@ -66,9 +65,7 @@ class Finished:
 
 Event: TypeAlias = Progress | Failure | Note | Finished
 
-KINDS: Mapping[str, type[Event]] = MappingProxyType(
-    {"progress": Progress, "failure": Failure, "note": Note, "finished": Finished}
-)
+KINDS: Mapping[str, type[Event]] = {"progress": Progress, "failure": Failure, "note": Note, "finished": Finished}
 
 
 def append(event: Event, environ: Mapping[str, str] = os.environ) -> None:

@@ -13,7 +13,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 from allranks.errors import InputError, Problem, did_you_mean
@@ -25,14 +24,12 @@ SPEC_OPTION = "--spec"
 _OPTION = re.compile(r"--\w[\w-]*")
 _PORT = re.compile(r"\$\{\{\s*(inputs|outputs)\.([^\s{}]+)\s*}}")
 _BOOLEANS = {"true": True, "false": False}
-_CONVERSIONS: Mapping[str, tuple[Callable[[str], Any], str]] = MappingProxyType(
-    {
-        "integer": (int, "a whole number"),
-        "number": (float, "a number"),
-        "boolean": (lambda text: _BOOLEANS[text.lower()], "True or False"),
-        "string": (str, "a text"),
-    }
-)
+_CONVERSIONS: Mapping[str, tuple[Callable[[str], Any], str]] = {
+    "integer": (int, "a whole number"),
+    "number": (float, "a number"),
+    "boolean": (lambda text: _BOOLEANS[text.lower()], "True or False"),
+    "string": (str, "a text"),
+}
 _DATA = (Path, "a path")
 
 
@@ -175,7 +172,7 @@ def _options(spec: Path) -> Mapping[str, _Option]:
     for name, value in pairwise([*words[program:], "--end"]):
         if _OPTION.fullmatch(name) and name != SPEC_OPTION and name not in options:
             options[name] = _option(name, value, document)
-    return MappingProxyType(options)
+    return options
 
 
 def _option(name: str, value: str, document: Mapping[str, Any]) -> _Option:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
 
 
 @dataclass(frozen=True)
@@ -28,61 +27,57 @@ class Package:
     looks_for_gpus: bool = False
 
 
-PRELOADED: Mapping[str, Package] = MappingProxyType(
-    {
-        "yaml": Package(("yaml",), heavy=False),
-        "numpy": Package(("numpy",), heavy=False),
-        "torch": Package(("torch", "torch.distributed")),
-        "torch.distributed.run": Package(("torch.distributed.run", "torch.distributed.elastic.multiprocessing.api")),
-        # Building any optimizer imports it.
-        "torch.optim": Package(("torch._dynamo",)),
-        "torch.distributed.fsdp": Package(("torch.distributed.fsdp",)),
-        "torch.distributed.checkpoint": Package(("torch.distributed.checkpoint",)),
-        "torch.distributed.tensor": Package(("torch.distributed.tensor",)),
-        "torch.export": Package(("torch.export",)),
-        "scipy": Package(("scipy",)),
-        "scipy.sparse": Package(("scipy.sparse",)),
-        "scipy.optimize": Package(("scipy.optimize",)),
-        "scipy.stats": Package(("scipy.stats",)),
-        "pyarrow": Package(("pyarrow",)),
-        "pandas": Package(("pandas",)),
-        "sklearn": Package(("sklearn",)),
-        "sklearn.datasets": Package(("sklearn.datasets",)),
-        "sklearn.linear_model": Package(("sklearn.linear_model",)),
-        "sklearn.metrics": Package(("sklearn.metrics",)),
-        "sklearn.model_selection": Package(("sklearn.model_selection",)),
-        "PIL": Package(("PIL", "PIL.Image"), heavy=False),
-        "matplotlib": Package(("matplotlib",)),
-        "matplotlib.pyplot": Package(("matplotlib.pyplot",)),
-        "tokenizers": Package(("tokenizers",), heavy=False),
-        "safetensors": Package(("safetensors", "safetensors.torch"), heavy=False),
-        "transformers": Package(("transformers", "torch._dynamo")),
-        "accelerate": Package(("accelerate", "torch._dynamo")),
-        "datasets": Package(("datasets",)),
-        "peft": Package(("peft",)),
-        "trl": Package(("trl",)),
-        "accelerate.commands.launch": Package(("accelerate.commands.launch",)),
-        # What it imports to find the operators that it has built.
-        "deepspeed": Package(
-            ("deepspeed", "torch.utils.cpp_extension", "deepspeed.ops.op_builder.all_ops"), looks_for_gpus=True
-        ),
-        "deepspeed.initialize": Package(("torch._dynamo",)),
-        "mlflow": Package(("mlflow",)),
-        # What a model is exported with.
-        "allranks.runtime.metrics.mlflow_pytorch": Package(("torch.export", "torch.export._trace")),
-        # It imports azure-ai-ml to execute a component, if that is installed.
-        "mldesigner": Package(("mldesigner", "mldesigner._dependent_component_executor")),
-        "tensorflow": Package(("tensorflow",)),
-    }
-)
+PRELOADED: Mapping[str, Package] = {
+    "yaml": Package(("yaml",), heavy=False),
+    "numpy": Package(("numpy",), heavy=False),
+    "torch": Package(("torch", "torch.distributed")),
+    "torch.distributed.run": Package(("torch.distributed.run", "torch.distributed.elastic.multiprocessing.api")),
+    # Building any optimizer imports it.
+    "torch.optim": Package(("torch._dynamo",)),
+    "torch.distributed.fsdp": Package(("torch.distributed.fsdp",)),
+    "torch.distributed.checkpoint": Package(("torch.distributed.checkpoint",)),
+    "torch.distributed.tensor": Package(("torch.distributed.tensor",)),
+    "torch.export": Package(("torch.export",)),
+    "scipy": Package(("scipy",)),
+    "scipy.sparse": Package(("scipy.sparse",)),
+    "scipy.optimize": Package(("scipy.optimize",)),
+    "scipy.stats": Package(("scipy.stats",)),
+    "pyarrow": Package(("pyarrow",)),
+    "pandas": Package(("pandas",)),
+    "sklearn": Package(("sklearn",)),
+    "sklearn.datasets": Package(("sklearn.datasets",)),
+    "sklearn.linear_model": Package(("sklearn.linear_model",)),
+    "sklearn.metrics": Package(("sklearn.metrics",)),
+    "sklearn.model_selection": Package(("sklearn.model_selection",)),
+    "PIL": Package(("PIL", "PIL.Image"), heavy=False),
+    "matplotlib": Package(("matplotlib",)),
+    "matplotlib.pyplot": Package(("matplotlib.pyplot",)),
+    "tokenizers": Package(("tokenizers",), heavy=False),
+    "safetensors": Package(("safetensors", "safetensors.torch"), heavy=False),
+    "transformers": Package(("transformers", "torch._dynamo")),
+    "accelerate": Package(("accelerate", "torch._dynamo")),
+    "datasets": Package(("datasets",)),
+    "peft": Package(("peft",)),
+    "trl": Package(("trl",)),
+    "accelerate.commands.launch": Package(("accelerate.commands.launch",)),
+    # What it imports to find the operators that it has built.
+    "deepspeed": Package(
+        ("deepspeed", "torch.utils.cpp_extension", "deepspeed.ops.op_builder.all_ops"), looks_for_gpus=True
+    ),
+    "deepspeed.initialize": Package(("torch._dynamo",)),
+    "mlflow": Package(("mlflow",)),
+    # What a model is exported with.
+    "allranks.runtime.metrics.mlflow_pytorch": Package(("torch.export", "torch.export._trace")),
+    # It imports azure-ai-ml to execute a component, if that is installed.
+    "mldesigner": Package(("mldesigner", "mldesigner._dependent_component_executor")),
+    "tensorflow": Package(("tensorflow",)),
+}
 """By the module or name that a script imports. Packages follow those that they depend on."""
 
-LAZY: Mapping[str, Mapping[str, str]] = MappingProxyType(
-    {
-        "transformers": MappingProxyType({"AutoModel": "PreTrainedModel", "AutoTokenizer": "PreTrainedTokenizerFast"}),
-        "trl": MappingProxyType({}),
-    }
-)
+LAZY: Mapping[str, Mapping[str, str]] = {
+    "transformers": {"AutoModel": "PreTrainedModel", "AutoTokenizer": "PreTrainedTokenizerFast"},
+    "trl": {},
+}
 """Packages that import their modules when a name is first used. The names that a script imports from them are imported
 ahead. If such a name begins with a key, so is the value: AutoModelForCausalLM imports no model before it loads one, and
 every model needs the module of PreTrainedModel."""
@@ -101,15 +96,13 @@ TRACKED = ("mlflow", "mlflow.store.tracking.sqlalchemy_store", "mlflow.pyfunc")
 """Modules for a step with an MLflow run, if its code imports MLflow anywhere, or uses the runtime, which does so in a
 thread of rank 0."""
 
-ATTRIBUTES: Mapping[str, str] = MappingProxyType(
-    {
-        "torch.optim": r"\boptim\b|\bcompile\b",
-        "torch.distributed.fsdp": r"\bFullyShardedDataParallel\b|\bfully_shard\b",
-        "torch.distributed.tensor": r"\bDTensor\b|\bDeviceMesh\b|\binit_device_mesh\b",
-        "torch.export": r"\btorch\.(export|onnx)\b",
-        "deepspeed.initialize": r"\bdeepspeed\.initialize\b",
-    }
-)
+ATTRIBUTES: Mapping[str, str] = {
+    "torch.optim": r"\boptim\b|\bcompile\b",
+    "torch.distributed.fsdp": r"\bFullyShardedDataParallel\b|\bfully_shard\b",
+    "torch.distributed.tensor": r"\bDTensor\b|\bDeviceMesh\b|\binit_device_mesh\b",
+    "torch.export": r"\btorch\.(export|onnx)\b",
+    "deepspeed.initialize": r"\bdeepspeed\.initialize\b",
+}
 """Parts of a package that are reached through the package itself, with what is written in a script that uses them. They
 change nothing but sys.modules, so a script that does not use them after all may have them too."""
 
