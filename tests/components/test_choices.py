@@ -106,7 +106,7 @@ def problems(step: Step, **inputs: str) -> list[str]:
 def strategy(value: object, environment: str) -> Step:
     port = Input("strategy", "string", value, enum=("ddp", "deepspeed", "horovod"))  # type: ignore[arg-type]
     build = {"folder": folder(environment), "dockerfile": "Dockerfile"} if environment else {}
-    place = Environment(name=f"allranks-{environment}", **build)
+    place = Environment(name=f"allranks-{environment}", version="1", **build)
     return Step("train", "run ${{inputs.strategy}}", inputs=(port,), environment=place, distribution=PyTorch(2))
 
 
