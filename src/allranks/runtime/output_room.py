@@ -115,10 +115,7 @@ def _problems(contents: list[Content]) -> list[Problem]:
             shared = f", and {_text(needed)} with the job's other files on this disk" if needed > own else ""
             problems.append(
                 Problem(
-                    content.where,
-                    f"{_text(usage.free)} free in {disk}",
-                    f"{_text(own)}{items}{shared}",
-                    content.fix,
+                    content.where, f"{_text(usage.free)} free in {disk}", f"{_text(own)}{items}{shared}", content.fix
                 )
             )
     return problems

@@ -83,11 +83,7 @@ class Supervisor:
     """
 
     def __init__(
-        self,
-        kind: str,
-        process: asyncio.subprocess.Process,
-        reader: asyncio.StreamReader,
-        writer: asyncio.StreamWriter,
+        self, kind: str, process: asyncio.subprocess.Process, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> None:
         self.kind = kind
         self._process = process

@@ -199,13 +199,7 @@ def create(
 
 
 def _parent(
-    client: Any,
-    experiment_id: str,
-    *,
-    name: str,
-    tags: dict[str, str],
-    params: dict[str, str],
-    run_id: str | None,
+    client: Any, experiment_id: str, *, name: str, tags: dict[str, str], params: dict[str, str], run_id: str | None
 ) -> str:
     """Return the id of the parent: the run with that id, which runs again, or a new one if it no longer exists."""
     from mlflow.entities import Param

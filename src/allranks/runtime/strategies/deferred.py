@@ -146,11 +146,7 @@ def record(build: Callable[[], nn.Module]) -> nn.Module:
     recording = Recording()
     try:
         replacement = _recorded_trunc_normal(recording, nn.init._no_grad_trunc_normal_)
-        with (
-            mock.patch.object(nn.init, "_no_grad_trunc_normal_", replacement),
-            _OnMeta(),
-            _Recorder(recording),
-        ):
+        with mock.patch.object(nn.init, "_no_grad_trunc_normal_", replacement), _OnMeta(), _Recorder(recording):
             model = build()
     except (NotImplementedError, RuntimeError) as error:
         if "meta" not in str(error):

@@ -5,9 +5,4 @@ from place import tell
 
 world = MPI.COMM_WORLD
 instance = world.Split_type(MPI.COMM_TYPE_SHARED)
-tell(
-    rank=world.rank,
-    world_size=world.size,
-    local_rank=instance.rank,
-    total=world.allreduce(float(world.rank + 1)),
-)
+tell(rank=world.rank, world_size=world.size, local_rank=instance.rank, total=world.allreduce(float(world.rank + 1)))

@@ -23,10 +23,7 @@ class Tell(TrainerCallback):
         if args.world_size > 1:
             distributed.all_reduce(total)
         tell(
-            rank=args.process_index,
-            world_size=args.world_size,
-            local_rank=args.local_process_index,
-            total=total.item(),
+            rank=args.process_index, world_size=args.world_size, local_rank=args.local_process_index, total=total.item()
         )
 
 
