@@ -82,6 +82,12 @@ ROWS = {
     "no trial at once": _of(
         _sweep(limits={"max_total_trials": 4, "max_concurrent_trials": 0}), "limits.max_concurrent_trials", "1 to 1000"
     ),
+    "a sweep that is bound to a pipeline": _of(
+        _sweep(inputs={"data": "${{parent.inputs.data}}"}), "key inputs", "${{parent.inputs.data}}"
+    ),
+    "a sweep with another policy": _of(
+        _sweep(early_termination={"type": "bandits"}), "early_termination.type", "did you mean bandit?"
+    ),
     "a sweep without an objective": _of(_sweep(objective={}), "file.yml:1", "primary_metric"),
     "a sweep without a trial": _of(json.dumps({"type": "sweep"}), "file.yml", "trial"),
     "a million instances": _checked(

@@ -215,7 +215,7 @@ REFUSED = {
     ),
     "an unknown policy": (
         YAML.replace("type: bandit", "type: gangster"),
-        "step tune, key early_termination (pipeline.yml:13)",
+        "step tune, key early_termination.type (pipeline.yml:13)",
     ),
 }
 

@@ -19,7 +19,7 @@ from allranks.plan.reader import stand_in, step_ports
 from allranks.plan.reader.context import Context, Locate, plain
 from allranks.plan.reader.graph import READERS, declared_inputs, read_graph
 from allranks.plan.reader.graph import types_by_use as types_of_nodes
-from allranks.sdk import internals
+from allranks.sdk import internals, validation_errors
 from allranks.sdk.paths import is_remote, shown
 from allranks.sdk.suppressions import Suppressions
 
@@ -49,12 +49,21 @@ def read(
     if isinstance(job, PipelineJob):
         return _pipeline(job, source, context)
     if isinstance(job, SweepJob):
-        job = internals.sweep_node(job)
+        job = _sweep_node(job)
     if isinstance(job, (Command, Spark, internals.Sweep)):
         return _job_of_one_node(job, source, replace(context, alone=True))
     name = getattr(job, "name", None) or getattr(job, "display_name", None) or ""
     where = f"job {name}".rstrip() + (f" ({shown(source)})" if source else "")
     raise InputError(_not_run(where, stand_in.what_is(job)))
+
+
+def _sweep_node(job: Any) -> Any:
+    try:
+        return internals.sweep_node(job)
+    except Exception as error:
+        if not validation_errors.is_own(error):
+            raise
+        raise InputError(Problem("key inputs", validation_errors.one_line(error), "values or data")) from None
 
 
 def _not_run(where: str, what: str) -> Problem:
@@ -73,7 +82,7 @@ def unread(job: Any) -> tuple[str, ...]:
 
     if isinstance(job, PipelineJob):
         return tuple(_unread(job.jobs, ""))
-    node = internals.sweep_node(job) if type(job).__name__ == "SweepJob" else job
+    node = _sweep_node(job) if type(job).__name__ == "SweepJob" else job
     own = {str(job.name or job.type): node}
     return tuple(_unread(own, "") if type(node).__name__ in READERS else own)
 

@@ -26,6 +26,14 @@ _MODES = {
 }
 _WHOLE_NUMBERS = ("resources.instance_count", "distribution.process_count_per_instance")
 
+_OF_SWEEPS = {
+    **dict.fromkeys(("limits.max_total_trials", "limits.max_concurrent_trials"), None),
+    "sampling_algorithm.type": "grid, random, bayesian",
+    "sampling_algorithm.rule": "random, sobol",
+    "early_termination.type": "bandit, median_stopping, truncation_selection",
+}
+"""Keys of a sweep, with the words that are allowed, or None for whole numbers."""
+
 _TEXTS = {
     "command": "a text, one command line",
     "code": "a text, the path of a folder",
@@ -40,7 +48,7 @@ def problems(tree: Mapping[str, Any], where: Where) -> Iterator[Problem]:
     jobs = tree.get("jobs")
     if not isinstance(jobs, dict):
         yield from _of_job(tree, "", where)
-        yield from _of_search_space(tree, "", where)
+        yield from _of_sweep(tree, "", where)
         return
     yield from _of_ports(tree, "", where)
     for name, job in jobs.items():
@@ -51,7 +59,7 @@ def problems(tree: Mapping[str, Any], where: Where) -> Iterator[Problem]:
         elif job.get("type", "command") == "command":
             yield from _of_job(job, f"{key}.", where)
         else:
-            yield from _of_search_space(job, f"{key}.", where)
+            yield from _of_sweep(job, f"{key}.", where)
 
 
 def _of_job(job: Mapping[str, Any], prefix: str, where: Where) -> Iterator[Problem]:
@@ -80,7 +88,7 @@ def _of_job(job: Mapping[str, Any], prefix: str, where: Where) -> Iterator[Probl
     yield from _of_ports(job, prefix, where)
 
 
-def _of_search_space(job: Mapping[str, Any], prefix: str, where: Where) -> Iterator[Problem]:
+def _of_sweep(job: Mapping[str, Any], prefix: str, where: Where) -> Iterator[Problem]:
     space = job.get("search_space")
     for name, parameter in space.items() if isinstance(space, dict) else ():
         key = f"{prefix}search_space.{name}"
@@ -89,12 +97,26 @@ def _of_search_space(job: Mapping[str, Any], prefix: str, where: Where) -> Itera
             fix = did_you_mean(kind, sweep.DISTRIBUTIONS, "choose a type")
             yield Problem(where(key), described(parameter), f"type: {', '.join(sweep.DISTRIBUTIONS)}", fix)
             continue
-        for each in sweep.DISTRIBUTIONS[kind]:
-            value = parameter.get(each)
-            if isinstance(value, bool) or not isinstance(value, (int, float)):
-                fix = "add it" if value is None else number_with_point(value)
+        for each in sweep.DISTRIBUTIONS[kind] or ("values",):
+            value, kinds = parameter.get(each), (list,) if kind == "choice" else (int, float)
+            if isinstance(value, bool) or not isinstance(value, kinds):
                 found = f"{kind} has no {each}" if value is None else described(value)
-                yield Problem(where(f"{key}.{each}"), found, "a number", fix)
+                expected = "a list" if kind == "choice" else "a number"
+                yield Problem(where(f"{key}.{each}"), found, expected, number_with_point(value))
+    for key, allowed in _OF_SWEEPS.items():
+        section, _, name = key.partition(".")
+        settings = job.get(section)
+        value = settings.get(name) if isinstance(settings, dict) else None
+        if allowed is None and isinstance(value, float):
+            yield Problem(where(prefix + key), described(value), "a whole number")
+        elif (
+            allowed
+            and isinstance(value, str)
+            and value.replace("_", "").lower() not in allowed.replace("_", "").split(", ")
+        ):
+            yield Problem(where(prefix + key), described(value), allowed, did_you_mean(value, allowed.split(", ")))
+        if value == "truncation_selection" and "truncation_percentage" not in job[section]:
+            yield Problem(where(prefix + section), f"{value} has no truncation_percentage", "a whole number", "add it")
 
 
 def _of_variables(job: Mapping[str, Any], prefix: str, where: Where) -> Iterator[Problem]:
