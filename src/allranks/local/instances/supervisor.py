@@ -82,13 +82,12 @@ class Supervisor:
     kind: of its instances
     """
 
-    def __init__(
-        self, kind: str, process: asyncio.subprocess.Process, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
-    ) -> None:
+    def __init__(self, kind: str, process: asyncio.subprocess.Process) -> None:
+        assert process.stdout is not None
+        assert process.stdin is not None
         self.kind = kind
         self._process = process
-        self._reader = reader
-        self._writer = writer
+        self._reader, self._writer = process.stdout, process.stdin
         self._queues: dict[str, asyncio.Queue[Event | None]] = {}
         self._pump: asyncio.Task[None] | None = None
 
@@ -108,22 +107,18 @@ class Supervisor:
             # Ctrl-C at the terminal must reach the engine only.
             start_new_session=True,
         )
-        assert process.stdout is not None
-        assert process.stdin is not None
+        supervisor = cls(kind, process)
         try:
-            first = await process.stdout.readline()
+            first = await supervisor._reader.readline()
         except asyncio.CancelledError:
             # After Ctrl-C at this point, no other code can end the process.
-            process.stdin.close()
-            await process.wait()
+            await supervisor.close()
             raise
         event = json.loads(first) if first else {"event": "unfit", "reason": "the supervisor ended at once"}
         if event["event"] == "unfit":
-            process.stdin.close()
-            await process.wait()
+            await supervisor.close()
             _log.info("instances unsupported", extra={"kind": kind, "reason": event["reason"]})
             raise UnfitError(event["reason"])
-        supervisor = cls(kind, process, process.stdout, process.stdin)
         supervisor._pump = asyncio.create_task(supervisor._read())
         return supervisor
 
