@@ -1,6 +1,6 @@
 """Jobs of `LocalClient`: they run in the background, from files, from registered assets and from one another."""
 
-from __future__ import annotations
+# Without `annotations` of the future: the DSL reads those of functions as they are.
 
 import asyncio
 from pathlib import Path
@@ -44,7 +44,7 @@ def register(client: Any) -> Any:
 
 def pipeline(count: Any, words: str) -> Any:
     @dsl.pipeline(compute="any")
-    def counting(words):  # type: ignore[no-untyped-def]  # the SDK reads annotations
+    def counting(words):  # type: ignore[no-untyped-def]
         counted = count(words=words)
         return {"counted": counted.outputs.counted}
 
@@ -92,7 +92,26 @@ def test_jobs_in_turn(client: Any, tmp_path: Path, capsys: pytest.CaptureFixture
 
 
 @pytest.mark.slow
-def test_a_job_is_submitted_again_and_canceled(client: Any) -> None:
+def test_a_registered_pipeline_component_runs_twice(client: Any) -> None:
+    count = register(client)
+
+    @dsl.pipeline(name="inner", version="1")
+    def inner(words: Input(type="uri_folder")):  # type: ignore[no-untyped-def,valid-type]
+        return {"counted": count(words=words).outputs.counted}
+
+    client.components.create_or_update(inner)
+    job = pipeline(client.components.get("inner", "1"), client.data.get("words", label="latest").id)
+    names = []
+    for _ in range(2):  # the client has replaced the component of the submitted job by its id
+        names.append(client.jobs.create_or_update(job).name)
+        client.jobs.stream(names[-1])
+    assert [client.jobs.get(name).status for name in names] == ["Completed", "Completed"]
+    (step,) = client.jobs.list(parent_job_name=names[1])
+    assert [child.name for child in client.jobs.list(parent_job_name=step.name)] == [f"{names[1]}:counted.count"]
+
+
+@pytest.mark.slow
+def test_a_job_is_canceled_and_archived(client: Any) -> None:
     job = command(
         command="sleep 600",
         environment=Environment(image="python:3.12"),

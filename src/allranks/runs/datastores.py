@@ -70,9 +70,10 @@ def output_path(workspace: Workspace, job: str, output: str) -> Path | None:
 
 
 def only_step(record: RunRecord) -> StepRecord | None:
-    """Return the step of a run that is a standalone command job; None for a pipeline."""
-    steps = record.steps
-    return steps[0] if len(steps) == 1 and steps[0].kind == "command" and steps[0].name == record.name else None
+    """Return the step of a run that is a standalone command job or sweep; None for a pipeline."""
+    first = record.steps[0] if record.steps else None
+    is_job = first and first.name == record.name and (first.kind == "sweep" or len(record.steps) == 1)
+    return first if is_job and first and first.kind in ("command", "sweep") else None
 
 
 def find(workspace: Workspace, job: str) -> tuple[RunRecord, StepRecord | None] | None:

@@ -274,4 +274,9 @@ def _node(job: dict[str, Any]) -> dict[str, Any]:
     for side in ("inputs", "outputs"):
         ports = job.get(side) or {}
         node[side] = {name: port.get("value", port) if isinstance(port, dict) else port for name, port in ports.items()}
-    return {**node, "component": job["componentId"]} if job.get("componentId") else node
+    if job.get("componentId"):
+        component = asset_id.parse(job["componentId"], asset_id.COMPONENT)
+        node["component"] = str(
+            component if component.registry else AssetId(component.kind, component.name, component.version)
+        )
+    return node

@@ -7,6 +7,7 @@ none, and are shown by their record.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -55,7 +56,7 @@ def _properties(record: RunRecord) -> dict[str, Any]:
     if file.exists():
         return dict(json.loads(file.read_text(encoding="utf-8")))
     properties: dict[str, Any] = {"jobType": "Pipeline", "jobs": {}, "settings": {}}
-    if datastores.only_step(record):
+    if (step := datastores.only_step(record)) and step.kind == "command":
         properties = {"jobType": "Command", "command": "", "environmentId": ""}
     inputs = {name: {"jobInputType": "literal", "value": value} for name, value in record.inputs.items()}
     return {**properties, "displayName": record.display_name, "inputs": inputs, "tags": {}, "properties": {}}
@@ -80,10 +81,18 @@ def _body(service: LocalService, request: Request, record: RunRecord) -> dict[st
         "status": _status(record),
         "isArchived": bool(sent.get("isArchived")),
         "tags": sent.get("tags") or {},
+        "properties": {**(sent.get("properties") or {}), **_best_trial(record)},
         "services": services,
         "outputs": {**(sent.get("outputs") or {}), "default": default},
     }
     return resource(request, f"/jobs/{name}", properties, record.created)
+
+
+def _best_trial(record: RunRecord) -> dict[str, str]:
+    """Return the property by which the SDK finds the best trial of a sweep, if the job is one that has ended."""
+    sweep = datastores.only_step(record)
+    best = re.match(r"trial (\d+) is the best", sweep.result) if sweep and sweep.kind == "sweep" else None
+    return {"best_child_run_id": f"{name_of(record)}:{record.name}.trial[{best[1]}]"} if best else {}
 
 
 def _status(item: RunRecord | StepRecord) -> str:
@@ -177,11 +186,11 @@ def change_run(service: LocalService, request: Request, name: str, experiment: s
 @route("GET", "/history/runs/{name}/children")
 def get_children(service: LocalService, request: Request, name: str) -> Answer:  # noqa: ARG001
     record, step = _find(service, name)
-    prefix = f"{step.name}." if step else ""
-    steps = [each for each in record.steps if each is not step and each.name.startswith(prefix)]
-    is_pipeline = _properties(record)["jobType"] == "Pipeline"
-    shown = [each for each in steps if is_pipeline and "." not in each.name.removeprefix(prefix)]
-    return Answer({"value": [_run(record, each) for each in shown], "continuationToken": None})
+    above = step or datastores.only_step(record)
+    prefix = f"{above.name}." if above else ""
+    below = [each for each in record.steps if each is not above and each.name.startswith(prefix)]
+    shown = [_run(record, each) for each in below if "." not in each.name.removeprefix(prefix)]
+    return Answer({"value": shown, "continuationToken": None})
 
 
 @route("GET", "/history/runs/{name}/details")

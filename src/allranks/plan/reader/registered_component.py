@@ -49,10 +49,12 @@ def attach(node: Any, place: Place, context: Context) -> bool:
         )
         return False
     undo: Callable[[], None] = partial(internals.replace_component, node, given)
-    if text is given:
-        undo = internals.set_component(node, component)
-    else:  # a component that the client has returned, whose ports the node has already
+    ports = (*(port for _, port in step_ports.flat(node.inputs)), *node.outputs.values())
+    if any(internals.declaration(port) is not None for port in ports):
+        # The client has returned the component, or replaced it by its id when the job was submitted.
         internals.replace_component(node, component)
+    else:
+        undo = internals.set_component(node, component)
     context.lookup.attached.append(undo)
     return True
 
