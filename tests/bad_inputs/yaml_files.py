@@ -31,7 +31,6 @@ ROWS = {
     "a list": _of("- a\n- b\n", "file.yml", "it is a list", "a mapping of keys to values"),
     "a text": _of("hello\n", "file.yml", "it is a single value", "a mapping of keys to values"),
     "two documents": _of("command: a\n---\ncommand: b\n", "file.yml:2", "it is not YAML", "single document"),
-    "a key twice": _of("command: a\ncommand: b\n", "file.yml:2", "duplicate key command", "rename one"),
     "a key that is a number": _of("1: a\n", "file.yml:1", "key 1", 'put it in quotes: "1"'),
     "a key that is a list": _of("[a, b]: c\n", "file.yml:1:1", "it is not YAML", "unhashable key"),
     "binary content": _of(b"\x00\x01\x02\x03", "file.yml", "it is not YAML", "character #x0000"),

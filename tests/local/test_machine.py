@@ -97,7 +97,7 @@ def test_a_step_that_registers_a_model_needs_mlflow(tmp_path: Path, monkeypatch:
         run_steps(registers, track=False)
     assert not (tmp_path / "workspace").exists()
     plan = Plan("p", Graph((replace(registers, environment_variables={"MLFLOW_TRACKING_URI": "http://own"}),)))
-    assert requirements.problems(plan, track=False) == []
+    assert requirements.require(plan, track=False) == ()
     monkeypatch.setattr(machine, "find_spec", lambda _: None)
     assert any("registry (train.py:2)" in text for text in problems(registers))
     assert problems(step(tmp_path / "other", "import json\n")) == []
@@ -117,7 +117,9 @@ def test_a_plan_that_is_right_has_no_problems_of_its_own(tmp_path: Path) -> None
     plan = Plan("p", Graph((step(tmp_path / "code", "import no_such_package\n"),)))
     of_plan, of_machine = requirements.of_plan_and_machine(plan)
     assert (of_plan, len(of_machine)) == ([], 1)
-    assert requirements.problems(plan) == of_machine
+    with pytest.raises(InputError) as raised:
+        requirements.require(plan)
+    assert list(raised.value.problems) == of_machine
 
 
 def test_many_steps_with_the_same_code_read_it_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import tempfile
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -75,12 +75,19 @@ def check(
 
 
 def read(
-    job: Any, inputs: Mapping[str, Any] | None, workspace: Workspace, *, track: bool = True, mpi: str = "rsh"
+    job: Any,
+    inputs: Mapping[str, Any] | None,
+    workspace: Workspace,
+    *,
+    track: bool = True,
+    mpi: str = "rsh",
+    warn: Callable[[Sequence[Problem]], object] = bool,
 ) -> Plan:
     """Return the plan of a job, with its code copied into the workspace.
 
     track: whether it will run with MLflow
     mpi:   how mpirun will reach the instances
+    warn:  is called with the warnings
 
     The workspace is not changed before the plan has been checked. Raise InputError if the job cannot run here.
     """
@@ -89,7 +96,7 @@ def read(
 
     with tempfile.TemporaryDirectory(prefix="allranks-") as snapshots:
         plan = _read(job, texts_of(inputs), Path(snapshots), workspace)
-        requirements.require(plan, track=track, mpi=mpi)
+        warn(requirements.require(plan, track=track, mpi=mpi))
         workspace.make()
         return snapshot.save(plan, workspace.snapshots)
 

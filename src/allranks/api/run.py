@@ -6,6 +6,7 @@ import atexit
 import io
 import os
 import sys
+import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -15,6 +16,7 @@ from allranks.runs.workspace import Workspace
 
 if TYPE_CHECKING:
     from allranks.api.engine_process import EngineProcess
+    from allranks.errors import Problem
 
 _FRAME = 0.5
 """Seconds between two frames of the view in a notebook."""
@@ -214,7 +216,8 @@ def run(
     stand_ins:   by step, the folder with its outputs, so that it need not run: an entry for each, or its only output
     folder:      the workspace; default: the `.allranks` folder of the current folder or a parent
 
-    Raise InputError, with every problem, if the job cannot run here; nothing is started then.
+    Issue a UserWarning for each warning of `allranks.check`. Raise InputError, with every problem, if the job cannot
+    run here; nothing is started then.
     """
     from allranks.api import jobs
     from allranks.api.engine_process import start
@@ -223,7 +226,7 @@ def run(
     workspace = Workspace.at(folder)
     texts = jobs.texts_of(inputs, stand_ins)
     job = jobs.resolved(job)
-    plan = jobs.read(job, texts, workspace, track=track, mpi=mpi)
+    plan = jobs.read(job, texts, workspace, track=track, mpi=mpi, warn=_warn)
     options = Options(
         instances,
         force_rerun,
@@ -300,6 +303,11 @@ def runs(limit: int | None = 20, *, folder: Path | str | None = None) -> list[Ru
 
     workspace = Workspace.at(folder)
     return [Run(record.id, workspace) for record in history.runs(workspace, limit, steps=False)]
+
+
+def _warn(found: Sequence[Problem]) -> None:
+    for problem in found:
+        warnings.warn(str(problem), stacklevel=4)
 
 
 def _failure(record: RunRecord) -> str:

@@ -36,9 +36,10 @@ def execute_job(
         EarlyForkServer(workspace, file, enabled=not options.cold) as fork_server,
     ):
         from allranks.api import jobs
+        from allranks.cli.views.problems import print_warnings
         from allranks.local import engine
 
-        plan = jobs.read(job(), options.settings, workspace, track=options.track, mpi=options.mpi)
+        plan = jobs.read(job(), options.settings, workspace, track=options.track, mpi=options.mpi, warn=print_warnings)
         execute(
             lambda observer: engine.run(plan, workspace, options, observer, tracker=tracker, fork_server=fork_server),
             json,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from allranks.checks.plan import check
+from allranks.checks.plan import check, findings
 from allranks.contract.mpi import Mpi
 from allranks.errors import InputError, Problem
 from allranks.local import capacity, machine
@@ -13,20 +13,19 @@ from allranks.local.launchers import mpi_ssh
 from allranks.plan.graph import Plan, steps
 
 
-def problems(plan: Plan, *, track: bool = True, mpi: str = "rsh") -> list[Problem]:
-    """Return everything that prevents the plan from running: problems of the plan itself, of this machine, and, without
-    MLflow (`track`), of steps that use its model registry.
+def require(plan: Plan, *, track: bool = True, mpi: str = "rsh") -> tuple[Problem, ...]:
+    """Return the warnings of a plan. Raise InputError with everything that prevents it from running, before anything is
+    started: problems of the plan itself, of this machine, and, without MLflow (`track`), of steps that use its model
+    registry.
 
     mpi: how mpirun reaches the instances, a key of the launchers of mpi
     """
-    of_plan, of_machine = of_plan_and_machine(plan, mpi)
-    return [*of_plan, *of_machine, *([] if track else machine.untracked(plan))]
-
-
-def require(plan: Plan, *, track: bool = True, mpi: str = "rsh") -> None:
-    """Raise InputError with everything that prevents the plan from running, before anything is started."""
-    if found := problems(plan, track=track, mpi=mpi):
-        raise InputError(*found)
+    found = findings(plan)
+    of_plan = (*found.errors, *found.machine)
+    lacking = [*of_machine(plan, mpi, is_possible=not of_plan), *([] if track else machine.untracked(plan))]
+    if problems := (*of_plan, *lacking):
+        raise InputError(*problems, *found.warnings)
+    return (*found.warnings, *capacity.warnings(plan))
 
 
 def of_plan_and_machine(plan: Plan, mpi: str = "rsh") -> tuple[list[Problem], list[Problem]]:

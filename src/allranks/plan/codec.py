@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cache
 from types import UnionType
 from typing import TYPE_CHECKING, Any, Union, get_args, get_origin
@@ -67,7 +68,7 @@ def converter() -> JsonConverter:
 
 def dumps(plan: Plan) -> str:
     """Return the plan as JSON."""
-    return converter().dumps(plan, Plan)
+    return converter().dumps(replace(plan, findings=()), Plan)
 
 
 def loads(text: str) -> Plan:

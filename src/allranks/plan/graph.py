@@ -14,6 +14,7 @@ from typing import ClassVar, TypeAlias
 
 from allranks.contract.launch import Distribution
 from allranks.contract.single import Single
+from allranks.errors import Problem
 from allranks.plan.environment import NO_ENVIRONMENT, Environment
 from allranks.plan.ports import GraphInput, GraphOutput, Input, NodeOutput, Output, Text, Value, needed_nodes
 from allranks.plan.sweep import EarlyTermination, Parameter, Sampling, SweepLimits
@@ -353,6 +354,7 @@ class Plan:
     source:                   the file it was read from
     continue_on_step_failure: whether nodes that need nothing of a failed one still run
     force_rerun:              whether earlier results are ignored
+    findings:                 what azure-ai-ml drops of the file; not stored with the plan
     """
 
     name: str
@@ -363,6 +365,7 @@ class Plan:
     source: str = ""
     continue_on_step_failure: bool = True
     force_rerun: bool = False
+    findings: tuple[Problem, ...] = field(default=(), compare=False)
 
 
 def command_job(plan: Plan) -> Step | None:

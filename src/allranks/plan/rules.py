@@ -29,12 +29,11 @@ UNKNOWN_FORM = Rule(
 )
 UNKNOWN_PORT = Rule(
     "unknown-port",
-    Level.ERROR,
+    Level.WARNING,
     "A step sets an input or output that its component does not have. azure-ai-ml drops it.",
     "azure-ai-ml, the request of Command._to_rest_object; Azure/azureml-examples, "
     "`nyc_taxi_data_regression_with_pipeline_component/pipeline.yml`, which has one",
     "remove it, or declare it in the component",
-    accepted_by_sdk=True,
 )
 ENVIRONMENT_EMPTY = Rule(
     "environment-empty",
@@ -45,11 +44,10 @@ ENVIRONMENT_EMPTY = Rule(
 )
 IGNORED_KEY = Rule(
     "ignored-key",
-    Level.ERROR,
+    Level.WARNING,
     "A key that resembles a known one, where azure-ai-ml ignores unknown keys: the setting has no effect.",
     "azure-ai-ml, load_job, which takes the file",
     "correct the spelling",
-    accepted_by_sdk=True,
 )
 COUNT_BINDING = Rule(
     "count-binding",

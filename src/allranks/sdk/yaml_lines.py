@@ -52,12 +52,11 @@ def read_mapping(path: Path, fix: str = "look at its spelling") -> dict[str, Any
 
 REPEATED_KEY = Rule(
     "repeated-key",
-    Level.ERROR,
+    Level.WARNING,
     "A mapping has a key twice. azure-ai-ml takes the last one, and says nothing.",
     "azure-ai-ml, load_job, which takes the file; YAML 1.2, 3.2.1.1 Nodes: keys are unique; "
     "Azure-Samples/multi_env_mlops, `mlops/azureml/train/pipeline.yml`, which has one",
     "remove one of the two",
-    accepted_by_sdk=True,
 )
 
 
@@ -94,11 +93,10 @@ class YamlText:
         return value if isinstance(value, (str, int, float, bool)) else None
 
 
-def parse(path: Path, *, may_be_empty: bool = False, may_repeat: bool = False) -> YamlText:
-    """Read a file. Raise InputError if it is not a mapping, or has keys that are not strings or are repeated.
+def parse(path: Path, *, may_be_empty: bool = False) -> YamlText:
+    """Read a file. Raise InputError if it is not a mapping, or has keys that are not strings.
 
     may_be_empty: whether to accept a file without keys, such as one with comments only
-    may_repeat:   whether to accept repeated keys
     """
     try:
         text = bounded_yaml.read(path)
@@ -119,7 +117,7 @@ def parse(path: Path, *, may_be_empty: bool = False, may_repeat: bool = False) -
     lines: dict[str, int] = {}
     problems = Suppressions().remaining(_walk(root, "", lines, shown(path)))
     repeated = tuple(problem for problem in problems if problem.rule == REPEATED_KEY.code)
-    if len(problems) > len(repeated) or (repeated and not may_repeat):
+    if len(problems) > len(repeated):
         raise InputError.of(problems)
     return YamlText(path, tree, lines, repeated)
 

@@ -1,13 +1,16 @@
-"""What azure-ai-ml accepts and drops is an error of `allranks check` and of a run, which a comment can ignore."""
+"""A finding has the same level in every command. What azure-ai-ml accepts and drops is a warning."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import pytest
 
 from allranks.api import jobs
-from allranks.errors import InputError
+from allranks.checks.plan import findings
+from allranks.errors import InputError, Problem
+from allranks.plan.reader import opened
 from allranks.runs.workspace import Workspace
 
 COMPONENT = """\
@@ -33,47 +36,76 @@ jobs:
 OURS = ("unknown-port", "value-outside-enum", "dangling-binding", "asset-id", "repeated-key", "ignored-key")
 
 
-def refused_by_run(folder: Path) -> set[str]:
-    """What a run refuses, before it starts anything."""
+def by_check(folder: Path) -> set[Finding]:
+    return found(jobs.check(folder / "pipeline.yml", folder=folder / "workspace").found)
+
+
+def by_run(folder: Path) -> set[Finding]:
+    """What `allranks run` and `allranks.run` refuse, and warn of, before they start anything."""
+    warnings: list[Problem] = []
+    place = Workspace(folder / "workspace")
     try:
-        jobs.read(folder / "pipeline.yml", {}, Workspace(folder / "workspace"), track=False)
+        jobs.read(folder / "pipeline.yml", {}, place, track=False, warn=warnings.extend)
     except InputError as error:
-        return {problem.found for problem in error.problems}
-    return set()
+        warnings.extend(error.problems)
+    return found(warnings)
 
 
-def problems(folder: Path, pipeline: str) -> tuple[list[str], list[str]]:
-    """The errors that azure-ai-ml has too, and the rules of those in what it accepts."""
+def by_submit(folder: Path) -> set[Finding]:
+    try:
+        with opened(str(folder / "pipeline.yml"), {}) as job:
+            return found(findings(job.plan(), here=False).found)
+    except InputError as error:
+        return found(error.problems)
+
+
+Finding = tuple[str, str, str]
+OURS = ("unknown-port", "value-outside-enum", "dangling-binding", "asset-id", "repeated-key", "ignored-key")
+UNKNOWN = "Azure ML has no such key"
+
+
+def found(problems: Iterable[Problem]) -> set[Finding]:
+    """What was found, its level and its rule."""
+    ours = (each for each in problems if each.rule in OURS or each.found == UNKNOWN)
+    return {(each.found, each.level.value, each.rule) for each in ours}
+
+
+def project(folder: Path, pipeline: str) -> None:
     (folder / "component.yaml").write_text(COMPONENT)
     (folder / "pipeline.yml").write_text(pipeline)
-    checked = jobs.check(folder / "pipeline.yml", folder=folder / "workspace")
-    assert {problem.found for problem in checked.problems} == refused_by_run(folder)
-    ours = [problem for problem in checked.problems if problem.rule in OURS]
-    return [problem.found for problem in checked.problems if problem not in ours], [problem.rule for problem in ours]
 
 
+REPEATED = "tags: {a: '1'}\ntype: pipeline\ntags: {b: '2'}\n"
+
+
+@pytest.mark.parametrize("command", [by_check, by_run, by_submit])
 @pytest.mark.parametrize(
-    ("old", "new", "errors", "rules"),
+    ("old", "new", "expected"),
     [
-        ("cool", "cool", [], []),
-        ("style: cool", "styles: cool", [], ["unknown-port"]),
-        ("style: cool", "style: hot", [], ["value-outside-enum"]),
-        ("style: cool", "style: '${{parent.inputs.season}}'", [], ["dangling-binding"]),
-        ("style: cool", "style: '${{parent.jobs.prepare.outputs.style}}'", [], ["dangling-binding"]),
-        ("component: component.yaml", "component: azureml://registries/x/parts/y/versions/1", [], ["asset-id"]),
-        ("type: pipeline\n", "tags: {a: '1'}\ntype: pipeline\ntags: {b: '2'}\n", [], ["repeated-key"]),
-        (
-            "type: pipeline\n",
-            "tags: {a: '1'}\ntype: pipeline\ntags: {b: '2'}\ndisplay_nam: x\n",
-            ["Azure ML has no such key"],
-            ["repeated-key"],
-        ),
-        ("default_compute", "default_computer", [], ["ignored-key"]),
-        ("type: pipeline\n", "type: pipeline\ndisplay_nam: x\n", ["Azure ML has no such key"], []),
+        ("cool", "cool", []),
+        ("style: cool", "styles: cool", [("warning", "unknown-port")]),
+        ("style: cool", "style: hot", [("error", "value-outside-enum")]),
+        ("style: cool", "style: '${{parent.inputs.season}}'", [("error", "dangling-binding")]),
+        ("style: cool", "style: '${{parent.jobs.prepare.outputs.style}}'", [("error", "dangling-binding")]),
+        ("type: pipeline\n", REPEATED, [("warning", "repeated-key")]),
+        ("type: pipeline\n", REPEATED + "displ_nam: x\n", [("error", "unknown-key"), ("warning", "repeated-key")]),
+        ("default_compute", "default_computer", [("warning", "ignored-key")]),
+        ("type: pipeline\n", "type: pipeline\ndisplay_nam: x\n", [("error", "unknown-key")]),
     ],
 )
-def test_each(tmp_path: Path, old: str, new: str, errors: list[str], rules: list[str]) -> None:
-    assert problems(tmp_path, PIPELINE.replace(old, new, 1)) == (errors, rules)
+def test_a_finding_has_one_level_in_every_command(
+    tmp_path: Path, command: Callable[[Path], set[Finding]], old: str, new: str, expected: list[tuple[str, str]]
+) -> None:
+    project(tmp_path, PIPELINE.replace(old, new, 1))
+    assert sorted((level, rule or "unknown-key") for _, level, rule in command(tmp_path)) == expected
+
+
+def test_a_uri_of_an_unknown_form_is_an_error(tmp_path: Path) -> None:
+    project(
+        tmp_path, PIPELINE.replace("component: component.yaml", "component: azureml://registries/x/parts/y/versions/1")
+    )
+    assert [finding[1:] for finding in by_run(tmp_path)] == [("error", "asset-id")]
+    assert by_check(tmp_path) == by_run(tmp_path)
 
 
 def test_a_pipeline_job_of_a_component_is_not_run_here(tmp_path: Path) -> None:
@@ -96,11 +128,9 @@ def test_a_comment_ignores_it_in_a_check_and_in_a_run(tmp_path: Path, old: str, 
     (tmp_path / "component.yaml").write_text(COMPONENT)
     text = PIPELINE.replace(old, new, 1)
     (tmp_path / "pipeline.yml").write_text(text)
-    (problem,) = jobs.check(tmp_path / "pipeline.yml", folder=tmp_path / "workspace").problems
-    assert (problem.rule, problem.ignorable) == (rule, True)
+    assert [finding[2] for finding in by_check(tmp_path)] == [rule]
     (tmp_path / "pipeline.yml").write_text(f"# allranks: ignore {rule}\n{text}")
-    assert jobs.check(tmp_path / "pipeline.yml", folder=tmp_path / "workspace").problems == ()
-    assert refused_by_run(tmp_path) == set()
+    assert by_check(tmp_path) == by_run(tmp_path) == set()
 
 
 def test_a_file_for_an_input_of_the_older_type_path(tmp_path: Path) -> None:

@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 
 from allranks.checks.plan import check
-from allranks.errors import InputError
+from allranks.errors import InputError, Level
+from allranks.plan import codec
 from allranks.plan.reader import read_plan
-from pipeline_files import write, write_dsl
+from pipeline_files import read, write, write_dsl
 
 pytestmark = pytest.mark.usefixtures("here")
 
@@ -32,7 +33,6 @@ YAML = {
     "tab": ("type: pipeline\njobs:\n\ta: 1\n", "x.yml:3:1", "it is not YAML: while scanning for the next token"),
     "tag": ("a: !!python/object:os.system {}\n", "x.yml:1:4", "it is not YAML: could not determine a constructor"),
     "key": ("type: pipeline\ninputs: {yes: 1}\njobs: {}\n", "x.yml:2", "YAML does not read the key yes as text"),
-    "twice": (JOB + "  a:\n    command: ls\n", "x.yml:7", "duplicate key jobs.a"),
     "type": ("type: pipelines\njobs: {}\n", "key type (x.yml:1)", "a job of type pipelines does not run"),
     "no type": ("jobs:\n  a:\n    command: ls\n", "x.yml", "it has jobs, but no type"),
     "no jobs": ("type: pipeline\n", "key jobs (x.yml)", "the pipeline has no jobs"),
@@ -94,16 +94,6 @@ YAML = {
         "'uri_fold'",
     ),
     "node type": (JOB.replace("type: command", "type: comand"), "step a, key type (x.yml:4)", "'comand'"),
-    "unknown input": (
-        JOB.replace("{data:", "{dat: 1, data:"),
-        "step a, key inputs.dat (x.yml:6)",
-        "the component has no input dat",
-    ),
-    "unknown output": (
-        JOB + "    outputs: {modle: }\n",
-        "step a, key outputs.modle (x.yml:7)",
-        "the component has no output modle",
-    ),
     "unknown pipeline output": (
         JOB + '    outputs: {model: "${{parent.outputs.best}}"}\n',
         "step a, key outputs.model (x.yml:7)",
@@ -163,6 +153,31 @@ def test_yaml(here: Path, text: str, where: str, found: str) -> None:
     assert at == where
     assert said.startswith(found)
     assert not os.path.exists("snapshots") or not list(Path("snapshots").glob(".new-*"))
+
+
+DROPPED = {
+    "twice": (JOB + "  a:\n    command: ls\n", "x.yml:7", "duplicate key jobs.a"),
+    "unknown input": (
+        JOB.replace("{data:", "{dat: 1, data:"),
+        "step a, key inputs.dat (x.yml:6)",
+        "the component has no input dat",
+    ),
+    "unknown output": (
+        JOB + "    outputs: {modle: }\n",
+        "step a, key outputs.modle (x.yml:7)",
+        "the component has no output modle",
+    ),
+}
+
+
+@pytest.mark.parametrize(("text", "where", "found"), DROPPED.values(), ids=DROPPED)
+def test_what_azure_ai_ml_drops_is_a_warning(here: Path, text: str, where: str, found: str) -> None:
+    (here / "x.yml").write_text(text)
+    plan = read("x.yml")
+    assert [(problem.where, problem.found, problem.level) for problem in plan.findings] == [
+        (where, found, Level.WARNING)
+    ]
+    assert codec.loads(codec.dumps(plan)).findings == ()
 
 
 NODES = {

@@ -227,16 +227,6 @@ def test_everything_that_is_missing_is_told_at_once(project: Path) -> None:
 
 
 WRONG = {
-    "an input that the component lacks": (
-        "{dataset_name: squad, ",
-        "{dataset: squad, dataset_name: squad, ",
-        "step fetch, key inputs.dataset (pipeline.yml:14): the component has no inputs dataset",
-    ),
-    "an output that it lacks": (
-        "outputs: {model: ",
-        "outputs: {modell: ",
-        "step train, key outputs.modell (pipeline.yml:22): the component has no output modell",
-    ),
     "a data asset as a component": (
         "azureml:trainer:0.0.3",
         "azureml://registries/r/data/trainer/versions/3",
@@ -258,7 +248,7 @@ def test_a_mistake_in_the_pipeline_is_one_message(project: Path, old: str, new: 
     assert PIPELINE.count(old) == 1
     write(project, "pipeline.yml", PIPELINE.replace(old, new))
     (found,) = problems()
-    assert found.startswith(message.replace("no inputs ", "no input "))
+    assert found.startswith(message)
 
 
 WRONG_NAMES = {

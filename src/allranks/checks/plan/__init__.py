@@ -104,7 +104,7 @@ def findings(plan: Plan, *, here: bool = True, today: date | None = None) -> Fin
     today: the date, on which sizes are retired
     """
     scope, suppressions = of_plan(plan, here=here, today=today), Suppressions()
-    found = [*_of_own_inputs(scope), *_of_graph(scope, suppressions), *_apply(OF_PLANS, plan)]
+    found = [*plan.findings, *_of_own_inputs(scope), *_of_graph(scope, suppressions), *_apply(OF_PLANS, plan)]
     return Findings(settings.joined(suppressions.remaining(with_key_lines(found, plan.source))))
 
 

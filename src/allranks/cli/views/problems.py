@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.text import Text
 
 from allranks.cli.console import errors, plain
-from allranks.errors import InputError, Problem
+from allranks.errors import InputError, Level, Problem
 from allranks.runs.formatting import count
 
 
@@ -40,10 +40,11 @@ def print_failure(problem: Problem) -> None:
 
 def problems_text(problems: Sequence[Problem]) -> Text:
     """Return the problems as text, with their number if there are several."""
-    blocks = [_problem(problem) for problem in problems]
+    warnings = [problem for problem in problems if problem.level is Level.WARNING]
+    blocks = [_problem(problem) for problem in problems if problem not in warnings]
     if len(blocks) > 1:
         blocks.append(Text(f"{count(len(blocks), 'problem')}; nothing was started.", style="bold"))
-    return Text("\n\n").join(blocks)
+    return Text("\n\n").join([*map(warnings_text, ([each] for each in warnings)), *blocks])
 
 
 def warnings_text(warnings: Sequence[Problem]) -> Text:

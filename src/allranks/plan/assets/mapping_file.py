@@ -25,12 +25,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
-from allranks.errors import InputError, Problem, did_you_mean
+from allranks.errors import InputError, Level, Problem, did_you_mean
 from allranks.plan.assets import asset_id
 from allranks.plan.assets.asset_id import AssetId
 from allranks.sdk import yaml_lines
@@ -123,6 +123,8 @@ def spellings(asset: AssetId) -> tuple[str, ...]:
 def read(path: Path) -> MappingFile:
     """Return the content of the file. Raise InputError, with every mistake, if it is invalid."""
     text = yaml_lines.parse(path, may_be_empty=True)
+    if text.repeated:
+        raise InputError.of(replace(problem, level=Level.ERROR) for problem in text.repeated)
     problems: list[Problem] = []
     entries: dict[str, tuple[Entry, ...]] = {}
     for section, lines in text.tree.items():

@@ -31,12 +31,14 @@ class OpenJob:
 
     location: returns where the node at a path is in the file; a path is ``prepare``, or ``tune.train`` if it is nested
     lookup:   resolves ids; None: ids are not resolved, as for Azure ML
+    warnings: what azure-ai-ml drops of the file
     """
 
     job: Any
     source: str
     location: Callable[[str], Location | None]
     lookup: AssetLookup | None = None
+    warnings: tuple[Problem, ...] = ()
 
     def unread(self) -> tuple[str, ...]:
         """Return the steps that cannot be read on this machine, so that `plan` would fail."""
@@ -49,9 +51,10 @@ class OpenJob:
         Raise InputError as `read_plan`.
         """
         try:
-            return pipeline.read(self.job, snapshots, self.source, self.location, self.lookup)
+            plan = pipeline.read(self.job, snapshots, self.source, self.location, self.lookup)
         except InputError as error:
-            raise InputError.of(with_key_lines(error.problems, self.source)) from None
+            raise InputError.of(with_key_lines((*error.problems, *self.warnings), self.source)) from None
+        return replace(plan, findings=(*self.warnings, *plan.findings))
 
 
 def lookup_of(target: str, values: Mapping[str, str], workspace: Workspace) -> AssetLookup:
@@ -81,7 +84,7 @@ def opened(
     with session.session(client=client), python_file.importable(path):
         file = _open(path, function, lookup)
         job = file.build(_converted(file, settings.split(values)[0]))
-        yield OpenJob(job, str(path), file.location, lookup)
+        yield OpenJob(job, str(path), file.location, lookup, tuple(getattr(file, "warnings", ())))
 
 
 def read_plan(target: str, values: Mapping[str, str], snapshots: Path, workspace: Workspace | None = None) -> Plan:

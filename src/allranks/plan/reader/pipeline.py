@@ -122,8 +122,7 @@ def _pipeline(job: Any, source: str, context: Context, dropped: frozenset[str] =
     _refuse_extra_jobs(job, source, context)
     inputs = declared_inputs(job.component, given_values, context, f" ({shown(source)})" if source else "")
     inputs = tuple(replace(port, on_azure=step_ports.LEFT_OUT) if port.name in dropped else port for port in inputs)
-    if problems := _remaining(context, source):
-        raise InputError.of(problems)
+    warnings = _remaining(context, source)
     return Plan(
         name=_name(job, source),
         graph=replace(graph, inputs=inputs),
@@ -133,6 +132,7 @@ def _pipeline(job: Any, source: str, context: Context, dropped: frozenset[str] =
         source=source,
         continue_on_step_failure=job.settings.continue_on_step_failure is not False,
         force_rerun=job.settings.force_rerun is True,
+        findings=warnings,
     )
 
 
@@ -141,9 +141,8 @@ def _job_of_one_node(job: Any, source: str, context: Context) -> Plan:
     node = READERS[type(job).__name__](name, job, context)
     if isinstance(node, StandIn):
         context.problems.append(_not_run(str(context.place(name)), node.what))
-    problems = _remaining(context, source)
-    if problems or not isinstance(node, (Step, Sweep)):
-        raise InputError.of(problems)
+    warnings = _remaining(context, source)
+    assert isinstance(node, (Step, Sweep))
     step = node.body if isinstance(node, Sweep) else node
     sampled = node.sampled if isinstance(node, Sweep) else frozenset[str]()
     inputs = tuple(port for port in step.inputs if port.name not in sampled)
@@ -167,12 +166,16 @@ def _job_of_one_node(job: Any, source: str, context: Context) -> Plan:
         description=step.description,
         experiment=str(job.experiment_name or ""),
         source=source,
+        findings=warnings,
     )
 
 
 def _remaining(context: Context, source: str) -> tuple[Problem, ...]:
-    """Return the problems that no comment in the user's files ignores."""
-    return Suppressions().remaining(with_key_lines(context.problems, source))
+    """Return the warnings that no comment in the user's files ignores. Raise InputError if there are other problems."""
+    problems = Suppressions().remaining(with_key_lines(context.problems, source))
+    if any(problem.level is not Level.WARNING for problem in problems):
+        raise InputError.of(problems)
+    return problems
 
 
 def _refuse_extra_jobs(job: Any, source: str, context: Context) -> None:

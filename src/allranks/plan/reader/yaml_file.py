@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -24,9 +24,10 @@ from allranks.sdk.yaml_lines import YamlText
 
 @dataclass(frozen=True)
 class YamlFile:
-    """A YAML file that describes a job."""
+    """A YAML file that describes a job. warnings: what azure-ai-ml drops, after the job has been built"""
 
     text: YamlText
+    warnings: list[Problem] = field(default_factory=list)
 
     @property
     def path(self) -> Path:
@@ -54,9 +55,10 @@ class YamlFile:
         shapes = yaml_shapes.problems(self.text.tree, lambda key: where(self.text, key))
         misspelt = (*_misspelt(self.text, overrides), *_unknown_distributions(self.text))
         files = (*_missing_components(self.text), *_environment_files(self.text))
-        problems = list(dict.fromkeys((*shapes, *files, *misspelt)))
-        if problems:
-            raise InputError.of((*problems, *self.text.repeated))
+        problems = list(dict.fromkeys((*shapes, *files, *misspelt, *self.text.repeated)))
+        self.warnings[:] = [problem for problem in problems if problem.level is Level.WARNING]
+        if len(problems) > len(self.warnings):
+            raise InputError.of(problems)
         try:
             job = load_job(source=str(self.path), params_override=overrides)
         except InputError:
@@ -64,9 +66,7 @@ class YamlFile:
         except Exception as error:
             problems = [*_dangling(self.text), *_bound_counts(self.text)]
             problems = problems or _refused(self.text, self._explained(error, overrides))
-            raise InputError.of((*problems, *self.text.repeated)) from None
-        if self.text.repeated:
-            raise InputError.of(self.text.repeated)
+            raise InputError.of((*problems, *self.warnings)) from None
         return job
 
     def location(self, path: str) -> Location | None:
@@ -103,7 +103,7 @@ def read(path: Path) -> YamlFile | ComponentFile:
 
     Raise InputError if it is not YAML, or neither of them.
     """
-    text = yaml_lines.parse(path, may_repeat=True)
+    text = yaml_lines.parse(path)
     if spec_files.kind_of(text.tree) is spec_files.Kind.COMPONENT:
         kind = _kind(text.tree, "component")
         if kind == "command":
@@ -179,7 +179,7 @@ def _missing_components(text: YamlText) -> Iterator[Problem]:
         else:
             parsed.add(path)
             try:
-                yaml_lines.parse(path)
+                yield from yaml_lines.parse(path).repeated
             except InputError as error:
                 yield from error.problems
 
