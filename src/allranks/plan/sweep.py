@@ -25,9 +25,6 @@ DISTRIBUTIONS = {
 MOST_TRIALS = 1000
 """Maximum trials of a sweep on Azure ML."""
 
-_EDGE = 1e-9
-"""How close the unit of a normal distribution comes to 0 and 1, where its value is infinite."""
-
 
 @dataclass(frozen=True)
 class Parameter:
@@ -118,7 +115,7 @@ class SweepLimits:
 
 
 def value_of(parameter: Parameter, unit: float, base: float = math.e) -> str | int | float | bool:
-    """Return the value of a parameter at a place between 0 and 1 of its distribution."""
+    """Return the value of a parameter at a place between 0 and 1 of its distribution, with six significant digits."""
     kind, count = parameter.distribution, len(parameter.choices)
     if kind == "choice":
         return parameter.choices[min(int(unit * count), count - 1)].value
@@ -128,11 +125,11 @@ def value_of(parameter: Parameter, unit: float, base: float = math.e) -> str | i
     if "uniform" in kind:
         value = first + unit * (others[0] - first)
     else:
-        value = NormalDist(first, others[0]).inv_cdf(min(max(unit, _EDGE), 1 - _EDGE))
+        value = NormalDist(first, others[0]).inv_cdf(min(max(unit, 1e-9), 1 - 1e-9))  # 0 and 1 are infinite
     if "log" in kind:
         value = base**value
     if not kind.startswith("q"):
-        return value
+        return float(f"{value:.6g}")
     step = others[1]
     value = round(value / step) * step
     return int(value) if float(step).is_integer() else float(f"{value:.12g}")

@@ -15,14 +15,6 @@ SPACE = "search_space."
 """How the inputs of a sweep's record begin that describe its parameters: ``search_space.lr``."""
 
 
-def short(value: str) -> str:
-    """Return a parameter's value with four significant digits, if it is a number with more."""
-    try:
-        return f"{float(value):.4g}" if "." in value else value
-    except ValueError:
-        return value
-
-
 @dataclass(frozen=True)
 class Trial:
     """A trial. values: of the parameters. value: the best one of the primary metric; None if it logged none"""
@@ -60,14 +52,14 @@ def sweeps(steps: Iterable[StepRecord]) -> list[SweepTrials]:
     return [_sweep(step, trials.get(step.name, [])) for step in steps if step.kind == "sweep"]
 
 
-def _sweep(record: StepRecord, records: list[StepRecord]) -> SweepTrials:
+def _sweep(record: StepRecord, trials: list[StepRecord]) -> SweepTrials:
     goal, _, metric = record.inputs.get(OBJECTIVE, "").partition(" ")
-    parameters = tuple(name.removeprefix(SPACE) for name in record.inputs if name.startswith(SPACE))
+    names = tuple(name.removeprefix(SPACE) for name in record.inputs if name.startswith(SPACE))
     best = max if goal == "maximize" else min
-    trials = []
-    for each in records:
-        finite = [point.value for point in tuple(each.metrics.get(metric, ())) if math.isfinite(point.value)]
-        values = tuple(each.inputs.get(name, "") for name in parameters)
-        number = int(each.name.rpartition("[")[2].rstrip("]"))
-        trials.append(Trial(number, each, values, best(finite, default=None)))
-    return SweepTrials(record, metric, goal == "maximize", parameters, tuple(trials))
+
+    def of(trial: StepRecord) -> Trial:
+        finite = [point.value for point in tuple(trial.metrics.get(metric, ())) if math.isfinite(point.value)]
+        values = tuple(trial.inputs.get(name, "") for name in names)
+        return Trial(int(trial.name.rpartition("[")[2].rstrip("]")), trial, values, best(finite, default=None))
+
+    return SweepTrials(record, metric, goal == "maximize", names, tuple(map(of, trials)))

@@ -13,13 +13,12 @@ from allranks.plan.literals import meant, one_of
 from allranks.plan.ports import Input
 from allranks.plan.sweep import DISTRIBUTIONS, MOST_TRIALS, EarlyTermination, Parameter, value_of
 
-_SOURCE = 'Microsoft Learn, "Hyperparameter tuning a model (v2)"'
 SWEEP = Rule(
     "sweep",
     Level.ERROR,
     "A sweep has no parameter, an impossible range, limit or policy, or an algorithm that cannot sample its "
     "distributions.",
-    f"{_SOURCE}; azure-ai-ml checks none of these",
+    'Microsoft Learn, "Hyperparameter tuning a model (v2)"; azure-ai-ml checks none of these',
     "correct the sweep",
 )
 UNREAD = Rule(

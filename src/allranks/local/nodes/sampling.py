@@ -45,15 +45,15 @@ class Sampler:
         for units in itertools.islice(self._candidates(number), left):
             values = tuple(self.values(units).values())
             if values not in self._sampled:
-                self.add(number, units)
-                return units
+                return self.add(number, units)
         return None
 
-    def add(self, number: int, units: Units) -> None:
-        """Add a trial, such as one from before the run was resumed."""
+    def add(self, number: int, units: Units) -> Units:
+        """Add a trial, such as one from before the run was resumed, and return its units."""
         self._sampled.add(tuple(self.values(units).values()))
         if self._study is not None:
             self._study.add(number, units)
+        return units
 
     def ended(self, number: int, value: float | None) -> None:
         """Add the result of a trial; None if it has none."""

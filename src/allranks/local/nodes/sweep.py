@@ -74,7 +74,6 @@ class _Search:
     intervals: dict[int, int] = field(default_factory=dict)
     cancellations: list[asyncio.Task[None]] = field(default_factory=list)
     best: int | None = None
-    exhausted: bool = False
     overdue: bool = False
 
     def __post_init__(self) -> None:
@@ -107,10 +106,10 @@ class _Search:
         await asyncio.gather(*self.cancellations)
 
     def _may_start(self) -> bool:
-        if self.exhausted or self.overdue or len(self.scopes) >= self.total or self._is_canceled():
+        if self.overdue or len(self.scopes) >= self.total or self._is_canceled():
             return False
         # If the trials that finished have not logged the metric, others will not log it either.
-        return bool(self.curves) or all(trial.status is not Status.COMPLETED for trial in self._trials())
+        return bool(self.curves) or Status.COMPLETED not in {trial.status for trial in self._trials()}
 
     def _is_canceled(self) -> bool:
         return self.execution.stopped or self.execution.is_canceled(self.record.name)
@@ -118,7 +117,7 @@ class _Search:
     def _start(self, trial: int) -> None:
         units = self._units(trial)
         if units is None:
-            self.exhausted = True
+            self.total = trial
             return
         values = {name: wire(value) for name, value in self.sampler.values(units).items()}
         graph, path = self.node.trial(trial).graph, f"{self.record.name}."
@@ -128,14 +127,10 @@ class _Search:
     def _units(self, trial: int) -> Units | None:
         key = f"{_TRIAL}[{trial}]"
         saved = self.execution.decision(self.record.name, key)
-        if saved is not None:
-            units: Units = tuple(json.loads(saved))
-            self.sampler.add(trial, units)
-            return units
-        sampled = self.sampler.sample(trial)
-        if sampled is not None:
-            self.execution.decide(self.record.name, key, json.dumps(sampled))
-        return sampled
+        units = self.sampler.sample(trial) if saved is None else self.sampler.add(trial, tuple(json.loads(saved)))
+        if units is not None:
+            self.execution.decide(self.record.name, key, json.dumps(units))
+        return units
 
     def _trials(self) -> list[StepRecord]:
         """Return the records of the trials, in the order of their numbers; the last ones may have none yet."""
@@ -201,24 +196,21 @@ class _Search:
             record.status = Status.COMPLETED
         if self.best is not None:
             value, inputs = self.sign * max(self.curves[self.best]), self.scopes[self.best].inputs
-            values = (f"{each.name} {trials.short(inputs[each.name] or '')}" for each in self.node.search_space)
+            values = (f"{each.name} {inputs[each.name]}" for each in self.node.search_space)
             reached = f"{self.node.metric} {number(value)}"
             record.result = f"trial {self.best} is the best: {', '.join((reached, *values))}"
 
     def _why_none(self) -> Verdict:
-        records = self._trials()
+        name, records = self.record.name, self._trials()
         statuses = Counter(record.status for record in records)
         if statuses[Status.COMPLETED]:
-            logged = ", ".join(sorted({name for record in records for name in record.metrics}))
-            known = f"they logged {logged or 'no metrics to MLflow'}"
-            reason = f"no trial that finished has logged {self.node.metric}, the primary metric; {known}"
-            return Verdict(self.record.name, reason)
+            logged = ", ".join(sorted({metric for record in records for metric in record.metrics}))
+            reason = f"no trial that finished has logged {self.node.metric}, the primary metric; they logged "
+            return Verdict(name, f"{reason}{logged or 'no metrics to MLflow'}")
         ended = ", ".join(f"{amount} {status}" for status, amount in statuses.items())
         reason = f"none of {count(len(records), 'trial')} finished: {ended}"
         first = next((record.verdict for record in records if record.verdict), None)
-        if first is None:
-            return Verdict(self.record.name, reason)
-        return replace(first, step=self.record.name, reason=f"{reason}; {first.step}: {first.reason}")
+        return Verdict(name, reason) if first is None else replace(first, step=name, reason=f"{reason}; {first.reason}")
 
     def outputs(self, scope: Scope) -> list[OutputRecord]:
         """Return the outputs of the best trial. Copy those for which the user set a path there."""

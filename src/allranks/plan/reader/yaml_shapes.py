@@ -24,15 +24,17 @@ _MODES = {
     "inputs": ("ro_mount", "rw_mount", "mount", "download", "direct", "eval_mount", "eval_download"),
     "outputs": ("rw_mount", "mount", "upload", "direct"),
 }
-_WHOLE_NUMBERS = ("resources.instance_count", "distribution.process_count_per_instance")
+_WHOLE_NUMBERS = (
+    *("resources.instance_count", "distribution.process_count_per_instance"),
+    *("limits.max_total_trials", "limits.max_concurrent_trials"),
+)
 
 _OF_SWEEPS = {
-    **dict.fromkeys(("limits.max_total_trials", "limits.max_concurrent_trials"), None),
     "sampling_algorithm.type": "grid, random, bayesian",
     "sampling_algorithm.rule": "random, sobol",
     "early_termination.type": "bandit, median_stopping, truncation_selection",
 }
-"""Keys of a sweep, with the words that are allowed, or None for whole numbers."""
+"""Keys of a sweep, with the words that are allowed."""
 
 _TEXTS = {
     "command": "a text, one command line",
@@ -48,7 +50,6 @@ def problems(tree: Mapping[str, Any], where: Where) -> Iterator[Problem]:
     jobs = tree.get("jobs")
     if not isinstance(jobs, dict):
         yield from _of_job(tree, "", where)
-        yield from _of_sweep(tree, "", where)
         return
     yield from _of_ports(tree, "", where)
     for name, job in jobs.items():
@@ -56,10 +57,8 @@ def problems(tree: Mapping[str, Any], where: Where) -> Iterator[Problem]:
         if not isinstance(job, dict):
             expected = "keys and values: a component or a command, inputs and outputs"
             yield Problem(where(key), described(job), expected, "write the step's keys below its name")
-        elif job.get("type", "command") == "command":
+        elif job.get("type", "command") in ("command", "sweep"):
             yield from _of_job(job, f"{key}.", where)
-        else:
-            yield from _of_sweep(job, f"{key}.", where)
 
 
 def _of_job(job: Mapping[str, Any], prefix: str, where: Where) -> Iterator[Problem]:
@@ -86,6 +85,7 @@ def _of_job(job: Mapping[str, Any], prefix: str, where: Where) -> Iterator[Probl
         if isinstance(value, (float, bool, list, dict)):
             yield Problem(where(prefix + key), described(value), "a whole number")
     yield from _of_ports(job, prefix, where)
+    yield from _of_sweep(job, prefix, where)
 
 
 def _of_sweep(job: Mapping[str, Any], prefix: str, where: Where) -> Iterator[Problem]:
@@ -107,13 +107,7 @@ def _of_sweep(job: Mapping[str, Any], prefix: str, where: Where) -> Iterator[Pro
         section, _, name = key.partition(".")
         settings = job.get(section)
         value = settings.get(name) if isinstance(settings, dict) else None
-        if allowed is None and isinstance(value, float):
-            yield Problem(where(prefix + key), described(value), "a whole number")
-        elif (
-            allowed
-            and isinstance(value, str)
-            and value.replace("_", "").lower() not in allowed.replace("_", "").split(", ")
-        ):
+        if isinstance(value, str) and value.replace("_", "").lower() not in allowed.replace("_", "").split(", "):
             yield Problem(where(prefix + key), described(value), allowed, did_you_mean(value, allowed.split(", ")))
         if value == "truncation_selection" and "truncation_percentage" not in job[section]:
             yield Problem(where(prefix + section), f"{value} has no truncation_percentage", "a whole number", "add it")

@@ -18,7 +18,7 @@ from jinja2 import Environment
 from markupsafe import Markup
 
 from allranks import __version__
-from allranks.runs import curves, formatting, trials
+from allranks.runs import curves, formatting
 from allranks.runs.nested import count_steps, in_every_iteration
 from allranks.runs.page import chart, drawings, html_page, sweeps, timeline
 from allranks.runs.page.figures import Confusion, confusions, shared_charts, usage_of
@@ -171,7 +171,7 @@ def _environment() -> Environment:
         *(formatting.cause, formatting.clock, formatting.count, formatting.duration, formatting.elapsed),
         *(formatting.models_of, formatting.number, formatting.outputs_of, formatting.reason, formatting.when),
         *(formatting.reported_results, _about, _has_more_metrics, _last_values, _notes_of, _rank_anchor),
-        *(_shorten, _step_anchor, _what, trials.short),
+        *(_shorten, _step_anchor, _what),
     )
     environment.globals.update({function.__name__.lstrip("_"): function for function in functions})
     environment.globals.update(

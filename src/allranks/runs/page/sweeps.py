@@ -20,8 +20,6 @@ _WIDE = 100.0
 """Ratio of the ends of an axis from which it is logarithmic."""
 _FEW = 5
 """Maximum numbers on an axis that are labelled themselves."""
-_CATEGORIES = 20
-"""Maximum values of a text parameter that are labelled."""
 
 
 @dataclass(frozen=True)
@@ -77,14 +75,10 @@ def _parallel(sweep: SweepTrials, drawn: Sequence[Trial]) -> tuple[tuple[Axis, .
         axes.append(Axis(name, round(SIDE + place * step, 1), ticks))
         heights.append(ys)
     last = max(len(drawn) - 1, 1)
-    lines = [
-        Line(
-            trial,
-            "M" + "L".join(f"{axis.x} {ys[row]}" for axis, ys in zip(axes, heights, strict=True)),
-            round(1 - row / last, 3),
-        )
-        for row, trial in enumerate(drawn)
-    ]
+    lines = []
+    for row, trial in enumerate(drawn):
+        corners = (f"{axis.x} {ys[row]}" for axis, ys in zip(axes, heights, strict=True))
+        lines.append(Line(trial, f"M{'L'.join(corners)}", round(1 - row / last, 3)))
     return tuple(axes), tuple(reversed(lines))
 
 
@@ -99,18 +93,16 @@ def _axis(column: Sequence[str]) -> tuple[tuple[Tick, ...], list[float]]:
         known = sorted(set(column))
         gap = (bottom - TOP) / max(len(known) - 1, 1)
         at = {text: round(bottom - place * gap, 1) for place, text in enumerate(known)}
-        return tuple(Tick(at[text], text) for text in known[:_CATEGORIES]), [at[text] for text in column]
-    low, high = min(numbers), max(numbers)
-    distinct = sorted(set(numbers))
-    if low > 0 and high / low >= _WIDE:
-        scale, ticks = value_scale(math.log10(low), math.log10(high), bottom, TOP)
-        whole = [tick for tick in ticks if float(tick.label).is_integer()]
-        labels = tuple(replace(tick, label=f"{10 ** float(tick.label):g}") for tick in whole or ticks)
-        return labels, [scale(math.log10(number)) for number in numbers]
-    scale, ticks = value_scale(low, high, bottom, TOP)
+        return tuple(Tick(at[text], text) for text in known), [at[text] for text in column]
+    is_logarithmic = min(numbers) > 0 and max(numbers) / min(numbers) >= _WIDE
+    places = [math.log10(number) if is_logarithmic else number for number in numbers]
+    scale, ticks = value_scale(min(places), max(places), bottom, TOP)
+    distinct = dict(zip(places, numbers, strict=True))
     if len(distinct) <= _FEW:
-        ticks = [Tick(scale(number), f"{number:.4g}") for number in distinct]
-    return tuple(ticks), [scale(number) for number in numbers]
+        ticks = [Tick(scale(place), f"{number:.4g}") for place, number in distinct.items()]
+    elif is_logarithmic:
+        ticks = [replace(tick, label=f"{10 ** float(tick.label):.3g}") for tick in ticks]
+    return tuple(ticks), [scale(place) for place in places]
 
 
 def _progress(sweep: SweepTrials, drawn: Sequence[Trial]) -> Chart:
@@ -130,6 +122,5 @@ def _progress(sweep: SweepTrials, drawn: Sequence[Trial]) -> Chart:
         (chart.x(point.step), chart.y(point.value), f"trial {trial.number}: {point.value:g}")
         for point, trial in zip(each, ended, strict=True)
     )
-    return replace(
-        chart, x_label="trials that ended", series=(replace(line, dots=()), replace(points, path="", dots=dots))
-    )
+    series = (replace(line, dots=()), replace(points, path="", dots=dots))
+    return replace(chart, x_label="trials that ended", series=series)
