@@ -45,6 +45,14 @@ def print_written(paths: Iterable[object]) -> None:
     console().print("\n".join(lines), soft_wrap=True)
 
 
+def print_result(json: bool, value: object, *lines: str) -> None:
+    """Print what a command did: the value with --json, otherwise the lines."""
+    if json:
+        print(to_json(value))
+    else:
+        console().print("\n".join(lines), soft_wrap=True)
+
+
 def to_json(value: object) -> str:
     """Return a dataclass, or a list or mapping of them, as indented ASCII JSON.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from allranks.cli.console import console, to_json
+from allranks.cli.console import print_result
 from allranks.cli.options import JsonOption, argument
 from allranks.errors import InputError, Problem, did_you_mean
 
@@ -21,19 +21,13 @@ def explain(
 
     known = explanations()
     if code is None:
-        if json:
-            print(to_json(list(known.values())))
-            return
         width = max(map(len, known))
-        for each in known.values():
-            console().print(f"{each.code:<{width}}  {each.summary}", soft_wrap=True)
+        lines = [f"{each.code:<{width}}  {each.summary}" for each in known.values()]
+        print_result(json, list(known.values()), *lines)
         return
     if code not in known:
         known |= rule_explanations()
     if code not in known:
         fix = did_you_mean(code, known, "list all codes: allranks explain")
         raise InputError(Problem(f"code {code}", "it is unknown", "a code from a message", fix))
-    if json:
-        print(to_json(known[code]))
-    else:
-        console().print(known[code].text, soft_wrap=True)
+    print_result(json, known[code], known[code].text)

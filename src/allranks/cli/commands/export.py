@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from allranks.cli.commands.register import release_row
-from allranks.cli.console import console, to_json
+from allranks.cli.console import print_result
 from allranks.cli.options import AssetNamesArgument, ComponentsOption, JsonOption, LibraryOption, components_of, option
 
 
@@ -36,9 +36,7 @@ def export(
     with tempfile.TemporaryDirectory(prefix="allranks-") as staged:
         releases = release(Path(staged), components_of(components, library), names or (), registry)
         exported = write(releases, Path(staged), folder, registry)
-    if json:
-        print(to_json({"folder": str(folder), "releases": [release_row(one) for one in releases], **vars(exported)}))
-        return
+    value = {"folder": str(folder), "releases": [release_row(one) for one in releases], **vars(exported)}
     counts = f"{len(exported.written)} written, {len(exported.removed)} removed, {len(exported.kept)} as they were"
-    console().print(f"{folder}: {len(releases)} assets; files: {counts}", soft_wrap=True)
-    console().print(f"register them: {folder / SCRIPT} --workspace-name NAME --resource-group NAME", soft_wrap=True)
+    command = f"register them: {folder / SCRIPT} --workspace-name NAME --resource-group NAME"
+    print_result(json, value, f"{folder}: {len(releases)} assets; files: {counts}", command)

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from allranks.cli.console import console, to_json
+from allranks.cli.console import print_result
 from allranks.cli.options import JsonOption, option
 from allranks.runs.formatting import count
 
@@ -39,12 +39,8 @@ def init(
 
     contents = of_library(pipeline) if pipeline else template()
     created = create(folder, contents)
-    if json:
-        print(to_json({"folder": str(folder), **vars(created)}))
-        return
     kept = f", {len(created.kept)} as they were" if created.kept else ""
-    console().print(f"{folder}: {count(len(created.written), 'file')} written{kept}", soft_wrap=True)
-    if folder.resolve() != Path.cwd():
-        console().print(f"  cd {shlex.quote(str(folder))}", soft_wrap=True)
     file = next(name for name in contents if name.startswith("pipelines/") and name.endswith(".py"))
-    console().print(f"  allranks run {file}", soft_wrap=True)
+    lines = [f"{folder}: {count(len(created.written), 'file')} written{kept}"]
+    lines += [f"  cd {shlex.quote(str(folder))}"] * (folder.resolve() != Path.cwd())
+    print_result(json, {"folder": str(folder), **vars(created)}, *lines, f"  allranks run {file}")

@@ -96,17 +96,14 @@ def launch(
 
 
 def _emit(job: ScriptJob, file: Path, json: bool) -> None:
-    from allranks.cli.console import console, to_json
+    from allranks.cli.console import print_result
     from allranks.script_jobs.emit import emit
 
     written = emit(job, file)
-    if json:
-        print(to_json({"folder": str(file.parent), "written": written}))
-        return
     lines = [f"{file}: written"]
     if len(written) > 1:
         folder = file.parent.joinpath(*Path(min(written, key=lambda name: name == file.name)).parts[:2])
         lines.append(f"{folder}: copied from allranks, for the image")
     lines += [f"  az ml job create --file {file}"] * (file.suffix != ".py")
     lines += [f"  allranks submit {file}", f"  allranks run {file}"]
-    console().print("\n".join(lines), soft_wrap=True, markup=False)
+    print_result(json, {"folder": str(file.parent), "written": written}, *lines)

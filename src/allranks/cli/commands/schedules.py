@@ -16,7 +16,7 @@ from allranks.azure.errors import AzureError
 from allranks.azure.last_state import LastState, online_or_offline
 from allranks.azure.workspace import WorkspaceOptions, sign_in
 from allranks.cli import streams
-from allranks.cli.console import console, errors, to_json
+from allranks.cli.console import console, errors, print_result, to_json
 from allranks.cli.lazy_group import lazy_group
 from allranks.cli.options import (
     AzureOptions,
@@ -320,10 +320,8 @@ def _switch(name: str, where: WorkspaceOptions, json: bool, *, on: bool) -> None
     changed = schedules.switch(client, applied, name, on=on)
     schedules.save(LastState.of(where), {**applied, name: replace(applied[name], enabled=on)})
     state = "enabled" if on else "disabled"
-    if json:
-        print(to_json({"name": name, "state": state, "changed": changed}))
-    else:
-        console().print(f"{name}: {state}" + ("" if changed else " already"), soft_wrap=True)
+    value = {"name": name, "state": state, "changed": changed}
+    print_result(json, value, f"{name}: {state}{'' if changed else ' already'}")
 
 
 def delete(name: ScheduleArgument, *, azure: AzureOptions, json: JsonOption = False) -> None:
@@ -339,7 +337,4 @@ def delete(name: ScheduleArgument, *, azure: AzureOptions, json: JsonOption = Fa
     schedules.delete(client, schedules.named(applied, name))
     others = {other: schedule for other, schedule in applied.items() if other != name}
     schedules.save(LastState.of(options), others)
-    if json:
-        print(to_json({"name": name, "state": "deleted"}))
-    else:
-        console().print(f"{name}: deleted", soft_wrap=True)
+    print_result(json, {"name": name, "state": "deleted"}, f"{name}: deleted")

@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
-from allranks.cli.console import console, open_in_browser, to_json
+from allranks.cli.console import console, open_in_browser, print_result, to_json
 from allranks.cli.options import FolderOption, JsonOption, RunArgument, StepArgument, option
 from allranks.errors import InputError, Problem
 from allranks.runs import history
@@ -49,7 +49,5 @@ def _open_page(record: RunRecord, json: bool) -> None:
         found = f"its page {page} is gone" if page else "it has no page yet"
         raise InputError(Problem(f"run {record.id}", found, "", f"see: allranks show {record.id}"))
     opened = open_in_browser(page if is_address else Path(page).as_uri())
-    if json:
-        print(to_json({"run": record.id, "page": page, "opened": opened}))
-    else:
-        console().print(f"opened  {page}" if opened else page, soft_wrap=True)
+    value = {"run": record.id, "page": page, "opened": opened}
+    print_result(json, value, f"opened  {page}" if opened else page)
