@@ -10,8 +10,11 @@ import pytest
 from azure.ai.ml import Input, Output, command, dsl, load_component
 from azure.ai.ml.entities import Data, Environment, Model
 from azure.ai.ml.exceptions import JobException
+from azure.core.exceptions import ResourceNotFoundError
 
 from allranks import InputError, LocalClient
+from allranks.api import jobs
+from allranks.runs.workspace import Workspace
 from allranks_command import write
 
 SPEC = """\
@@ -23,7 +26,7 @@ code: code
 inputs: {words: {type: uri_folder}}
 outputs: {counted: {type: uri_folder}}
 command: >-
-  python count.py ${{inputs.words}}/words ${{outputs.counted}}/count
+  sh count.sh ${{inputs.words}}/words ${{outputs.counted}}/count
 """
 
 
@@ -31,7 +34,7 @@ command: >-
 def client(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     monkeypatch.chdir(tmp_path)
     write(tmp_path, "count.yaml", SPEC)
-    write(tmp_path, "code/count.py", "import sys; print(open(sys.argv[1]).read(), file=open(sys.argv[2], 'w'))")
+    write(tmp_path, "code/count.sh", "cp $1 $2\n")  # without Python, and so without MLflow
     write(tmp_path, "data/words", "hello")
     return LocalClient(show_progress=False)
 
@@ -70,7 +73,7 @@ def test_jobs_in_turn(client: Any, tmp_path: Path, capsys: pytest.CaptureFixture
     assert (first.experiment_name, client.jobs.get(first.name).status) == ("words", "Completed")
     assert [job.display_name for job in client.jobs.list(parent_job_name=first.name)] == ["counted"]
     client.jobs.download(first.name, output_name="counted", download_path=tmp_path / "first")
-    assert (tmp_path / "first/named-outputs/counted/count").read_text() == "hello\n"
+    assert (tmp_path / "first/named-outputs/counted/count").read_text() == "hello"
 
     output = f"azureml://jobs/{first.name}/outputs/counted"
     client.models.create_or_update(Model(name="counts", version="1", path=output))
@@ -89,6 +92,20 @@ def test_jobs_in_turn(client: Any, tmp_path: Path, capsys: pytest.CaptureFixture
     assert files == {"user_logs/std_log.txt"}
     assert (tmp_path / "second/artifacts/outputs/note").read_text() == "kept\n"
     assert [job.name for job in client.jobs.list()] == [second.name, first.name]
+
+
+def test_names_of_the_mapping_file_are_found(client: Any, tmp_path: Path) -> None:
+    write(tmp_path, "allranks.yaml", 'components: {"count:1": count.yaml}\ndata: {words: data}\nmodels: {net: data}\n')
+    count = client.components.get("count", "1")
+    assert (count.version, list(count.inputs), list(count.outputs)) == ("1", ["words"], ["counted"])
+    assert Path(client.data.get("words", label="latest").path) == tmp_path / "data"
+    assert client.models.get("net", version="4").version == "4"
+    for missing in (("count", "2"), ("other", "1")):
+        with pytest.raises(ResourceNotFoundError):
+            client.components.get(*missing)
+    plan = jobs.read(pipeline(count, client.data.get("words", "3").id), None, Workspace.at())
+    (step,) = plan.graph.nodes
+    assert step.spec == str(tmp_path / "count.yaml")
 
 
 @pytest.mark.slow

@@ -21,10 +21,12 @@ import yaml
 from allranks.api.client.service import Answer, LocalService, Refusal, Request, resource, route, viewed, write_json
 from allranks.plan.assets import asset_id, registered
 from allranks.plan.assets.asset_id import AssetId
+from allranks.plan.assets.lookup import AssetLookup
 from allranks.runs import assets as store_assets
 from allranks.runs import datastores
 from allranks.runs.assets import RegisteredAsset
 from allranks.runs.store import Store
+from allranks.sdk import internals, specs
 
 _KINDS = {
     "codes": asset_id.CODE,
@@ -59,13 +61,16 @@ def _added(kind: str) -> dict[str, Any]:
     return {"isArchived": False, **state, **({"flavors": {}, "stage": "None"} if kind == "models" else {})}
 
 
-def _versions(service: LocalService, request: Request, kind: str, name: str) -> list[dict[str, Any]]:
-    """Return every version, the newest first. Raise Refusal if there is none."""
+def _versions(service: LocalService, request: Request, kind: str, name: str, version: str = "") -> list[dict[str, Any]]:
+    """Return every version, the newest first; if there is none, the one that ``allranks.yaml`` has. Raise Refusal if it
+    has none either."""
     _check(kind, name)
     bodies = {body["name"]: body for body in _stored(_folder(service, kind, name))}
     for asset in _registered(service, kind, name):
         if asset.version not in bodies:
-            bodies[asset.version] = _of_run(request, kind, asset)
+            bodies[asset.version] = _of_file(request, kind, asset)
+    if not bodies and (mapped := _mapped(kind, name, version)):
+        bodies[mapped.version] = _of_file(request, kind, mapped)
     if not bodies:
         raise Refusal(404, f"{_KINDS[kind].capitalize()} {name} was not found.")
     found = sorted(bodies.values(), key=lambda body: str(body["systemData"]["createdAt"]), reverse=True)
@@ -88,8 +93,17 @@ def _registered(service: LocalService, kind: str, name: str) -> Iterator[Registe
                 yield RegisteredAsset(asset_id.MODEL, name, version, path, -place)
 
 
-def _of_run(request: Request, kind: str, asset: RegisteredAsset) -> dict[str, Any]:
-    """Return the body of a version that a run has registered."""
+def _mapped(kind: str, name: str, version: str) -> RegisteredAsset | None:
+    """Return the version of a component, data or a model that the ``allranks.yaml`` of the current folder has."""
+    if kind not in ("components", "data", "models"):
+        return None
+    asset, where = AssetId(_KINDS[kind], name, version), f"LocalClient, {kind}.get"
+    path = AssetLookup.of(Path.cwd(), None).find(str(asset), asset.kind, where, required=False)
+    return RegisteredAsset(asset.kind, name, version or "1", path, 0.0) if path else None
+
+
+def _of_file(request: Request, kind: str, asset: RegisteredAsset) -> dict[str, Any]:
+    """Return the body of a version that no client has created: a run has registered it, or ``allranks.yaml`` has it."""
     properties: dict[str, Any] = {**_added(kind), "tags": {}, "properties": {}}
     if kind == "data":
         data_type = "uri_folder" if asset.path.is_dir() else "uri_file"
@@ -97,12 +111,16 @@ def _of_run(request: Request, kind: str, asset: RegisteredAsset) -> dict[str, An
     elif kind == "models":
         model_type = "mlflow_model" if (asset.path / "MLmodel").exists() else "custom_model"
         properties |= {"modelType": model_type, "modelUri": str(asset.path)}
+    elif kind == "components":
+        component = next(each for each in specs.load(asset.path) if each.name == asset.name)
+        spec = {key: value for key, value in internals.as_dict(component).items() if key != "code"}
+        properties["componentSpec"] = {**spec, "version": asset.version}
     path = f"/{kind}/{asset.name}/versions/{asset.version}"
     return resource(request, path, properties, max(asset.created, 0.0))
 
 
 def _version(service: LocalService, request: Request, kind: str, name: str, version: str) -> dict[str, Any]:
-    for body in _versions(service, request, kind, name):
+    for body in _versions(service, request, kind, name, version):
         if body["name"] == version:
             return body
     raise Refusal(404, f"{_KINDS[kind].capitalize()} {name}:{version} was not found.")
