@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from importlib.metadata import version
@@ -28,7 +29,7 @@ def write(results: Results, size: str, folder: Path) -> None:
     """
     folder.mkdir(parents=True, exist_ok=True)
     versions = {name: version(name) for name in ("allranks", "azure-ai-ml")}
-    page = anonymous("\n".join(_lines(results, size, versions)) + "\n", results.names)
+    page = anonymous("\n\n".join(_blocks(results, size, versions)) + "\n", results.names)
     (folder / PAGE).write_text(page, encoding="utf-8")
     data = {
         "size": size,
@@ -54,80 +55,74 @@ def where(group: Sequence[FactComparison], compared: Iterable[FactComparison]) -
     )
 
 
-def _lines(results: Results, size: str, versions: Mapping[str, str]) -> Iterator[str]:
+def _blocks(results: Results, size: str, versions: Mapping[str, str]) -> Iterator[str]:
+    """Yield the headings, the paragraphs and the tables of the page."""
     day = time.strftime("%Y-%m-%d", time.gmtime(results.run.created))
     software = ", ".join(f"{name} {number}" for name, number in sorted(versions.items()))
     yield "# Verification of an Azure ML workspace"
-    yield ""
     yield f"**{results.summary}.** On {day}, on {size or 'a cluster'}, with {software}."
-    yield ""
-    yield "`allranks verify-workspace` ran the same steps with the local engine and on Azure ML, and compared what both"
-    yield "gave their processes. `<...>` stands for an id, an address, a name or a folder that differs in every run."
-    yield ""
+    yield (
+        "`allranks verify-workspace` ran the same steps with the local engine and on Azure ML, and compared what both\n"
+        "gave their processes. `<...>` stands for an id, an address, a name or a folder that differs in every run."
+    )
     yield "## Differences from the local engine"
-    yield ""
     yield from _differences(results)
     yield "## Steps"
-    yield ""
     yield from _steps(results)
-    yield ""
     yield "## What was compared"
-    yield ""
     yield f"The number of facts by kind. {DATA} has every one, with its value."
-    yield ""
-    yield from _counts(results)
+    yield _counts(results)
 
 
 def _differences(results: Results) -> Iterator[str]:
     differences = [each for each in results.compared if each.differs]
     if not results.differences:
         yield f"None, in {count(len(results.compared), 'comparison')}."
-        yield ""
     for name, kind in KINDS.items():
         rows = grouped(each for each in differences if each.kind == name)
         if not rows:
             continue
         yield f"### {kind.title}" + ("" if kind.is_platform else " (not a failure)")
-        yield ""
         yield kind.meaning
-        yield ""
-        yield "| name | expected: local engine | found: Azure ML | where |"
-        yield "|---|---|---|---|"
-        for first, group in rows.items():
-            cells = (f"`{first.name}`", _code(first.local), _code(first.azure), where(group, results.compared))
-            yield f"| {' | '.join(cells)} |"
-        yield ""
+        cells = [
+            (f"`{first.name}`", _code(first.local), _code(first.azure), where(group, results.compared))
+            for first, group in rows.items()
+        ]
+        yield _table("| name | expected: local engine | found: Azure ML | where |", "|---|---|---|---|", cells)
 
 
 def _steps(results: Results) -> Iterator[str]:
-    yield "| step | launch | result | time |"
-    yield "|---|---|---|---:|"
     missing = {step_of(launch) for launch in results.missing}
-    for step in results.run.steps:
-        note = ", no records" if step.name in missing else ""
-        yield f"| {step.name} | {step_layout(step)} | {step.status}{note} | {duration(_seconds(step) or None)} |"
+    cells = [
+        (
+            step.name,
+            step_layout(step),
+            f"{step.status}, no records" if step.name in missing else str(step.status),
+            duration(_seconds(step) or None),
+        )
+        for step in results.run.steps
+    ]
+    yield _table("| step | launch | result | time |", "|---|---|---|---:|", cells)
     minutes = sum(step.instance_count * _seconds(step) for step in results.run.steps) / 60
-    yield ""
     yield f"The steps took {minutes:.1f} instance-minutes. Starting instances and building images is not in it."
-    failed = [step for step in results.run.steps if step.verdict]
-    for step in failed:
-        reason = step.verdict.reason if step.verdict else ""
-        yield ""
-        yield f"{step.name}: {_code(reason)}"
+    for step in results.run.steps:
+        if step.verdict:
+            yield f"{step.name}: {_code(step.verdict.reason)}"
+
+
+def _counts(results: Results) -> str:
+    launches = list(dict.fromkeys(each.launch for each in results.compared))
+    amounts = Counter((each.kind, each.launch) for each in results.compared)
+    cells = [(kind.title, *(str(amounts[name, launch]) for launch in launches)) for name, kind in KINDS.items()]
+    return _table(f"| kind | {' | '.join(launches)} |", f"|---|{'---:|' * len(launches)}", cells)
+
+
+def _table(head: str, rule: str, rows: Iterable[Sequence[str]]) -> str:
+    return "\n".join([head, rule, *(f"| {' | '.join(cells)} |" for cells in rows)])
 
 
 def _seconds(step: StepRecord) -> float:
     return step.ended - step.started if step.started and step.ended else 0.0
-
-
-def _counts(results: Results) -> Iterator[str]:
-    launches = list(dict.fromkeys(each.launch for each in results.compared))
-    yield f"| kind | {' | '.join(launches)} |"
-    yield f"|---|{'---:|' * len(launches)}"
-    for name, kind in KINDS.items():
-        of_kind = [each for each in results.compared if each.kind == name]
-        cells = (str(sum(each.launch == launch for each in of_kind)) for launch in launches)
-        yield f"| {kind.title} | {' | '.join(cells)} |"
 
 
 def _code(text: str) -> str:
