@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from sqlalchemy.engine import make_url
 
 from allranks.errors import InputError
 from allranks.local.engine import resume
@@ -16,6 +17,12 @@ from allranks.plan.graph import Step
 from allranks.runs import history, locks
 from allranks.runs.records import Status
 from allranks.runs.workspace import Workspace
+
+
+@pytest.mark.parametrize("name", ["plain", "a b", "100%ba", "what?x", "größe#1"])
+def test_the_uri_of_its_database_names_its_folder(name: str) -> None:
+    root = Path("/tmp", name)
+    assert make_url(Workspace(root).tracking_uri).database == str(root / "mlflow.db")
 
 
 def test_it_is_found_in_a_folder_above(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

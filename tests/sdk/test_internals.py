@@ -240,6 +240,8 @@ def test_states_are_set(job: Any) -> None:
     compute = AmlCompute(name="cluster")
     internals.set_provisioned(compute)
     assert compute.provisioning_state == "Succeeded"
+    internals.set_id(compute, "an id")
+    assert compute.id == "an id"
     schedule = JobSchedule(name="daily", trigger=CronTrigger(expression="0 0 * * *"), create_job=job)
     internals.set_enabled(schedule, False)
     assert schedule.is_enabled is False

@@ -93,3 +93,23 @@ def test_another_structure_of_the_sdk_is_imported_as_usual() -> None:
     completed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert completed.returncode == 0, completed.stderr
     assert json.loads(completed.stdout) == [0, True]
+
+
+def test_the_standard_library_has_the_attributes_that_the_whole_sdk_leaves() -> None:
+    """A user's file may use `urllib.request` after `import urllib`."""
+    public = (
+        "json.dumps(sorted(name for name in sys.modules if '.' in name and not any(part.startswith('_') for part in "
+        "name.split('.')) and name.split('.')[0] in sys.stdlib_module_names))"
+    )
+    whole = f"import json, sys, azure.ai.ml\nprint({public})"
+    completed = subprocess.run([sys.executable, "-c", whole], capture_output=True, text=True, check=True)
+    names = [name for name in json.loads(completed.stdout) if not name.startswith("encodings.")]
+    assert "urllib.request" in names
+    missing = ran(
+        "import importlib\nlacking = []\n"
+        f"for name in {names!r}:\n"
+        "    parent, _, child = name.rpartition('.')\n"
+        "    if not hasattr(importlib.import_module(parent), child): lacking.append(name)\n"
+        "print(json.dumps(lacking))"
+    )
+    assert missing == []

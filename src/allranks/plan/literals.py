@@ -63,6 +63,8 @@ def number_with_point(value: object) -> str:
 def fits(value: str | int | float | bool, kind: str) -> bool:
     """Return whether a literal is of a type. A string that parses as a number is one: commands receive text."""
     if kind == "integer":
+        if isinstance(value, float):
+            return value.is_integer()  # azure-ai-ml accepts 3.0
         return bool(_WHOLE.fullmatch(value)) if isinstance(value, str) else type(value) is int
     if kind == "number":
         if isinstance(value, bool):

@@ -22,9 +22,13 @@ class Literal:
 
 @dataclass(frozen=True)
 class Path:
-    """Data that exists before the run: an absolute local path, or a URI that this machine may be unable to read."""
+    """Data that exists before the run: an absolute local path, or a URI that this machine may be unable to read.
+
+    type: the type of the value itself, which may differ from the port's; "" if it has none
+    """
 
     path: str
+    type: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True)

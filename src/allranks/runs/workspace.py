@@ -69,7 +69,8 @@ class Workspace:
     @property
     def tracking_uri(self) -> str:
         """Return the URI of MLflow's metrics and models of this workspace."""
-        return f"sqlite:///{self.root / 'mlflow.db'}"
+        # Only what SQLAlchemy would decode or cut off: MLflow creates the folder that the URI names as it is.
+        return f"sqlite:///{self.root / 'mlflow.db'}".replace("%", "%25").replace("?", "%3F")
 
     def make(self) -> None:
         """Create the folder. Raise InputError if that fails or the path is not a folder."""

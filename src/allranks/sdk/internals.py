@@ -199,6 +199,11 @@ status, set_status = _own("_status"), _setter("_status")
 """The status of a job; None before it is submitted."""
 
 
+def set_id(asset: Any, value: str | None) -> None:
+    """Set the id of an asset, which the service gives it."""
+    asset._id = value
+
+
 def set_provisioned(entity: Any) -> None:
     """Set the state of a compute to that of one that is ready."""
     entity._provisioning_state = "Succeeded"

@@ -12,6 +12,7 @@ from __future__ import annotations
 import contextlib
 import importlib
 import sys
+from collections.abc import Mapping
 from types import ModuleType
 from typing import Any
 
@@ -66,6 +67,14 @@ _PUBLIC = (
 )
 """Packages that contain names of deferred modules for others to import. Their own functions do not use these names."""
 
+_LEFT_BY_SDK = {
+    "http": ("client", "cookiejar", "cookies", "server"),
+    "importlib": ("readers", "resources"),
+    "urllib": ("error", "parse", "request", "response"),
+    "wsgiref": ("handlers", "headers", "util"),
+}
+"""By package of the standard library, what the whole SDK imports of it, and a user's file may use without an import."""
+
 _CLIENT = (f"{SDK}._ml_client", f"{SDK}.operations")
 """Modules that only a program imports which talks to Azure."""
 
@@ -94,7 +103,20 @@ def import_sdk() -> None:
     for name in _PUBLIC:
         if name in sys.modules:
             _resolve_on_use(sys.modules[name])
+    import_on_use(_LEFT_BY_SDK)
     sys.meta_path.insert(0, _Completion())
+
+
+def import_on_use(submodules: Mapping[str, tuple[str, ...]]) -> None:
+    """Let packages import submodules when they are first used as attributes."""
+    for package, names in submodules.items():
+
+        def attribute(name: str, package: str = package, names: tuple[str, ...] = names) -> Any:
+            if name in names:
+                return importlib.import_module(f"{package}.{name}")
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+
+        vars(importlib.import_module(package)).setdefault("__getattr__", attribute)
 
 
 def _resolve_on_use(module: ModuleType) -> None:

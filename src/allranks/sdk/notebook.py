@@ -25,6 +25,7 @@ from types import MappingProxyType, ModuleType
 from typing import Any
 
 from allranks.errors import InputError, Problem
+from allranks.sdk import light_import
 from allranks.sdk.paths import shown
 from allranks.sdk.user_code import cell_file
 
@@ -87,6 +88,7 @@ def run(path: Path, module: ModuleType) -> None:
     namespace = vars(module)
     namespace.setdefault("display", _do_nothing)
     namespace.setdefault("get_ipython", _Shell)
+    light_import.import_on_use({"logging": ("config", "handlers")})  # as after IPython's import
     namespace[_MAGIC] = lambda text: _line_magic(text, module)
     with _ipython():
         for cell in cells(path):

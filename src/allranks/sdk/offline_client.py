@@ -31,6 +31,10 @@ Find = Callable[[str], Path | None]
 _CLIENT_MODULE = internals.PARTS["client"]
 _THIS_MACHINE = "this-machine"
 _COLLECTIONS = ("components", "environments", "models", "data")
+_WORKSPACE = (
+    "/subscriptions/00000000-0000-0000-0000-000000000000/resourceGroups/offline/providers/"
+    "Microsoft.MachineLearningServices/workspaces/offline"
+)
 _FINISHED = "Completed"
 
 
@@ -47,6 +51,7 @@ class Workspace:
     submitted: list[Any] = field(default_factory=list)
     registered: dict[tuple[str, str], Any] = field(default_factory=dict)
     _before: list[tuple[Any, str | None, Any]] = field(default_factory=list)
+    _identified: list[Any] = field(default_factory=list)
 
     def submit(self, job: Any, settings: dict[str, Any]) -> Any:
         """Record a job, and return it as completed."""
@@ -60,8 +65,18 @@ class Workspace:
             internals.set_status(job, _FINISHED)
         return job
 
+    def identify(self, entity: Any, collection: str, registry: str | None, name: Any) -> None:
+        """Give a created asset the id that the service would give it."""
+        if not entity.id and name:
+            scope = f"azureml://registries/{registry}" if registry else _WORKSPACE
+            internals.set_id(entity, f"{scope}/{collection}/{name}/versions/{entity.version}")
+            self._identified.append(entity)
+
     def restore(self) -> None:
-        """Restore the jobs' own names and states: a generated name is not sent to Azure ML."""
+        """Restore the jobs' own names and states, and the assets' ids: what is made up is not sent to Azure ML."""
+        for entity in self._identified:
+            internals.set_id(entity, None)
+        self._identified.clear()
         for job, name, status in self._before:
             job.name = name
             internals.set_status(job, status)
@@ -205,6 +220,8 @@ class _Operations:
         entity = getattr(entity, "component", entity) if self.collection == "components" else entity
         if self.collection in _COLLECTIONS and not getattr(entity, "version", None):
             entity.version = "1"
+        if self.collection in _COLLECTIONS:
+            self.workspace.identify(entity, self.collection, self.registry, name or getattr(entity, "name", ""))
         if self.collection == "compute":
             internals.set_provisioned(entity)
         self.workspace.registered[self.collection, str(name or getattr(entity, "name", ""))] = entity

@@ -213,7 +213,7 @@ ONE_PROBLEM: dict[str, tuple[Change, str, str]] = {
     "a number for an integer": (
         port("epochs", value=GraphInput("lr")),
         "step train, key inputs.epochs (p.py:7)",
-        "input lr of the pipeline is a number, and is bound to an integer",
+        "input lr of the pipeline is 0.1",
     ),
     "a folder inside a number": (
         port("lr", value=Text(("1", GraphInput("data")))),

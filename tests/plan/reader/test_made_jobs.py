@@ -135,6 +135,88 @@ def test_a_file_that_makes_its_job_only_as_a_program(here: Path) -> None:
         read(file)
 
 
+MAKING = """
+@dsl.pipeline()
+def inner(data, lr: float = 0.1):
+    train(data=data, lr=lr)
+
+def make(lr=0.2):
+    return inner(data=Input(path="data"), lr=lr)
+
+def submitting():
+    from azure.ai.ml import MLClient
+    MLClient(None).jobs.create_or_update(make(0.3))
+
+def needing(lr):
+    return make(lr)
+
+def other():
+    return 1
+
+"""
+
+
+@pytest.mark.parametrize(("function", "lr"), [("make", 0.2), ("submitting", 0.3)])
+def test_the_job_that_a_function_makes(here: Path, function: str, lr: float) -> None:
+    file = write_dsl(here, MAKING)
+    assert value(read(f"{file}:{function}"), "lr") == Literal(lr)
+    assert value(read(f"{file}:{function}", {"lr": "0.5"}), "lr") == Literal(0.5)
+
+
+@pytest.mark.parametrize(
+    ("name", "found"), [("needing", "needing needs lr"), ("other", "other is not a pipeline"), ("no", "there is no no")]
+)
+def test_a_function_that_makes_no_job(here: Path, name: str, found: str) -> None:
+    file = write_dsl(here, MAKING)
+    with pytest.raises(InputError, match=found):
+        read(f"{file}:{name}")
+
+
+def test_a_file_whose_functions_make_a_pipeline_names_them(here: Path) -> None:
+    file = write_dsl(
+        here,
+        """
+        def build():
+            @dsl.pipeline()
+            def digits(data):
+                train(data=data)
+            return digits(data=Input(path="data"))
+
+        def main():
+            job = build()
+
+        def unrelated():
+            pass
+
+        if __name__ == "__main__":
+            main()
+        """,
+    )
+    with pytest.raises(InputError, match=r"name a function that makes one: pipeline.py:build or pipeline.py:main"):
+        read(file)
+
+
+def test_a_created_asset_has_an_id_while_the_file_is_read(here: Path) -> None:
+    file = write_dsl(
+        here,
+        """
+        from azure.ai.ml import MLClient
+        from azure.ai.ml.entities import Data
+        client = MLClient(None, "s", "g", "w")
+        table = client.data.create_or_update(Data(name="table", path="data", type="uri_folder"))
+
+        @dsl.pipeline()
+        def digits(data):
+            train(data=data)
+
+        job = digits(data=Input(path=table.id))
+        """,
+    )
+    with opened(str(file), {}) as job:
+        assert job.job.inputs["data"].path.endswith("/workspaces/offline/data/table/versions/1")
+    assert str(value(job.plan(), "data").path).endswith("table/versions/1")
+
+
 def test_the_real_client_is_back_afterwards(here: Path) -> None:
     import azure.ai.ml
 

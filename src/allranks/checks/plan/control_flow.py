@@ -127,7 +127,7 @@ def parallel_for(scope: Scope, loop: ParallelFor) -> Iterator[Problem]:
             if isinstance(value, Literal):
                 yield from literals.wrong(place, port, value.value, f"change {name}")
             elif isinstance(value, Path) and port.type not in PRIMITIVES:
-                yield from data.wrong_path(place, port, value.path, scope.here, "name another path")
+                yield from data.wrong_path(place, port, value, scope.here, "name another path")
 
 
 def cycles(scope: Scope) -> Iterator[Problem]:

@@ -42,7 +42,7 @@ def own_input(scope: Scope, port: Input) -> Iterator[Problem]:
     """Yield the problems of data that an input of the pipeline names."""
     if isinstance(port.value, Path) and port.type not in PRIMITIVES:
         where = scope.own_key(f"inputs.{port.name}")
-        yield from wrong_path(where, port, port.value.path, scope.here, f"name another: --set {port.name}=PATH")
+        yield from wrong_path(where, port, port.value, scope.here, f"name another: --set {port.name}=PATH")
 
 
 def input_path(scope: Scope, node: Node, port: Input) -> Iterator[Problem]:
@@ -50,7 +50,7 @@ def input_path(scope: Scope, node: Node, port: Input) -> Iterator[Problem]:
     if isinstance(port.value, Path) and port.type not in PRIMITIVES:
         where = scope.key(node, f"inputs.{port.name}")
         yield from wrong_path(
-            where, port, port.value.path, scope.here, "bind it to an input of the pipeline, which --set can change"
+            where, port, port.value, scope.here, "bind it to an input of the pipeline, which --set can change"
         )
 
 
@@ -146,8 +146,9 @@ def _why_missing(path: str) -> str:
     return "does not exist"
 
 
-def wrong_path(where: str, port: Input, path: str, here: bool, fix: str) -> Iterator[Problem]:
-    """Yield the problems of a path for a port."""
+def wrong_path(where: str, port: Input, value: Path, here: bool, fix: str) -> Iterator[Problem]:
+    """Yield the problems of a path for a port. Of the port's type and the value's own, either is right."""
+    path, kinds = value.path, {port.type, value.type or port.type}
     if paths.is_remote(path):
         if not here:
             return
@@ -161,9 +162,9 @@ def wrong_path(where: str, port: Input, path: str, here: bool, fix: str) -> Iter
     elif not os.path.isfile(path) and not os.path.isdir(path):
         found = f"{paths.shown(path)} is a {file_tree.kind_of(path)}, which has no content to copy"
         yield Problem(where, found, f"a file or a folder ({port.type})", fix)
-    elif port.type == "uri_file" and os.path.isdir(path):
+    elif kinds == {"uri_file"} and os.path.isdir(path):
         yield Problem(where, f"{paths.shown(path)} is a folder", "a file (uri_file)", fix)
-    elif port.type not in ("uri_file", "custom_model", "path") and os.path.isfile(path):
+    elif not kinds & {"uri_file", "custom_model", "path"} and os.path.isfile(path):
         yield Problem(where, f"{paths.shown(path)} is a file", f"a folder ({port.type})", fix)
     elif not os.access(path, os.R_OK | (os.X_OK if os.path.isdir(path) else 0)):
         yield Problem(where, f"{paths.shown(path)} cannot be read: permission denied", "data that you may read", fix)

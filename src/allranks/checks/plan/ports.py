@@ -44,6 +44,7 @@ _ACCEPTS = {
 }
 """Primitive port type -> types that may be bound to it. Data may be bound to any data port, as on Azure ML."""
 
+_WHOLE_NUMBER = ("number", "integer")
 _NUMERIC = PRIMITIVES - {"string"}
 
 
@@ -67,7 +68,8 @@ def binding(scope: Scope, node: Node, port: Input) -> Iterator[Problem]:
         if isinstance(port.value, Text) and port.type not in _NUMERIC:
             # A text that contains a path is a path or a string.
             continue
-        if not fits(kind, port.type):
+        # azure-ai-ml sends a number of the pipeline to an integer. Its value is checked as every other.
+        if not fits(kind, port.type) and not (isinstance(reference, GraphInput) and (kind, port.type) == _WHOLE_NUMBER):
             found = f"{called(scope, reference)} is {article(kind)}, and is bound to {article(port.type)}"
             yield Problem(
                 where, found, _expected_types(port.type), _binding_fix(scope, reference, port), code="wrong-type"

@@ -13,7 +13,7 @@ from allranks.errors import Level, Problem
 from allranks.plan.graph import Condition, DoWhile, Item, Node, ParallelFor, Pipeline, StandIn, Step, Sweep
 from allranks.plan.ports import Literal, NodeOutput, Output, Path, Text, Value
 from allranks.plan.reader import step_ports
-from allranks.plan.reader.context import Context, plain, value_of
+from allranks.plan.reader.context import Context, Place, plain, value_of
 from allranks.sdk import internals
 from allranks.sdk.paths import located
 
@@ -131,6 +131,8 @@ def parallel_for(name: str, entity: Any, context: Context, read_node: ReadNode) 
         expected = "a list of mappings, a mapping of mappings, or either as JSON"
         context.problems.append(Problem(place.key("items"), repr(entity.items), expected))
         return None
+    if isinstance(items, tuple):
+        items = tuple(_resolved(item, body, place, context) for item in items)
     concurrency = plain(entity.max_concurrency)
     return ParallelFor(name, body, items, outputs, concurrency, location=place.location)
 
@@ -180,6 +182,20 @@ def parsed_items(items: Any, read: Callable[[Any], Value]) -> tuple[Item, ...] |
     if not all(isinstance(item, dict) for _, item in pairs):
         return None
     return tuple(Item(str(name), tuple((str(key), read(value)) for key, value in item.items())) for name, item in pairs)
+
+
+def _resolved(item: Item, body: Step | Pipeline, place: Place, context: Context) -> Item:
+    """Return an item with paths on this machine in place of ids."""
+    kinds = {port.name: port.type for port in body.inputs}
+    values = []
+    for name, value in item.values:
+        key, kind = f"items.{item.name}.{name}", kinds.get(name, "uri_folder")
+        if isinstance(value, Path):
+            found = step_ports.resolved(value, kind, f"{place.step}.{key}", place.key(key), context)
+            assert found is not None
+            value = found
+        values.append((name, value))
+    return replace(item, values=tuple(values))
 
 
 def _item_value(value: Any, context: Context) -> Value:

@@ -39,6 +39,8 @@ def read(path: Path, name: str | None, find: Find | None = None) -> DslFile | Py
             return DslFile(file, functions[name])
         if name in jobs:
             return PythonJob(file, name, jobs[name])
+        if (made := _made(file, name, vars(file.module).get(name))) is not None:
+            return made
         known = [*_own(file, functions), *jobs]
         raise InputError(_not_found(path, name, known, name in vars(file.module)), *file.cut_short)
     for choices in _by_preference(file, functions, jobs):
@@ -47,7 +49,9 @@ def read(path: Path, name: str | None, find: Find | None = None) -> DslFile | Py
             return DslFile(file, value) if inspect.isfunction(value) else PythonJob(file, chosen, value)
         if choices:
             raise InputError(_several(path, choices), *file.cut_short)
-    raise InputError(Problem(shown(path), "it has no pipeline", _EXPECTED, _guarded(path), code="no-pipeline"))
+    makers = " or ".join(f"{shown(path)}:{maker}" for maker in _makers(file))
+    fix = f"name a function that makes one: {makers}" if makers else _guarded(path)
+    raise InputError(Problem(shown(path), "it has no pipeline", _EXPECTED, fix, code="no-pipeline"))
 
 
 def _by_preference(file: PythonFile, functions: dict[str, Any], jobs: dict[str, Any]) -> Iterable[dict[str, Any]]:
@@ -56,6 +60,48 @@ def _by_preference(file: PythonFile, functions: dict[str, Any], jobs: dict[str, 
     yield {name: job for name, job in jobs.items() if _is_pipeline_job(job)}
     yield _without_nested(_own(file, functions))
     yield _without_bases(jobs)
+
+
+def _made(file: PythonFile, name: str, function: Any) -> DslFile | PythonJob | None:
+    """Return the job that a function returns or submits; None if it is not a function, or makes no job."""
+    from azure.ai.ml.entities import Job
+
+    if not inspect.isfunction(function):
+        return None
+    if needed := _needed(function):
+        found = f"{name} needs {', '.join(needed)}"
+        raise InputError(Problem(shown(file.path), found, "a function that can be called without arguments"))
+    before = len(file.workspace.submitted)
+    with file.running():
+        value = function()
+    file.workspace.restore()
+    value = next(iter(file.workspace.submitted[before:]), value)
+    if is_pipeline_function(value):
+        return DslFile(file, value)
+    return PythonJob(file, name, value) if isinstance(value, Job) else None
+
+
+def _needed(function: Any) -> list[str]:
+    """Return the parameters that have no default."""
+    variable = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+    parameters = inspect.signature(function).parameters.values()
+    return [each.name for each in parameters if each.default is each.empty and each.kind not in variable]
+
+
+_MAKING = frozenset({"pipeline", "command", "load_job", "create_or_update"})
+"""Names of azure-ai-ml that a function uses which makes a job."""
+
+
+def _makers(file: PythonFile) -> list[str]:
+    """Return the file's functions that may make a job, and can be called without arguments."""
+    own = {name: value for name, value in vars(file.module).items() if inspect.isfunction(value)}
+    own = {name: value for name, value in own.items() if value.__module__ == file.module.__name__}
+    makers = {name for name, value in own.items() if _global_names(value.__code__) & _MAKING}
+    return [
+        name
+        for name, value in own.items()
+        if not _needed(value) and (name in makers or _global_names(value.__code__) & makers)
+    ]
 
 
 def _functions(file: PythonFile) -> dict[str, Callable[..., Any]]:

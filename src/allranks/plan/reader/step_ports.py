@@ -97,7 +97,7 @@ def data_value(data: Any, kind: str, context: Context) -> Value | None:
     if isinstance(data, SdkInput):
         if data.path is None:
             return None if data.default is None else Literal(plain(data.default))
-        return _path(str(data.path), context)
+        return _path(str(data.path), context, str(data.type or ""))
     data = plain(data)
     if data is None or not isinstance(data, str):
         return None if data is None else Literal(data)
@@ -153,9 +153,9 @@ def _type(meta: Any) -> str:
     return " or ".join(map(str, meta.type)) if isinstance(meta.type, list) else str(meta.type or "string")
 
 
-def _path(text: str, context: Context) -> Value:
+def _path(text: str, context: Context, kind: str = "") -> Value:
     value = value_of(text)
-    return Path(located(text, context.base)) if isinstance(value, Literal) else value
+    return Path(located(text, context.base), kind) if isinstance(value, Literal) else value
 
 
 def resolved(value: Value | None, kind: str, address: str, where: str, context: Context) -> Value | None:
@@ -175,7 +175,7 @@ def resolved(value: Value | None, kind: str, address: str, where: str, context: 
     except InputError as error:
         context.problems += error.problems
         return value
-    return value if path is None else Path(str(path))
+    return value if path is None else Path(str(path), value.type if isinstance(value, Path) else "")
 
 
 def _local_data_path(value: Value | None, kind: str, address: str, where: str, context: Context) -> FilePath | None:

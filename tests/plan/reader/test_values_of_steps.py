@@ -1,0 +1,72 @@
+"""Values that a step or an item of a loop has itself are accepted as those of the pipeline's inputs are."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from allranks.api import jobs
+from allranks.plan.ports import Path as DataPath
+from allranks.plan.reader import read_plan
+from allranks.runs.workspace import Workspace
+from pipeline_files import write
+
+COMPONENT = """\
+name: step
+version: "1"
+type: command
+environment: azureml:x:1
+inputs:
+  data: {type: uri_folder, optional: true}
+  n: {type: integer, default: 1}
+command: echo ${{inputs.n}} $[[${{inputs.data}}]]
+"""
+PIPELINE = """\
+type: pipeline
+inputs: {number: 3.0, file: {type: uri_file, path: file.txt}}
+settings: {default_compute: azureml:cpu}
+jobs:
+  a: {type: command, component: step.yml, inputs: VALUES}
+"""
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    write(tmp_path, "step.yml", COMPONENT)
+    write(tmp_path, "file.txt", "text\n")
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("values", "found"),
+    [
+        ("{data: {type: uri_file, path: file.txt}}", []),
+        ("{data: '${{parent.inputs.file}}'}", []),
+        ("{data: {type: uri_folder, path: file.txt}}", ["file.txt is a file"]),
+        ("{data: {path: file.txt}}", ["file.txt is a file"]),
+        ("{n: 3.0}", []),
+        ("{n: '${{parent.inputs.number}}'}", []),
+        ("{n: 3.5}", ["3.5"]),
+    ],
+)
+def test_a_value_of_a_step(project: Path, values: str, found: list[str]) -> None:
+    write(project, "pipeline.yml", PIPELINE.replace("VALUES", values))
+    problems = jobs.check("pipeline.yml", folder=project / "workspace").problems
+    assert [problem.found for problem in problems] == found
+
+
+def test_uris_among_the_items_of_a_loop_are_those_of_allranks_yaml(project: Path) -> None:
+    uri = "azureml://datastores/store/paths"
+    write(project, "allranks.yaml", "datastores: {store: files}\n")
+    items = ", ".join(f"{{data: {{type: uri_file, path: '{uri}/{name}.txt'}}}}" for name in "ab")
+    loop = f"  each: {{type: parallel_for, body: '${{{{parent.jobs.a}}}}', items: [{items}]}}\n"
+    write(project, "pipeline.yml", PIPELINE.replace("VALUES", "{}") + loop)
+    for name in "ab":
+        write(project, f"files/{name}.txt", "text\n")
+    plan = read_plan("pipeline.yml", {}, project / "snapshots", Workspace(project / "workspace"))
+    (loop_node,) = plan.graph.nodes
+    paths = [DataPath(str(project / f"files/{name}.txt")) for name in "ab"]
+    assert [item.values for item in loop_node.items] == [(("data", path),) for path in paths]  # type: ignore[union-attr]
+    assert jobs.check("pipeline.yml", folder=project / "workspace").problems == ()
