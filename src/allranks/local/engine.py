@@ -190,9 +190,8 @@ def _continue(
 
     def save() -> None:
         secret_values.save(folder, {**hidden.values, **secret_values.of_settings(options.settings)})
-        for step in earlier.steps:
-            if step.kind == "sweep":
-                store.clear_points(record.id, step.name)
+        for sweep in (step for step in earlier.steps if step.kind == "sweep"):
+            store.clear_points(record.id, sweep.name)
         store.continue_run(record, hidden.plan)
 
     return execution.execute({}, save)

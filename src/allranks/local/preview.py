@@ -76,8 +76,8 @@ def _steps(scope: Scope) -> Iterator[tuple[str, Step, Scope]]:
             yield from _steps(inner)
         elif isinstance(node, Sweep):
             inner = _inner(scope, node, node.trial(0), f"{path}.")
-            inner.inputs = {**inner.inputs, **{name: f"<search_space.{name}>" for name in node.sampled}}
-            inner.output_paths = {}
+            values = {name: f"<search_space.{name}>" for name in node.sampled}
+            inner.output_paths, inner.inputs = {}, {**inner.inputs, **values}
             yield from _steps(inner)
 
 

@@ -35,9 +35,8 @@ class Sampler:
 
     def values(self, units: Units) -> dict[str, str | int | float | bool]:
         """Return the values of the parameters."""
-        base = self._sweep.sampling.base
-        pairs = zip(self._sweep.search_space, units, strict=True)
-        return {parameter.name: value_of(parameter, unit, base) for parameter, unit in pairs}
+        space, base = self._sweep.search_space, self._sweep.sampling.base
+        return {each.name: value_of(each, unit, base) for each, unit in zip(space, units, strict=True)}
 
     def sample(self, number: int) -> Units | None:
         """Return the units of a new trial; None if every combination has been sampled."""

@@ -33,6 +33,9 @@ def read(name: str, node: Any, context: Context) -> Sweep | None:
         return None
     parameters = (_parameter(str(key), value, place, context) for key, value in (node.search_space or {}).items())
     space = tuple(parameter for parameter in parameters if parameter is not None)
+    keys = ("max_total_trials", "max_concurrent_trials")
+    total, concurrent = (whole(getattr(node.limits, key, None), f"limits.{key}", place, context) for key in keys)
+    timeout = settled(getattr(node.limits, "timeout", None), "limits.timeout", place, context)
     objective, goal = node.objective, str(plain(getattr(node.objective, "goal", None) or "")).lower()
     if goal not in ("minimize", "maximize"):
         context.problems.append(Problem(place.key("objective.goal"), repr(goal), "minimize or maximize"))
@@ -44,7 +47,7 @@ def read(name: str, node: Any, context: Context) -> Sweep | None:
         goal == "maximize",
         _sampling(node.sampling_algorithm, place, context),
         _early_termination(node.early_termination, place, context),
-        _limits(node.limits, place, context),
+        SweepLimits(MOST_TRIALS if total is None else total, concurrent, None if timeout is None else float(timeout)),
         location=step.location,
     )
 
@@ -75,9 +78,8 @@ def _parameter(name: str, distribution: Any, place: Place, context: Context) -> 
 
 
 def _number(value: Any) -> float | None:
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
-        return None
-    return float(value)
+    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    return float(value) if is_number and math.isfinite(value) else None
 
 
 def _sampling(given: Any, place: Place, context: Context) -> Sampling:
@@ -112,10 +114,3 @@ def _early_termination(given: Any, place: Place, context: Context) -> EarlyTermi
         _number(getattr(given, "slack_amount", None)) or None,
         whole_number("truncation_percentage"),
     )
-
-
-def _limits(given: Any, place: Place, context: Context) -> SweepLimits:
-    keys = ("max_total_trials", "max_concurrent_trials")
-    total, concurrent = (whole(getattr(given, key, None), f"limits.{key}", place, context) for key in keys)
-    timeout = settled(getattr(given, "timeout", None), "limits.timeout", place, context)
-    return SweepLimits(MOST_TRIALS if total is None else total, concurrent, None if timeout is None else float(timeout))
