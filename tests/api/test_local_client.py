@@ -14,6 +14,7 @@ from azure.core.exceptions import ResourceNotFoundError
 
 from allranks import InputError, LocalClient
 from allranks.api import jobs
+from allranks.api.client import running_jobs
 from allranks.runs.workspace import Workspace
 from allranks_command import write
 
@@ -136,7 +137,9 @@ def test_a_job_is_canceled_and_archived(client: Any) -> None:
         outputs={"x": Output(type="uri_file")},
     )
     waiting = client.jobs.create_or_update(job)
+    assert waiting.name in running_jobs()
     client.jobs.begin_cancel(waiting.name).result()
+    assert waiting.name not in running_jobs()
     assert client.jobs.get(waiting.name).status == "Canceled"
     client.jobs.archive(waiting.name)
     assert list(client.jobs.list()) == []

@@ -31,7 +31,7 @@ def run_as_azure(file: str, arguments: Sequence[str], workspace: Workspace, opti
     require_file(path, "a script or a notebook", python_file.SUFFIXES)
     with contextlib.ExitStack() as stack:
         stack.enter_context(entry(os.environ, PRIVATE_FEATURES, "true"))  # before the SDK is imported
-        from allranks.api.client import LocalClient
+        from allranks.api.client import LocalClient, running_jobs
 
         stack.enter_context(replaced_clients(LocalClient.with_options(workspace.root, options)))
         stack.enter_context(python_file.importable(path))
@@ -54,4 +54,7 @@ def run_as_azure(file: str, arguments: Sequence[str], workspace: Workspace, opti
                 inner = inner.tb_next
             traceback.print_exception(type(error), error, inner or error.__traceback__)
             return 1
+        finally:
+            for name in running_jobs():
+                print(f"{name} continues in the background: allranks show {name}", file=sys.stderr)
     return 0

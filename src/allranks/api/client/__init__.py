@@ -33,8 +33,13 @@ _plan: ContextVar[Plan | None] = ContextVar("plan", default=None)
 _NO_CACHE = "AZURE_ML_DISABLE_ON_DISK_CACHE"
 """Disables the SDK's cache on disk of registered components, which knows nothing of folders."""
 
-_engines: list[engine_process.EngineProcess] = []
-"""The engines that this process has started, kept until it ends."""
+_engines: dict[str, tuple[Workspace, engine_process.EngineProcess]] = {}
+"""The engines that this process has started, by the name of their job."""
+
+
+def running_jobs() -> list[str]:
+    """Return the names of the jobs of this process that have not ended."""
+    return [name for name, (workspace, _) in _engines.items() if not history.run(workspace, name).status.ended]
 
 
 class LocalClient(MLClient):  # type: ignore[misc]
@@ -164,5 +169,5 @@ def _submit(workspace: Workspace, options: Options, name: str) -> str:
     plan = _plan.get()
     assert plan is not None, f"the job {name} was not read"
     identity, engine = engine_process.start(plan, workspace, replace(options, run_name=name), detached=True)
-    _engines.append(engine)
+    _engines[name] = workspace, engine
     return identity

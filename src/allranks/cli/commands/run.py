@@ -67,6 +67,15 @@ def run(
     if as_azure:
         from allranks.api.script import run_as_azure
 
+        of_file = {
+            "--set": inputs.of(),
+            "--layout": layout,
+            "--stand-in": stand_ins,
+            "--dry-run": dry_run,
+            "--json": json,
+        }
+        if unused := next((name for name, value in of_file.items() if value), "a step" if chosen.of() else ""):
+            raise typer.BadParameter(f"{unused} cannot be given: {AS_AZURE} executes the script as it stands")
         sys.exit(run_as_azure(file, arguments or (), place, execution.of(force_rerun=force_rerun)))
     if arguments:
         raise typer.BadParameter(f"found {arguments[0]!r}; only with {AS_AZURE} has the file arguments of its own")
