@@ -16,6 +16,7 @@ from allranks.contract.launch import Distribution
 from allranks.contract.single import Single
 from allranks.errors import Problem
 from allranks.plan.environment import NO_ENVIRONMENT, Environment
+from allranks.plan.parallel import Parallel
 from allranks.plan.ports import GraphInput, GraphOutput, Input, NodeOutput, Output, Text, Value, needed_nodes
 from allranks.plan.sweep import EarlyTermination, Parameter, Sampling, SweepLimits
 
@@ -58,6 +59,7 @@ class Step:
     job_tier:              spot, basic, standard or premium; "" if the node does not set it
     spec:                  the file on this machine that describes the component, for messages; "" if there is none
     tags:                  the component's tags that say what it requires (`allranks.contract.requirements`)
+    parallel:              how a parallel step runs the script of its command on mini-batches; None for other steps
     """
 
     kind: ClassVar[str] = "command"
@@ -86,6 +88,7 @@ class Step:
     ignored_variables: tuple[str, ...] = field(default=(), compare=False)
     spec: str = field(default="", compare=False)
     tags: Mapping[str, str] = field(default_factory=lambda: EMPTY, compare=False)
+    parallel: Parallel | None = None
 
     def values(self) -> Iterator[Value | str | None]:
         """Yield everything that may refer to another node."""
@@ -306,7 +309,7 @@ class StandIn:
 
 
 Node: TypeAlias = Step | Pipeline | Condition | DoWhile | ParallelFor | Sweep | StandIn
-"""Any node of a graph. Parallel tasks will be added."""
+"""Any node of a graph. A parallel node is a step."""
 
 
 @dataclass(frozen=True)

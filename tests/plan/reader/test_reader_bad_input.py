@@ -181,14 +181,6 @@ def test_what_azure_ai_ml_drops_is_a_warning(here: Path, text: str, where: str, 
 
 
 NODES = {
-    "a parallel node": """
-        type: parallel
-        mini_batch_size: "1"
-        input_data: ${{inputs.data}}
-        inputs: {data: {type: mltable, path: data}}
-        outputs: {out: }
-        task: {type: run_function, code: src, entry_script: main.py, environment: azureml:x:1}
-        """,
     "a Spark node": """
         type: spark
         code: src

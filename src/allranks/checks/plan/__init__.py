@@ -10,7 +10,7 @@ from dataclasses import replace
 from datetime import date
 from pathlib import Path
 
-from allranks.checks.plan import control_flow, data, launchers, ports, settings, steps, sweeps
+from allranks.checks.plan import control_flow, data, launchers, mini_batches, ports, settings, steps, sweeps
 from allranks.checks.plan.scope import Scope, of_plan
 from allranks.checks.table import Findings, Row, rules_of
 from allranks.errors import Level, Problem, Rule
@@ -42,6 +42,7 @@ OF_STEPS = (
     Row(ports.variables, ports.NAMES),
     Row(steps.command, steps.COMMAND),
     Row(steps.quotes, steps.COMMAND),
+    Row(mini_batches.parallel, mini_batches.PARALLEL),
     Row(steps.layout, steps.LAYOUT),
     Row(steps.requirement, steps.REQUIREMENT),
     Row(steps.dropped_environment, steps.DROPPED_ENVIRONMENT),

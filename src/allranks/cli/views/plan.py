@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from rich.console import Console
@@ -198,6 +198,7 @@ def _print_step(console: Console, step: Step, needs: Sequence[str], preview: Ste
         "  here": str(interpreters.described(step.environment, source)),
         "time-out": "" if step.timeout is None else duration(step.timeout),
         "reuse": "" if step.deterministic else "never: the component is not deterministic",
+        "mini-batches": str(step.parallel or ""),
         "command": step.command.strip(),
         "  rendered": preview.command.strip() if preview.command != step.command else "",
         "mpirun": preview.mpirun,
@@ -273,6 +274,7 @@ def _step(path: str, step: Step, needs: Sequence[str], preview: StepPreview, sou
         "environment_variables": {name: _variable(value) for name, value in step.environment_variables.items()},
         "timeout": step.timeout,
         "is_deterministic": step.deterministic,
+        **({"parallel": asdict(step.parallel)} if step.parallel else {}),
         "command": step.command,
         "rendered_command": preview.command,
         "mpirun": preview.mpirun or None,

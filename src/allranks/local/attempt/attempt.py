@@ -64,6 +64,7 @@ class Attempt:
 
     instances: on which it runs
     gpus:      for each instance, the variables that select its GPUs
+    key:       of the step's result; "" if it is not known
     """
 
     def __init__(
@@ -75,6 +76,7 @@ class Attempt:
         stops: StepStops,
         instances: Sequence[Instance],
         gpus: Sequence[dict[str, str]],
+        key: str = "",
     ) -> None:
         self._context = context
         self._scope = scope
@@ -83,6 +85,7 @@ class Attempt:
         self._stops = stops
         self._instances = instances
         self._gpus = gpus
+        self._key = key
         self._folder = Path(record.folder)
         self._launch = rank_environment.launch_of(step, instances, context.kind)
         self._interpreter = interpreters.of_environment(step.environment, context.plan.source)
@@ -179,6 +182,7 @@ class Attempt:
                 own_variables,
                 variables,
                 context.next_folders.make_file,
+                self._key,
             )
         )
         ports = [instance.ports for instance in staged]

@@ -28,10 +28,13 @@ def key(step: Step, inputs: Mapping[str, str | None], variables: Mapping[str, st
     inputs:    for each port its value as text or, for data, the digest of its content
     variables: the step's environment variables
     """
+    mini_batches = [asdict(step.parallel)] if step.parallel else []
     return digest.of_text(
         step.code.digest if step.code else "",
         step.command,
-        json.dumps([step.distribution.type, asdict(step.distribution), step.instance_count], sort_keys=True),
+        json.dumps(
+            [step.distribution.type, asdict(step.distribution), step.instance_count, *mini_batches], sort_keys=True
+        ),
         str(step.environment),
         json.dumps(dict(variables), sort_keys=True),
         json.dumps([[output.name, output.type, output.path] for output in step.outputs]),
@@ -128,6 +131,10 @@ class EarlierResults:
     def take_keys(self, record: StepRecord) -> Keys:
         """Return the keys of the result of a step that has run."""
         return self._keys.pop(record.name, _NO_KEYS)
+
+    def own_key(self, record: StepRecord) -> str:
+        """Return the key of a step's result within its run, before the step has run; "" if it is not known."""
+        return self._keys.get(record.name, _NO_KEYS).own
 
     def why_none(self, step: Step, found: EarlierResult | None) -> str:
         """Return why a step in mode REUSE cannot reuse a result. found: a result that is no longer intact"""

@@ -13,6 +13,7 @@ from allranks.contract.launch import Launch, Process
 from allranks.contract.produce import processes
 from allranks.contract.templating import render
 from allranks.local import rank_environment
+from allranks.local.attempt import mini_batches
 from allranks.local.attempt.stage import InstanceFolders
 from allranks.local.instances.kinds import InstanceKind
 from allranks.local.instances.programs import Program
@@ -63,6 +64,7 @@ def rank_programs(
     own_variables: Mapping[str, str],
     machine_variables: Sequence[Mapping[str, str]],
     make_file: Callable[[Path], None],
+    key: str = "",
 ) -> Iterator[RankProgram]:
     """Yield the ranks of an attempt, after adding each to the record and creating its log.
 
@@ -70,9 +72,16 @@ def rank_programs(
     own_variables:     the step's environment variables
     machine_variables: for each instance, the variables that every process on it needs
     make_file:         makes an empty file, unless there is one
+    key:               of the step's result, under which the results of a parallel step's mini-batches are saved
     """
     folder = Path(record.folder)
-    commands = [render(step.command, instance.ports.inputs, instance.ports.outputs) for instance in prepared]
+    if step.parallel is None:
+        commands = [render(step.command, instance.ports.inputs, instance.ports.outputs) for instance in prepared]
+    else:
+        commands = [
+            mini_batches.command(step, step.parallel, record, instance, rank, key)
+            for rank, instance in enumerate(prepared)
+        ]
     parameters = {port.name: port.value for port in resolved if port.type in PRIMITIVES and port.value is not None}
     record.ranks = []
     for process in processes(launch):

@@ -107,7 +107,9 @@ class CommandRunner:
 
     def _is_cold(self, step: Step) -> bool:
         """Return whether the ranks of a step start as new processes. A daemon of mpirun in a session by ssh starts
-        them itself."""
+        them itself, and a parallel step its workers."""
+        if step.parallel is not None:
+            return True
         return self._options.cold or (self._options.mpi == "ssh" and step.distribution.type == Mpi.type)
 
     async def reuse(self, scope: Scope, step: Step, record: StepRecord, mode: Mode) -> bool:
@@ -144,7 +146,8 @@ class CommandRunner:
         try:
             with self.running.stoppable(record.name) as stops, judged(record):
                 instances = self._context.kind.instances(indexes)
-                attempt = Attempt(self._context, scope, step, record, stops, instances, gpus_of_instances)
+                own_key = self._results.own_key(record)
+                attempt = Attempt(self._context, scope, step, record, stops, instances, gpus_of_instances, own_key)
                 seconds = attempt.seconds
                 await attempt.run()
         finally:

@@ -46,12 +46,13 @@ def read(name: str, node: Any, context: Context) -> Step | None:
     component_name, version = identity(component)
     resources = node.resources or component.resources
     environment = environments.local(component.environment, place, context)
-    own_environment = environments.local(node.environment, place, context)
     # azure-ai-ml sends those of the node, never those of its component.
     variables = _variables(node.environment_variables)
+    # A parallel node has no environment of its own; the SDK returns {} for any name that a node lacks.
+    own_environment = environments.local(node.environment or None, place, context)
     return Step(
         name=name,
-        command=str(component.command or ""),
+        command=command_of(component),
         component=component_name,
         version=version,
         display_name=str(node.display_name or component.display_name or ""),
@@ -63,14 +64,14 @@ def read(name: str, node: Any, context: Context) -> Step | None:
         ignored_variables=tuple(name for name in component.environment_variables or () if name not in variables),
         inputs=step_ports.inputs(node, place, context),
         outputs=step_ports.outputs(node, context),
-        distribution=_distribution(node.distribution or component.distribution, place, context),
+        distribution=_distribution(node.distribution or setting(component, "distribution"), place, context),
         instance_count=_count(resources, "instance_count", place, context),
         instance_type=_instance_type(resources, place, context),
         shm_size=_shared_memory(resources, place, context),
         timeout=_timeout(node, place, context),
         deterministic=component.is_deterministic is not False,
         location=place.location,
-        job_tier=str(_get(node.queue_settings, "job_tier") or ""),
+        job_tier=str(setting(node.queue_settings, "job_tier") or ""),
         spec=internals.source_path(component),
         tags=requirements.relevant(component.tags or {}),
     )
@@ -87,19 +88,19 @@ def _variables(variables: Mapping[str, Any] | None) -> dict[str, str | GraphInpu
 
 
 def _count(resources: Any, key: str, place: Place, context: Context) -> int:
-    count = whole(_get(resources, key), f"resources.{key}", place, context)
+    count = whole(setting(resources, key), f"resources.{key}", place, context)
     return 1 if count is None else count
 
 
 def _instance_type(resources: Any, place: Place, context: Context) -> str:
-    instance_type = _get(resources, "instance_type")
+    instance_type = setting(resources, "instance_type")
     if isinstance(instance_type, list):
         return " or ".join(map(str, instance_type))
     return str(settled(instance_type, "resources.instance_type", place, context) or "")
 
 
 def _shared_memory(resources: Any, place: Place, context: Context) -> int:
-    value = settled(_get(resources, "shm_size"), "resources.shm_size", place, context)
+    value = settled(setting(resources, "shm_size"), "resources.shm_size", place, context)
     if value is None:
         return _SHARED_MEMORY
     size = _SIZE.fullmatch(str(value).strip())
@@ -111,7 +112,7 @@ def _shared_memory(resources: Any, place: Place, context: Context) -> int:
 
 
 def _timeout(node: Any, place: Place, context: Context) -> float | None:
-    timeout = settled(_get(node.limits, "timeout"), "limits.timeout", place, context)
+    timeout = settled(setting(node.limits, "timeout"), "limits.timeout", place, context)
     try:
         return None if timeout is None else float(timeout)
     except ValueError:
@@ -124,13 +125,13 @@ def _distribution(settings: Any, place: Place, context: Context) -> Distribution
     contract's defaults."""
     if settings is None:
         return Single()
-    kind = DISTRIBUTIONS.get(str(_get(settings, "type")).lower())
+    kind = DISTRIBUTIONS.get(str(setting(settings, "type")).lower())
     if kind is None:
-        context.problems += unknown_distribution(str(_get(settings, "type")), place.key("distribution.type"))
+        context.problems += unknown_distribution(str(setting(settings, "type")), place.key("distribution.type"))
         return Single()
     arguments: dict[str, Any] = {}
     for field in dataclasses.fields(kind.settings):
-        value = _get(settings, field.name)
+        value = setting(settings, field.name)
         read = whole if str(field.type).startswith("int") else settled
         value = read(value, f"distribution.{field.name}", place, context)
         if value is not None:
@@ -138,7 +139,7 @@ def _distribution(settings: Any, place: Place, context: Context) -> Distribution
     return kind.settings(**arguments)
 
 
-def _get(settings: Any, name: str) -> Any:
+def setting(settings: Any, name: str) -> Any:
     """Return a setting of an object, of a mapping, or of None."""
     return settings.get(name) if isinstance(settings, dict) else getattr(settings, name, None)
 

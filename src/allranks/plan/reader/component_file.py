@@ -1,4 +1,4 @@
-"""Read a command component as a job of one step, whose inputs are the component's."""
+"""Read a command or parallel component as a job of one step, whose inputs are the component's."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ LAYOUT = ("instance_count", "process_count_per_instance")
 
 @dataclass(frozen=True)
 class ComponentFile:
-    """The spec of a command component."""
+    """The spec of a command or parallel component."""
 
     path: Path
     component: Any
@@ -79,16 +79,20 @@ class ComponentFile:
         # New objects: the SDK shares those of the component.
         before, job.resources = job.resources, copy.copy(job.resources) or JobResourceConfiguration()
         job.resources.instance_count = count
-        if before is not None and getattr(job.distribution, "worker_count", None) == before.instance_count:
+        if (
+            before is not None
+            and getattr(getattr(job, "distribution", None), "worker_count", None) == before.instance_count
+        ):
             job.distribution = copy.copy(job.distribution)
             job.distribution.worker_count = count
 
     def _set_processes(self, job: Any, count: int) -> None:
-        if hasattr(job.distribution, "process_count_per_instance"):
+        distribution = getattr(job, "distribution", None)
+        if hasattr(distribution, "process_count_per_instance"):
             job.distribution = copy.copy(job.distribution)
             job.distribution.process_count_per_instance = count
         elif count != 1:
-            kind = job.distribution.type.lower() if job.distribution else "none"
+            kind = distribution.type.lower() if distribution else "none"
             found = f"{count}; the distribution {kind} starts one process on each instance"
             raise InputError(Problem("process_count_per_instance", found, "1", "leave it out, or give -j Nx1"))
 

@@ -16,6 +16,7 @@ from allranks.plan.reader import (
     command_step,
     control_flow,
     data_transfer,
+    parallel_step,
     registered_component,
     spark,
     stand_in,
@@ -89,6 +90,7 @@ def _pipeline(name: str, entity: Any, context: Context) -> Pipeline | None:
 
 READERS: dict[str, ReadNode] = {
     "Command": command_step.read,
+    "Parallel": parallel_step.read,
     "Pipeline": _pipeline,
     "DataTransferCopy": data_transfer.copy,
     "DataTransferImport": data_transfer.from_files,
@@ -98,7 +100,7 @@ READERS: dict[str, ReadNode] = {
     "ParallelFor": lambda name, entity, context: control_flow.parallel_for(name, entity, context, read_node),
     "Sweep": sweep.read,
 }
-"""Functions that read a node, by its class in the SDK. Parallel will be added."""
+"""Functions that read a node, by its class in the SDK."""
 
 
 def _known_values(component: Any, bound: tuple[Input, ...], context: Context) -> dict[str, Any]:
@@ -160,7 +162,7 @@ def types_by_use(nodes: Mapping[str, Any]) -> dict[str, str]:
     """
     types: dict[str, str] = {}
     for node in nodes.values():
-        if type(node).__name__ not in ("Command", "Pipeline") or _is_inline(node.component):
+        if type(node).__name__ not in ("Command", "Parallel", "Pipeline") or _is_inline(node.component):
             continue
         inner: dict[str, str] | None = None
         for port_name, port in step_ports.flat(node.inputs):
@@ -181,7 +183,9 @@ def _is_inline(component: Any) -> bool:
     if isinstance(component, str):
         return True
     return bool(
-        component.type == "command" and internals.is_anonymous(component) and not internals.source_path(component)
+        component.type in ("command", "parallel")
+        and internals.is_anonymous(component)
+        and not internals.source_path(component)
     )
 
 
@@ -262,11 +266,13 @@ __all__ = ["READERS", "Place", "declared_inputs", "in_order", "read_graph", "rea
 def read_component(component: Any, spec: Path) -> Plan | None:
     """Return the plan of a component of the SDK: that of one step for a command component, of its nodes for a pipeline
     component, without those that cannot be read here, such as a Spark node; None for other kinds."""
-    from azure.ai.ml.entities import Command, CommandComponent, PipelineComponent
+    from azure.ai.ml.entities import Command, CommandComponent, Parallel, ParallelComponent, PipelineComponent
 
     context = Context(spec.parent, None, {}, locate=lambda path: _location(spec, path))
-    if isinstance(component, CommandComponent):
-        step = command_step.read(component.name, Command(component=component), context)
+    if isinstance(component, (CommandComponent, ParallelComponent)):
+        node = Command if isinstance(component, CommandComponent) else Parallel
+        step = read_node(component.name, node(component=component), context)
+        assert step is None or isinstance(step, Step)
         return None if step is None else Plan(component.name, Graph((step,)))
     if isinstance(component, PipelineComponent):
         inputs = declared_inputs(component, {}, context)
@@ -282,7 +288,9 @@ def read_step(path: str, node: Any) -> Step | None:
         node = internals.trial(node)
     elif kind != "Command":
         return None
-    return command_step.read(path, node, Context(Path(), None, {}))
+    step = read_node(path, node, Context(Path(), None, {}))
+    assert step is None or isinstance(step, Step)
+    return step
 
 
 def _location(spec: Path, path: str) -> Location | None:

@@ -39,7 +39,7 @@ def read(
 
     Raise InputError, with every problem, if the local engine cannot run the job.
     """
-    from azure.ai.ml.entities import Command, Pipeline, PipelineJob, Spark
+    from azure.ai.ml.entities import Command, Parallel, Pipeline, PipelineJob, Spark
     from azure.ai.ml.sweep import SweepJob
 
     context = Context(Path(getattr(job, "base_path", None) or "."), snapshots, {}, locate, lookup)
@@ -50,7 +50,7 @@ def read(
         return _pipeline(job, source, context)
     if isinstance(job, SweepJob):
         job = _sweep_node(job)
-    if isinstance(job, (Command, Spark, internals.Sweep)):
+    if isinstance(job, (Command, Parallel, Spark, internals.Sweep)):
         return _job_of_one_node(job, source, replace(context, alone=True))
     name = getattr(job, "name", None) or getattr(job, "display_name", None) or ""
     where = f"job {name}".rstrip() + (f" ({shown(source)})" if source else "")
@@ -71,7 +71,7 @@ def _not_run(where: str, what: str) -> Problem:
     return Problem(where, found, "a pipeline, a command job or a sweep", code="not-run-here", level=Level.MACHINE)
 
 
-_WITH_COMPONENTS = ("Command", "DataTransferCopy", "Pipeline", "Spark", "Sweep")
+_WITH_COMPONENTS = ("Command", "DataTransferCopy", "Parallel", "Pipeline", "Spark", "Sweep")
 """The SDK's classes of nodes that are read with their component."""
 
 

@@ -99,18 +99,18 @@ class YamlFile:
 
 
 def read(path: Path) -> YamlFile | ComponentFile:
-    """Parse the file: a job, or a command component, which becomes a job of one step.
+    """Parse the file: a job, or a command or parallel component, which becomes a job of one step.
 
     Raise InputError if it is not YAML, or neither of them.
     """
     text = yaml_lines.parse(path)
     if spec_files.kind_of(text.tree) is spec_files.Kind.COMPONENT:
         kind = _kind(text.tree, "component")
-        if kind == "command":
+        if kind in ("command", "parallel"):
             return component_file.read(path)
         if kind != "pipeline":
             found = f"it describes a component of type {kind}, which is not yet run by the local engine"
-            expected = "a job, a command component, or a pipeline component in a pipeline"
+            expected = "a job, a command or parallel component, or a pipeline component in a pipeline"
             raise InputError(Problem(shown(path), found, expected))
         found, expected = "it describes a pipeline component, not a job", "a job, such as a pipeline that uses it"
         raise InputError(Problem(shown(path), found, expected))

@@ -1,0 +1,4 @@
+"""The program of a parallel step: it divides the data into mini-batches and runs them in worker processes.
+
+It runs with the step's Python under another package name, so it uses the standard library only, and pandas for tables.
+"""

@@ -1,0 +1,77 @@
+"""The first process of a parallel step on an instance: it starts the workers, and on instance 0 the hub."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from . import worker
+from .hub import Hub
+
+GONE = 3
+"""The exit code of a worker that cannot reach the hub."""
+
+
+def main(settings_file: str, entry: str, arguments: Sequence[str]) -> int:
+    """Run this instance's part of the step, and return its exit code."""
+    with open(settings_file, encoding="utf-8") as file:
+        settings: dict[str, Any] = json.load(file)
+    # A line of a worker must be in the log if its process is killed.
+    for stream in (sys.stdout, sys.stderr):
+        stream.reconfigure(line_buffering=True)  # type: ignore[union-attr]
+    alive, end = os.pipe()
+    rank = settings["rank"]
+    hub = _forked(lambda: _serve(settings, alive, end)) if rank == 0 else None
+    slots: dict[int, int] = {}
+
+    def start(slot: int) -> None:
+        slots[_forked(lambda: _work(settings, f"worker {slot} of instance {rank}", entry, arguments, end))] = slot
+
+    for slot in range(settings["concurrency"] or _default_concurrency(settings["count"])):
+        start(slot)
+    while True:
+        pid, status = os.wait()
+        if pid == hub:
+            return os.waitstatus_to_exitcode(status)
+        if pid not in slots:
+            continue
+        slot = slots.pop(pid)
+        if os.waitstatus_to_exitcode(status) not in (0, GONE):
+            start(slot)  # it was killed, for example by its time-out; the hub knows which mini-batch it had
+        elif not slots and hub is None:
+            return 0
+
+
+def _forked(run: Callable[[], int]) -> int:
+    """Run a function in a new process, and return the process id."""
+    pid = os.fork()
+    if pid:
+        return pid
+    code = 1
+    try:
+        code = run()
+    finally:
+        for stream in (sys.stdout, sys.stderr):
+            stream.flush()
+        os._exit(code)
+
+
+def _serve(settings: dict[str, Any], alive: int, end: int) -> int:
+    os.close(end)
+    return Hub(settings, alive).run()
+
+
+def _work(settings: dict[str, Any], name: str, entry: str, arguments: Sequence[str], end: int) -> int:
+    os.close(end)
+    connection = worker.connect(settings["socket"])
+    return GONE if connection is None else worker.work(connection, settings, name, entry, arguments)
+
+
+def _default_concurrency(instances: int) -> int:
+    """Return Azure ML's default: one worker if the instance has GPUs, else one per core, of this instance's share."""
+    if os.environ.get("CUDA_VISIBLE_DEVICES", "").strip() not in ("", "-1"):
+        return 1
+    return max(1, len(os.sched_getaffinity(0)) // instances)
