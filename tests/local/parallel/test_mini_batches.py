@@ -41,8 +41,14 @@ class Trial:
         whole = {
             **asdict(parallel),
             "inputs": [[str(self.data), table.paths if table else None, table.transformations if table else []]],
-            "append": str(self.out), "concurrency": parallel.max_concurrency, "rank": 0, "count": 1, "key": key,
-            "socket": str(self.folder / "hub"), "journal": str(self.folder / "journal"), "report": report.__file__,
+            "append": str(self.out),
+            "concurrency": parallel.max_concurrency,
+            "rank": 0,
+            "count": 1,
+            "key": key,
+            "socket": str(self.folder / "hub"),
+            "journal": str(self.folder / "journal"),
+            "report": report.__file__,
         }
         for name in ("hub", "hub.over", "reports"):
             (self.folder / name).unlink(missing_ok=True)

@@ -181,7 +181,9 @@ def test_a_run_on_two_instances_continues_where_it_stopped(here: Path, kind: str
     )
     assert record.verdict.rank == 0
     folder = Path(record.step("score").folder)
-    assert len((folder / "mini-batches/results.jsonl").read_text().splitlines()) <= 3
+    # The other mini-batch of the two may still have been running.
+    done = len((folder / "mini-batches/results.jsonl").read_text().splitlines()) - 1
+    assert done in (1, 2)
     (here / "src/score.py").write_text(SCRIPT)
     for code in (here / "snapshots").glob("*"):
         (code / "good").touch()
@@ -190,6 +192,5 @@ def test_a_run_on_two_instances_continues_where_it_stopped(here: Path, kind: str
     (rows,) = [Path(output.path) for output in again.step("score").outputs]
     assert rows.read_text().splitlines() == [f"abc{letter}" for letter in "abcde"]
     logs = "".join(Path(rank.log).read_text() for rank in again.step("score").ranks)
-    assert "of which 2 were done by an earlier attempt" in logs
-    assert "run e" in logs
-    assert "run a" not in logs
+    assert f"of which {done} were done by an earlier attempt" in logs
+    assert logs.count("run ") == 3 - done

@@ -286,7 +286,7 @@ def read_step(path: str, node: Any) -> Step | None:
     kind = type(node).__name__
     if kind == "Sweep" and not isinstance(node.trial, str):
         node = internals.trial(node)
-    elif kind != "Command":
+    elif kind not in ("Command", "Parallel"):
         return None
     step = read_node(path, node, Context(Path(), None, {}))
     assert step is None or isinstance(step, Step)

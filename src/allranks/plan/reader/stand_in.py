@@ -22,7 +22,6 @@ KINDS = {
     "data_transfer": "a data transfer from or to a database",
     "finetuning": "a fine-tuning job of the service",
     "import": "an import node",
-    "parallel": "a parallel node",
     "spark": "a Spark node",
     "sweep": "a sweep",
 }
