@@ -161,6 +161,12 @@ def misspelt(kind: str, tree: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         yield from _misspelt(level, tree, "")
 
 
+def unknown_keys(tree: Mapping[str, Any]) -> list[str]:
+    """Return the keys of a step with a command of its own that no command job has."""
+    known = _keys(_root("command job"))
+    return [str(name) for name in tree if known and name not in known]
+
+
 def similar(kind: str, key: str) -> str:
     """Return the known key that is similar to an unknown one, such as ``compute`` for ``jobs.train.computte``; "" if
     there is none."""

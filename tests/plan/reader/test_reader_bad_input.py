@@ -42,6 +42,17 @@ YAML = {
         "Azure ML has no such key",
     ),
     "no environment": ("command: ls\n", "key environment (x.yml)", "the key is missing"),
+    "unknown key of a step with a command": (
+        "type: pipeline\njobs:\n  a: {command: ls, environment: azureml:x:1, foo: 1}\n",
+        "step a, key foo (x.yml:3)",
+        "Azure ML has no such key",
+    ),
+    "item that is a number": (
+        JOB + '  b: {type: parallel_for, body: "${{parent.jobs.a}}", items: [{lr: 1}, 2]}\n',
+        "step b, key items (x.yml:7)",
+        "item 1 is 2",
+    ),
+    "service that is a number": (JOB + "    services: {ssh: 3}\n", "step a, key services.ssh (x.yml:7)", "3"),
     "bad environment": ("command: ls\nenvironment: x\n", "key environment (x.yml:2)", "'x'"),
     "compute of the preview's schema": (
         "command: ls\nenvironment: azureml:x:1\ncompute: {target: azureml:gpu, instance_count: 2}\n",

@@ -57,6 +57,17 @@ def test_a_value_of_a_step(project: Path, values: str, found: list[str]) -> None
     assert [problem.found for problem in problems] == found
 
 
+def test_an_output_without_a_type_has_that_of_the_value_which_is_bound_to_it(project: Path) -> None:
+    write(project, "step.yml", COMPONENT + "outputs: {score: {type: number}}\n")
+    outputs = "outputs: {score: {mode: upload}}\n"
+    bound = PIPELINE.replace("VALUES}", "{}, outputs: {score: '${{parent.outputs.score}}'}}")
+    write(project, "pipeline.yml", outputs + bound)
+    checked = jobs.check("pipeline.yml", folder=project / "workspace")
+    assert checked.problems == ()
+    assert checked.plan is not None
+    assert [output.type for output in checked.plan.graph.outputs] == ["number"]
+
+
 def test_uris_among_the_items_of_a_loop_are_those_of_allranks_yaml(project: Path) -> None:
     uri = "azureml://datastores/store/paths"
     write(project, "allranks.yaml", "datastores: {store: files}\n")

@@ -229,7 +229,9 @@ def _outputs(owner: Any, nodes: tuple[Node, ...], loops: Mapping[str, str], cont
         data = output if isinstance(output, SdkOutput) else internals.data(output)
         path = data.path if isinstance(data, SdkOutput) else None
         declared = data.type if isinstance(data, SdkOutput) else internals.port_type(output)
-        kind = declared or ports.get((source.node, source.name)) or "uri_folder"
+        written = ports.get((source.node, source.name))
+        # The SDK makes a uri_folder of an output that has only a mode, and the schema has no type for a value.
+        kind = written if written in PRIMITIVES and declared == "uri_folder" else declared or written or "uri_folder"
         yield GraphOutput(name, source, str(kind), step_ports.output_location(str(path), context) if path else None)
 
 

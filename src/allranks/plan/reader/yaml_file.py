@@ -249,6 +249,14 @@ def _texts(tree: Any, key: str) -> Iterator[tuple[str, str]]:
 
 def _refused(text: YamlText, error: Exception) -> list[Problem]:
     details = validation_errors.messages_of(error)
+    others = [key.rpartition(".")[0] for key, _, message in details if _is_other_kind(text, key, message)]
+    if others and len(others) == len(details):
+        # Of a step with a command and an unknown key, the SDK reports the missing component only.
+        details = [
+            (f"{job}.{name}", None, "Unknown field.")
+            for job in others
+            for name in validation_errors.unknown_keys(text.value(job) or {})
+        ] or details
     # A job has a command or a component. For a wrong command, the SDK also reports the missing component.
     likely = [
         (key, value, message) for key, value, message in details if not _is_other_kind(text, key, message)

@@ -4,7 +4,7 @@ place or without what is allowed."""
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import fields
 from typing import Any
 
@@ -59,6 +59,16 @@ def problems(tree: Mapping[str, Any], where: Where) -> Iterator[Problem]:
             yield Problem(where(key), described(job), expected, "write the step's keys below its name")
         elif job.get("type", "command") in ("command", "sweep"):
             yield from _of_job(job, f"{key}.", where)
+        elif job["type"] == "parallel_for":
+            yield from _of_items(job.get("items"), f"{key}.items", where)
+
+
+def _of_items(items: Any, key: str, where: Where) -> Iterator[Problem]:
+    each: Iterable[Any] = items.values() if isinstance(items, dict) else items if isinstance(items, list) else ()
+    for number, item in enumerate(each):
+        if not isinstance(item, dict):
+            expected = "keys and values: the inputs of the body that differ"
+            yield Problem(where(key), f"item {number} is {described(item)}", expected, "write {INPUT: VALUE}")
 
 
 def _of_job(job: Mapping[str, Any], prefix: str, where: Where) -> Iterator[Problem]:
@@ -73,7 +83,11 @@ def _of_job(job: Mapping[str, Any], prefix: str, where: Where) -> Iterator[Probl
     if not isinstance(job.get("environment", ""), (str, dict)):
         expected = "azureml:NAME:VERSION, file:PATH, or keys such as image and conda_file"
         yield Problem(where(f"{prefix}environment"), described(job["environment"]), expected)
-    for name in ("resources", "distribution", "environment_variables"):
+    services = job.get("services")
+    for name, service in services.items() if isinstance(services, dict) else ():
+        if not isinstance(service, dict):
+            yield Problem(where(f"{prefix}services.{name}"), described(service), "keys and values, such as type: ssh")
+    for name in ("resources", "distribution", "environment_variables", "services"):
         if not isinstance(job.get(name) or {}, dict) and not _is_binding(job[name]):
             yield Problem(where(prefix + name), described(job[name]), "keys and values")
     yield from _of_variables(job, prefix, where)
