@@ -108,11 +108,16 @@ def test_a_uri_of_an_unknown_form_is_an_error(tmp_path: Path) -> None:
     assert by_check(tmp_path) == by_run(tmp_path)
 
 
-def test_a_pipeline_job_of_a_component_is_not_run_here(tmp_path: Path) -> None:
-    (tmp_path / "job.yml").write_text("type: pipeline\ncomponent: inner.yml\n")
-    found = jobs.check(tmp_path / "job.yml", folder=tmp_path / "workspace")
-    assert found.problems == ()
-    assert "a pipeline job of a pipeline component" in found.machine[0].found
+@pytest.mark.parametrize(
+    ("component", "found"),
+    [
+        ("azureml:inner:1", "azureml:inner:1 as a job is not yet run by the local engine"),
+        ("no.yml", "no.yml does not exist"),
+    ],
+)
+def test_a_component_that_a_job_cannot_have(tmp_path: Path, component: str, found: str) -> None:
+    (tmp_path / "job.yml").write_text(f"type: pipeline\ncomponent: {component}\n")
+    assert [each.found for each in jobs.check(tmp_path / "job.yml", folder=tmp_path / "workspace").found] == [found]
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from allranks.api import jobs
+from allranks.plan.ports import GraphInput, Literal
 from allranks.plan.ports import Path as DataPath
 from allranks.plan.reader import read_plan
 from allranks.runs.workspace import Workspace
@@ -66,6 +67,25 @@ def test_an_output_without_a_type_has_that_of_the_value_which_is_bound_to_it(pro
     assert checked.problems == ()
     assert checked.plan is not None
     assert [output.type for output in checked.plan.graph.outputs] == ["number"]
+
+
+def test_a_pipeline_job_of_a_component_runs_its_nodes(project: Path) -> None:
+    """Paths in the component are relative to its own folder."""
+    write(project, "inner/step.yml", COMPONENT)
+    write(project, "inner/data/file.txt", "text\n")
+    inner = "name: inner\nversion: '1'\ntype: pipeline\ninputs: {n: {type: integer, default: 2}}\njobs:\n"
+    values = "{n: '${{parent.inputs.n}}', data: {type: uri_folder, path: data}}"
+    write(project, "inner/inner.yml", f"{inner}  a: {{type: command, component: step.yml, inputs: {values}}}\n")
+    write(project, "job.yml", "type: pipeline\ncomponent: inner/inner.yml\ninputs: {n: 5}\n")
+    checked = jobs.check("job.yml", folder=project / "workspace")
+    assert checked.problems == ()
+    assert checked.plan is not None
+    (node,) = checked.plan.graph.nodes
+    assert {port.name: port.value for port in node.inputs} == {
+        "data": DataPath(str(project / "inner/data")),
+        "n": GraphInput("n"),
+    }
+    assert [port.value for port in checked.plan.graph.inputs] == [Literal(5)]
 
 
 def test_uris_among_the_items_of_a_loop_are_those_of_allranks_yaml(project: Path) -> None:

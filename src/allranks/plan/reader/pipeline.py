@@ -117,7 +117,9 @@ def _pipeline(job: Any, source: str, context: Context, dropped: frozenset[str] =
         name: plain(data) for name, data in given_values.items() if isinstance(plain(data), (str, int, float, bool))
     }
     context = replace(context, values=values)
-    graph = read_graph(job, (), context)
+    source_of_component = internals.source_path(job.component)
+    base = Path(job.component.base_path) if source_of_component and job.component.base_path else context.base
+    graph = read_graph(job, (), replace(context, base=base))
     context.problems.extend(stand_in.unknown(context.lookup) if context.lookup else ())
     _refuse_extra_jobs(job, source, context)
     inputs = declared_inputs(job.component, given_values, context, f" ({shown(source)})" if source else "")

@@ -129,13 +129,17 @@ def read(path: Path) -> YamlFile | ComponentFile:
         raise InputError(
             Problem(where, found, "type pipeline, command or sweep", code="not-run-here", level=Level.MACHINE)
         )
-    if kind == "pipeline" and "jobs" not in text.tree and isinstance(text.tree.get("component"), str):
-        found = "a pipeline job of a pipeline component is not yet run by the local engine"
+    component = text.tree.get("component")
+    if kind == "pipeline" and "jobs" not in text.tree and isinstance(component, str):
         where = f"key component ({text.place('component')})"
-        raise InputError(
-            Problem(where, found, "a pipeline with jobs", "use it as a step", code="not-run-here", level=Level.MACHINE)
-        )
-    if kind == "pipeline" and not isinstance(text.tree.get("jobs"), dict):
+        if is_remote(component):
+            found, fix = f"{component} as a job is not yet run by the local engine", "use it as a step"
+            raise InputError(Problem(where, found, "a file", fix, code="not-run-here", level=Level.MACHINE))
+        inner = text.path.parent / component.removeprefix("file:")
+        if not inner.is_file():
+            raise InputError(Problem(where, f"{component} does not exist", "a path, relative to this file"))
+        yaml_lines.parse(inner)
+    elif kind == "pipeline" and not isinstance(text.tree.get("jobs"), dict):
         raise InputError(Problem(f"key jobs ({text.place('jobs')})", "the pipeline has no jobs", "at least one job"))
     return YamlFile(text)
 
