@@ -19,7 +19,7 @@ from fake.service import FakeAzure
 from allranks.azure.changes import place
 from allranks.azure.requirements import without_compute
 from allranks.plan import digest
-from allranks.plan.graph import DoWhile, Graph, Node, ParallelFor, Pipeline, Plan, Step, walk
+from allranks.plan.graph import DoWhile, Graph, Node, ParallelFor, Pipeline, Plan, Step, Sweep, walk
 from allranks.plan.ports import Input, Value
 from allranks.plan.ports import Path as DataPath
 from allranks.plan.reader import read_job
@@ -81,9 +81,8 @@ def _node(node: Node) -> Node:
         return replace(node, code=code, inputs=tuple(map(_port, node.inputs)))
     if isinstance(node, Pipeline):
         return replace(node, graph=_graph(node.graph), inputs=tuple(map(_port, node.inputs)))
-    if isinstance(node, (DoWhile, ParallelFor)):
-        body = _node(node.body)
-        assert isinstance(body, (Step, Pipeline))
+    if isinstance(node, (DoWhile, ParallelFor, Sweep)):
+        body: Any = _node(node.body)
         return replace(node, body=body)
     return node
 

@@ -16,7 +16,7 @@ from allranks.sdk import internals
 from fake.rest import components, sdk_parts
 from fake.rest.components import Assets
 
-_WITH_COMPONENT = ("command", "pipeline")
+_WITH_COMPONENT = ("command", "pipeline", "sweep")
 """The types of nodes that run a component. Control flow nodes have none; the reader of pipelines rejects all others."""
 
 
@@ -94,12 +94,17 @@ def _nodes(jobs: Mapping[str, Any], assets: Assets, known: dict[str, Any] | None
     bodies = copy.deepcopy(dict(jobs))
     known = {} if known is None else known
     problems: list[Problem] = []
+    trials = {}
     for name, node in bodies.items():
         kind = node.get("type", "command")
-        if kind not in _WITH_COMPONENT or not node.get("componentId"):
+        holder = node.get("trial") or {} if kind == "sweep" else node
+        if kind not in _WITH_COMPONENT or not holder.get("componentId"):
             continue
         try:
-            component = _component(node["componentId"], assets, known, f"{path}{name}")
+            component = _component(holder["componentId"], assets, known, f"{path}{name}")
+            if kind == "sweep":
+                trials[name] = component
+                continue
             if component.type != kind:
                 found = f"its component is of type {component.type}"
                 raise InputError(Problem(f"step {path}{name}, key type", f"{kind}, but {found}", component.type))
@@ -109,6 +114,8 @@ def _nodes(jobs: Mapping[str, Any], assets: Assets, known: dict[str, Any] | None
     if problems:
         raise InputError.of(problems)
     entities = sdk_parts.nodes_of(bodies)
+    for name, component in trials.items():  # the SDK reads the id of a trial only
+        internals.set_component(entities[name], component)
     for entity in entities.values():
         _settle(entity, assets)
     # The SDK moves loops after all other nodes.
