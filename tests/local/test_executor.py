@@ -3,6 +3,8 @@ own."""
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from allranks.contract.pytorch import PyTorch
@@ -52,6 +54,27 @@ def test_what_needs_a_failed_step_is_not_started(trial_of: Trials) -> None:
         "c": Status.NOT_STARTED,
         "other": Status.COMPLETED,
     }
+
+
+@pytest.mark.parametrize("go_on", [True, False])
+@pytest.mark.parametrize(("failing", "tries"), [("a", ["first", "a", "last"]), ("first", ["first", "last"])])
+def test_the_last_node_runs_however_the_others_end_and_the_first_before_them(
+    trial_of: Trials, failing: str, tries: list[str], go_on: bool
+) -> None:
+    steps = (Step("first", ""), Step("a", ""), Step("b", "", after=("a",)), Step("last", ""))
+    trial = trial_of(*steps, ends={failing: [Status.FAILED]}, go_on=go_on)
+    trial.graph = replace(trial.graph, first="first", last="last")
+    assert trial.execute() is Status.FAILED
+    assert trial.tries == tries
+    assert trial.states()["last"] is Status.COMPLETED
+
+
+def test_the_last_node_does_not_run_after_stop(trial_of: Trials) -> None:
+    trial = trial_of(Step("a", ""), Step("last", ""))
+    trial.graph = replace(trial.graph, last="last")
+    trial.executor.stop()
+    assert trial.execute() is Status.CANCELED
+    assert trial.tries == []
 
 
 def test_a_failure_ends_the_run_where_the_pipeline_wants_it(trial_of: Trials) -> None:

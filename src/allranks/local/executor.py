@@ -99,6 +99,7 @@ class Executor:
         self._modes = modes
         self._before = earlier
         self._stopped = False
+        self._stopped_by_failure = False
         self._canceled: set[str] = set()
         self._folder = Path(run.folder)
         # Records of an earlier execution, by path. This execution may not reach all of them.
@@ -117,7 +118,7 @@ class Executor:
 
     def stop(self) -> None:
         """Start no more nodes. Running steps are not affected."""
-        self._stopped = True
+        self._stopped, self._stopped_by_failure = True, False
         self._slots.withdraw(lambda _: True)
 
     async def cancel(self, path: str) -> None:
@@ -271,14 +272,20 @@ class Executor:
         ends_run = not (self._continue_on_failure or scope.tolerates_failures)
         if record.status is Status.FAILED and ends_run and not self._stopped:
             self.stop()
+            self._stopped_by_failure = True
             await self._halt()
 
     def _readiness(self, scope: Scope, node: Node) -> Status | None:
         """Return None if the node may run now, else the status that follows from the nodes that it needs."""
         if self.is_canceled(scope.path_of(node)):
             return Status.CANCELED
+        is_last = node.name == scope.graph.last
+        if is_last and self._stopped_by_failure:
+            self._stopped = False  # no other node is left
         if self._stopped or self._modes.of(scope.path_of(node)) is Mode.EXCLUDED:
             return Status.NOT_STARTED
+        if is_last:
+            return None
         records = scope.records
         for name, expected in scope.graph.conditions.get(node.name, ()):
             condition = records[name]

@@ -317,11 +317,15 @@ class Graph:
     """Nodes that are connected by data and control edges.
 
     nodes: in topological order: each node comes after those that it needs
+    first: the node that runs before all others, the pipeline's `on_init`; "" if there is none
+    last:  the node that runs after all others, however they end, the pipeline's `on_finalize`; "" if there is none
     """
 
     nodes: tuple[Node, ...] = ()
     inputs: tuple[Input, ...] = ()
     outputs: tuple[GraphOutput, ...] = ()
+    first: str = ""
+    last: str = ""
 
     @cached_property
     def by_name(self) -> Mapping[str, Node]:
@@ -347,7 +351,10 @@ class Graph:
     def needs(self, node: Node) -> tuple[str, ...]:
         """Return the names of the nodes that must end before this one starts, each once."""
         gates = tuple(name for name, _ in self.conditions.get(node.name, ()))
-        return tuple(dict.fromkeys((*needed_nodes(node.values()), *node.after, *gates)))
+        others: tuple[str, ...] = (self.first,) if self.first not in ("", node.name) else ()
+        if node.name == self.last:
+            others = tuple(name for name in self.by_name if name != self.last)
+        return tuple(dict.fromkeys((*needed_nodes(node.values()), *node.after, *gates, *others)))
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from allranks.api import jobs
+from allranks.plan import codec
 from allranks.plan.ports import GraphInput, Literal
 from allranks.plan.ports import Path as DataPath
 from allranks.plan.reader import read_plan
@@ -86,6 +87,28 @@ def test_a_pipeline_job_of_a_component_runs_its_nodes(project: Path) -> None:
         "n": GraphInput("n"),
     }
     assert [port.value for port in checked.plan.graph.inputs] == [Literal(5)]
+
+
+EXTRA = PIPELINE.replace("VALUES", "{}").replace("settings: {", "settings: {on_init: begin, on_finalize: end, ")
+NODES = "".join(f"  {name}: {{type: command, component: step.yml}}\n" for name in ("end", "begin"))
+
+
+def test_the_first_and_the_last_node_of_a_pipeline(project: Path) -> None:
+    write(project, "pipeline.yml", EXTRA + NODES)
+    plan = jobs.check("pipeline.yml", folder=project / "workspace").plan
+    assert plan is not None
+    assert [node.name for node in plan.graph.nodes] == ["begin", "a", "end"]
+    assert plan.graph.needs(plan.graph.by_name["end"]) == ("begin", "a")
+    assert codec.loads(codec.dumps(plan)) == plan
+
+
+def test_a_last_node_that_is_connected_to_another_is_refused(project: Path) -> None:
+    write(project, "step.yml", COMPONENT + "outputs: {out: {type: uri_folder}}\n")
+    connected = NODES.replace("step.yml}", "step.yml, inputs: {data: '${{parent.jobs.a.outputs.out}}'}}", 1)
+    write(project, "pipeline.yml", EXTRA + connected)
+    (problem,) = jobs.check("pipeline.yml", folder=project / "workspace").problems
+    assert problem.where == "key settings.on_finalize (pipeline.yml:3)"
+    assert "should not have connection" in problem.found
 
 
 def test_uris_among_the_items_of_a_loop_are_those_of_allranks_yaml(project: Path) -> None:

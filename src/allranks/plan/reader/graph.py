@@ -33,8 +33,10 @@ ReadNode = Callable[[str, Any, Context], Node | None]
 """Returns the node with a name, or adds problems and returns None."""
 
 
-def read_graph(owner: Any, inputs: tuple[Input, ...], context: Context) -> Graph:
+def read_graph(owner: Any, inputs: tuple[Input, ...], context: Context, *, first: str = "", last: str = "") -> Graph:
     """Return the graph of a PipelineJob or a PipelineComponent, whose inputs have been read.
+
+    first, last: the nodes that run before and after all others, if any
 
     Add every problem of its nodes to the context.
     """
@@ -47,8 +49,8 @@ def read_graph(owner: Any, inputs: tuple[Input, ...], context: Context) -> Graph
     if loops:
         nodes = [control_flow.with_loops_for_bodies(node, loops) for node in nodes]
     nodes = stand_in.complete(with_bound_artifacts(nodes), context)
-    ordered = in_order(nodes, Graph(tuple(nodes)).needs)
-    return Graph(ordered, inputs, tuple(_outputs(owner, ordered, loops, context)))
+    ordered = in_order(nodes, Graph(tuple(nodes), first=first, last=last).needs)
+    return Graph(ordered, inputs, tuple(_outputs(owner, ordered, loops, context)), first, last)
 
 
 def read_node(name: str, entity: Any, context: Context) -> Node | None:

@@ -119,9 +119,12 @@ def _pipeline(job: Any, source: str, context: Context, dropped: frozenset[str] =
     context = replace(context, values=values)
     source_of_component = internals.source_path(job.component)
     base = Path(job.component.base_path) if source_of_component and job.component.base_path else context.base
-    graph = read_graph(job, (), replace(context, base=base))
+    first, last = (str(name or "") for name in (job.settings.on_init, job.settings.on_finalize))
+    graph = read_graph(job, (), replace(context, base=base), first=first, last=last)
     context.problems.extend(stand_in.unknown(context.lookup) if context.lookup else ())
-    _refuse_extra_jobs(job, source, context)
+    for key, message in internals.validate_first_and_last(job).error_messages.items():
+        where = f"key {key}{f' ({shown(source)})' if source else ''}"
+        context.problems.append(Problem(where, message, "a step that no other node is connected to"))
     inputs = declared_inputs(job.component, given_values, context, f" ({shown(source)})" if source else "")
     inputs = tuple(replace(port, on_azure=step_ports.LEFT_OUT) if port.name in dropped else port for port in inputs)
     warnings = _remaining(context, source)
@@ -178,14 +181,6 @@ def _remaining(context: Context, source: str) -> tuple[Problem, ...]:
     if any(problem.level is not Level.WARNING for problem in problems):
         raise InputError.of(problems)
     return problems
-
-
-def _refuse_extra_jobs(job: Any, source: str, context: Context) -> None:
-    for key in ("on_init", "on_finalize"):
-        if getattr(job.settings, key) is not None:
-            where = f"key settings.{key}{f' ({shown(source)})' if source else ''}"
-            found = f"{key} is not yet run by the local engine"
-            context.problems.append(Problem(where, found, "", "remove it", code="not-run-here", level=Level.MACHINE))
 
 
 def _name(job: Any, source: str) -> str:
