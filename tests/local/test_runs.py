@@ -286,6 +286,15 @@ run(converter().loads(sys.argv[1], Plan), Workspace(Path(sys.argv[2])), Options(
         (tmp_path / "mended").touch()
         assert resume(failed.id, workspace, Options()).status is Status.COMPLETED
 
+    def test_the_last_node_of_a_resumed_run_runs_again(self, run_steps, workspace: Workspace, tmp_path: Path) -> None:
+        last = Step("last", f"echo last >> {tmp_path}/log", deterministic=False)
+        steps = (Step("a", f"[ -e {tmp_path}/mended ]"), last)
+        failed = run_steps(plan=Plan("plan", Graph(steps, last="last")))
+        assert {step.name: step.status for step in failed.steps} == {"a": Status.FAILED, "last": Status.COMPLETED}
+        (tmp_path / "mended").touch()
+        assert resume(failed.id, workspace, Options()).status is Status.COMPLETED
+        assert (tmp_path / "log").read_text() == "last\nlast\n"
+
     def test_a_complete_run_is_not_resumed(self, run_steps, workspace: Workspace) -> None:
         done = run_steps(Step("a", "true"))
         with pytest.raises(InputError, match="is complete"):

@@ -163,7 +163,8 @@ def resume(
         settled = settled_trials(record.steps, decisions)
         for step in record.steps:
             if step.name not in settled:
-                _reset(step)
+                # The last node runs after the others of this execution too.
+                _reset(step, again=step.name == plan.graph.last)
         filled = values.filled(plan, record)
         execution = RunExecution(filled, record, workspace, store, options, observer, known)
 
@@ -197,9 +198,10 @@ def _continue(
     return execution.execute({}, save)
 
 
-def _reset(step: StepRecord) -> None:
-    """Reset a node that has not finished, so that it runs again."""
-    if step.status in (Status.COMPLETED, Status.SKIPPED, Status.NOT_STARTED):
+def _reset(step: StepRecord, *, again: bool) -> None:
+    """Reset a node that has not finished, so that it runs again. again: whether a finished one runs again too"""
+    finished = step.status in (Status.COMPLETED, Status.SKIPPED) and not again
+    if finished or step.status is Status.NOT_STARTED:
         return
     step.status, step.ended, step.verdict = Status.NOT_STARTED, None, None
     step.outputs, step.artifacts, step.progress = [], [], None
