@@ -63,7 +63,7 @@ class Data:
                 found.setdefault(tuple(columns[key] for key in self._keys), []).append(name)
             groups = [(dict(zip(self._keys, values, strict=True)), names) for values, names in sorted(found.items())]
         else:
-            size = self._size or 10
+            size = self._size or 1
             groups = [(None, files[first : first + size]) for first in range(0, len(files), size)]
         for group, names in groups:
             yield " ".join(self._identity(number, name) for name in names), [number, names], group
