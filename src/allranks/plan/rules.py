@@ -42,6 +42,14 @@ ENVIRONMENT_EMPTY = Rule(
     "azure-ai-ml, `entities/_assets/environment.py`, Environment.validate",
     "add image or build",
 )
+NO_ENVIRONMENT = Rule(
+    "no-environment",
+    Level.WARNING,
+    "A step with a command of its own has no environment. It runs here, in the Python of allranks; azure-ai-ml refuses "
+    "to submit it.",
+    "azure-ai-ml, `_schema/component/command_component.py`: required, as PipelineJob._validate checks",
+    "name an environment: azureml:NAME:VERSION, or keys such as image and conda_file",
+)
 IGNORED_KEY = Rule(
     "ignored-key",
     Level.WARNING,
@@ -59,7 +67,10 @@ COUNT_BINDING = Rule(
     "write a number, and set the binding on the step of a pipeline that uses the component",
 )
 
-RULES = (WRONG_REFERENCE, UNKNOWN_FORM, ENVIRONMENT_EMPTY, UNKNOWN_PORT, IGNORED_KEY, REPEATED_KEY, COUNT_BINDING)
+RULES = (
+    *(WRONG_REFERENCE, UNKNOWN_FORM, ENVIRONMENT_EMPTY, NO_ENVIRONMENT),
+    *(UNKNOWN_PORT, IGNORED_KEY, REPEATED_KEY, COUNT_BINDING),
+)
 
 _COUNTS = (("resources", "instance_count"), ("distribution", "process_count_per_instance"))
 

@@ -33,9 +33,6 @@ jobs:
 """
 
 
-OURS = ("unknown-port", "value-outside-enum", "dangling-binding", "asset-id", "repeated-key", "ignored-key")
-
-
 def by_check(folder: Path) -> set[Finding]:
     return found(jobs.check(folder / "pipeline.yml", folder=folder / "workspace").found)
 
@@ -60,7 +57,10 @@ def by_submit(folder: Path) -> set[Finding]:
 
 
 Finding = tuple[str, str, str]
-OURS = ("unknown-port", "value-outside-enum", "dangling-binding", "asset-id", "repeated-key", "ignored-key")
+OURS = (
+    *("unknown-port", "value-outside-enum", "dangling-binding", "asset-id"),
+    *("repeated-key", "ignored-key", "no-environment"),
+)
 UNKNOWN = "Azure ML has no such key"
 
 
@@ -90,6 +90,8 @@ REPEATED = "tags: {a: '1'}\ntype: pipeline\ntags: {b: '2'}\n"
         ("type: pipeline\n", REPEATED, [("warning", "repeated-key")]),
         ("type: pipeline\n", REPEATED + "displ_nam: x\n", [("error", "unknown-key"), ("warning", "repeated-key")]),
         ("default_compute", "default_computer", [("warning", "ignored-key")]),
+        ("component: component.yaml\n    inputs: {style: cool}", "command: ls", [("warning", "no-environment")]),
+        ("component: component.yaml\n    inputs: {style: cool}", "command: ls\n    environment: azureml:x:1", []),
         ("type: pipeline\n", "type: pipeline\ndisplay_nam: x\n", [("error", "unknown-key")]),
     ],
 )

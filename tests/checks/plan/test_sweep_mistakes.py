@@ -55,7 +55,7 @@ MISTAKES: dict[str, tuple[dict[str, Any], str, str]] = {
     "fractions for an integer": (
         space(Parameter("layers", "uniform", (1.0, 4.0))),
         "search_space.layers",
-        "1.0",
+        "2.11",
     ),
     "grid": ({"sampling": Sampling("grid")}, "search_space.lr", "uniform, which grid sampling does not take"),
     "bayesian": (

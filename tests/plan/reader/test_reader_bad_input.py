@@ -167,7 +167,7 @@ def test_yaml(here: Path, text: str, where: str, found: str) -> None:
 
 
 DROPPED = {
-    "twice": (JOB + "  a:\n    command: ls\n", "x.yml:7", "duplicate key jobs.a"),
+    "twice": (JOB + "  a:\n    command: ls\n    environment: azureml:x:1\n", "x.yml:7", "duplicate key jobs.a"),
     "unknown input": (
         JOB.replace("{data:", "{dat: 1, data:"),
         "step a, key inputs.dat (x.yml:6)",

@@ -21,6 +21,7 @@ from allranks.plan.graph import Code, Step
 from allranks.plan.ports import GraphInput, Literal, NodeOutput, Path, Text
 from allranks.plan.reader import environments, registered_component, snapshot, step_ports
 from allranks.plan.reader.context import Context, Place, plain, settled, value_of, whole
+from allranks.plan.rules import NO_ENVIRONMENT as NO_ENVIRONMENT_NAMED
 from allranks.sdk import internals, yaml_lines
 from allranks.sdk.messages import unknown_distribution
 from allranks.sdk.paths import is_remote, shown
@@ -46,6 +47,8 @@ def read(name: str, node: Any, context: Context) -> Step | None:
     component_name, version = identity(component)
     resources = node.resources or component.resources
     environment = environments.local(component.environment, place, context)
+    if component.environment is None and not (internals.source_path(component) or context.alone):
+        context.problems.append(NO_ENVIRONMENT_NAMED.problem(place.key("environment"), "the step has no environment"))
     # azure-ai-ml sends those of the node, never those of its component.
     variables = _variables(node.environment_variables)
     # A parallel node has no environment of its own; the SDK returns {} for any name that a node lacks.
