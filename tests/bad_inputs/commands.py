@@ -121,7 +121,7 @@ def _import() -> None:
     from allranks.checks.component import check
     from allranks.cli import main  # noqa: F401
     from allranks.local import engine  # noqa: F401
-    from allranks.local.requirements import problems
+    from allranks.local.requirements import of_machine
     from allranks.plan import codec
     from allranks.plan.reader import read_plan
 
@@ -133,7 +133,7 @@ def _import() -> None:
         for name, text in files.items():
             Path(folder, name).write_text(text, encoding="utf-8")
             plan = read_plan(os.path.join(folder, name), {}, Path(folder, "snapshots"))
-            problems(plan)
+            of_machine(plan)
             codec.loads(codec.dumps(plan))
         check([])
     gc.freeze()  # what is here stays, also in the processes that are forked
