@@ -191,9 +191,6 @@ _CHANGES: dict[str, Any] = {
     "skip": lambda frame, count: frame.iloc[_count(count) :],
 }
 
-TRANSFORMATIONS = (*_READERS, *_CHANGES, *PARTITION_FORMATS)
-"""The transformations of an MLTable that are applied here."""
-
 
 def _columns(value: Any) -> list[Any]:
     value = value.get("columns", []) if isinstance(value, dict) else value
