@@ -78,7 +78,10 @@ def _graph(graph: Graph) -> Graph:
 def _node(node: Node) -> Node:
     if isinstance(node, Step):
         code = node.code and replace(node.code, folder="")
-        return replace(node, code=code, inputs=tuple(map(_port, node.inputs)))
+        environment = node.environment
+        if environment.version:  # the client registers it, and the step refers to it
+            environment = replace(environment, context="", dockerfile="", folder="")
+        return replace(node, code=code, environment=environment, inputs=tuple(map(_port, node.inputs)))
     if isinstance(node, Pipeline):
         return replace(node, graph=_graph(node.graph), inputs=tuple(map(_port, node.inputs)))
     if isinstance(node, (DoWhile, ParallelFor, Sweep)):

@@ -136,10 +136,11 @@ def component(body: dict[str, Any], label: str, assets: Assets) -> Any:
     from azure.ai.ml.entities import Component
 
     spec = body["properties"]["componentSpec"]
-    if spec.get("type") not in ("command", "pipeline"):
+    if spec.get("type") not in ("command", "parallel", "pipeline"):
         found = f"a component of type {spec.get('type')} is not yet run by the local engine"
-        raise InputError(Problem(label, found, "a component of type command or pipeline"))
-    code, environment_id = spec.pop("code", None), spec.get("environment")
+        raise InputError(Problem(label, found, "a component of type command, parallel or pipeline"))
+    program = spec["task"] if spec["type"] == "parallel" else spec
+    code, environment_id = program.pop("code", None), program.get("environment")
     # The uploaded code contains the included files.
     spec.pop("additional_includes", None)
     entity = sdk_parts.from_rest(Component, "ComponentVersion", body)
@@ -148,7 +149,7 @@ def component(body: dict[str, Any], label: str, assets: Assets) -> Any:
     # The SDK moves groups of inputs after all other inputs.
     order = list(dict.fromkeys(name.partition(".")[0] for name in spec.get("inputs") or {}))
     sdk_parts.set_inputs(entity, dict(sorted(entity.inputs.items(), key=lambda port: order.index(port[0]))))
-    if spec["type"] == "command":
+    if spec["type"] != "pipeline":
         place(entity, code, environment_id, assets)
     return entity
 

@@ -16,7 +16,7 @@ from allranks.sdk import internals
 from fake.rest import components, sdk_parts
 from fake.rest.components import Assets
 
-_WITH_COMPONENT = ("command", "pipeline", "sweep")
+_WITH_COMPONENT = ("command", "parallel", "pipeline", "sweep")
 """The types of nodes that run a component. Control flow nodes have none; the reader of pipelines rejects all others."""
 
 
