@@ -124,7 +124,7 @@ def test_a_component_whose_environment_is_not_installed(tmp_path: Path) -> None:
         component_function(name, copy / "component.yaml")
     (problem,) = caught.value.problems
     assert "environment" in problem.where
-    assert problem.found.startswith("No such file or directory")
+    assert problem.found.endswith("environments/cpu/environment.yaml does not exist")
     assert problem.fix == "install allranks again"
 
 
