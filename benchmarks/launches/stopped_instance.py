@@ -40,6 +40,7 @@ def _agents() -> Sequence[psutil.Process]:
     supervisors = [
         process
         for process in psutil.Process().children(recursive=True)
-        if any("allranks.local.supervisor" in argument for argument in process.cmdline())
+        if process.status() != psutil.STATUS_ZOMBIE
+        and any("allranks.local.supervisor" in argument for argument in process.cmdline())
     ]
     return sorted((process for process in supervisors if not process.children()), key=lambda process: process.pid)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import os
+import threading
 from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 from dataclasses import replace
@@ -33,13 +34,13 @@ _plan: ContextVar[Plan | None] = ContextVar("plan", default=None)
 _NO_CACHE = "AZURE_ML_DISABLE_ON_DISK_CACHE"
 """Disables the SDK's cache on disk of registered components, which knows nothing of folders."""
 
-_engines: dict[str, tuple[Workspace, engine_process.EngineProcess]] = {}
-"""The engines that this process has started, by the name of their job."""
+_started: dict[str, Workspace] = {}
+"""The workspaces of the jobs that this process has started, by their names."""
 
 
 def running_jobs() -> list[str]:
     """Return the names of the jobs of this process that have not ended."""
-    return [name for name, (workspace, _) in _engines.items() if not history.run(workspace, name).status.ended]
+    return [name for name, workspace in _started.items() if not history.run(workspace, name).status.ended]
 
 
 class LocalClient(MLClient):  # type: ignore[misc]
@@ -169,5 +170,7 @@ def _submit(workspace: Workspace, options: Options, name: str) -> str:
     plan = _plan.get()
     assert plan is not None, f"the job {name} was not read"
     identity, engine = engine_process.start(plan, workspace, replace(options, run_name=name), detached=True)
-    _engines[name] = workspace, engine
+    _started[name] = workspace
+    # A script or a kernel that lives on would keep the ended engine as a zombie.
+    threading.Thread(target=engine.wait, name=f"allranks-{name}", daemon=True).start()
     return identity

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from allranks.errors import Problem
-from allranks.plan.graph import Graph, Location, Node, Pipeline, Plan, Step
+from allranks.plan.graph import Graph, Location, Node, Pipeline, Plan, Step, Sweep
 from allranks.plan.output_paths import with_bound_artifacts
 from allranks.plan.ports import PRIMITIVES, GraphInput, GraphOutput, Input, Literal, NodeOutput
 from allranks.plan.reader import (
@@ -287,12 +287,10 @@ def read_component(component: Any, spec: Path) -> Plan | None:
 def read_step(path: str, node: Any) -> Step | None:
     """Return a node of the SDK that runs a command, or a sweep as one of its trials; None for other kinds, and if its
     component is not on this machine."""
-    kind = type(node).__name__
-    if kind == "Sweep" and not isinstance(node.trial, str):
-        node = internals.trial(node)
-    elif kind not in ("Command", "Parallel"):
+    if type(node).__name__ not in ("Command", "Parallel", "Sweep"):
         return None
-    step = read_node(path, node, Context(Path(), None, {}))
+    read = read_node(path, node, Context(Path(), None, {}))
+    step = read.body if isinstance(read, Sweep) else read
     assert step is None or isinstance(step, Step)
     return step
 
