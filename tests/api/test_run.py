@@ -73,7 +73,7 @@ def test_a_job_and_a_pipeline_function_run_without_being_changed(job: Path) -> N
     write = CommandComponent(
         name="write",
         command="echo ${{inputs.text}} > ${{outputs.out}}/text",
-        environment="any",
+        environment="any@latest",
         inputs={"text": Input(type="string")},
         outputs={"out": {"type": "uri_folder"}},
     )
@@ -90,7 +90,7 @@ def test_a_job_and_a_pipeline_function_run_without_being_changed(job: Path) -> N
     assert Path(run.outputs["result"], "text").read_text() == "set\n"
     assert Path(start(made).wait().outputs["result"], "text").read_text() == "made\n"
 
-    alone = command(command="echo ${{inputs.n}}", environment="any", inputs={"n": 1})
+    alone = command(command="echo ${{inputs.n}}", environment="any@latest", inputs={"n": 1})
     assert start(alone, n=2).wait().logs() == "2\n"
     assert start(alone).wait().logs() == "1\n"
 
