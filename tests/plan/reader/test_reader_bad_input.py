@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from allranks.api import jobs
 from allranks.checks.plan import check
 from allranks.errors import InputError, Level
 from allranks.plan import codec
@@ -406,3 +407,16 @@ def test_an_environment_of_a_steps_own_without_an_image(here: Path, environment:
     write(here, "conda.yml", "dependencies: [python=3.11]\n")
     write(here, "x.yml", f"command: ls\nenvironment: {environment}\n")
     assert problems("x.yml") == [("step x, key environment (x.yml:2)", "an environment without image and build")]
+
+
+def test_a_flow_in_a_parallel_node_does_not_run(tmp_path: Path) -> None:
+    schema = "https://azuremlschemas.azureedge.net/promptflow/latest/Flow.schema.json"
+    flow = f"$schema: {schema}\ninputs: {{text: {{type: string}}}}\noutputs: {{}}\nnodes: []\n"
+    (tmp_path / "flow.dag.yaml").write_text(flow)
+    (tmp_path / "data").mkdir(exist_ok=True)
+    (tmp_path / "x.yml").write_text(
+        "type: pipeline\njobs:\n  ask:\n    type: parallel\n    component: flow.dag.yaml\n"
+        "    inputs: {data: {type: uri_folder, path: data}, text: '${data.text}'}\n"
+    )
+    checked = jobs.check(tmp_path / "x.yml", folder=tmp_path / "workspace")
+    assert [problem.found for problem in checked.machine] == ["a flow does not run on this machine"]

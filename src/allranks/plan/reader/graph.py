@@ -59,10 +59,12 @@ def read_node(name: str, entity: Any, context: Context) -> Node | None:
     Add problems and return None if it cannot be read.
     """
     kind = type(entity).__name__
+    if type(internals.component(entity)).__name__ == "FlowComponent":  # in a Parallel
+        kind = "Flow"
     folder = stand_in.folder_of(name, context)
     if kind in READERS and (folder is None or kind == "ConditionNode"):
         return READERS[kind](name, entity, context)
-    return stand_in.read(name, entity, folder, context, "" if kind in READERS else stand_in.what_is(entity))
+    return stand_in.read(name, entity, folder, context, "" if kind in READERS else stand_in.what_is(entity, kind))
 
 
 def _pipeline(name: str, entity: Any, context: Context) -> Pipeline | None:
