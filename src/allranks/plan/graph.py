@@ -168,6 +168,15 @@ class _Loop:
         """The body's inputs: of a do_while loop, those of the first iteration; else those that all items share."""
         return self.body.inputs
 
+    @property
+    def outputs(self) -> tuple[Output, ...]:
+        """The body's outputs: of a do_while loop from the last iteration, of a sweep from the best trial."""
+        return self.body.outputs
+
+    def values(self) -> Iterator[Value | str | None]:
+        """Yield everything that may refer to another node."""
+        yield from self.body.values()
+
 
 @dataclass(frozen=True)
 class DoWhile(_Loop):
@@ -187,15 +196,6 @@ class DoWhile(_Loop):
     limit: int = 1000
     after: tuple[str, ...] = ()
     location: Location | None = None
-
-    @property
-    def outputs(self) -> tuple[Output, ...]:
-        """The body's outputs, from the last iteration."""
-        return self.body.outputs
-
-    def values(self) -> Iterator[Value | str | None]:
-        """Yield everything that may refer to another node."""
-        yield from self.body.values()
 
 
 @dataclass(frozen=True)
@@ -221,7 +221,7 @@ class ParallelFor(_Loop):
 
     def values(self) -> Iterator[Value | str | None]:
         """Yield everything that may refer to another node."""
-        yield from self.body.values()
+        yield from super().values()
         if isinstance(self.items, tuple):
             for item in self.items:
                 yield from (value for _, value in item.values)
@@ -257,15 +257,6 @@ class Sweep(_Loop):
     limits: SweepLimits = field(default_factory=SweepLimits)
     after: tuple[str, ...] = ()
     location: Location | None = None
-
-    @property
-    def outputs(self) -> tuple[Output, ...]:
-        """The body's outputs, from the best trial."""
-        return self.body.outputs
-
-    def values(self) -> Iterator[Value | str | None]:
-        """Yield everything that may refer to another node."""
-        yield from self.body.values()
 
     @property
     def sampled(self) -> frozenset[str]:

@@ -59,12 +59,13 @@ def read_node(name: str, entity: Any, context: Context) -> Node | None:
     Add problems and return None if it cannot be read.
     """
     kind = type(entity).__name__
-    if type(internals.component(entity)).__name__ == "FlowComponent":  # in a Parallel
-        kind = "Flow"
+    is_flow = type(internals.component(entity)).__name__ == "FlowComponent"  # in a Parallel
+    runs_here = kind in READERS and not is_flow
     folder = stand_in.folder_of(name, context)
-    if kind in READERS and (folder is None or kind == "ConditionNode"):
+    if runs_here and (folder is None or kind == "ConditionNode"):
         return READERS[kind](name, entity, context)
-    return stand_in.read(name, entity, folder, context, "" if kind in READERS else stand_in.what_is(entity, kind))
+    what = "" if runs_here else "a flow" if is_flow else stand_in.what_is(entity)
+    return stand_in.read(name, entity, folder, context, what)
 
 
 def _pipeline(name: str, entity: Any, context: Context) -> Pipeline | None:

@@ -28,9 +28,9 @@ KINDS = {
 """How messages name the types of nodes that the local engine does not run."""
 
 
-def what_is(entity: Any, kind: str = "") -> str:
-    """Return a node of the SDK that the local engine does not run, as messages name it. kind: Flow if it runs one"""
-    return "a flow" if kind == "Flow" else KINDS.get(str(entity.type), f"a node of type {entity.type}")
+def what_is(entity: Any) -> str:
+    """Return a node of the SDK that the local engine does not run, as messages name it."""
+    return KINDS.get(str(entity.type), f"a node of type {entity.type}")
 
 
 def folder_of(name: str, context: Context) -> Path | None:
