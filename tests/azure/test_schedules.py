@@ -123,7 +123,7 @@ def test_an_interrupted_apply_continues(azure: FakeAzure, schedules: Command) ->
 
 
 CHANGES = (
-    ("pipelines/saying.py", '"30 2 * * *"', '"45 2 * * *"', "trigger: cron 30 2 * * *"),
+    ("pipelines/saying.py", '"30 2 * * *"', '"5 2 * * *"', "trigger: cron 30 2 * * *"),
     ("pipelines/saying.py", 'name="nightly",', 'name="nightly", description="At night",', "description: At night"),
     ("pipelines/saying.py", 'word="${{creation_context.trigger_time}}"', 'word="bye"', "create_job"),
     ("say/say.py", "argv[1]", "argv[1:]", "create_job"),
@@ -146,7 +146,7 @@ def test_only_what_changed_is_applied(azure: FakeAzure, schedules: Command, proj
         assert "PUT nightly" in sent(azure)
     # What somebody else changed is put right.
     azure.schedules["nightly"]["properties"]["trigger"]["expression"] = "0 9 * * *"
-    assert "trigger: cron 0 9 * * *, W. Europe Standard Time → cron 45 2 * * *" in schedules("apply").out
+    assert "trigger: cron 0 9 * * *, W. Europe Standard Time → cron 5 2 * * *" in schedules("apply").out
     assert schedules("apply").out.splitlines() == ["monthly: unchanged", "nightly: unchanged"]
 
 
@@ -158,7 +158,7 @@ def test_schedules_are_switched_and_deleted_by_name(azure: FakeAzure, schedules:
     assert sent(azure) == []
     assert azure.schedules["nightly"]["properties"]["isEnabled"] is False
     # Applying does not switch it on again.
-    edit(project, '"30 2 * * *"', '"45 2 * * *"')
+    edit(project, '"30 2 * * *"', '"5 2 * * *"')
     assert "nightly: updated" in schedules("apply").out
     assert azure.schedules["nightly"]["properties"]["isEnabled"] is False
     assert schedules("enable", "nightly", "--json").json == {"name": "nightly", "state": "enabled", "changed": True}
@@ -189,7 +189,7 @@ def test_the_list_shows_what_is_declared_beside_what_is_applied(
     assert azure.requests == []
     schedules("apply")
     schedules("disable", "monthly")
-    edit(project, '"30 2 * * *"', '"45 2 * * *"')
+    edit(project, '"30 2 * * *"', '"5 2 * * *"')
     edit(project, 'name="monthly"', 'name="by-month"')
     rows = {row["name"]: row for row in schedules("list", "--json").json}
     assert {name: (row["state"], row["differs"]) for name, row in rows.items()} == {
