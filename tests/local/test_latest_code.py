@@ -162,7 +162,7 @@ def test_a_loop_keeps_the_iterations_that_have_not_changed(workspace: Workspace,
 
 
 def _without_fail(graph: Graph) -> Graph:
-    from allranks.plan.graph import with_steps
+    from allranks.plan.walk import with_steps
 
     return with_steps(
         graph, lambda step: replace(step, environment_variables={"FAIL": "0"}) if step.name == "use" else step

@@ -11,8 +11,9 @@ import psutil
 import pytest
 import yaml
 
-from allranks.plan.graph import Condition, DoWhile, ParallelFor, Pipeline, walk
+from allranks.plan.graph import Condition, DoWhile, ParallelFor, Pipeline
 from allranks.plan.reader import read_plan
+from allranks.plan.walk import walk
 from allranks.sdk import python_file
 from allranks.sdk.session import session
 from allranks_command import Ended, allranks, kept_warm, started

@@ -12,7 +12,8 @@ from pathlib import Path
 from allranks.contract.distributions import processes_per_instance
 from allranks.errors import Problem
 from allranks.hardware import sizes
-from allranks.plan.graph import Plan, Step, steps
+from allranks.plan.graph import Plan, Step
+from allranks.plan.walk import steps
 
 _GROUPS = Path("/sys/fs/cgroup")
 

@@ -11,7 +11,8 @@ from allranks.contract.distributions import processes_per_instance
 from allranks.contract.single import Single
 from allranks.errors import Problem
 from allranks.hardware import sizes
-from allranks.plan.graph import Plan, Step, steps
+from allranks.plan.graph import Plan, Step
+from allranks.plan.walk import steps
 
 VARIABLE = "CUDA_VISIBLE_DEVICES"
 AUTO = "auto"

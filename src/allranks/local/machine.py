@@ -18,7 +18,8 @@ from allranks.local import interpreters, machine_variables, missing_modules
 from allranks.local.forkserver import imports
 from allranks.local.forkserver.imports import Import, Program
 from allranks.local.launchers.by_distribution import launcher
-from allranks.plan.graph import Plan, Step, Sweep, steps, walk
+from allranks.plan.graph import Plan, Step, Sweep
+from allranks.plan.walk import steps, walk
 
 WHERE = "this machine"
 """How the place of each of these problems begins, because the user's files are not at fault."""

@@ -27,10 +27,11 @@ from allranks.local.rank_environment import launch_of
 from allranks.local.scope import Scope
 from allranks.local.tracking.client import may_track
 from allranks.plan import values
-from allranks.plan.graph import DoWhile, Node, ParallelFor, Pipeline, Plan, Step, Sweep, as_pipeline, first_iteration
+from allranks.plan.graph import DoWhile, Node, ParallelFor, Pipeline, Plan, Step, Sweep
 from allranks.plan.node_records import job_name, node_folder
 from allranks.plan.output_paths import graph_output_paths
 from allranks.plan.ports import PRIMITIVES, NodeOutput, Reference
+from allranks.plan.walk import as_pipeline, as_trial, first_iteration
 from allranks.runs.workspace import Workspace
 
 RUN = "RUN"
@@ -75,7 +76,7 @@ def _steps(scope: Scope) -> Iterator[tuple[str, Step, Scope]]:
                 inner.output_paths, inner.inputs = {}, {**inner.inputs, **_first_item(scope, node)}
             yield from _steps(inner)
         elif isinstance(node, Sweep):
-            inner = _inner(scope, node, node.trial(0), f"{path}.")
+            inner = _inner(scope, node, as_trial(node, 0), f"{path}.")
             values = {name: f"<search_space.{name}>" for name in node.sampled}
             inner.output_paths, inner.inputs = {}, {**inner.inputs, **values}
             yield from _steps(inner)

@@ -10,7 +10,8 @@ from allranks.errors import InputError, Problem
 from allranks.local import capacity, machine
 from allranks.local.instances.kinds import InstanceKind
 from allranks.local.launchers import mpi_ssh
-from allranks.plan.graph import Plan, steps
+from allranks.plan.graph import Plan
+from allranks.plan.walk import steps
 
 
 def require(plan: Plan, *, track: bool = True, mpi: str = "rsh") -> tuple[Problem, ...]:

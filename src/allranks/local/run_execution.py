@@ -30,8 +30,9 @@ from allranks.local.tracking.client import Tracking
 from allranks.local.tracking.process import EarlyTracker
 from allranks.local.tracking.tracked_runs import end_parent, parent_of
 from allranks.plan import values
-from allranks.plan.graph import Plan, steps
+from allranks.plan.graph import Plan
 from allranks.plan.output_paths import graph_output_paths
+from allranks.plan.walk import steps
 from allranks.runs import secret_values
 from allranks.runs.observer import Observer, Observers
 from allranks.runs.recorder import RunRecorder

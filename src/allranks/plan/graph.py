@@ -6,8 +6,8 @@ is used. This module is independent of azure-ai-ml.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
 from types import MappingProxyType
 from typing import ClassVar, TypeAlias
@@ -263,16 +263,6 @@ class Sweep(_Loop):
         """The inputs of the body that get their values from the search space."""
         return frozenset(parameter.name for parameter in self.search_space)
 
-    def trial(self, number: int) -> Pipeline:
-        """Return a trial as a pipeline of one step, which has the path ``tune.trial[7]`` in a run. Its variables are
-        those of the body, and AZUREML_SWEEP_NAME for each parameter."""
-        made = as_pipeline(replace(self.body, name=f"trial[{number}]", display_name=""))
-        (step,) = made.graph.nodes
-        assert isinstance(step, Step)
-        own = {f"AZUREML_SWEEP_{name}": GraphInput(name) for name in self.sampled}
-        step = replace(step, environment_variables={**step.environment_variables, **own})
-        return replace(made, graph=replace(made.graph, nodes=(step,)))
-
 
 @dataclass(frozen=True)
 class StandIn:
@@ -377,86 +367,3 @@ def command_job(plan: Plan) -> Step | None:
     # The step of a pipeline has another name, or it may reuse results, which a job on its own never does.
     is_job = isinstance(node, Step) and node.name == plan.name and not node.deterministic
     return node if is_job and isinstance(node, Step) else None
-
-
-def walk(graph: Graph, path: str = "") -> Iterator[tuple[str, Node, Graph]]:
-    """Yield every node of the graph and of the graphs within it, with its path and its graph.
-
-    A loop's body is walked once, as its first iteration; that of a sweep, as its first trial.
-    """
-    for node in graph.nodes:
-        yield f"{path}{node.name}", node, graph
-        if isinstance(node, Pipeline):
-            yield from walk(node.graph, f"{path}{node.name}.")
-        elif isinstance(node, (DoWhile, ParallelFor)):
-            yield from walk(as_pipeline(node.body).graph, f"{path}{node.name}[{first_iteration(node)}].")
-        elif isinstance(node, Sweep):
-            yield from walk(node.trial(0).graph, f"{path}{node.name}.")
-
-
-def steps(graph: Graph) -> Iterator[tuple[str, Step]]:
-    """Yield every step of the graph and of the graphs within it, with its path."""
-    for path, node, _ in walk(graph):
-        if isinstance(node, Step):
-            yield path, node
-
-
-def first_iteration(loop: DoWhile | ParallelFor) -> str:
-    """Return the label of a loop's first iteration, as far as it is known before the run."""
-    known = isinstance(loop, ParallelFor) and isinstance(loop.items, tuple) and loop.items
-    return loop.items[0].name if known else "0"  # type: ignore[index, union-attr]
-
-
-def with_steps(graph: Graph, change: Callable[[Step], Step]) -> Graph:
-    """Return the graph with every step, at any depth, replaced by what `change` returns for it."""
-    return replace(graph, nodes=tuple(_changed(node, change) for node in graph.nodes))
-
-
-def _changed(node: Node, change: Callable[[Step], Step]) -> Node:
-    if isinstance(node, Step):
-        return change(node)
-    if isinstance(node, Pipeline):
-        return replace(node, graph=with_steps(node.graph, change))
-    if isinstance(node, Sweep):
-        return replace(node, body=change(node.body))
-    if isinstance(node, (DoWhile, ParallelFor)):
-        body = _changed(node.body, change)
-        assert isinstance(body, (Step, Pipeline))
-        return replace(node, body=body)
-    return node
-
-
-def as_pipeline(body: Step | Pipeline) -> Pipeline:
-    """Return a loop's body as a pipeline. A step is wrapped in a graph with the inputs and outputs of the
-    step."""
-    if isinstance(body, Pipeline):
-        return body
-    ports = list(body.inputs)
-    variables = dict(body.environment_variables)
-    for name, value in variables.items():
-        if not isinstance(value, str):
-            ports.append(Input(f"environment_variables.{name}", "string", value))
-            variables[name] = GraphInput(ports[-1].name)
-    step = replace(
-        body,
-        inputs=tuple(replace(port, value=GraphInput(port.name)) for port in body.inputs),
-        outputs=tuple(replace(port, path=None) for port in body.outputs),
-        environment_variables=variables,
-        after=(),
-    )
-    inner = Graph(
-        (step,),
-        tuple(replace(port, value=None) for port in ports),
-        tuple(GraphOutput(port.name, NodeOutput(body.name, port.name), port.type) for port in body.outputs),
-    )
-    return Pipeline(
-        body.name,
-        inner,
-        component=body.component,
-        version=body.version,
-        display_name=body.display_name,
-        inputs=tuple(ports),
-        outputs=body.outputs,
-        after=body.after,
-        location=body.location,
-    )

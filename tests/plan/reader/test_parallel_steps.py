@@ -12,8 +12,9 @@ from allranks.local.engine import resume
 from allranks.local.engine import run as run_plan
 from allranks.local.options import Options
 from allranks.plan import codec
-from allranks.plan.graph import Plan, Step, steps
+from allranks.plan.graph import Plan, Step
 from allranks.plan.parallel import Parallel
+from allranks.plan.walk import steps
 from allranks.runs.records import Status
 from allranks.runs.workspace import Workspace
 from pipeline_files import read

@@ -14,6 +14,7 @@ from allranks.plan import codec
 from allranks.plan.graph import Graph, Plan, Step, Sweep
 from allranks.plan.ports import GraphInput, Input, Literal, NodeOutput, Output
 from allranks.plan.sweep import EarlyTermination, Parameter, Sampling, SweepLimits
+from allranks.plan.walk import as_trial
 from nested_graphs import bare
 from pipeline_files import read, write
 
@@ -229,7 +230,7 @@ def test_what_cannot_be_read(here: Path, text: str, where: str) -> None:
 
 
 def test_a_trial_is_a_pipeline_of_one_step() -> None:
-    (step,) = TUNE.trial(7).graph.nodes
+    (step,) = as_trial(TUNE, 7).graph.nodes
     assert isinstance(step, Step)
     assert step.name == "trial[7]"
     assert step.environment_variables["AZUREML_SWEEP_lr"] == GraphInput("lr")

@@ -14,9 +14,10 @@ from hypothesis import strategies as st
 from allranks.azure import dry_run
 from allranks.azure.workspace import NO_WORKSPACE
 from allranks.checks.plan import warnings
-from allranks.plan.graph import Step, steps
+from allranks.plan.graph import Step
 from allranks.plan.ports import GraphInput, NodeOutput, Text
 from allranks.plan.reader import opened
+from allranks.plan.walk import steps
 
 VALUES = ("x", "", "a b", "0", "${{parent.inputs.who}}", "a-${{parent.inputs.who}}", "${{inputs.who}}", 0, 1.5, True)
 VARIABLES = st.dictionaries(st.sampled_from("AB"), st.sampled_from(VALUES), max_size=2)

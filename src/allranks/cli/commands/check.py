@@ -101,7 +101,7 @@ def _result(file: str, values: dict[str, str]) -> _Result:
     from allranks.checks.component import check as check_specs
     from allranks.checks.table import Findings
     from allranks.components import variants
-    from allranks.plan.graph import steps
+    from allranks.plan.walk import steps
 
     try:
         specs = _specs(Path(file), values)
@@ -155,7 +155,7 @@ def _of_their_components(plan: Plan, checked: Sequence[Path]) -> Iterator[Proble
     """
     from allranks.checks.component import check as check_specs
     from allranks.checks.component.ports import COMPONENT_VARIABLES
-    from allranks.plan.graph import steps
+    from allranks.plan.walk import steps
     from allranks.sdk.spec_files import is_component
 
     known = {path.resolve() for path in checked}

@@ -171,7 +171,7 @@ class _Verification:
         """Return the inputs. Unless the user has set the launches, leave out, with a note, those that fail here."""
         from allranks.azure.verification.results import launches, step_of
         from allranks.local.machine import missing_launchers
-        from allranks.plan.graph import steps
+        from allranks.plan.walk import steps
 
         if "launches" in self.settings:
             return self.settings
@@ -196,7 +196,7 @@ class _Verification:
         from allranks.local import engine
         from allranks.local.options import Options
         from allranks.local.selection import Selection
-        from allranks.plan.graph import steps
+        from allranks.plan.walk import steps
 
         selection = Selection.of(None, None, map(step_of, launches(path for path, _ in steps(plan.graph))))
         options = Options(self.instances, track=False, selection=selection, target=self.file)

@@ -22,8 +22,9 @@ from allranks.local import capacity, preview, requirements
 from allranks.local.options import Options
 from allranks.local.selection import Mode, Modes, modes_of
 from allranks.plan import codec
-from allranks.plan.graph import Plan, steps
+from allranks.plan.graph import Plan
 from allranks.plan.secrets import shown
+from allranks.plan.walk import steps
 from allranks.runs.workspace import Workspace
 from allranks.sdk.uploads import Upload
 

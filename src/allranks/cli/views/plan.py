@@ -17,9 +17,10 @@ from allranks.cli.views.uploads import uploads_json
 from allranks.contract.launch import Process
 from allranks.local import interpreters
 from allranks.local.preview import StepPreview
-from allranks.plan.graph import Condition, DoWhile, Node, ParallelFor, Plan, StandIn, Step, Sweep, steps, walk
+from allranks.plan.graph import Condition, DoWhile, Node, ParallelFor, Plan, StandIn, Step, Sweep
 from allranks.plan.ports import GraphInput, Input, Literal, NodeOutput, Output, Path, Value
 from allranks.plan.ports import Text as BoundText
+from allranks.plan.walk import steps, walk
 from allranks.runs.formatting import NOTHING, count, duration, layout, plain
 from allranks.sdk.uploads import Upload
 

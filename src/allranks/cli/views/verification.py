@@ -11,7 +11,8 @@ from allranks.azure.verification.comparison import grouped
 from allranks.azure.verification.report import where
 from allranks.azure.verification.results import Results
 from allranks.cli.views.plan import step_layout
-from allranks.plan.graph import Plan, steps
+from allranks.plan.graph import Plan
+from allranks.plan.walk import steps
 from allranks.runs.formatting import count
 
 _MINUTES = 5

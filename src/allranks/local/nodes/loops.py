@@ -13,9 +13,10 @@ from allranks.local.nodes.execution import Execution
 from allranks.local.nodes.graph import begin, end, inputs_of, truth
 from allranks.local.scope import Scope, text_of
 from allranks.plan import digest, values
-from allranks.plan.graph import DoWhile, Item, ParallelFor, as_pipeline
+from allranks.plan.graph import DoWhile, Item, ParallelFor
 from allranks.plan.output_paths import graph_output_paths
 from allranks.plan.ports import PRIMITIVES, Literal, Output
+from allranks.plan.walk import as_pipeline
 from allranks.runs.records import OutputRecord, Status, StepRecord, Verdict
 
 ITEMS = "items"

@@ -22,6 +22,7 @@ from allranks.local.scope import Scope
 from allranks.plan import digest
 from allranks.plan.graph import Sweep
 from allranks.plan.ports import Output
+from allranks.plan.walk import as_trial
 from allranks.runs import trials
 from allranks.runs.formatting import count, number
 from allranks.runs.records import OutputRecord, Point, Progress, Status, StepRecord, Verdict
@@ -39,7 +40,7 @@ async def run(execution: Execution, scope: Scope, node: Sweep, record: StepRecor
     The values of a trial, and that a policy stops it, are saved before they take effect, so that a resumed run
     continues with the same trials.
     """
-    inputs = inputs_of(node.trial(0), scope)
+    inputs = inputs_of(as_trial(node, 0), scope)
     objective = f"{'maximize' if node.maximize else 'minimize'} {node.metric}"
     space = {f"{trials.SPACE}{parameter.name}": str(parameter) for parameter in node.search_space}
     begin(execution, record, {**inputs, **space, trials.OBJECTIVE: objective})
@@ -120,7 +121,7 @@ class _Search:
             self.total = trial
             return
         values = {name: wire(value) for name, value in self.sampler.values(units).items()}
-        graph, path = self.node.trial(trial).graph, f"{self.record.name}."
+        graph, path = as_trial(self.node, trial).graph, f"{self.record.name}."
         self.scopes.append(Scope(graph, path, {**self.inputs, **values}, tolerates_failures=True))
         self.running[asyncio.create_task(self.execution.run_graph(self.scopes[-1]))] = trial
 

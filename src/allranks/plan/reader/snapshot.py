@@ -12,7 +12,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from allranks.errors import InputError, Problem
-from allranks.plan.graph import Code, Plan, steps, with_steps
+from allranks.plan.graph import Code, Plan
+from allranks.plan.walk import steps, with_steps
 
 CHUNK = 1 << 20
 
