@@ -75,8 +75,7 @@ def read(path: Path, find: Find | None = None) -> PythonFile:
             if specification is None:
                 notebook.run(path, module)
             else:
-                assert specification.loader is not None
-                specification.loader.exec_module(module)
+                user_code.execute(path, module)
     except InputError as error:
         if not file.workspace.submitted:
             raise

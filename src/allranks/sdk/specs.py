@@ -11,7 +11,7 @@ from types import ModuleType
 from typing import Any
 
 from allranks.errors import InputError, Problem
-from allranks.sdk import bounded_yaml, internals, validation_errors
+from allranks.sdk import bounded_yaml, internals, user_code, validation_errors
 from allranks.sdk.messages import refused, unknown_distribution, unknown_key
 from allranks.sdk.yaml_lines import at
 
@@ -87,14 +87,14 @@ def _import_file(file: Path) -> ModuleType:
     """Import a file with its folder importable, and restore sys.path and sys.modules."""
     name = f"{file.parent.name}_{file.stem}"
     specification = importlib.util.spec_from_file_location(name, file)
-    if specification is None or specification.loader is None:
+    if specification is None:
         raise ImportError(f"{file} is not a Python file")
     module = importlib.util.module_from_spec(specification)
     before, path = set(sys.modules), list(sys.path)
     sys.modules[name] = module
     sys.path.insert(0, str(file.parent))
     try:
-        specification.loader.exec_module(module)
+        user_code.execute(file, module)
     finally:
         sys.path[:] = path
         # Modules of another component may have the same names, so remove those that were imported from this folder.

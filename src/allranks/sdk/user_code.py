@@ -9,7 +9,7 @@ import traceback
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from types import FrameType
+from types import FrameType, ModuleType
 
 from allranks.errors import InputError, Problem
 from allranks.sdk import validation_errors
@@ -22,6 +22,14 @@ _LIBRARIES = (
 )
 _OWN = str(Path(__file__).parents[1])
 _CELL = "#cell"
+
+
+def execute(file: Path, module: ModuleType) -> None:
+    """Execute a Python file in a module's namespace, without bytecode.
+
+    Python takes bytecode for current if the file has changed in the same second and has the same size.
+    """
+    exec(compile(file.read_bytes(), file, "exec", dont_inherit=True), vars(module))
 
 
 @dataclass(frozen=True)

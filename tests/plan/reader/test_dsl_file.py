@@ -48,6 +48,15 @@ def test_inputs_without_annotation_are_what_they_are_bound_to(here: Path, values
     assert found == port
 
 
+def test_a_file_that_changes_within_a_second_is_read_again(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Python takes bytecode for current if the second of the last change and the size are the same."""
+    monkeypatch.setattr(sys, "dont_write_bytecode", False)
+    for lr in (1, 2):
+        file = write_dsl(here, UNTYPED.replace("lr=1", f"lr={lr}"))
+        os.utime(file, (0, 0))
+        assert Literal(lr) in [port.value for port in read(file).graph.inputs]
+
+
 def test_groups(here: Path) -> None:
     file = write_dsl(
         here,
