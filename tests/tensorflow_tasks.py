@@ -61,7 +61,6 @@ def start(
     variables = {name: value for name, value in os.environ.items() if not name.startswith(CLEARED)}
     variables |= {
         "PYTHONPATH": os.pathsep.join(map(str, (*path, ROOT / "src", ROOT / "components/shared"))),
-        "PYTHONDONTWRITEBYTECODE": "1",
         "TF_CPP_MIN_LOG_LEVEL": "1",
         "TF_ENABLE_ONEDNN_OPTS": "1",  # the default of newer processors alone: this is found on every machine
         report.VARIABLE: str(folder / f"{task}.report"),

@@ -28,7 +28,7 @@ RELEASING = ROOT / "docs/releasing.md"
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 MEGABYTE = 2**20
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("release")]  # they look at the same release
 
 
 def run(command: str, folder: Path, **variables: str) -> None:

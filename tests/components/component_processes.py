@@ -136,10 +136,9 @@ def temporary(folder: Path) -> dict[str, str]:
 
 
 def clean() -> dict[str, str]:
-    """This environment without what a launcher or a tracking server would have set; no bytecode beside the code."""
+    """This environment without what a launcher or a tracking server would have set."""
     told = ("AZUREML_", "AZ_BATCH", "MLFLOW_", "ALLRANKS_")
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(told)}
-    return kept | {"PYTHONDONTWRITEBYTECODE": "1"}
+    return {name: value for name, value in os.environ.items() if not name.startswith(told)}
 
 
 def train(data: Path, folder: Path, *arguments: str, ranks: int = 1) -> Ended:

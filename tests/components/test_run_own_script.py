@@ -68,20 +68,14 @@ def test_a_script_in_every_process_of_the_platform(tmp_path: Path, variables: di
 
 
 @pytest.mark.slow
-def test_torchrun_starts_the_ranks_of_two_instances(tmp_path: Path, variables: dict[str, str]) -> None:
-    options = ["--processes", "2", "--arguments", "$LOCAL_RANK ${AZURE_ML_OUTPUT_results}"]
-    started = command("torchrun", tmp_path, "sum_ranks.py", *options)
-    ended = by_platform(PyTorch(1), 2, started, tmp_path, variables)
-    check(ended, tmp_path, [0, 1, 0, 1], f" {{local}} {tmp_path / 'results'}")
-
-
-@pytest.mark.slow
-def test_torchrun_starts_all_again_after_a_failure(tmp_path: Path, variables: dict[str, str]) -> None:
-    options = ["--min_instances", "1", "--max_restarts", "1"]
+def test_torchrun_starts_the_ranks_of_two_instances_again_after_a_failure(
+    tmp_path: Path, variables: dict[str, str]
+) -> None:
+    options = ["--min_instances", "1", "--max_restarts", "1", "--arguments", "$LOCAL_RANK ${AZURE_ML_OUTPUT_results}"]
     started = command("torchrun", tmp_path, "restarted.py", *options)
     ended = by_platform(PyTorch(1), 2, started, tmp_path, variables)
     assert "failed once" in "".join(ended.errors)
-    check(ended, tmp_path, [0, 0])
+    check(ended, tmp_path, [0, 0], f" {{local}} {tmp_path / 'results'}")
 
 
 @pytest.mark.slow

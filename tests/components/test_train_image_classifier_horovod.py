@@ -19,6 +19,7 @@ COMPONENTS = PROJECT / "components"
 
 
 @pytest.mark.slow
+@pytest.mark.recipe  # the tests of strategies, of mpirun and of ports show the parts
 @pytest.mark.skipif(importlib.util.find_spec("horovod") is None, reason="no Horovod: make horovod")
 def test_it_trains_by_horovod(tmp_path: Path, digits: Path) -> None:
     pipeline = {

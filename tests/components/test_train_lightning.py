@@ -52,6 +52,7 @@ def per_node(digits: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.slow
+@pytest.mark.xdist_group("lightning")
 def test_one_process_an_instance_starts_the_others(digits: Path, per_node: Path) -> None:
     losses = list(points(per_node).values())
     assert len(losses) == 2 * (len(np.load(digits / "train_labels.npy")) // 64)
@@ -63,6 +64,7 @@ def test_one_process_an_instance_starts_the_others(digits: Path, per_node: Path)
 
 
 @pytest.mark.slow
+@pytest.mark.xdist_group("lightning")
 def test_the_model_is_one_that_evaluations_take(digits: Path, per_node: Path, tmp_path: Path) -> None:
     ended = evaluate(digits, per_node / "model", tmp_path)
     assert ended.codes == [0], ended.errors
@@ -70,6 +72,7 @@ def test_the_model_is_one_that_evaluations_take(digits: Path, per_node: Path, tm
 
 
 @pytest.mark.slow
+@pytest.mark.xdist_group("lightning")
 def test_an_evicted_training_goes_on_within_its_epoch(digits: Path, per_node: Path, tmp_path: Path) -> None:
     """SIGTERM to one of the processes of a per-process launch: both save, and end at one step, that logs nothing."""
     options = words(digits, tmp_path, "--save_steps", "5", "--logging_steps")
@@ -91,6 +94,7 @@ def test_an_evicted_training_goes_on_within_its_epoch(digits: Path, per_node: Pa
 
 
 @pytest.mark.slow
+@pytest.mark.xdist_group("lightning")
 def test_the_last_step_within_an_epoch_is_validated_and_saved(digits: Path, tmp_path: Path) -> None:
     options = words(digits, tmp_path, "--max_steps", "7", "--save_steps", "4")
     run = {"script": SCRIPT, "folder": tmp_path}

@@ -86,7 +86,7 @@ Path(args.sums, "0").write_text(str(sum(ray.get([task.remote() for _ in ray.node
 """
 SCRIPTS = {"accelerate": ACCELERATE, "mpi": MPI, "tensorflow": TENSORFLOW, "ray": RAY}
 ONE_EACH = ("tensorflow", "ray")
-DEAR = ("accelerate", "deepspeed", "ray")
+DEAR = ("accelerate", "deepspeed", "ray", "tensorflow")
 """Those that import much on each rank: other tests start these launches."""
 LIBRARIES = {"accelerate": "accelerate", "deepspeed": "deepspeed", "mpi": "mpi4py", "ray": "ray"}
 

@@ -182,6 +182,7 @@ print(*[name for name in sys.argv[2].split() if name in sys.modules], [thread.na
 
 
 @pytest.mark.slow
+@pytest.mark.recipe  # a fork server itself looks for threads; what packages import changes with their versions
 def test_no_preloaded_package_imports_one_that_is_not_or_starts_a_thread() -> None:
     names = dict.fromkeys(module for package in PRELOADED.values() for module in package.modules)
     page = (Path(__file__).parents[3] / "docs" / "starting-ranks.md").read_text(encoding="utf-8")
