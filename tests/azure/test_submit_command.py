@@ -55,7 +55,7 @@ WRONG: dict[str, tuple[list[str], list[str]]] = {
     ),
     "a size and a cluster": (
         ["pipeline.yaml", "--size", "Standard_ND96asr_v4", "--compute", "gpu-cluster"],
-        ["--size Standard_ND96asr_v4", "leave one out"],
+        ["--size Standard_ND96asr_v4", "remove one"],
     ),
     "more processes than GPUs": (
         ["pipeline.yaml", "--size", "Standard_NC24ads_A100_v4"],

@@ -47,7 +47,7 @@ FAULTS: dict[str, tuple[dict[str, Any], int, list[str]]] = {
     "a workspace that is not there": (
         {"pattern": "/computes", "status": 404, "times": 100},
         2,
-        ["looking at the computes of the workspace", "not found (404)", "subscription, resource group and workspace"],
+        ["listing the computes of the workspace", "not found (404)", "subscription, resource group and workspace"],
     ),
     "an upload that is refused": ({"pattern": r"\.blob\..*", "method": "PUT", "status": 403, "times": 100}, 2, ["403"]),
 }

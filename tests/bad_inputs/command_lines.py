@@ -59,10 +59,10 @@ ROWS = {
     "other GPUs": _run("--gpus some", "--gpus", "some", "auto", "share"),
     "fewer than no GPUs": _run("--gpus -1", "--gpus", "-1", "share"),
     "a workspace that is a file": _run(
-        "--folder job.yml", "job.yml", "cannot be made a workspace: Not a directory", "--folder DIR"
+        "--folder job.yml", "job.yml", "it cannot become a workspace: Not a directory", "--folder DIR"
     ),
     "a workspace below a file": _run(
-        "--folder job.yml/runs", "job.yml/runs", "cannot be made a workspace: Not a directory"
+        "--folder job.yml/runs", "job.yml/runs", "it cannot become a workspace: Not a directory"
     ),
     "a workspace with a long name": _run("--folder " + "x" * 300, "File name too long", "--folder DIR"),
     "no runs to list": Row("runs --limit 0", ("--limit", "'0'", "at least 1")),

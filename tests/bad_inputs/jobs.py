@@ -77,7 +77,7 @@ ROWS = {
         "${{search_space.lr}} in its command",
     ),
     "a grid of any numbers": _of(
-        _sweep(sampling_algorithm="grid"), "search_space.lr", "uniform, which grid sampling does not take", "choice"
+        _sweep(sampling_algorithm="grid"), "search_space.lr", "uniform, which grid sampling does not support", "choice"
     ),
     "no trial at once": _of(
         _sweep(limits={"max_total_trials": 4, "max_concurrent_trials": 0}), "limits.max_concurrent_trials", "1 to 1000"
@@ -231,7 +231,7 @@ ROWS = {
     "an input of an unknown step": _of(
         pipeline(a=step(command=f"cat {DATA}", inputs={"data": "${{parent.jobs.b.outputs.x}}"})),
         "step a, key inputs.data",
-        "refers to no step",
+        "refers to an unknown step",
         "one of a",
     ),
     "an unknown output of a step": _of(
@@ -242,7 +242,7 @@ ROWS = {
     "an unknown input of the pipeline": _of(
         pipeline(a=step(command=f"echo {DATA}", inputs={"data": "${{parent.inputs.x}}"})),
         "step a, key inputs.data",
-        "refers to no input",
+        "refers to an unknown input",
         "no inputs",
     ),
     "steps in a circle": _of(

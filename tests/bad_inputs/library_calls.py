@@ -66,7 +66,7 @@ ROWS = {
         "process_count_per_instance",
         "4",
         "the component starts the processes",
-        "leave it out",
+        "omit it",
     ),
     "processes for TensorFlow": _layout(
         "run_tensorflow()",

@@ -158,7 +158,7 @@ ROWS = {
     ),
     "a cron of one word": _schedule('CronTrigger(expression="daily")', "expression", "'daily'", "five fields"),
     "a cron with seconds": _schedule(
-        'CronTrigger(expression="0 0 2 * * 1")', "expression", "6 fields", "leave out the seconds"
+        'CronTrigger(expression="0 0 2 * * 1")', "expression", "6 fields", "omit the seconds"
     ),
     "a cron at minute 61": _schedule('CronTrigger(expression="61 2 * * *")', "expression", "61 2 * * *", "five fields"),
     "a cron of a day of the month": _schedule(

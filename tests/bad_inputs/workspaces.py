@@ -95,7 +95,7 @@ ROWS = {
     "no terminal to ask": _state("clean --older-than 0d", "there is no terminal to ask", "--yes", prints=True),
     "a workspace file": Row(
         "runs",
-        (".allranks", "cannot be made a workspace: Not a directory", "--folder DIR"),
+        (".allranks", "it cannot become a workspace: Not a directory", "--folder DIR"),
         files={".allranks": "hello"},
     ),
     **{
@@ -152,7 +152,7 @@ ROWS = {
     "another user's folder": _state(
         "run job.yml --folder mine",
         "mine",
-        "cannot be made a workspace: Permission denied",
+        "it cannot become a workspace: Permission denied",
         "--folder DIR",
         make=lambda folder: (folder / "mine").mkdir(mode=0o755),
         other=True,

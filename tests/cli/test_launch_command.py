@@ -64,7 +64,7 @@ def test_a_dry_run_of_a_pasted_launcher(folder: Path) -> None:
     assert "torchrun --nnodes 2 --node-rank $NODE_RANK --nproc-per-node 4" in said
     assert "code of train 2 files" in said
     assert "allranks-pytorch, build" in said
-    assert "left out, because Azure ML decides it: --standalone, --node-rank 0" in " ".join(ended.err.split())
+    assert "ignored, because Azure ML sets it: --standalone, --node-rank 0" in " ".join(ended.err.split())
     assert content(folder) == before
 
 

@@ -60,7 +60,7 @@ BAD = {
     ),
     "an unknown component to copy": (("components", "copy", "run_mpy"), ("did you mean run_mpi?",)),
     "an unknown pipeline": (("init", "new", "--from", "image_classifcation"), ("did you mean image_classification?",)),
-    "the library and a folder": (("components", "--library", "components"), ("--library", "leave out one")),
+    "the library and a folder": (("components", "--library", "components"), ("--library", "remove one")),
 }
 
 

@@ -67,7 +67,7 @@ def test_a_scheduler_that_is_killed_or_stopped_is_gone_on_with(project: Path) ->
             name = until(process, "hourly  fires: run ").split()[-1]
             until(process, "nightly  next: ")
             assert fifo.read() == b"waiting\n"
-            assert "a scheduler has it already" in allranks(*run, "--resume", folder=project).err
+            assert "another scheduler is using it" in allranks(*run, "--resume", folder=project).err
             process.kill()
             process.wait(PATIENCE)
         with started(*run, "--resume", folder=project) as process:

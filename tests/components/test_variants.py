@@ -83,7 +83,7 @@ def test_a_variant_is_the_spec_with_what_differs(tmp_path: Path) -> None:
     [
         ("greet: {version: '2'}", "variants.yaml:1", "variant 'greet'"),
         ("greet_twice: [1]", "variants.yaml:1", "list"),
-        ("greet_twice:\n  inputs:\n    lr: null", "variants.yaml:3", "removes what is not there"),
+        ("greet_twice:\n  inputs:\n    lr: null", "variants.yaml:3", "removes a key that does not exist"),
         ("greet_twice:\n  command: {python train.py: x}", "variants.yaml:2", "0 times"),
         ("greet_twice:\n  command: {inputs: x}", "variants.yaml:2", "5 times"),
     ],

@@ -205,6 +205,6 @@ def test_the_tracker(tmp_path: Path) -> None:
         engine.gate.touch()
         message = engine.message()
     assert message.startswith("Completed")
-    assert "the MLflow process broke: it was ended by SIGKILL" in message
+    assert "the MLflow process failed: it was ended by SIGKILL" in message
     (line,) = engine.lines("tracker ended")
     assert (line["ended"], line["code"]) == (tracker.pid, -signal.SIGKILL)

@@ -109,7 +109,7 @@ def test_a_run_that_registers_a_model_is_not_resumed_without_mlflow(
     tmp_path: Path, workspace: Workspace, run_steps
 ) -> None:
     failed = run_steps(step(tmp_path / "code", REGISTER, "false && python train.py"))
-    with pytest.raises(InputError, match="leave out --no-track"):
+    with pytest.raises(InputError, match="omit --no-track"):
         engine.resume(failed.id, workspace, Options(instances="loopback", track=False))
 
 

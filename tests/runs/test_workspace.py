@@ -72,13 +72,13 @@ def test_another_engine_is_kept_out_and_told_who_holds_it(workspace: Workspace, 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
 def test_a_folder_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
     tmp_path.chmod(0o500)
-    with pytest.raises(InputError, match="cannot be made a workspace"):
+    with pytest.raises(InputError, match="it cannot become a workspace"):
         Workspace(tmp_path / "w").make()
 
 
 def test_a_file_in_its_place_is_refused(tmp_path: Path) -> None:
     (tmp_path / "w").write_text("")
-    with pytest.raises(InputError, match="cannot be made a workspace"):
+    with pytest.raises(InputError, match="it cannot become a workspace"):
         Workspace(tmp_path / "w").make()
 
 

@@ -41,7 +41,7 @@ PLUS_TWO = timezone(timedelta(hours=2))
     ("trigger", "where", "said"),
     [
         (cron("garbage"), "expression", "five fields"),
-        (cron("* * * * * *"), "expression", "leave out the seconds"),
+        (cron("* * * * * *"), "expression", "omit the seconds"),
         (cron(""), "expression", "five fields"),
         (cron(None), "expression", "None"),
         (cron("60 * * * *"), "expression", "out of range"),
@@ -81,7 +81,7 @@ PLUS_TWO = timezone(timedelta(hours=2))
         (every("week", month_days=1), "schedule.month_days", "the frequency month"),
         (every("month", month_days=32), "schedule.month_days", "from 1 to 31"),
         (every("month", month_days=-1), "schedule.month_days", "from 1 to 31"),
-        (every("month", month_days=1, week_days="monday"), "schedule.week_days", "one of them out"),
+        (every("month", month_days=1, week_days="monday"), "schedule.week_days", "remove one of them"),
         (every("hour"), "schedule.hours", "the frequency day or week or month"),
         (every("month", 12, month_days=30, start_time="2026-02-01T00:00:00"), "schedule", "it can never fire"),
         (None, "trigger", "there is none"),
@@ -211,7 +211,7 @@ def test_a_schedule_in_a_notebook_that_creates_it(tmp_path: Path) -> None:
         (
             "a.py",
             HEAD + "x = JobSchedule(name='x', trigger=None, create_job=echo)\n",
-            "a Command: Unsupported job type 'CommandJob' in schedule x(.|\n)*Azure ML schedules nothing else",
+            "a Command: Unsupported job type 'CommandJob' in schedule x(.|\n)*Azure ML schedules only pipelines",
         ),
         (
             "a.py",

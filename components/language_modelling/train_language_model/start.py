@@ -44,7 +44,7 @@ def shape(args: Namespace, size: int, data_tokenizer: str) -> Shape:
             f"input {name}",
             f"{getattr(args, name)}, and {getattr(found, name)} in initial_model",
             "the dimensions of the initial model",
-            f"leave {name} out",
+            f"omit {name}",
         )
         for name in presets.OVERRIDES
         if getattr(args, name) not in (None, getattr(found, name))

@@ -195,7 +195,7 @@ def more_parameters(text: str) -> dict[str, str]:
             )
         if main in OURS or main in NAMES or main in ("num_iterations", "early_stopping_round"):
             inputs = (*NAMES, "num_iterations", "objective", "metric", "early_stopping_round")
-            fix = f"set the input {main}" if main in inputs else "leave it out"
+            fix = f"set the input {main}" if main in inputs else "remove it"
             raise InputError(Problem("input params", f"{name} is set by the component", fix=fix))
         parameters[main] = value
     return parameters

@@ -19,7 +19,7 @@ from allranks.sdk import internals, user_code
 
 _Node = TypeVar("_Node")
 _INSTANCES, _PROCESSES = "instance_count", "process_count_per_instance"
-_WITHOUT_DISTRIBUTION = "give it one, such as: step.distribution = PyTorchDistribution()"
+_WITHOUT_DISTRIBUTION = "set one, such as: step.distribution = PyTorchDistribution()"
 
 
 # Over 60 lines: a third of it describes the arguments.
@@ -117,12 +117,12 @@ def _impossible(
     number = processes if type(processes) is int else 0
     if launcher and number > 1:
         found = f"{number}; {launcher} starts the processes of an instance itself"
-        yield Problem(_PROCESSES, found, "1", f"leave it out, and give the number to {launcher}")
+        yield Problem(_PROCESSES, found, "1", f"omit it, and pass the number to {launcher}")
     elif _several(processes) and distribution is None:
         yield Problem(_PROCESSES, "the step has no distribution", "", _WITHOUT_DISTRIBUTION)
     elif _several(processes) and not hasattr(distribution, _PROCESSES):
         found = f"the distribution {str(distribution.type).lower()} starts one process on each instance"
-        yield Problem(_PROCESSES, found, "", f"leave it out, and set {_INSTANCES}")
+        yield Problem(_PROCESSES, found, "", f"omit it, and set {_INSTANCES}")
     elif _several(instances) and isolated:
         found = "the step has no distribution: each instance would run the same command"
         yield Problem(_INSTANCES, found, "", _WITHOUT_DISTRIBUTION)

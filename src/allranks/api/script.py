@@ -1,4 +1,4 @@
-"""Run a script or a notebook as it stands, with `LocalClient` in the place of MLClient."""
+"""Run a script or a notebook unchanged, with `LocalClient` in the place of MLClient."""
 
 from __future__ import annotations
 

@@ -133,7 +133,7 @@ def _set_size(node: Any, size: str) -> None:
 
 def cluster_sizes(client: Any) -> dict[str, str]:
     """Return the sizes of the workspace's computes by their names in lower case. Raise AzureError."""
-    with service_errors("looking at the computes of the workspace"):
+    with service_errors("listing the computes of the workspace"):
         return {
             str(compute.name).lower(): str(size)
             for compute in client.compute.list()

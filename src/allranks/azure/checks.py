@@ -82,7 +82,7 @@ def _of_computes(client: Any, required: list[Requirements]) -> Iterator[Problem]
             by_name.setdefault(compute.name, []).append(step)
     if not by_name:
         return
-    with service_errors("looking at the computes of the workspace"):
+    with service_errors("listing the computes of the workspace"):
         known = {compute.name: compute for compute in client.compute.list()}
     lower = {name.lower(): name for name in known}
     for name, steps in by_name.items():
@@ -174,7 +174,7 @@ def of_quota(client: Any, required: list[Requirements]) -> Iterator[Problem]:
     serverless = [step for step in required if step.size and not ComputeId.parse(step.compute).is_cluster]
     if not serverless:
         return
-    with service_errors("looking at the quota of the subscription"):
+    with service_errors("requesting the quota of the subscription"):
         location = client.workspaces.get(client.workspace_name).location
         available = {size.name.lower(): size for size in client.compute.list_sizes(location=location)}
         usages = list(client.compute.list_usage(location=location))

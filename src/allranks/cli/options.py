@@ -89,14 +89,14 @@ StandInOption: TypeAlias = Annotated[
     list[str] | None,
     option(
         "--stand-in",
-        "Do not run this step; its outputs are in the folder, an entry for each, or the folder is the only one.",
+        "Do not run this step; its outputs are in the folder, an entry for each, or the folder is its only output.",
         "STEP=FOLDER",
     ),
 ]
 LayoutOption: TypeAlias = Annotated[
     str,
     option(
-        "--layout -j", "For a single component: N instances with M processes each. Default: as its spec says.", "NxM"
+        "--layout -j", "For a single component: N instances with M processes each. Default: those of its spec.", "NxM"
     ),
 ]
 InstancesOption: TypeAlias = Annotated[
@@ -161,8 +161,8 @@ OfflineOption: TypeAlias = Annotated[
     bool,
     option(
         "--offline",
-        "With --dry-run: compare with the last known state, without contacting Azure. That is also done if Azure "
-        "cannot be reached.",
+        "With --dry-run: compare with the last known state, without contacting Azure. The same happens if "
+        "Azure cannot be reached.",
     ),
 ]
 
@@ -313,7 +313,7 @@ def components_of(folder: Path | None, library: bool) -> Path | None:
     from allranks.components.shipped import shipped_folder
 
     if library and folder:
-        raise InputError(Problem("--library", f"the folder {folder} is given too", "one of them", "leave out one"))
+        raise InputError(Problem("--library", f"the folder {folder} is given too", "one of them", "remove one"))
     return shipped_folder() / "components" if library else folder
 
 

@@ -70,7 +70,7 @@ def _manifest(target: Path) -> dict[str, list[str]]:
     export's."""
     if not target.exists():
         return {}
-    fix = "give an empty folder, or the folder of an earlier export"
+    fix = "use an empty folder, or the folder of an earlier export"
     if not target.is_dir():
         raise InputError(Problem(str(target), "it is a file", "a folder", fix))
     if not any(target.iterdir()):

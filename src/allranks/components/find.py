@@ -85,7 +85,7 @@ def load_all(specs: Sequence[Path]) -> tuple[list[tuple[Path, Any]], list[Proble
 
 def components_folder(start: Path) -> Path:
     """Return the nearest `components` folder in start or its parents. Raise InputError if there is none."""
-    fix = "change to the project, give the folder: allranks components FOLDER, or give --library"
+    fix = "change to the project, name the folder: allranks components FOLDER, or use --library"
     return project_folder(start, FOLDER, fix)
 
 

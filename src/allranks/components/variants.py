@@ -152,7 +152,7 @@ def _variant(folder: Path, key: str, patch: Mapping[str, Any], base: Mapping[str
 
 
 def _from_below(path: Any) -> Any:
-    """Return a path of the base's folder as the folder of a variant, which is in it, names it."""
+    """Return a path relative to the base's folder as one relative to the folder of a variant, which is below it."""
     if not isinstance(path, str) or ":" in path or os.path.isabs(path):
         return path
     return os.path.normpath(os.path.join("..", path)).replace(os.sep, "/")
@@ -190,7 +190,7 @@ def mismatches(target: Any, patch: Any, keys: tuple[str, ...] = ()) -> Iterator[
     for key, value in patch.items():
         path = (*keys, str(key))
         if value is None and key not in existing:
-            yield path, "it removes what is not there"
+            yield path, "it removes a key that does not exist"
         elif _is_text(key, existing.get(key), value):
             for part in value:
                 count = " ".join(existing[key].split()).count(" ".join(str(part).split()))

@@ -84,7 +84,7 @@ def read(environ: Mapping[str, str]) -> RankEnv | None:
             "RANK",
             f"{rank}, with LOCAL_RANK {local_rank}, on instance {instance_rank} of {local_world_size} ranks each",
             f"{instance_rank * local_world_size + local_rank}: ranks fill one instance after another",
-            "set NODE_RANK and LOCAL_WORLD_SIZE where the ranks are ordered otherwise",
+            "set NODE_RANK and LOCAL_WORLD_SIZE if the ranks are ordered differently",
         )
     return env
 

@@ -88,7 +88,7 @@ def launch_problem(launch: str, distribution: Distribution) -> Problem | None:
     processes = processes_per_instance(distribution)
     if launch == PER_NODE and processes > 1:
         found = f"{processes}; the component starts the processes of an instance itself"
-        fix = "leave process_count_per_instance out, and give the number to the component's own input"
+        fix = "omit process_count_per_instance, and pass the number to the component's own input"
         return Problem("distribution.process_count_per_instance", found, "1", fix)
     return None
 

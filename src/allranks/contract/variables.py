@@ -56,7 +56,7 @@ def missing(name: str, expected: str, fix: str = "") -> InputError:
 
 def wrong(name: str, found: str, expected: str, fix: str = "") -> InputError:
     """Return the InputError for an invalid variable, or for two variables that contradict each other."""
-    fix = fix or f"unset {name} if it is left from another launcher, or set it right"
+    fix = fix or f"unset {name} if it is left from another launcher, or correct it"
     return InputError(Problem(f"environment variable {name}", found, expected, fix))
 
 

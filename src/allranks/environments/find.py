@@ -58,7 +58,7 @@ def find_environments(root: Path | None = None, names: tuple[str, ...] = ()) -> 
         if name not in existing
     ]
     if not existing:
-        fix = "go to the project, or name the folder: --folder DIR"
+        fix = "change to the project, or name the folder: --folder DIR"
         problems = [Problem(f"{root}", "no environment", f"folders with a {DOCKERFILE}", fix)]
     if problems:
         raise InputError.of(problems)
@@ -67,7 +67,7 @@ def find_environments(root: Path | None = None, names: tuple[str, ...] = ()) -> 
 
 def environments_folder(start: Path) -> Path:
     """Return the nearest `environments` folder in start or above it. Raise InputError if there is none."""
-    return project_folder(start, FOLDER, "go to the project, or name the folder: --folder DIR")
+    return project_folder(start, FOLDER, "change to the project, or name the folder: --folder DIR")
 
 
 def read_environment(folder: Path) -> EnvironmentFolder:

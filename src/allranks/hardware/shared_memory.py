@@ -40,7 +40,7 @@ def problem(total: int, ranks: int, *, gpus: bool) -> Problem | None:
         return None
     why = "NCCL's segments" if gpus and ranks > 1 else "the data loaders' batches"
     found = f"/dev/shm has {mib(total)} for {ranks} {'rank' if ranks == 1 else 'ranks'}"
-    fix = f"set resources.shm_size to {max(2, -(-need // (1024 * MIB)))}g, or leave it out: Azure ML gives 2g"
+    fix = f"set resources.shm_size to {max(2, -(-need // (1024 * MIB)))}g, or omit it: the default of Azure ML is 2g"
     return Problem("resources.shm_size", found, f"at least {mib(need)}, for {why}", fix)
 
 

@@ -42,10 +42,10 @@ def _retired(size: Size, today: date) -> Iterator[Problem]:
         return
     if size.is_retired(today):
         found = f"{size.name} is retired since {size.retired}"
-        yield Problem(SIZE_KEY, found, "a size that Azure still has", "choose another one: allranks sizes")
+        yield Problem(SIZE_KEY, found, "a size that Azure offers", "choose another one: allranks sizes")
     else:
         found = f"{size.name} will be retired on {size.retired}"
-        yield Problem(SIZE_KEY, found, fix="move to another one before: allranks sizes")
+        yield Problem(SIZE_KEY, found, fix="choose another one before that day: allranks sizes")
 
 
 def of_infiniband(size: Size, today: date, *, wanted: bool) -> Iterator[Problem]:
@@ -61,7 +61,7 @@ def of_infiniband(size: Size, today: date, *, wanted: bool) -> Iterator[Problem]
         yield Problem(SIZE_KEY, found, "a size whose InfiniBand has SR-IOV", _alternative(size, today))
     elif wanted:
         found = f"the job asks for InfiniBand, and {size.name} has none: its name has no r"
-        fix = f"{_alternative(size, today)}; or take the variables of InfiniBand out"
+        fix = f"{_alternative(size, today)}; or remove the variables of InfiniBand"
         yield Problem(SIZE_KEY, found, "a size with InfiniBand", fix)
 
 
@@ -129,7 +129,7 @@ def of_devices(size: Size, devices: Sequence[Device]) -> Iterator[Problem]:
         if device.is_infiniband and device not in active
     ]
     found = f"{len(active)} InfiniBand devices are up" + (f"; {', '.join(inactive)}" if inactive else "")
-    fix = "use an image with rdma-core, and give it /dev/infiniband"
+    fix = "use an image with rdma-core, and mount /dev/infiniband"
     fix = "let the platform replace the instance" if inactive else fix
     yield Problem(str(infiniband.SYSFS), found, f"{expected_count}, as {size.name} has", fix)
 

@@ -61,7 +61,7 @@ def untracked(plan: Plan) -> list[Problem]:
             "--no-track",
             f"step {path} uses MLflow's model registry ({place})",
             "a run with MLflow",
-            "leave out --no-track",
+            "omit --no-track",
             code="needs-mlflow",
         )
         for path, _, place in _users_of_the_registry(_programs(plan))

@@ -24,7 +24,7 @@ OUTSIDE_ENUM = Rule(
     "value-outside-enum",
     Level.ERROR,
     "A value in a pipeline's YAML is not in the enum of the component's input. azure-ai-ml does not compare them.",
-    "azure-ai-ml, PipelineJob._validate, which takes the file; Azure/azureml-examples, "
+    "azure-ai-ml, PipelineJob._validate, which accepts the file; Azure/azureml-examples, "
     "`image_classification_with_densenet/pipeline.yml`, which has one",
     "choose a value of the enum",
     accepted_by_sdk=True,

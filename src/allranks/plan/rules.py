@@ -54,7 +54,7 @@ IGNORED_KEY = Rule(
     "ignored-key",
     Level.WARNING,
     "A key that resembles a known one, where azure-ai-ml ignores unknown keys: the setting has no effect.",
-    "azure-ai-ml, load_job, which takes the file",
+    "azure-ai-ml, load_job, which accepts the file",
     "correct the spelling",
 )
 COUNT_BINDING = Rule(

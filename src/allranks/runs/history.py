@@ -52,7 +52,7 @@ def find(workspace: Workspace, identity: str) -> tuple[Workspace, RunRecord]:
     that overlapped with another."""
     if not workspace.database.exists():
         found = f"there is no workspace in {workspace.root}"
-        fix = "run a pipeline first, or give the folder: --folder DIR"
+        fix = "run a pipeline first, or name the folder: --folder DIR"
         raise InputError(Problem(f"run {identity}", found, "", fix, code="unknown-run"))
     unknown: list[UnknownRunError] = []
     for place in _places(workspace):

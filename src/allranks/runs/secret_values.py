@@ -47,7 +47,7 @@ def settings_of(run: RunRecord, given: Container[str] = ()) -> dict[str, str]:
         raise InputError.of(
             Problem(
                 f"input {name} of run {run.id}",
-                "a secret, which is not kept",
+                "a secret, which is not stored",
                 "",
                 f"add: --set {name}=VALUE",
                 code="secrets-gone",

@@ -91,7 +91,7 @@ class Workspace:
 
 
 def _cannot_be_made(root: Path, reason: str) -> Problem:
-    found, fix = f"cannot be made a workspace: {reason}", "give another one: --folder DIR"
+    found, fix = f"it cannot become a workspace: {reason}", "use another folder: --folder DIR"
     return Problem(str(root), found, "a writable folder", fix, code="workspace-access")
 
 

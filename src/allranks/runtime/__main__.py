@@ -27,10 +27,10 @@ def run(arguments: list[str]) -> NoReturn:
 
 def _run(arguments: list[str]) -> None:
     if not arguments:
-        raise InputError(Problem("command", "no script", _USAGE, "give the script's path"))
+        raise InputError(Problem("command", "no script", _USAGE, "add the script's path"))
     script = Path(arguments[0])
     if not script.is_file():
-        raise InputError(Problem("command", f"no file {script}", _USAGE, "give the script's path"))
+        raise InputError(Problem("command", f"no file {script}", _USAGE, "add the script's path"))
     prepare_libraries()
     sys.argv = arguments
     sys.path[0] = str(script.resolve().parent)

@@ -241,7 +241,7 @@ def _declared(entity: Any, file: str, member: str) -> Declared:
         problems.append(Problem(f"schedule {name!r}, key name ({where})", repr(entity.name), expected))
     no_pipeline = None
     if not isinstance(entity.create_job, (PipelineJob, str)) or isinstance(entity.create_job, internals.BaseNode):
-        expected = "a pipeline: Azure ML schedules nothing else"
+        expected = "a pipeline: Azure ML schedules only pipelines"
         fix = "make the job a step of a pipeline, and schedule the pipeline"
         no_pipeline = Problem(f"schedule {name}, key create_job ({where})", _why_not(entity), expected, fix)
     trigger = None

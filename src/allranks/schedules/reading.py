@@ -34,7 +34,7 @@ def read_trigger(trigger: Any, place: Place, *, any_offset: bool = False) -> Tri
     problems: list[Problem] = []
     if not isinstance(trigger, (CronTrigger, RecurrenceTrigger)):
         found = "there is none" if trigger is None else f"a {type(trigger).__name__}"
-        raise InputError(Problem(place("trigger"), found, "a CronTrigger or a RecurrenceTrigger", "give it one"))
+        raise InputError(Problem(place("trigger"), found, "a CronTrigger or a RecurrenceTrigger", "set one"))
     time_zone = _time_zone(trigger.time_zone, place, problems)
     start = _wall_time(trigger.start_time, "start_time", time_zone, place, problems, any_offset)
     end = _wall_time(trigger.end_time, "end_time", time_zone, place, problems, any_offset)
@@ -110,7 +110,7 @@ def _cron_problems(expression: Any, where: str) -> Iterator[Problem]:
     fields = expression.split() if isinstance(expression, str) else []
     if len(fields) != 5:
         what = repr(expression) + (f", {len(fields)} fields" if len(fields) > 1 else "")
-        fix = "leave out the seconds" if len(fields) in (6, 7) else "write it so"
+        fix = "omit the seconds" if len(fields) in (6, 7) else "write it so"
         yield Problem(where, what, expected, fix)
         return
     if any(field != "*" for field in fields[2:4]):
@@ -194,7 +194,7 @@ def _pattern_problems(
                 suitable = [name for name in FREQUENCIES[2:] if key != "month_days" or name == "month"]
                 suitable = suitable[1:] if key == "week_days" else suitable
                 expected = f"no {key}: valid only with the frequency {' or '.join(suitable)}"
-                fix = "leave them out, or use that frequency"
+                fix = "remove them, or use that frequency"
                 yield Problem(
                     place(f"schedule.{key}"), f"{_joined(values)} with the frequency {frequency}", expected, fix
                 )
@@ -205,7 +205,7 @@ def _pattern_problems(
         yield Problem(place(f"schedule.{missing}"), "none", "both hours and minutes", fix)
     if week_days and month_days:
         found = f"{_joined(week_days)} together with month_days {_joined(month_days)}"
-        fix = "leave one of them out, or declare two schedules"
+        fix = "remove one of them, or declare two schedules"
         yield Problem(place("schedule.week_days"), found, "either days of the week or days of the month", fix)
 
 
@@ -231,7 +231,7 @@ def _never_fires(trigger: Trigger, place: Place) -> Iterator[Problem]:
     """Yield a problem if the trigger cannot fire at any time."""
     if trigger.start and trigger.end and trigger.end <= trigger.start:
         found = f"{trigger.end.isoformat()}, which is not after the start, {trigger.start.isoformat()}"
-        yield Problem(place("end_time"), found, "an end after the start", "correct one of them, or leave the end out")
+        yield Problem(place("end_time"), found, "an end after the start", "correct one of them, or remove the end")
         return
     # Without a start the creation date counts, which is unknown; an end without a start may be in the past.
     begin = trigger.start or datetime(2000, 1, 1)

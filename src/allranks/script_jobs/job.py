@@ -130,7 +130,7 @@ def _launch(pasted: Pasted, distribution: str) -> str:
         raise InputError(_unknown("--distribution", distribution, ENVIRONMENTS))
     if own and distribution not in ("", own):
         found = f"{pasted.launcher} starts the processes, which is --distribution {own}"
-        raise InputError(Problem(f"--distribution {distribution}", found, "one of them", "leave out one of them"))
+        raise InputError(Problem(f"--distribution {distribution}", found, "one of them", "remove one of them"))
     return own or distribution or "pytorch"
 
 
@@ -149,7 +149,7 @@ def _layout(text: str, pasted: Pasted, launch: str, size: sizes.Size | None) -> 
         if not each:
             found = f"{pasted.launcher} starts one process for each GPU"
             raise InputError(
-                Problem("the layout", found, layouts.EXAMPLE, "give -j, or --size for the number of its GPUs")
+                Problem("the layout", found, layouts.EXAMPLE, "use -j, or --size for the number of its GPUs")
             )
         layout = Layout(instances, each)
     each = layout.process_count_per_instance
@@ -157,7 +157,7 @@ def _layout(text: str, pasted: Pasted, launch: str, size: sizes.Size | None) -> 
     for name, (option, number) in pasted.counts.items():
         if number not in (0, actual[name]):
             found = f"{option}, and {f'-j {text} says' if text else 'its other options say'} {actual[name]}"
-            raise InputError(Problem(f"the layout of {pasted.launcher}", found, "one layout", "leave out one of them"))
+            raise InputError(Problem(f"the layout of {pasted.launcher}", found, "one layout", "remove one of them"))
     if launch in _ONE_EACH and each > 1:
         raise InputError(Problem(f"-j {text}", _ONE_EACH[launch], f"{layout.instance_count}x1"))
     if size is not None and launch not in _ONE_EACH and each > size.gpus:

@@ -123,13 +123,13 @@ def problem(path: Path, error: Exception) -> Problem:
         )
     if isinstance(error, OSError):
         found = f"cannot be read: {error.strerror or error}"
-        return Problem(file, found, "a YAML file that can be read", "look at its name and its permissions")
+        return Problem(file, found, "a YAML file that can be read", "check its name and its permissions")
     mark = (error.problem_mark or error.context_mark) if isinstance(error, yaml.MarkedYAMLError) else None
     place = file if mark is None else f"{file}:{mark.line + 1}:{mark.column + 1}"
     if mark is not None and mark.line >= (lines := _line_count(path)):
         place = f"{file}:{max(lines, 1)}"  # the end of the file
     if isinstance(error, UnboundedError):
-        return Problem(place, str(error.problem), str(error.note), "write the values out, or make them fewer")
+        return Problem(place, str(error.problem), str(error.note), "write the values out, or reduce their number")
     if isinstance(error, yaml.MarkedYAMLError):
         message = ", ".join(part for part in (error.context, error.problem) if part)
     else:

@@ -28,7 +28,7 @@ MOST_FILES = 250_000
 """Limit for a list, and for entries visited through links: links between folders can multiply files without end."""
 
 LINK_BACK = "a link back to a folder that it is in"
-_FIX = "remove it, or name it in .amlignore"
+_FIX = "remove it, or add it to .amlignore"
 _EARLIEST_TIME = (1980, 1, 1, 0, 0, 0)
 
 
@@ -235,7 +235,7 @@ class _Walk:
             self._linked += entry.linked
             if max(len(self.files), self._linked) > MOST_FILES:
                 found = f"more than {MOST_FILES:,} files; links among folders multiply them"
-                raise InputError(Problem(shown(root.path), found, "code", "name what is no code in .amlignore"))
+                raise InputError(Problem(shown(root.path), found, "code", "add what is not code to .amlignore"))
 
     def _visit(self, entry: _Entry, *, first: bool) -> None:
         unnamed = first and not entry.name

@@ -73,7 +73,7 @@ class Workspace:
             self._identified.append(entity)
 
     def restore(self) -> None:
-        """Restore the jobs' own names and states, and the assets' ids: what is made up is not sent to Azure ML."""
+        """Restore the jobs' own names and states, and the assets' ids: placeholders are not sent to Azure ML."""
         for entity in self._identified:
             internals.set_id(entity, None)
         self._identified.clear()

@@ -37,7 +37,7 @@ def exact_uploads(folder: Path, *, client: bool) -> Iterator[None]:
 
     The SDK turns local folders into uploads in three places: it merges a component's code with its additional includes,
     creates a Code of any folder, and hashes and uploads a build context. In the first two it does not say which command
-    the code is for: two more places, where it begins to build the code of a component and of a job, tell.
+    the code is for, so two more places are replaced, where it begins to build the code of a component and of a job.
     """
     stage = _Stage(folder)
     with _exact_code(stage), _exact_operations(stage) if client else contextlib.nullcontext():

@@ -53,8 +53,8 @@ def read_mapping(path: Path, fix: str = "look at its spelling") -> dict[str, Any
 REPEATED_KEY = Rule(
     "repeated-key",
     Level.WARNING,
-    "A mapping has a key twice. azure-ai-ml takes the last one, and says nothing.",
-    "azure-ai-ml, load_job, which takes the file; YAML 1.2, 3.2.1.1 Nodes: keys are unique; "
+    "A mapping has a key twice. azure-ai-ml silently uses the last one.",
+    "azure-ai-ml, load_job, which accepts the file; YAML 1.2, 3.2.1.1 Nodes: keys are unique; "
     "Azure-Samples/multi_env_mlops, `mlops/azureml/train/pipeline.yml`, which has one",
     "remove one of the two",
 )

@@ -113,7 +113,7 @@ def test_a_uri_of_an_unknown_form_is_an_error(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("component", "found"),
     [
-        ("azureml:inner:1", "azureml:inner:1 as a job is not yet run by the local engine"),
+        ("azureml:inner:1", "the local engine does not yet run azureml:inner:1 as a job"),
         ("no.yml", "no.yml does not exist"),
     ],
 )

@@ -132,12 +132,12 @@ ONE_PROBLEM: dict[str, tuple[Change, str, str]] = {
     "unknown expression": (
         step(command="x ${{parent.inputs.lr}}"),
         "step train, key command (p.py:7)",
-        "${{parent.inputs.lr}} is not known in a command",
+        "${{parent.inputs.lr}} is unknown in a command",
     ),
     "optional, but always used": (
         step(command="x ${{inputs.epochs}}"),
         "step train, key command (p.py:7)",
-        "${{inputs.epochs}} is optional and not given, but always used",
+        "${{inputs.epochs}} is optional and has no value, but is always used",
     ),
     "never closed": (step(command="x $[[--fast"), "step train, key command (p.py:7)", "a $[[ is never closed"),
     # literals
@@ -264,7 +264,7 @@ ONE_PROBLEM: dict[str, tuple[Change, str, str]] = {
     "output's path": (
         output(path="/x/${{nope}}"),
         "step train, key outputs.model (p.py:7)",
-        "${{nope}} is not known in a path",
+        "${{nope}} is unknown in a path",
     ),
     # names
     "name of a variable": (
@@ -343,7 +343,7 @@ def test_an_input_of_the_pipeline_that_is_not_given_is_told_with_the_way_to_give
         "step train, key inputs.data (p.py:7)",
         "it needs the pipeline's input data, which has no value",
         "a uri_folder",
-        "give it one: --set data=PATH",
+        "set it: --set data=PATH",
     )
 
 

@@ -59,7 +59,7 @@ def test_a_launcher_inside_a_launcher(command: str) -> None:
         (
             "mpirun -np 8 python t.py",
             1,
-            "start the script with python, and set process_count_per_instance to the ranks",
+            "start the script with python, and set process_count_per_instance to the number of ranks",
         ),
         ("torchrun t.py", 8, "start the script with python: mpirun has started every rank"),
     ],

@@ -43,7 +43,7 @@ def stopped_by(policy: str, **settings: Any) -> dict[str, Any]:
 
 MISTAKES: dict[str, tuple[dict[str, Any], str, str]] = {
     "swapped ends": (lr("uniform", 0.1, 0.01), "search_space.lr", "min_value 0.1 is not below max_value 0.01"),
-    "no end": (lr("quniform", 0.01, None, 0.01), "search_space.lr", "max_value of quniform is not given"),
+    "no end": (lr("quniform", 0.01, None, 0.01), "search_space.lr", "max_value of quniform is missing"),
     "sigma": (lr("normal", 0.5, 0.0), "search_space.lr", "sigma is 0"),
     "q": (lr("quniform", 0.0, 1.0, -1.0), "search_space.lr", "q is -1"),
     "upper": (lr("randint", 0.0), "search_space.lr", "upper is 0"),
@@ -57,11 +57,11 @@ MISTAKES: dict[str, tuple[dict[str, Any], str, str]] = {
         "search_space.layers",
         "2.11",
     ),
-    "grid": ({"sampling": Sampling("grid")}, "search_space.lr", "uniform, which grid sampling does not take"),
+    "grid": ({"sampling": Sampling("grid")}, "search_space.lr", "uniform, which grid sampling does not support"),
     "bayesian": (
         {**lr("normal", 0.5, 0.1), "sampling": Sampling("bayesian")},
         "search_space.lr",
-        "normal, which bayesian sampling does not take",
+        "normal, which bayesian sampling does not support",
     ),
     "a parameter that the trial does not read": (
         space(Parameter("lrr", "uniform", (0.01, 0.1))),

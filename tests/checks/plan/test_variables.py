@@ -25,7 +25,7 @@ def test_an_output_in_a_variable_stays_text_and_a_warning_says_so(run_steps) -> 
     assert Path(record.steps[0].ranks[0].log).read_text().strip() == "${{outputs.checkpoints}}/last"
     (warning,) = warnings(Plan("p", Graph((step,))), TODAY)
     assert warning.where == "step train, key environment_variables.CHECKPOINTS"
-    assert warning.found.startswith("${{outputs.checkpoints}} stays as it is")
+    assert warning.found.startswith("${{outputs.checkpoints}} is not replaced")
     assert warning.fix == "set it in the command: export CHECKPOINTS=${{outputs.checkpoints}}; ..."
 
 

@@ -74,11 +74,11 @@ WRONG = {
     "parts/train:3": "a name has no slash; an ARM id begins with /subscriptions/",
     "azureml://registries/azureml": "it names no asset; expected one of components, data",
     "azureml://registries/": "nothing stands after registries",
-    "azureml://registries/azureml/component": "no name stands after component",
+    "azureml://registries/azureml/component": "no name follows component",
     "azureml://registries/azureml/jobs/x/versions/1": "jobs is not a kind of asset; expected one of components",
-    "azureml://registries/azureml/components/x/version/1": "/version/1 stands where /versions/VERSION or",
-    "azureml://registries/azureml/components/x/versions/": "/versions/ stands where /versions/VERSION or",
-    "azureml://datastores/blob/path/x": "path stands after the datastore, where paths should",
+    "azureml://registries/azureml/components/x/version/1": "/version/1 is in the place of /versions/VERSION or",
+    "azureml://registries/azureml/components/x/versions/": "/versions/ is in the place of /versions/VERSION or",
+    "azureml://datastores/blob/path/x": "path is in the place of paths, after the datastore",
 }
 
 

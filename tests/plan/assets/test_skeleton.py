@@ -29,7 +29,7 @@ USES = (
 )
 
 NEW = """\
-# Where this machine has what pipelines name. Paths are relative to this file.
+# Paths on this machine for the names in pipelines. Paths are relative to this file.
 # Remove the # in front of a line, and write the path.
 
 components:  # a component's YAML file, or a folder of such files

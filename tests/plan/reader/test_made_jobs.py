@@ -131,7 +131,7 @@ def test_what_a_file_raises_before_it_submits_is_told(here: Path) -> None:
 
 def test_a_file_that_makes_its_job_only_as_a_program(here: Path) -> None:
     file = write_dsl(here, "if __name__ == '__main__':\n    print('submitted')\n")
-    with pytest.raises(InputError, match=r"it has no pipeline(.|\n)*if __name__ == \"__main__\" is not read"):
+    with pytest.raises(InputError, match=r"it has no pipeline(.|\n)*if __name__ == \"__main__\" is not run"):
         read(file)
 
 

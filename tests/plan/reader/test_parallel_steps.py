@@ -134,7 +134,7 @@ WRONG = {
     "time-out": (_job("timeout: 30", "timeout: 0"), "retry_settings.timeout", "0"),
     "threshold": (_job("threshold: 0", "threshold: -2"), "mini_batch_error_threshold", "-2"),
     "input": (_job("input_data: ${{inputs.images}}", "input_data: ${{inputs.x}}"), "input_data", "there is no input x"),
-    "output": (_job("{{outputs.rows}}", "{{outputs.x}}"), "task.append_row_to", "${{outputs.x}} is no output"),
+    "output": (_job("{{outputs.rows}}", "{{outputs.x}}"), "task.append_row_to", "${{outputs.x}} is not an output"),
     "script": (_job("score.py", "x.py"), "task.entry_script", "x.py is not in the code"),
     "no run": (_job("score.py", "other.py"), "task.entry_script", "other.py defines no function run"),
     "argument": (_job("{{inputs.label}}", "{{inputs.x}}"), "command", "${{inputs.x}}: there is no such input"),

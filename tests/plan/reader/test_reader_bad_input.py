@@ -117,7 +117,7 @@ YAML = {
             '    inputs:\n      x: "${{parent.inputs.nope}}"\n'
         ),
         "step a, key inputs.x (x.yml:7)",
-        "${{parent.inputs.nope}} refers to no input of the pipeline",
+        "${{parent.inputs.nope}} refers to an unknown input of the pipeline",
     ),
     "primitive output, written into the pipeline": (
         (
@@ -140,7 +140,7 @@ YAML = {
     "a component that no pipeline may have either": (
         "$schema: https://azuremlschemas.azureedge.net/latest/sweepComponent.schema.json\nname: tune\n",
         "x.yml",
-        "it describes a component of type sweep, which is not yet run by the local engine",
+        "it describes a component of type sweep, which the local engine does not run yet",
     ),
     "a sweep that has no type": (
         "$schema: https://azuremlschemas.azureedge.net/latest/sweepJob.schema.json\ntrial: {}\n",
@@ -331,7 +331,7 @@ def digits(data: Input(type="uri_folder"), epochs: int = 3, lr: float = 0.1, rea
     ("values", "where", "found", "fix"),
     [
         ({"epoch": "3"}, "input epoch", "the pipeline has no input epoch", "did you mean epochs?"),
-        ({"zzz": "3"}, "input zzz", "the pipeline has no input zzz", "leave it out, or declare the input"),
+        ({"zzz": "3"}, "input zzz", "the pipeline has no input zzz", "remove it, or declare the input"),
         ({"epochs": "2.5"}, "input epochs", "'2.5'", "set epochs to a whole number"),
         ({"epochs": ""}, "input epochs", "''", "set epochs to a whole number"),
         ({"lr": "much"}, "input lr", "'much'", "set lr to a number"),

@@ -192,13 +192,13 @@ _ADVICE = {
     "batchEndpoints": "submit the scoring as a pipeline job, which runs here",
     "serverlessEndpoints": "use MLClient",
     "schedules": "declare it in the pipeline's file, and start: allranks schedules run (docs/schedules.md)",
-    "connections": "set what the connection holds as environment variables, or use MLClient",
+    "connections": "set the values of the connection as environment variables, or use MLClient",
 }
 
 
 def _without_meaning(request: Request) -> Problem:
     kind = next(filter(None, request.path.split("/")), "workspaces")
     name = re.sub(r"(?<!^)([A-Z])", lambda match: f"_{match[1].lower()}", kind)
-    found = f"{request.method} {request.path or '/'} has no meaning on this machine"
+    found = f"{request.method} {request.path or '/'} is not available on this machine"
     expected = "jobs, components, environments, data, models, schedules, compute, datastores, or workspaces.get"
-    return Problem(f"LocalClient, {name}", found, expected, _ADVICE.get(kind, "leave it out, or use MLClient"))
+    return Problem(f"LocalClient, {name}", found, expected, _ADVICE.get(kind, "remove it, or use MLClient"))

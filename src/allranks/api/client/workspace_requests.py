@@ -53,7 +53,7 @@ def get_datastore(service: LocalService, request: Request, name: str) -> Answer:
 
 @route("PUT", "/datastores/{name}")
 def put_datastore(service: LocalService, request: Request, name: str) -> Answer:  # noqa: ARG001
-    found, expected = "this machine reads no storage of Azure", "a folder with the datastore's files"
+    found, expected = "this machine does not read Azure's storage", "a folder with the datastore's files"
     fix = f"copy the files that are needed, and add to allranks.yaml:\ndatastores:\n  {name}: path/to/folder"
     raise InputError(Problem(f"LocalClient, datastores.create_or_update, {name}", found, expected, fix))
 

@@ -31,20 +31,20 @@ KINDS = {
     ),
     "rank": Kind(
         "Ranks, as a program reads them",
-        "The runtime reads another place in the job. Collectives can hang, or each instance trains alone.",
+        "The runtime reads another rank or layout. Collectives can hang, or each instance trains alone.",
     ),
     "variable": Kind(
         "Variables",
         "A program that reads the variable behaves differently. One that is absent on Azure ML need not be emulated; a "
         "program that needs one that is absent locally cannot be tried locally.",
     ),
-    "argument": Kind("Arguments", "The command's template or its shell gives a program another text."),
+    "argument": Kind("Arguments", "The command's template or its shell passes other arguments to a program."),
     "instance": Kind(
         "Names of instances", "A program that connects to another instance by this name or address gets another result."
     ),
-    "path": Kind("Paths", "A program finds another kind of path, or can write where it could not, or the reverse."),
+    "path": Kind("Paths", "A program finds another kind of path, or its write access differs."),
     "mount": Kind(
-        "Mounts", "The file system differs: its speed, its room, and which operations it has (links, locks, renaming)."
+        "Mounts", "The file system differs in speed, space, or supported operations (links, locks, renaming)."
     ),
     "user": Kind("User", "Files belong to another user, or a program that needs root or a home fails."),
     "limit": Kind("Limits", "A program that needs many files, locked memory (RDMA) or a large stack can fail."),
@@ -68,7 +68,7 @@ class FactComparison:
     launch:       the launch, such as pytorch
     kind:         a key of KINDS
     local, azure: what the local engine and Azure ML gave, with placeholders for ids, addresses and folders
-    ranks:        those for which this is so
+    ranks:        the ranks that it concerns
     """
 
     launch: str
@@ -108,7 +108,7 @@ def compare(
 
 
 def grouped(compared: Iterable[FactComparison]) -> dict[FactComparison, list[FactComparison]]:
-    """Return the things that are the same under several launches together, by the first of them."""
+    """Group the comparisons that are equal under several launches, by the first of them."""
     groups: dict[tuple[str, ...], list[FactComparison]] = {}
     for each in compared:
         groups.setdefault((each.kind, each.name, each.local, each.azure), []).append(each)

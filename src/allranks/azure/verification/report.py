@@ -42,7 +42,7 @@ def write(results: Results, size: str, folder: Path) -> None:
 
 
 def where(group: Sequence[FactComparison], compared: Iterable[FactComparison]) -> str:
-    """Return under which launches, and on which of their ranks, something is so."""
+    """Return the launches, and their ranks, that a difference concerns."""
     ranks: dict[str, set[int]] = {}
     for each in compared:
         ranks.setdefault(each.launch, set()).update(each.ranks)
@@ -70,7 +70,7 @@ def _blocks(results: Results, size: str, versions: Mapping[str, str]) -> Iterato
     yield "## Steps"
     yield from _steps(results)
     yield "## What was compared"
-    yield f"The number of facts by kind. {DATA} has every one, with its value."
+    yield f"The number of facts by kind. {DATA} lists each of them with its value."
     yield _counts(results)
 
 
@@ -104,7 +104,7 @@ def _steps(results: Results) -> Iterator[str]:
     ]
     yield _table("| step | launch | result | time |", "|---|---|---|---:|", cells)
     minutes = sum(step.instance_count * _seconds(step) for step in results.run.steps) / 60
-    yield f"The steps took {minutes:.1f} instance-minutes. Starting instances and building images is not in it."
+    yield f"The steps took {minutes:.1f} instance-minutes. Starting instances and building images is not included."
     for step in results.run.steps:
         if step.verdict:
             yield f"{step.name}: {_code(step.verdict.reason)}"

@@ -35,7 +35,7 @@ MODULE = Rule(
 
 
 def layout(subject: Subject) -> Iterator[Problem]:
-    """Report bindings, which azure-ai-ml takes on the steps of a pipeline only."""
+    """Report bindings, which azure-ai-ml accepts only on the steps of a pipeline."""
     sections = {"resources": subject.resources, "distribution": subject.distribution}
     return (count_problem(subject.place(*keys), value) for keys, value in bound_counts(sections))
 

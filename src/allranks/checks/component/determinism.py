@@ -77,8 +77,8 @@ DETERMINISM_UNSET = Rule.of_style(
 SIDE_EFFECT = Rule(
     "side-effect",
     Level.WARNING,
-    "The component says that it is deterministic, and its code registers a model, downloads or uploads: a reused "
-    "result skips that.",
+    "The component is declared deterministic, but its code registers a model, downloads or uploads: a reused result "
+    "skips that.",
     "Azure/azure-sdk-for-python#25007 and #29137: unwanted reuse",
     f"set is_deterministic: false, or explain on that line: # {WAIVER} ...",
 )
@@ -86,7 +86,7 @@ SIDE_EFFECT = Rule(
 
 def determinism(subject: Subject) -> Iterator[Problem]:
     if subject.deterministic is None:
-        expected = "is_deterministic: true or false; by default Azure ML takes true, and reuses results"
+        expected = "is_deterministic: true or false; the default is true: Azure ML reuses results"
         found = "nothing says whether it is deterministic"
         yield subject.report(DETERMINISM_UNSET, ("is_deterministic",), found, expected)
     if subject.deterministic is not True:

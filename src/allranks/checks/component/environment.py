@@ -41,14 +41,14 @@ ENVIRONMENT_FILE = Rule(
 ENVIRONMENT_REFERENCE = Rule(
     "environment-reference",
     Level.ERROR,
-    "The reference to a registered environment has none of the forms that Azure ML reads.",
+    "The reference to a registered environment is not in a form that Azure ML accepts.",
     "azure-ai-ml, `operations/_operation_orchestrator.py`, OperationOrchestrator.get_asset_arm_id",
     "correct the reference",
 )
 ENVIRONMENT_UNKNOWN = Rule(
     "environment-unknown",
     Level.WARNING,
-    "The project has a folder environments/, and it has none of that name. The workspace may have one.",
+    "The project's folder environments/ has no environment of that name. The workspace may have one.",
     "[environments.md](environments.md): `allranks register` registers the environments of this folder",
     "add its folder to environments/, or use one of a registry",
 )

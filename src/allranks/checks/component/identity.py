@@ -16,7 +16,7 @@ _MIN_LENGTH = 20
 NAME = Rule(
     "component-name",
     Level.ERROR,
-    "The name has other characters than lower-case letters, digits and underscores, or no letter first.",
+    "The name has characters other than lower-case letters, digits and underscores, or does not begin with a letter.",
     "azure-ai-ml, `_schema/core/fields.py`, PythonFuncNameStr",
     "rename it: Azure ML refuses others",
 )
@@ -36,22 +36,22 @@ VERSION = Rule(
     "such as 1.0.0",
 )
 DISPLAY_NAME = Rule.of_style(
-    "display-name", "There is no display name, or it is the name, or it is too long for a card.", "write a few words"
+    "display-name", "The display name is missing, equal to the name, or too long for a card.", "write a few words"
 )
 DESCRIPTION = Rule.of_style(
     "description",
-    "There is no description, or it says nothing.",
+    "The description is missing, or says nothing.",
     "describe the inputs, the work and the outputs in a sentence",
 )
 GROUP_TAG = Rule.of_style(
     "group-tag",
-    "No tag says to which group of the palette the component belongs.",
+    "No tag assigns the component to a group of the palette.",
     "add: tags: {task: ...}, with a word that others have too",
 )
 TAG_TEXT = Rule(
     "tag-text",
     Level.ERROR,
-    "A tag's value is not a text.",
+    "A tag's value is not a string.",
     "azure-ai-ml, `_schema/component/component.py`: tags are fields.Dict of fields.Str",
     "put it in quotes",
 )
@@ -70,7 +70,7 @@ DUPLICATE_CARD = Rule.of_style(
 def name(subject: Subject) -> Iterator[Problem]:
     """Check the name as azure-ai-ml does (PythonFuncNameStr in its _schema/core/fields.py)."""
     if not _NAME.fullmatch(subject.name):
-        expected = "lower-case letters, digits and underscores, a letter first"
+        expected = "lower-case letters, digits and underscores, beginning with a letter"
         yield subject.report(NAME, ("name",), f"name {subject.name!r}", expected)
 
 
@@ -91,7 +91,7 @@ def display_name(subject: Subject) -> Iterator[Problem]:
     if not text:
         fix = f"add: display_name: {subject.name.replace('_', ' ').capitalize()}"
         yield subject.report(
-            DISPLAY_NAME, ("display_name",), "no display name", "what the card in the palette says", fix
+            DISPLAY_NAME, ("display_name",), "no display name", "the title of the card in the palette", fix
         )
     elif text == subject.name and "_" in text:
         fix = f"use words: {text.replace('_', ' ').capitalize()}"

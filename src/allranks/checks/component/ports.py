@@ -12,14 +12,14 @@ from allranks.components.ports import DATA, FALSE, PARAMETERS, PORT_GROUPS, TRUE
 from allranks.errors import Level, Problem, Rule, did_you_mean
 
 LEGACY = frozenset({"path"})
-"""Types of earlier versions, which azure-ai-ml still takes (SUPPORTED_PORT_TYPES)."""
+"""Types of earlier versions, which azure-ai-ml still accepts (SUPPORTED_PORT_TYPES)."""
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*")
 
 PORT_NAME = Rule(
     "port-name",
     Level.ERROR,
-    "A port's name has other characters than letters, digits and underscores, or a digit first.",
+    "A port's name has characters other than letters, digits and underscores, or begins with a digit.",
     "azure-ai-ml, `entities/_component/component.py`, Component._validate_io_names",
     "rename it, in the command too",
 )
@@ -40,7 +40,7 @@ PORT_NAME_CASE = Rule(
 PORT_TYPE = Rule(
     "port-type",
     Level.ERROR,
-    "A port has no type, or one that Azure ML does not have.",
+    "A port has no type, or one that Azure ML does not support.",
     "azure-ai-ml, `_schema/component/input_output.py`, SUPPORTED_PORT_TYPES and SUPPORTED_PARAM_TYPES",
     "use one of the types",
 )
@@ -72,7 +72,7 @@ def names(subject: Subject) -> Iterator[Problem]:
             found = f"{kind} has {port.name!r}, a keyword of Python"
             yield subject.report(PORT_KEYWORD, keys, found, "a name that a pipeline in Python can use")
         elif not _NAME.fullmatch(port.name):
-            expected = "letters, digits and underscores, no digit first"
+            expected = "letters, digits and underscores, not beginning with a digit"
             yield subject.report(PORT_NAME, keys, f"{kind} has {port.name!r}", expected)
         other = seen.setdefault(f"{kind}.{port.name.lower()}", port.name)
         if other != port.name:
@@ -186,7 +186,11 @@ def variables(subject: Subject) -> Iterator[Problem]:
         fix = f"set it in the command, {name}=VALUE python ..., or on the steps that use the component"
         found = f"the variable {name}, which azure-ai-ml does not send to Azure ML with a component"
         yield subject.report(
-            COMPONENT_VARIABLES, ("environment_variables", name), found, "no variables of the component's own", fix
+            COMPONENT_VARIABLES,
+            ("environment_variables", name),
+            found,
+            "a component without environment variables",
+            fix,
         )
 
 

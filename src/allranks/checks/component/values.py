@@ -46,7 +46,7 @@ ENUM_LIST = Rule(
     "write a list: [first, second]",
 )
 ENUM_SINGLE = Rule.of_style("enum-single", "An enum has one value or none.", "add a value, or remove the input")
-ENUM_REPEATED = Rule.of_style("enum-repeated", "An enum has a value twice.", "remove the repetition")
+ENUM_REPEATED = Rule.of_style("enum-repeated", "An enum contains a value twice.", "remove the repetition")
 ENUM_TYPE = Rule("enum-type", Level.ERROR, "A value of an enum is not of the input's type.", _PARSE, "correct it")
 DEFAULT_OF_DATA = Rule(
     "default-of-data",
@@ -158,7 +158,7 @@ def defaults(subject: Subject) -> Iterator[Problem]:
 
 
 def _parses(value: Any, kind: str) -> bool:
-    """Return whether the SDK takes the value for this type, as `Input._parse` does: also a number as a text."""
+    """Return whether the SDK accepts the value for this type, as `Input._parse` does: also a number as a text."""
     if kind == "string" or value is None:
         return True
     if kind == "boolean":

@@ -84,7 +84,7 @@ def downloads(environment: EnvironmentFolder, _root: Path) -> Iterator[Problem]:
     for row in environment.dockerfile.table:
         if row.name.endswith("_COMMIT") and not _COMMIT.search(f"{row.name}={row.value}"):
             where = f"{environment.dockerfile.path}:{row.line}"
-            fix = "write the commit that the branch or tag names"
+            fix = "write the commit that the branch or tag refers to"
             yield Problem(where, f"{row.name}={row.value}", "a commit's 40 hexadecimal digits", fix)
 
 
@@ -124,11 +124,11 @@ def ssh(environment: EnvironmentFolder, _root: Path) -> Iterator[Problem]:
     elif "--password '*'" not in account.text:
         where = f"{dockerfile.path}:{account.line}"
         fix = "add --password '*' to useradd"
-        yield Problem(where, f"the account of {user} is locked", "one that lets in by key", fix)
+        yield Problem(where, f"the account of {user} is locked", "an account that accepts a key", fix)
     if not any("rm -f /etc/ssh/ssh_host_" in each.text for each in runs):
         where = f"{dockerfile.path}:{dockerfile.line_of('openssh-server')}"
         fix = "add: rm -f /etc/ssh/ssh_host_*"
-        yield Problem(where, "host keys stay in the image, equal for all", "no key in the image", fix)
+        yield Problem(where, "host keys remain in the image, the same for all containers", "an image without keys", fix)
 
 
 _SETTING = re.compile(r"^\s*(?:ARG|ENV)\s+(?P<settings>\S.*)", re.IGNORECASE)
@@ -140,7 +140,7 @@ _SEARCHED = (".in", ".sh", ".txt", ".yaml", ".yml")
 
 def secrets(environment: EnvironmentFolder, _root: Path) -> Iterator[Problem]:
     """Yield a problem for each secret in a line, and for each variable of the image that is named like a secret."""
-    fix = "remove it, make a new one, and give it to the build as a secret mount or to the job as a variable"
+    fix = "remove it, create a new one, and pass it to the build as a secret mount or to the job as a variable"
     for path in sorted(environment.folder.iterdir()):
         if path.name != DOCKERFILE and path.suffix not in _SEARCHED:
             continue
@@ -148,7 +148,7 @@ def secrets(environment: EnvironmentFolder, _root: Path) -> Iterator[Problem]:
             names = _secret_names(line) if path.name == DOCKERFILE else []
             kinds = [f"a value for {name}" for name in names] or sorted(set(secrets_in(line).values()))
             for kind in kinds:
-                yield Problem(f"{path}:{number}", kind, "nothing secret in an image", fix)
+                yield Problem(f"{path}:{number}", kind, "an image without secrets", fix)
 
 
 def _secret_names(line: str) -> list[str]:
@@ -188,7 +188,7 @@ def hadolint(environment: EnvironmentFolder, root: Path) -> Iterator[Problem]:
         findings = json.loads(completed.stdout)
     except ValueError:
         found = f"hadolint failed: {(completed.stderr or completed.stdout).strip()[:300]}"
-        yield Problem(f"{path}", found, "its findings", "look whether it runs by itself")
+        yield Problem(f"{path}", found, "its findings", "check whether it runs by itself")
         return
     for finding in findings:
         where = f"{path}:{finding['line']}"

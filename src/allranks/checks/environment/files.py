@@ -1,4 +1,4 @@
-"""Check the environments of any project: files that `az ml environment create` takes, conda files and Dockerfiles.
+"""Check the environments of any project: files for `az ml environment create`, conda files and Dockerfiles.
 
 Nothing is expected of them but what Azure ML needs.
 """
@@ -134,7 +134,7 @@ def _build_context(file: Path, build: Mapping[str, Any]) -> Iterator[Problem]:
 
 
 def _loading(file: Path, document: Mapping[str, Any]) -> Iterator[Problem]:
-    """Yield what the SDK says while it loads the file. Missing files are reported by other rules."""
+    """Yield the SDK's messages about loading the file. Missing files are reported by other rules."""
     from azure.ai.ml import load_environment
 
     if is_template(document.get("name")) or is_template(document.get("build")):
@@ -177,7 +177,7 @@ NO_PIP = Rule(
 )
 UNPINNED = Rule.of_style(
     "conda-unpinned",
-    "A package has no version, so that the next build of the image has another one.",
+    "A package has no version, so the next build of the image may install another one.",
     "name its version",
 )
 
@@ -243,7 +243,7 @@ SECRET = Rule(
     Level.WARNING,
     "A file of the build context has a secret. Everyone who can pull the image can read it.",
     'Docker, "Build secrets": build arguments and environment variables remain in the image',
-    "remove it, make a new one, and give it to the build as a secret mount or to the job as a variable",
+    "remove it, create a new one, and pass it to the build as a secret mount or to the job as a variable",
 )
 
 

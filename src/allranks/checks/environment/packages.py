@@ -62,7 +62,7 @@ def _table(environment: EnvironmentFolder) -> Iterator[Problem]:
             yield Problem(
                 where=f"{environment.dockerfile.path}:{row.line}",
                 found=f"{row.name}={row.value}",
-                expected=f"{pin.version}, as {pin.path.name}:{pin.line} has it",
+                expected=f"{pin.version}, as in {pin.path.name}:{pin.line}",
                 fix=f"correct the one that is wrong; for the file: {lock_command(environment.folder)}",
             )
 
@@ -112,7 +112,7 @@ _NOT_PACKAGES = {"horovod"}
 
 @dataclass(frozen=True)
 class Claim:
-    """A version in expect.yaml: of what, and the keys that lead to it."""
+    """A version that expect.yaml states, with its subject and its keys."""
 
     name: str
     version: str
@@ -157,14 +157,16 @@ def _against_table(environment: EnvironmentFolder, claims: list[Claim]) -> Itera
             yield Problem(
                 where=at(path, *claim.keys),
                 found=f"{claim.name} {claim.version}",
-                expected=f"{row.value}, as {where} has it",
+                expected=f"{row.value}, as in {where}",
                 fix=f"write {row.value}, or correct {row.name} in the Dockerfile",
             )
     for row in table.values():
         if row.name != VERSION and key_of(row.name) not in {claim.name for claim in claims}:
             fix = f"add the expectation to {path.name}, or remove the row"
             found = f"{row.name} is not in {path.name}"
-            yield Problem(f"{environment.dockerfile.path}:{row.line}", found, "a version that is proved inside", fix)
+            yield Problem(
+                f"{environment.dockerfile.path}:{row.line}", found, "a version that is verified in the image", fix
+            )
 
 
 def _against_pins(environment: EnvironmentFolder, claims: list[Claim]) -> Iterator[Problem]:
@@ -179,7 +181,7 @@ def _against_pins(environment: EnvironmentFolder, claims: list[Claim]) -> Iterat
             fix = f"add it to requirements.in, or remove the expectation; then run: {lock_command(environment.folder)}"
             yield Problem(where, f"package {claim.name}", "one that is installed", fix)
         elif pin.version and pin.version.split("+")[0] != claim.version:
-            expected = f"{pin.version}, as {pin.path.name}:{pin.line} has it"
+            expected = f"{pin.version}, as in {pin.path.name}:{pin.line}"
             yield Problem(where, f"{claim.name} {claim.version}", expected, f"write {pin.version.split('+')[0]}")
 
 
@@ -214,8 +216,8 @@ def resolved(environment: EnvironmentFolder, _root: Path) -> Iterator[Problem]:
         try:
             completed = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, check=False)
         except subprocess.TimeoutExpired:
-            found = f"pip has not answered in {SECONDS} s"
-            yield Problem(f"{chosen[-1]}", found, "an answer", "try again, or leave it out: --no-resolve")
+            found = f"pip did not finish within {SECONDS} s"
+            yield Problem(f"{chosen[-1]}", found, "a result", "try again, or skip it: --no-resolve")
             return
     if completed.returncode != 0:
         complaint = _complaint(completed.stdout, completed.stderr)

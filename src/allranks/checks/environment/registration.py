@@ -45,7 +45,7 @@ def _load_problems(path: Path) -> Iterator[Problem]:
         message = " ".join(str(error).split())[:300]
         key = re.search(r'"(\w+)": \[', message)
         where = at(path, key[1]) if key else at(path)
-        yield Problem(where, f"azure-ai-ml does not load it: {message}", "what its schema takes", "correct the file")
+        yield Problem(where, f"azure-ai-ml does not load it: {message}", "what its schema accepts", "correct the file")
 
 
 def of_labels(environment: EnvironmentFolder, _root: Path) -> Iterator[Problem]:

@@ -114,7 +114,7 @@ def parallel_for(scope: Scope, loop: ParallelFor) -> Iterator[Problem]:
         if item_values.keys() != expected:
             found = f"item {item.name} has {one_of(item_values, 'no keys').removeprefix('one of ')}"
             keys = f"the keys of the first item: {', '.join(sorted(expected))}"
-            yield Problem(where, found, keys, "give every item the same keys")
+            yield Problem(where, found, keys, "use the same keys in every item")
         for name, value in item_values.items():
             place = scope.key(loop, f"items.{item.name}.{name}")
             if name not in ports:
@@ -155,7 +155,7 @@ def cycles(scope: Scope) -> Iterator[Problem]:
                     scope.of(nodes[ring[0]]),
                     f"steps wait for each other: {' -> '.join((*ring, ring[0]))}",
                     "an order in which every step comes after those that it needs",
-                    f"take away what {ring[0]} needs of {ring[-1]}",
+                    f"remove what {ring[0]} needs from {ring[-1]}",
                 )
             elif name not in done:
                 path[name] = None

@@ -74,13 +74,13 @@ def _wrong_output(where: str, output: Output | GraphOutput, here: bool) -> Itera
     for name in used_placeholders(output.path):
         if name not in _PLACEHOLDERS:
             known = [f"${{{{{known}}}}}" for known in _PLACEHOLDERS]
-            yield Problem(where, f"${{{{{name}}}}} is not known in a path", one_of(known, ""))
+            yield Problem(where, f"${{{{{name}}}}} is unknown in a path", one_of(known, ""))
     if used_placeholders(output.path):
         return
     is_file = output.type in FILE_TYPES
     if os.path.isdir(output.path) if is_file else os.path.isfile(output.path):
         found = f"{paths.shown(output.path)} is a {'folder' if is_file else 'file'}"
-        yield Problem(where, found, f"a {'file' if is_file else 'folder'}, or nothing yet", "give another path")
+        yield Problem(where, found, f"a {'file' if is_file else 'folder'}, or nothing yet", "use another path")
 
 
 def _unmapped(where: str, uri: str) -> Iterator[Problem]:
@@ -101,7 +101,7 @@ def written_twice(plan: Plan) -> Iterator[Problem]:
         place = os.path.normpath(path)
         if place in first:
             found = f"{paths.shown(path)} is also the path of {first[place]}"
-            yield Problem(where, found, "a path of its own", "give one of the two another path")
+            yield Problem(where, found, "a path of its own", "change the path of one of the two")
         first.setdefault(place, where)
 
 

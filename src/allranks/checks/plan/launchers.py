@@ -29,19 +29,19 @@ DEEPSPEED = Rule(
     "deepspeed-launcher",
     Level.WARNING,
     "The `deepspeed` launcher runs on several instances. It reaches them through ssh and a hostfile, which Azure ML "
-    "does not give.",
+    "does not provide.",
     "deepspeedai/DeepSpeed#759 and #2535; Azure/azureml-examples#2077 and #2103",
-    "use the distribution pytorch with a process for each GPU, and start the script with python; or give the launcher "
-    "--no_ssh, --node_rank and a hostfile",
+    "use the distribution pytorch with a process for each GPU, and start the script with python; or pass --no_ssh, "
+    "--node_rank and a hostfile to the launcher",
 )
 INSTANCES_APART = Rule(
     "instances-apart",
     Level.WARNING,
-    "A launcher (`torchrun`, `accelerate launch`) runs on several instances and is not told the rank of its own. Each "
+    "A launcher (`torchrun`, `accelerate launch`) runs on several instances, without the rank of its instance. Each "
     "instance trains alone.",
     "https://docs.pytorch.org/docs/stable/elastic/run.html: torchrun starts one node by default; Microsoft Learn, "
     '"Distributed GPU training guide", per-node launch',
-    "give the launcher the rank of the instance, or set process_count_per_instance and start the script with python",
+    "pass the rank of the instance to the launcher, or set process_count_per_instance and start the script with python",
 )
 _JOINS = re.compile(r"--(?:node|machine)[_-]rank\b|--rdzv|--config_file\b|\bPET_")
 """What tells a launcher how to join those of the other instances."""
@@ -90,7 +90,7 @@ def _nested_fix(step: Step) -> str:
         return NESTED.fix
     if processes_per_instance(step.distribution) > 1:
         return "start the script with python: mpirun has started every rank"
-    return "start the script with python, and set process_count_per_instance to the ranks that mpirun shall start"
+    return "start the script with python, and set process_count_per_instance to the number of ranks for mpirun to start"
 
 
 def instances_apart(_scope: Scope, step: Step) -> Iterator[Problem]:
@@ -106,10 +106,10 @@ def instances_apart(_scope: Scope, step: Step) -> Iterator[Problem]:
         option = "--machine_rank" if launcher == "accelerate launch" else "--node-rank"
         yield INSTANCES_APART.problem(
             "command",
-            f"{launcher} on {step.instance_count} instances, without the rank of its own: each instance trains alone",
+            f"{launcher} on {step.instance_count} instances, without the instance's rank: each instance trains alone",
             "one launch of all instances",
             f"start the script with python, and set process_count_per_instance to the number of GPUs{distribution}; "
-            f"or give {launcher} {option} {rank}, the number of instances and the address of the first",
+            f"or pass {launcher} {option} {rank}, the number of instances and the address of the first",
         )
 
 
@@ -117,7 +117,7 @@ MPI_VARIABLE = Rule(
     "mpi-variable",
     Level.WARNING,
     "The command of an MPI job has a variable that Azure ML sets for the distribution pytorch only, such as "
-    "$NODE_RANK, or takes a rank of Open MPI for the instance's.",
+    "$NODE_RANK, or uses a rank of Open MPI as the instance's.",
     'Lightning-AI/pytorch-lightning#13639; MicrosoftDocs/azure-docs#95788; Microsoft Learn, "Distributed GPU training '
     'guide", Environment variables from Open MPI: OMPI_COMM_WORLD_NODE_RANK is not the rank of the instance',
     "use the variables of Open MPI, or the distribution pytorch",

@@ -68,7 +68,7 @@ def _ports(scope: Scope, step: Step, settings: Parallel) -> Iterator[Problem]:
         outputs = [port.name for port in step.outputs]
         if used.kind != "outputs" or used.name not in outputs:
             expected = one_of(outputs, "an output that the step declares")
-            yield Problem(scope.key(step, "task.append_row_to"), f"{used} is no output of the step", expected)
+            yield Problem(scope.key(step, "task.append_row_to"), f"{used} is not an output of the step", expected)
 
 
 def _script(scope: Scope, step: Step, entry: str, code: FilePath) -> Iterator[Problem]:

@@ -30,7 +30,7 @@ DANGLING = Rule(
     Level.ERROR,
     "A step is bound to an input, a step or an output that does not exist. azure-ai-ml does not look for it in a step "
     "that uses a component; in a step with a command of its own, it refuses such a binding.",
-    "azure-ai-ml, PipelineJob._validate, which takes the file, and "
+    "azure-ai-ml, PipelineJob._validate, which accepts the file, and "
     "`entities/_job/pipeline/_component_translatable.py`, for steps with a command of their own; "
     "Azure/azureml-assets, `object-detection-using-built-in-component/pipeline.yml`, which has one",
     "bind something that exists, or declare what is missing",
@@ -127,7 +127,7 @@ def _missing(scope: Scope, where: str, port: Input) -> Iterator[Problem]:
         found = f"it needs the pipeline's input {name}, which has no value"
         if scope.path:
             found = f"it needs input {name} of {scope.name}, which has no value"
-        fix = f"give it one: {scope.set_input(name, value)}"
+        fix = f"set it: {scope.set_input(name, value)}"
         yield Problem(where, found, article(port.type), fix, code="missing-input")
     else:
         found = "the input is required, but nothing is bound to it"
@@ -164,7 +164,7 @@ NAMES = Rule(
 )
 
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.\-]*")
-_NAME_EXPECTED = "letters, digits, _, - and .; a letter, digit or _ first"
+_NAME_EXPECTED = "letters, digits, _, - and ., beginning with a letter, digit or _"
 
 
 def graph_names(scope: Scope) -> Iterator[Problem]:
@@ -215,7 +215,7 @@ LOST_VALUE = Rule(
     "pipeline component's node that is the job.",
     "Azure/azure-sdk-for-python#35285, #38892 and #41834; azure-ai-ml, `entities/_builders/pipeline.py`, "
     "Pipeline._to_job",
-    "give another value, or make the input optional and leave it out",
+    "set another value, or make the input optional and omit it",
 )
 
 
@@ -228,7 +228,7 @@ def lost_value(scope: Scope, *owner: Any) -> Iterator[Problem]:
     if port.on_azure and isinstance(port.value, Literal):
         where = scope.key(node[0], f"inputs.{port.name}") if node else scope.own_key(f"inputs.{port.name}")
         found = f"{quoted(port.name, port.value.value)}: {port.on_azure}"
-        yield Problem(where, found, "a value that gets to Azure ML")
+        yield Problem(where, found, "a value that reaches Azure ML")
 
 
 def own_value(scope: Scope, port: Input) -> Iterator[Problem]:

@@ -16,7 +16,7 @@ class Known(Enum):
     """What is known before the run about a value that is neither a literal nor a path."""
 
     LATER = auto()
-    """There is a value, which is known when the node starts."""
+    """The value is known when the node starts."""
 
 
 Bound = Literal | Path | Known | None
@@ -64,7 +64,7 @@ class Scope:
 
     def set_input(self, name: str, value: str) -> str:
         """Return the instruction to set an input of the graph."""
-        return f"give {name} of {self.name} another value" if self.path else f"--set {name}={value}"
+        return f"change {name} of {self.name}" if self.path else f"--set {name}={value}"
 
     def value(self, value: Value | None) -> Bound:
         """Return a value, resolved through all levels."""

@@ -29,7 +29,7 @@ MOST_FILES = 200
 LOADER_WORKERS = Rule(
     "loader-workers",
     Level.WARNING,
-    f"{MANY} or more workers of data loaders on an instance hand their batches over in /dev/shm, which has 2 GiB.",
+    f"{MANY} or more data loader workers on an instance pass their batches through /dev/shm, which has 2 GiB.",
     'MicrosoftDocs/azure-docs#109791; microsoft/hi-ml#870; Microsoft Learn, "CLI (v2) command job YAML schema": '
     "resources.shm_size is 2g by default",
     "set resources.shm_size, such as 64g",
@@ -50,8 +50,8 @@ _LITERAL = re.compile(r"\$\{\{\s*(?:inputs|outputs)\.[\w.\-]+\s*}}")
 SPOT = Rule(
     "spot-without-checkpoints",
     Level.WARNING,
-    "A step runs on spot capacity, and nothing in it looks like checkpoints, or they are uploaded at its end only. "
-    "After an eviction it starts from its beginning.",
+    "A step runs on spot capacity, and has no apparent checkpoints, or uploads them only at its end. "
+    "After an eviction it starts from the beginning.",
     "Azure/MachineLearningNotebooks#1242 and #1575; MicrosoftDocs/azure-docs#87051",
     "write checkpoints to an output with the mode rw_mount, and resume from it",
 )
@@ -63,8 +63,8 @@ def loader_workers(scope: Scope, step: Step) -> Iterator[Problem]:
     """Yield a warning if the workers that the command asks for may not fit."""
     workers = _workers(scope, step) * processes_per_instance(step.distribution)
     if workers >= MANY and step.shm_size <= DEFAULT:
-        found = f"{workers} workers of data loaders on each instance, and {step.shm_size / (1 << 30):g} GiB of /dev/shm"
-        expected = "room for the batches that each worker prefetches; else the job ends with a bus error"
+        found = f"{workers} data loader workers on each instance, and {step.shm_size / (1 << 30):g} GiB of /dev/shm"
+        expected = "space for the batches that each worker prefetches; otherwise the job ends with a bus error"
         yield LOADER_WORKERS.problem("resources.shm_size", found, expected)
 
 
@@ -88,7 +88,7 @@ def bound_variables(_scope: Scope, step: Step) -> Iterator[Problem]:
         if match:
             yield VARIABLE_BINDING.problem(
                 f"environment_variables.{name}",
-                f"{match[0]} stays as it is: Azure ML replaces ports in the command only",
+                f"{match[0]} is not replaced: Azure ML replaces ports only in the command",
                 "a literal; in a pipeline also ${{parent.inputs.NAME}}",
                 f"set it in the command: export {name}={match[0]}; ...",
             )
@@ -118,8 +118,8 @@ def _script_resumes(step: Step) -> bool:
 IMAGE = Rule(
     "latest-image",
     Level.WARNING,
-    "An image has the tag latest, or none. Azure ML builds the environment once and keeps it, so that it is neither "
-    "the newest image nor a known one.",
+    "An image has the tag latest, or none. Azure ML builds the environment once and keeps it, so the image is "
+    "neither the newest nor a known one.",
     'Microsoft Learn, "What are Azure Machine Learning environments?", image caching and reuse; '
     "Azure/AzureML-Containers: images are published with dated tags",
     "name a tag or a digest",
@@ -172,15 +172,15 @@ def is_moving(image: str) -> bool:
 SIZE = Rule(
     "size",
     Level.WARNING,
-    "The size that a step names is retired, has no InfiniBand that the job asks for, or needs another image.",
+    "The size that a step names is retired, lacks the InfiniBand that the job asks for, or needs another image.",
     "[sizes.md](sizes.md), with the sources of each size",
     "choose another size: allranks sizes",
 )
 PROCESSES = Rule(
     "processes-per-gpu",
     Level.WARNING,
-    "The processes of an instance are not as many as the GPUs of its size; one process on eight GPUs leaves seven "
-    "idle.",
+    "The number of processes of an instance differs from the number of GPUs of its size; one process on eight GPUs "
+    "leaves seven idle.",
     "MicrosoftDocs/azure-docs#111307; Azure/azureml-examples#675; Azure/azure-sdk-for-python#25215 and #28778",
     "set process_count_per_instance to the number of GPUs",
 )

@@ -27,7 +27,7 @@ COMMAND = Rule(
     "command",
     Level.ERROR,
     "The command is empty, has an open $[[, names a port that the step does not have, or uses an "
-    "optional input that is not given.",
+    "optional input that has no value.",
     'Microsoft Learn, "CLI (v2) command component YAML schema", command expressions',
     "correct the command",
 )
@@ -44,12 +44,12 @@ NOT_RUN_HERE = Rule(
     Level.MACHINE,
     "A node is of a kind that only Azure ML runs.",
     "[limits](../README.md#limits)",
-    "give its outputs in a folder: --stand-in STEP=FOLDER",
+    "provide its outputs in a folder: --stand-in STEP=FOLDER",
 )
 DROPPED_ENVIRONMENT = Rule(
     "ignored-environment",
     Level.WARNING,
-    "A step sets another environment than its component's; azure-ai-ml does not send it.",
+    "A step sets an environment other than its component's; azure-ai-ml does not send it.",
     "azure-ai-ml 1.35, `entities/_builders/command.py`, Command._to_rest_object",
     "set the environment of the component",
 )
@@ -96,14 +96,14 @@ def command(scope: Scope, step: Step) -> Iterator[Problem]:
             yield Problem(where, found, expected, meant(name.name, scope.supplied))
         elif name.kind not in known:
             expected = "${{inputs.NAME}} or ${{outputs.NAME}}"
-            yield Problem(where, f"{name} is not known in a command", expected)
+            yield Problem(where, f"{name} is unknown in a command", expected)
         elif name.name not in known[name.kind]:
             yield _unknown(where, name, known[name.kind])
         elif name.kind == "inputs" and not name.optional:
             port = inputs[name.name]
             if port.optional and port.name not in scope.supplied and not is_given(scope, port.value):
-                fix = f"write $[[ ... {name} ... ]] around what needs it, or give the input"
-                yield Problem(where, f"{name} is optional and not given, but always used", "", fix)
+                fix = f"write $[[ ... {name} ... ]] around what needs it, or set the input"
+                yield Problem(where, f"{name} is optional and has no value, but is always used", "", fix)
 
 
 def quotes(scope: Scope, step: Step) -> Iterator[Problem]:
@@ -265,7 +265,7 @@ def _nearly(node: Node, where: str, text: str, ports: Set[tuple[str, str]]) -> I
         if (match["kind"], match["port"]) in ports or (match["name"] or "").startswith("parent."):
             right = f"${{{{{match['name']}}}}}"
             fix = f"write {right}" + (f", in an f-string ${{{{{right[1:]}}}}}" if in_python else "")
-            yield Problem(where, f"{match[0]} is not a reference, and stays as it is", right, fix)
+            yield Problem(where, f"{match[0]} is not a reference, and is not replaced", right, fix)
 
 
 def dropped_environment(scope: Scope, step: Step) -> Iterator[Problem]:
@@ -275,6 +275,6 @@ def dropped_environment(scope: Scope, step: Step) -> Iterator[Problem]:
             scope.key(step, "environment"),
             f"{step.ignored_environment} is set on the step, which azure-ai-ml does not send",
             f"the environment of its component, in which it runs: {step.environment or 'none'}",
-            "load the component once more, and set the environment of that",
+            "load the component again, and set the environment of that",
             code="ignored-environment",
         )

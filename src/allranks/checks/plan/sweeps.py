@@ -50,7 +50,7 @@ def sweep(scope: Scope, node: Sweep) -> Iterator[Problem]:
         if impossible := _impossible(parameter, node.sampling.base):
             yield Problem(where, *impossible)
         if parameter.distribution not in allowed:
-            found = f"{parameter.distribution}, which {node.sampling.algorithm} sampling does not take"
+            found = f"{parameter.distribution}, which {node.sampling.algorithm} sampling does not support"
             yield Problem(where, found, one_of(allowed, ""), "use one of these, or set sampling_algorithm: random")
         elif parameter.name not in ports:
             expected = f"an input of its component, or ${{{{search_space.{parameter.name}}}}} in its command"
@@ -76,7 +76,7 @@ def _impossible(parameter: Parameter, base: float) -> tuple[str, str] | None:
     given = dict(zip(DISTRIBUTIONS[kind], parameter.numbers, strict=True))
     missing = [name for name, number in given.items() if number is None]
     if missing:
-        return f"{', '.join(missing)} of {kind} is not given", "a finite number for each"
+        return f"{', '.join(missing)} of {kind} is missing", "a finite number for each"
     numbers = {name: number for name, number in given.items() if number is not None}
     for name in ("sigma", "q", "upper"):
         if numbers.get(name, 1.0) <= 0:

@@ -85,4 +85,4 @@ def _print_plan(out: Console, plan: CleaningPlan) -> None:
     if not plan.removals:
         out.print("There is nothing to remove.")
     elif runs:
-        out.print("Metrics and models in MLflow stay. Later runs do not reuse the results of removed ones.")
+        out.print("Metrics and models in MLflow remain. Later runs do not reuse the results of removed ones.")

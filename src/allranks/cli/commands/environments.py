@@ -166,7 +166,7 @@ def sync(
     if variant is not None and names:
         # The others would keep a base of another CUDA.
         found = f"it is given together with {', '.join(names)}"
-        raise InputError(Problem("--variant", found, "all environments have one CUDA", "leave out the names"))
+        raise InputError(Problem("--variant", found, "one CUDA release for all environments", "omit the names"))
     print_written(write(find_environments(root, tuple(names or ())), root, variant))
 
 

@@ -37,6 +37,6 @@ def export(
         releases = release(Path(staged), components_of(components, library), names or (), registry)
         exported = write(releases, Path(staged), folder, registry)
     value = {"folder": str(folder), "releases": [release_row(one) for one in releases], **vars(exported)}
-    counts = f"{len(exported.written)} written, {len(exported.removed)} removed, {len(exported.kept)} as they were"
+    counts = f"{len(exported.written)} written, {len(exported.removed)} removed, {len(exported.kept)} unchanged"
     command = f"register them: {folder / SCRIPT} --workspace-name NAME --resource-group NAME"
     print_result(json, value, f"{folder}: {len(releases)} assets; files: {counts}", command)

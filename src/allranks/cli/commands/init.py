@@ -39,7 +39,7 @@ def init(
 
     contents = of_library(pipeline) if pipeline else template()
     created = create(folder, contents)
-    kept = f", {len(created.kept)} as they were" if created.kept else ""
+    kept = f", {len(created.kept)} unchanged" if created.kept else ""
     file = next(name for name in contents if name.startswith("pipelines/") and name.endswith(".py"))
     lines = [f"{folder}: {count(len(created.written), 'file')} written{kept}"]
     lines += [f"  cd {shlex.quote(str(folder))}"] * (folder.resolve() != Path.cwd())

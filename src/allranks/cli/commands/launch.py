@@ -15,18 +15,18 @@ if TYPE_CHECKING:
 SETTINGS = {"allow_interspersed_args": False}
 """Options after the script belong to the script."""
 
-_COMMAND = """The script and its own arguments, also if they look like options of this command. A launcher may be in
+_COMMAND = """The script and its own arguments, even if they look like options of this command. A launcher may be in
 front: torchrun, accelerate launch, deepspeed, mpirun."""
-_LAYOUT = """N instances with M processes each. Default: as the launcher says, or 1 instance with a process for each GPU
+_LAYOUT = """N instances with M processes each. Default: the launcher's, or 1 instance with a process for each GPU
 of the size."""
-_DISTRIBUTION = "How the processes start. Default: pytorch, or as the launcher says."
+_DISTRIBUTION = "How the processes start. Default: the launcher's, or pytorch."
 _INPUT = """Folder or file of data. The script gets its path for {NAME} in its arguments, else as --NAME PATH, unless it
 reads AZURE_ML_INPUT_NAME. May be repeated."""
-_OUTPUT = "Folder that the script writes. The script gets its path as that of an input. May be repeated."
+_OUTPUT = "Folder that the script writes. The script gets its path in the same way. May be repeated."
 _CODE = "Folder that the ranks get, with the script in it. Default: the script's folder."
 _ENVIRONMENT = """Registered environment, an environment's YAML file, or the name of one that comes with allranks.
 Default: the one that fits the distribution."""
-_EMIT = "Write the job for Azure ML, and run nothing: as a job (.yml), or as a pipeline in Python (.py)."
+_EMIT = "Write the job for Azure ML without running it: as a job (.yml), or as a pipeline in Python (.py)."
 
 
 # Over 60 lines: its options are half of it.
@@ -76,7 +76,7 @@ def launch(
             environment=environment,
         )
         if made.dropped:
-            errors().print("left out, because Azure ML decides it:", ", ".join(made.dropped), soft_wrap=True)
+            errors().print("ignored, because Azure ML sets it:", ", ".join(made.dropped), soft_wrap=True)
         return made
 
     place = Workspace.at(workspace)

@@ -52,9 +52,7 @@ def _print_engine_log(find: Find, identity: str, step: str | None, rank: int | N
     from allranks.cli.views.engine_log import LOOK, entries, print_entries
 
     if rank is not None:
-        raise InputError(
-            Problem(f"--rank {rank}", "it is given together with --engine", "one of them", "leave out one")
-        )
+        raise InputError(Problem(f"--rank {rank}", "it is given together with --engine", "one of them", "remove one"))
     run = find(identity)
     path = None if step is None else node_at(run, step).path
     file = Path(run.folder) / engine_log.FILE

@@ -30,11 +30,12 @@ if TYPE_CHECKING:
     from allranks.plan.graph import Plan
     from allranks.sdk.uploads import Upload
 
-_AS_AZURE = """Execute a script or a notebook as it stands, with its own arguments. Its MLClient and its credentials are
-of this machine: it submits jobs, streams them, and reads their outputs here."""
+_AS_AZURE = """Execute a script or a notebook unchanged, with its own arguments. Its MLClient and its credentials are
+replaced: it submits jobs, streams them, and reads their outputs here."""
 _ARGUMENTS = f"Arguments of the script, only with {AS_AZURE}."
 
 
+# Over 60 lines: its options are a third of it.
 def run(
     file: FileArgument,
     arguments: Annotated[list[str] | None, argument("ARGUMENT", _ARGUMENTS)] = None,
@@ -75,10 +76,10 @@ def run(
             "--json": json,
         }
         if unused := next((name for name, value in of_file.items() if value), "a step" if chosen.of() else ""):
-            raise typer.BadParameter(f"{unused} cannot be given: {AS_AZURE} executes the script as it stands")
+            raise typer.BadParameter(f"{unused} cannot be given: {AS_AZURE} executes the script unchanged")
         sys.exit(run_as_azure(file, arguments or (), place, execution.of(force_rerun=force_rerun)))
     if arguments:
-        raise typer.BadParameter(f"found {arguments[0]!r}; only with {AS_AZURE} has the file arguments of its own")
+        raise typer.BadParameter(f"found {arguments[0]!r}; only with {AS_AZURE} can the file have arguments")
     values = layout_settings(layout) | inputs.of() | stand_ins_of(stand_ins)
     if file.isidentifier():  # what finds components takes time to import
         from allranks.components.find import run_target

@@ -81,7 +81,7 @@ def changes_of(compute: str, size: list[str], experiment: str, display_name: str
 
     if compute and size:
         found = f"--compute {compute} is given too"
-        fix = "leave one out: --size is serverless, and a cluster has its own size"
+        fix = "remove one: --size is serverless, and a cluster has its own size"
         raise InputError(Problem(f"--size {size[0]}", found, "one of them", fix))
     parsed = settings_of(tags, option="--tag", example="team=a", form="KEY=VALUE")
     every, of_steps = parse_sizes(size)
@@ -113,7 +113,7 @@ def _print_body(file: str, settings: dict[str, str], changes: Changes, options: 
     if vars(where).items() & vars(NO_WORKSPACE).items():
         errors().print("note: no workspace is given, so ids contain placeholders", soft_wrap=True)
     if nowhere:
-        note = f"note: no compute is given, so the body contains {NO_COMPUTE}; to submit it, give --compute or --size"
+        note = f"note: no compute is given, so the body contains {NO_COMPUTE}; to submit it, use --compute or --size"
         errors().print(note, soft_wrap=True)
     # Standard output holds the body only, for programs.
     print_uploads(errors(), uploads)

@@ -12,7 +12,7 @@ from allranks.runs.workspace import Workspace
 
 def warm(
     idle_minutes: Annotated[
-        float, typer.Option("--idle-minutes", min=0.0, help="End after so many minutes without a run that needs it.")
+        float, typer.Option("--idle-minutes", min=0.0, help="Exit after this many minutes without a run that needs it.")
     ] = 30.0,
     workspace: FolderOption = None,
 ) -> None:

@@ -68,7 +68,7 @@ class EventLines(Watcher):
     def missed(self, missed: Missed) -> None:
         first, last = (f"{at:%Y-%m-%d %H:%M}" for at in (missed.first, missed.last))
         which = first if missed.count == 1 else f"{missed.count:,} from {first} to {last}"
-        text, times = f"missed, not made up for: {which} UTC", {"first": missed.first, "last": missed.last}
+        text, times = f"missed, not run later: {which} UTC", {"first": missed.first, "last": missed.last}
         self._print("missed", missed.schedule, text, **times, count=missed.count)
 
     def stopping(self, running: int) -> None:

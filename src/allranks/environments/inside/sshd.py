@@ -34,7 +34,7 @@ def sshd(wanted: dict[str, Any], _facts: dict[str, str]) -> list[Finding]:
 
 
 def _by(user: str) -> Finding:
-    what, expected = f"sshd of {user}", "lets in by key, PATH as here"
+    what, expected = f"sshd of {user}", "accepts a key, with the same PATH"
     try:
         account = pwd.getpwnam(user)
     except KeyError:

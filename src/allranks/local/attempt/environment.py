@@ -52,6 +52,7 @@ class JobSettings:
     cold: bool = False
 
 
+# Over 60 lines: a third of it names what one rank consists of, which has no shorter form.
 def rank_programs(
     settings: JobSettings,
     step: Step,

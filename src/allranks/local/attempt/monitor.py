@@ -230,7 +230,7 @@ class AttemptMonitor:
         reported = self._handles.reports[rank.rank]
         if code and judge.aborted_after_its_work(rank, code, self._pids.get(rank.rank), reported):
             self._recorder.note(
-                self._record, f"rank {rank.rank} was aborted by torch's gloo at its exit, after its work: forgiven"
+                self._record, f"rank {rank.rank} was aborted by torch's gloo at its exit, after its work: ignored"
             )
             self._forgiven, code = True, 0
         if code and self._dismissed is not None and self._failed is None and not self._orphaned:

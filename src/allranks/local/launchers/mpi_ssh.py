@@ -52,7 +52,7 @@ def missing(path: str) -> Problem | None:
         return None
     found = f"mpi, but this machine has no {', no '.join(lacking)}"
     expected = "Open MPI 4.1 and OpenSSH of the distribution, for --mpi ssh"
-    fix = "apt-get install openmpi-bin openssh-server, or leave out --mpi ssh"
+    fix = "apt-get install openmpi-bin openssh-server, or omit --mpi ssh"
     return Problem("distribution.type", found, expected, fix, code="missing-launcher")
 
 
@@ -63,7 +63,7 @@ def unfit(kind: InstanceKind, folder: Path) -> Problem | None:
         return Problem("--mpi ssh", found, "instances that can have an sshd", "use --instances rack")
     unfit_characters = [name for character, name in UNFIT_CHARACTERS.items() if character in str(folder)]
     if unfit_characters:
-        expected, fix = "a path that /etc/passwd and ssh can hold", "use another folder: --folder DIR"
+        expected, fix = "a path that /etc/passwd and ssh support", "use another folder: --folder DIR"
         return Problem("--mpi ssh", f"{folder} has {unfit_characters[0]}", expected, fix)
     return None
 

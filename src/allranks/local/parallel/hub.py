@@ -211,7 +211,7 @@ class Hub:
         self._report.append(self._report.Progress(total - self._open, total))
 
     def _write(self) -> None:
-        """Write the results in the order of the mini-batches, and tell what failed."""
+        """Write the results in the order of the mini-batches, and report what failed."""
         total = len(self._batches)
         print(f"{total - self._failed_batches} of {total} mini-batches succeeded; {self._failed_items} items failed")
         if self._failed_items:

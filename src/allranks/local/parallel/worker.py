@@ -148,7 +148,7 @@ def _text(result: Any) -> tuple[int, str] | None:
 
 
 def _told(error: BaseException, entry: str) -> str:
-    """Return an exception with the line of the step's own code that it came through last."""
+    """Return an exception as text, with the innermost line of the step's own code."""
     where = entry
     for frame in traceback.extract_tb(error.__traceback__):
         if os.path.abspath(frame.filename).startswith(os.getcwd() + os.sep):

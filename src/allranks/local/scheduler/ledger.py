@@ -81,7 +81,7 @@ class SchedulesPlace:
             except BlockingIOError:
                 file.seek(0)
                 pid = file.read().strip()
-                found = "a scheduler has it already" + (f": process {pid}" if pid else "")
+                found = "another scheduler is using it" + (f": process {pid}" if pid else "")
                 fix = f"stop it (kill {pid}), or use another folder: --folder DIR"
                 raise InputError(Problem(str(self.workspace.root), found, "one scheduler", fix)) from None
             file.seek(0)

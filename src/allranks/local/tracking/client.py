@@ -183,7 +183,7 @@ class Tracking:
             except asyncio.TimeoutError:
                 self._broken = self._broken or f"the MLflow process did not answer within {REQUEST_SECONDS:g} s"
             except (OSError, ValueError) as error:
-                self._broken = self._broken or f"the MLflow process broke: {error}"
+                self._broken = self._broken or f"the MLflow process failed: {error}"
             if self._broken:
                 _log.error("tracker lost", extra={"reason": self._broken})
                 self.abandon()

@@ -162,14 +162,14 @@ def _from_segments(text: str, rest: str) -> AssetId:
         # The output of a job, azureml://jobs/..., and other forms.
         return AssetId(STORAGE, path=text)
     if not following or not following[0]:
-        raise ValueError(f"no name stands after {word}")
+        raise ValueError(f"no name follows {word}")
     name, *more = following
     if kind == DATASTORE:
         return AssetId(kind, name, path=_datastore_path(more), **scope)
     if not more:
         return AssetId(kind, name, **scope)
     if len(more) != 2 or more[0] not in ("versions", "labels") or not more[1]:
-        raise ValueError(f"/{'/'.join(more)} stands where /versions/VERSION or /labels/LABEL should")
+        raise ValueError(f"/{'/'.join(more)} is in the place of /versions/VERSION or /labels/LABEL")
     return AssetId(kind, name, **{more[0].removesuffix("s"): more[1]}, **scope)
 
 
@@ -177,5 +177,5 @@ def _datastore_path(segments: list[str]) -> str:
     if not segments or segments == [""]:
         return ""
     if segments[0] != "paths":
-        raise ValueError(f"{segments[0]} stands after the datastore, where paths should")
+        raise ValueError(f"{segments[0]} is in the place of paths, after the datastore")
     return "/".join(segments[1:])

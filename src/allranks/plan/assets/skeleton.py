@@ -10,7 +10,7 @@ from allranks.plan.assets import asset_id
 from allranks.plan.assets.lookup import Line, Use
 
 HEAD = """\
-# Where this machine has what pipelines name. Paths are relative to this file.
+# Paths on this machine for the names in pipelines. Paths are relative to this file.
 # Remove the # in front of a line, and write the path.
 """
 

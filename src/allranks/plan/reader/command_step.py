@@ -191,7 +191,7 @@ def _copied(component: Any, code: str | None, includes: bool, place: Place, cont
                 uploaded = code_at(stored, where, command_of(component))
                 return snapshot.copy_files(uploaded.files, context.snapshots, where)
         if is_remote(code) or code.startswith("git+"):
-            fix = "get a copy, and give its path as the component's code"
+            fix = "get a copy, and use its path as the component's code"
             raise InputError(Problem(where, f"{code} is not on this machine", "a local folder", fix))
         path = FilePath(component.base_path, code)
         if not path.exists():

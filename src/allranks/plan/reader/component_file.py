@@ -94,7 +94,7 @@ class ComponentFile:
         elif count != 1:
             kind = distribution.type.lower() if distribution else "none"
             found = f"{count}; the distribution {kind} starts one process on each instance"
-            raise InputError(Problem("process_count_per_instance", found, "1", "leave it out, or give -j Nx1"))
+            raise InputError(Problem("process_count_per_instance", found, "1", "omit it, or use -j Nx1"))
 
 
 def read(path: Path) -> ComponentFile:

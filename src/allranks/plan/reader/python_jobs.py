@@ -169,7 +169,7 @@ def _several(path: Path, choices: dict[str, Any]) -> Problem:
     named = [name for name in choices if name.isidentifier()]
     noun = "pipelines" if all(inspect.isfunction(value) for value in choices.values()) else "jobs"
     fix = "name one: " + " or ".join(f"{shown(path)}:{name}" for name in named)
-    fix = fix if named else "give each a variable of its own, and name one"
+    fix = fix if named else "assign each to a variable of its own, and name one"
     found = f"it has {len(choices)} {noun}: {', '.join(choices)}"
     return Problem(shown(path), found, "one pipeline", fix, code="several-pipelines")
 
@@ -184,7 +184,7 @@ def _not_found(path: Path, name: str, known: list[str], exists: bool) -> Problem
 def _guarded(path: Path) -> str:
     """Return the fix for a file that creates its job only under ``if __name__ == "__main__"``."""
     if path.suffix == ".py" and '"__main__"' in path.read_text(encoding="utf-8", errors="replace").replace("'", '"'):
-        return 'what stands below if __name__ == "__main__" is not read: make the job above it'
+        return 'code below if __name__ == "__main__" is not run: create the job above it'
     return ""
 
 

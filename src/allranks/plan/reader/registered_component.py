@@ -31,7 +31,7 @@ def attach(node: Any, place: Place, context: Context) -> bool:
         return True
     key = internals.component_key(node)
     if context.lookup is None:
-        found = f"{text} is registered in a workspace or registry, which this machine does not ask"
+        found = f"{text} is registered in a workspace or registry, which is not contacted"
         fix = "get its YAML file and code, and name the file as the component"
         context.problems.append(Problem(place.key(key), found, "a component that is a file or a function", fix))
         return False

@@ -114,7 +114,7 @@ def wrong(name: str, text: str, expected: str) -> Problem:
 
 def _unknown(name: str, known: list[str]) -> Problem:
     expected = "one of the pipeline's inputs: " + ", ".join(known) if known else "nothing: the pipeline has no inputs"
-    fix = did_you_mean(name, known, "leave it out, or declare the input")
+    fix = did_you_mean(name, known, "remove it, or declare the input")
     return Problem(f"input {name}", f"the pipeline has no input {name}", expected, fix, code="unknown-input")
 
 

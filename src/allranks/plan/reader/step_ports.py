@@ -193,5 +193,5 @@ def _local_data_path(value: Value | None, kind: str, address: str, where: str, c
         return mapped
     if not isinstance(value, Path) or not is_remote(value.path):
         return None
-    advice = f"or give a path: --set {address}=PATH" if "." not in address else ""
+    advice = f"or set a path: --set {address}=PATH" if "." not in address else ""
     return lookup.find(value.path, asset_id.MODEL if kind.endswith("_model") else asset_id.DATA, where, advice=advice)

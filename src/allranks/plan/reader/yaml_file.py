@@ -109,7 +109,7 @@ def read(path: Path) -> YamlFile | ComponentFile:
         if kind in ("command", "parallel"):
             return component_file.read(path)
         if kind != "pipeline":
-            found = f"it describes a component of type {kind}, which is not yet run by the local engine"
+            found = f"it describes a component of type {kind}, which the local engine does not run yet"
             expected = "a job, a command or parallel component, or a pipeline component in a pipeline"
             raise InputError(Problem(shown(path), found, expected))
         found, expected = "it describes a pipeline component, not a job", "a job, such as a pipeline that uses it"
@@ -133,7 +133,7 @@ def read(path: Path) -> YamlFile | ComponentFile:
     if kind == "pipeline" and "jobs" not in text.tree and isinstance(component, str):
         where = f"key component ({text.place('component')})"
         if is_remote(component):
-            found, fix = f"{component} as a job is not yet run by the local engine", "use it as a step"
+            found, fix = f"the local engine does not yet run {component} as a job", "use it as a step"
             raise InputError(Problem(where, found, "a file", fix, code="not-run-here", level=Level.MACHINE))
         inner = text.path.parent / component.removeprefix("file:")
         if not inner.is_file():
@@ -216,12 +216,12 @@ def _dangling(text: YamlText) -> Iterator[Problem]:
             if name not in known[kind]:
                 noun = {"inputs": "input of the pipeline", "jobs": "step", "outputs": "output of the pipeline"}[kind]
                 expected = f"one of {', '.join(known[kind])}" if known[kind] else f"the pipeline has no {kind}"
-                yield Problem(where(text, key), f"{value} refers to no {noun}", expected)
+                yield Problem(where(text, key), f"{value} refers to an unknown {noun}", expected)
         for name, output in _STEP_OUTPUT.findall(value):
             outputs = _declared_outputs(known["jobs"].get(name))
             if outputs is not None and output not in outputs:
                 expected = f"one of {', '.join(outputs)}" if outputs else f"step {name} has no outputs"
-                yield Problem(where(text, key), f"{value} refers to no output of step {name}", expected)
+                yield Problem(where(text, key), f"{value} refers to an unknown output of step {name}", expected)
 
 
 def _bound_counts(text: YamlText) -> Iterator[Problem]:
@@ -279,7 +279,7 @@ def _problem(text: YamlText, key: str, value: Any, message: str, error: Exceptio
     if message == "Unknown field.":
         return unknown_key(at, validation_errors.similar(f"{_kind(text.tree, 'job')} job", key))
     if "node name should be" in message:
-        expected = "lower-case letters, digits and _; a letter or _ first"
+        expected = "lower-case letters, digits and _, beginning with a letter or _"
         return Problem(at, f"{name!r} cannot be the name of a step", expected, "rename it")
     value = text.value(key) if value is None else value
     if value is None and not validation_errors.is_own(error) and not message.endswith(validation_errors.MISSING_FILE):

@@ -89,7 +89,7 @@ class Checkpoints:
     ) -> None:
         for name, value in (("every_steps", every_steps), ("every_minutes", every_minutes), ("keep", keep)):
             if value is not None and value <= 0:
-                raise InputError(Problem(name, str(value), "more than 0", "leave it out, or use a positive number"))
+                raise InputError(Problem(name, str(value), "more than 0", "omit it, or use a positive number"))
         if mode not in manifest.MODES:
             raise InputError(Problem("mode", repr(mode), "min or max", "use one of these"))
         self._folder = Path(folder)
@@ -141,7 +141,7 @@ class Checkpoints:
         if start_from is not None:
             found = f"no complete checkpoint in {start_from}"
             expected = "a folder of checkpoints, such as step_000000100"
-            fix = f"give the checkpoints of an earlier training, or leave {start_from_name} out"
+            fix = f"use the checkpoints of an earlier training, or omit {start_from_name}"
             raise InputError(Problem(start_from_name, found, expected, fix, code="checkpoints"))
         return 0
 

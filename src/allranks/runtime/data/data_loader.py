@@ -154,7 +154,7 @@ class DataLoader:
                 where="data loader",
                 found=first,
                 expected="workers that live as long as the training",
-                fix="look at the log above for its own error. A worker that was killed may have run out of memory: use "
+                fix="see its own error in the log above. A worker that was killed may have run out of memory: use "
                 "fewer dataloader_num_workers, or instances with more memory",
             )
         rank = f"rank {self._ranks.rank} (instance {self._ranks.instance_rank})"

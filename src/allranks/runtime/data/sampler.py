@@ -36,7 +36,7 @@ class GlobalBatches(Sampler[list[int]], ABC):
         self, length: int, ranks: Ranks, *, batch_size: int, shuffle: bool, seed: int, drop_last: bool
     ) -> None:
         if length < 1:
-            raise InputError(Problem("data set", "no samples", "at least one", "look at the step that prepared it"))
+            raise InputError(Problem("data set", "no samples", "at least one", "check the step that prepared it"))
         if batch_size < ranks.world_size:
             found = f"{batch_size} samples in a global batch of {ranks.world_size} ranks"
             expected = f"at least {ranks.world_size}: one for each rank"

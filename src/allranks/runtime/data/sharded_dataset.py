@@ -51,7 +51,7 @@ class ShardedDataset(Dataset[Any]):
     ) -> None:
         if not sum(lengths) or min(lengths) < 0:
             found = f"{len(lengths)} shards with {sum(lengths)} samples"
-            raise InputError(Problem("data set", found, "at least one sample", "look at the step that prepared it"))
+            raise InputError(Problem("data set", found, "at least one sample", "check the step that prepared it"))
         if window < 1:
             raise InputError(Problem("window", str(window), "at least 1", "use 1 to read samples in their order"))
         self.lengths = tuple(lengths)

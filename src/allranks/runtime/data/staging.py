@@ -71,7 +71,7 @@ def _stamp(source: Path, files: list[Path]) -> str:
             status = (source.parent / file).stat()
         except FileNotFoundError:
             problem = Problem(
-                f"input {source}", f"{file} is a link to nothing", "a file", "remove the link, or restore its target"
+                f"input {source}", f"{file} is a broken link", "a file", "remove the link, or restore its target"
             )
             raise InputError(problem) from None
         stamp.update(b"%s\0%d\0%d\0" % (os.fsencode(file), status.st_size, status.st_mtime_ns))

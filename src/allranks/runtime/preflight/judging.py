@@ -115,7 +115,7 @@ def world_size(facts: Sequence[Facts], env: RankEnv, declared_instances: int, *,
 
 def names(facts: Sequence[Facts]) -> Iterable[Finding]:
     expected = "an address for the name of every instance of the job"
-    fix = "give the instances names that they all know (/etc/hosts or the virtual network's DNS)"
+    fix = "use names for the instances that all of them know (/etc/hosts or the virtual network's DNS)"
     for rank in first_ranks(facts):
         for name in rank.unresolved:
             yield Finding("names", FAILED, f"{name} does not resolve on {rank.host}", expected, fix, *rank.place)
@@ -169,7 +169,7 @@ def port_rates(instances: Sequence[Facts], size: Size | None) -> Iterable[Findin
     promised = (size.infiniband_gbit_s or 0) if size and size.infiniband else 0
     fastest = max((rate for rank in instances for rate in rank.infiniband), default=0.0)
     expected, source = (promised, f"as {size.name} has") if size and promised else (fastest, "as the others have")
-    fix = "every collective waits for the slowest port: look at ibv_devinfo there, and replace the instance"
+    fix = "every collective waits for the slowest port: run ibv_devinfo there, and replace the instance"
     for rank in instances:
         # A rate of 0 is one that the kernel does not report.
         if slow := [rate for rate in rank.infiniband if 0 < rate < expected]:
@@ -186,7 +186,7 @@ def topology(instances: Sequence[Facts], size: Size | None) -> Iterable[Finding]
         if size is not None and rank.sizes and size.name not in rank.sizes:
             found = f"{rank.host} has the hardware of {' or '.join(rank.sizes)}"
             expected = f"{size.name}, the size of the job"
-            fix = "set ALLRANKS_SIZE to the size of the cluster, or leave it out"
+            fix = "set ALLRANKS_SIZE to the size of the cluster, or unset it"
         elif rank.topology_file and not rank.topology_exists:
             found = f"NCCL_TOPO_FILE={rank.topology_file} does not exist on {rank.host}, and NCCL continues without it"
             expected = "a file of the image"
@@ -223,7 +223,7 @@ def gpus(facts: Sequence[Facts]) -> Iterable[Finding]:
             found = f"has GPU {rank.gpu}, which is rank {owner.rank}'s"
             yield Finding("GPUs", FAILED, found, "a GPU of its own for each rank", fix, *rank.place)
     without = [rank for rank in facts if rank.gpu is None]
-    fix = "look at nvidia-smi there: a GPU that fell off the bus is mended by another instance"
+    fix = "run nvidia-smi there: if a GPU has fallen off the bus, replace the instance"
     for rank in without if len(without) < len(facts) else ():
         found = f"finds no GPU on {rank.host}, and others have one"
         yield Finding("GPUs", FAILED, found, "a GPU for each rank, or for none", fix, *rank.place)
@@ -244,7 +244,7 @@ def sums(results: Sequence[Sum], local_world_size: int) -> Iterable[Finding]:
     for rank, result in enumerate(results):
         if not result.right:
             fix = "try the job without this instance: memory, a GPU or its link is broken"
-            found, expected = "the sum over the ranks is wrong", "the sum of what the ranks gave"
+            found, expected = "the sum over the ranks is wrong", "the sum of the ranks' values"
             yield Finding("all-reduce", FAILED, found, expected, fix, rank // local_world_size, rank)
     slowest = max(results, key=lambda result: result.seconds)
     if slowest.seconds > SUM_SECONDS:
@@ -261,7 +261,7 @@ def network(links: Sequence[Link], local_world_size: int) -> Iterable[Finding]:
     link_counts = Counter(end for link in links for end in (link.one, link.other))
     culprits = {end for end, count in slow_counts.items() if count == link_counts[end] and len(links) > 1}
     expected = f"at least {SLOW_BYTES_PER_SECOND * 8e-6:g} Mbit/s"
-    fix = "replace the instance, or look for what else uses its network"
+    fix = "replace the instance, or find what else uses its network"
     for link in slow:
         suspects = [end for end in (link.one, link.other) if end in culprits]
         instance = suspects[0] if len(suspects) == 1 else link.other

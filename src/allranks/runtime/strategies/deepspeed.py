@@ -64,7 +64,7 @@ class DeepSpeed(Strategy):
         if settings.compile and config.deepspeed_stage == 3:
             found = "with ZeRO stage 3"
             expected = "ZeRO 0 to 2: stage 3 gathers the weights of each layer in hooks, which split its graph"
-            raise InputError(Problem("compile", found, expected, "leave compile out, or use the strategy fsdp"))
+            raise InputError(Problem("compile", found, expected, "omit compile, or use the strategy fsdp"))
         recording = deferred.take(model)
         model, blocks = transform(model, settings, self.device)
         if recording is not None:

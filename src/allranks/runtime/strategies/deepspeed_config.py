@@ -83,7 +83,7 @@ def offloaded(file: DeepSpeedFile, key: str) -> dict[str, Any]:
     section: dict[str, Any] = {"device": "cpu"} | (file.section("zero_optimization").get(key) or {})
     if section["device"] == "none":
         found = f"enabled, and disabled in {file.path}, key zero_optimization.{key}.device"
-        raise InputError(Problem("offload", found, "the same value", 'leave offload out, or set the key to "cpu"'))
+        raise InputError(Problem("offload", found, "the same value", 'omit offload, or set the key to "cpu"'))
     return section
 
 
@@ -266,5 +266,5 @@ def _check_16bit(file: DeepSpeedFile, key: str, precision: str, stage: int, devi
         raise InputError(Problem(where, found, expected, "use bfloat16, or the strategy ddp or fsdp"))
     if stage == 0:
         found = f"16-bit weights ({key}) with ZeRO stage 0"
-        expected = "ZeRO 1, 2 or 3, whose float32 copies of the weights the checkpoints have"
+        expected = "ZeRO 1, 2 or 3: checkpoints have their float32 copies of the weights"
         raise InputError(Problem(where, found, expected, "use deepspeed_stage 1, or the strategy ddp"))

@@ -176,7 +176,7 @@ def reject_keys(file: DeepSpeedFile) -> None:
             problems.append(_refused(file, key, REFUSED[key]))
         elif key not in RESOLVED | ENGINE_KEYS | REFUSED.keys():
             close = get_close_matches(key, RESOLVED | ENGINE_KEYS, 1)
-            fix = f"use {close[0]}" if close else "leave it out"
+            fix = f"use {close[0]}" if close else "remove it"
             problems.append(Problem(f"{file.path}, key {key}", "not a key of DeepSpeed's", "a known key", fix))
     if file.content.get("managed_gradient_accumulation") is False:
         reason = "the training counts the backward passes of a step"
@@ -214,4 +214,4 @@ def _enabled(value: Any) -> bool:
 
 
 def _refused(file: DeepSpeedFile, key: str, reason: str, found: str = "set") -> Problem:
-    return Problem(f"{file.path}, key {key}", found, f"a file without it: {reason}", "leave it out")
+    return Problem(f"{file.path}, key {key}", found, f"a file without it: {reason}", "remove it")

@@ -33,7 +33,7 @@ def resolve_deepspeed_file(inputs: Namespace, default: Callable[[str], Any], wor
     if inputs.deepspeed is None:
         return inputs
     if inputs.strategy != "deepspeed":
-        fix = "set strategy to deepspeed, or leave the file out"
+        fix = "set strategy to deepspeed, or omit the file"
         found = f"a file, with the strategy {inputs.strategy}"
         raise InputError(Problem("input deepspeed", found, "the strategy deepspeed", fix))
     file = deepspeed_file.read(inputs.deepspeed, "input deepspeed")
@@ -133,4 +133,4 @@ def _value(file: DeepSpeedFile, key: str) -> Any:
 
 def _contradiction(file: DeepSpeedFile, inputs: Namespace, name: str, key: str, value: str) -> Problem:
     found = f"{getattr(inputs, name)}, and {value} in {file.path}, key {key}"
-    return Problem(f"input {name}", found, "the same value", f"leave {name} out, or the key")
+    return Problem(f"input {name}", found, "the same value", f"remove {name} or the key")

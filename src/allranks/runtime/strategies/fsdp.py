@@ -102,7 +102,7 @@ def _mesh(shard_group_size: int | None, device: torch.device) -> DeviceMesh:
     ranks = distributed.get_world_size()
     size = shard_group_size or ranks
     if ranks % size:
-        fix = "use the number of ranks of an instance, or leave shard_group_size out"
+        fix = "use the number of ranks of an instance, or omit shard_group_size"
         raise InputError(Problem("shard_group_size", f"{size}, on {ranks} ranks", f"a divisor of {ranks}", fix))
     if size == ranks:
         return init_device_mesh(device.type, (ranks,))

@@ -68,7 +68,7 @@ def transform(model: nn.Module, settings: TrainingSettings, device: torch.device
     if settings.sync_batchnorm:
         if device.type == "cpu":
             expected = "GPUs: torch.nn.SyncBatchNorm has no implementation for CPUs"
-            raise InputError(Problem("sync_batchnorm", "the ranks train on CPUs", expected, "leave sync_batchnorm out"))
+            raise InputError(Problem("sync_batchnorm", "the ranks train on CPUs", expected, "omit sync_batchnorm"))
         model = nn.SyncBatchNorm.convert_sync_batchnorm(model)  # type: ignore[no-untyped-call]
     blocks = [module for module in model.modules() if isinstance(module, settings.blocks)]
     if settings.blocks and not blocks:
@@ -95,5 +95,5 @@ def _check_compilable(modules: list[nn.Module]) -> None:
     for module in modules:
         if type(module).__module__.startswith("torch."):
             found = f"a {type(module).__qualname__}, which torch.nn.Module.compile leaves as it is"
-            fix = "set blocks to classes of your own, or leave compile out"
+            fix = "set blocks to classes of your own, or omit compile"
             raise InputError(Problem("compile", found, "a model, or blocks, of a class of your own", fix))

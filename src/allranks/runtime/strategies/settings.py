@@ -90,7 +90,7 @@ class TrainingSettings:
             )
         if self.activation_checkpointing and not self.blocks:
             found = "no blocks to recompute"
-            fix = "set blocks=(Block,), or leave activation_checkpointing out"
+            fix = "set blocks=(Block,), or omit activation_checkpointing"
             raise InputError(Problem("activation_checkpointing", found, "the classes of the model's blocks", fix))
 
 
@@ -107,4 +107,4 @@ def reject_unsupported(strategy: str, settings: TrainingSettings, *names: str) -
         value = getattr(settings, name)
         if value != defaults[name]:
             found = f"{value}, with the strategy {strategy}"
-            raise InputError(Problem(name, found, "a strategy that supports it", f"leave {name} out"))
+            raise InputError(Problem(name, found, "a strategy that supports it", f"omit {name}"))

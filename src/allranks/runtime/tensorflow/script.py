@@ -139,7 +139,7 @@ def _exit_successfully(_number: int, _frame: FrameType | None) -> NoReturn:
 
 
 def _no_evaluation(_training: Training) -> None:
-    note("this task is the evaluator, and the script has nothing for it to do")
+    note("this task is the evaluator, and the script has no function for it")
 
 
 def _require_tensorflow() -> None:
