@@ -17,6 +17,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from allranks.api.after import after
     from allranks.api.client import LocalClient
     from allranks.api.jobs import Checked, check
     from allranks.api.layout import layout
@@ -32,6 +33,7 @@ __all__ = [
     "Problem",
     "Run",
     "RunFailedError",
+    "after",
     "check",
     "launch",
     "layout",
@@ -46,6 +48,7 @@ _HOMES = {
     "Problem": "allranks.errors",
     "Run": "allranks.api.run",
     "RunFailedError": "allranks.api.run",
+    "after": "allranks.api.after",
     "check": "allranks.api.jobs",
     "launch": "allranks.api.run",
     "layout": "allranks.api.layout",

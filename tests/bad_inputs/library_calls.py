@@ -23,6 +23,14 @@ def _layout(step: str, layout: str, *said: str) -> Row:
     return _of(f"allranks.layout({step}, {layout})", "layout", *said)
 
 
+def _after(statements: str, *said: str) -> Row:
+    inner = "@pipeline\ndef other():\n    return {'images': prepare_images().outputs.images}\n\n"
+    head = HEAD.replace("@pipeline\n", f"{inner}@pipeline\n")
+    return Row("run file.py:one", ("file.py:", "after", *said), files={"file.py": f"{head}    {statements}\n"})
+
+
+_TWO = "a = prepare_images(); b = train_image_classifier(data=a.outputs.images);"
+
 ROWS = {
     "a name that the library has not": Row(
         "run file.py",
@@ -83,5 +91,20 @@ ROWS = {
         "train_image_classifier()", "2, 16, size='ND96asr_v4'", "16 processes on the 8 GPUs of Standard_ND96asr_v4"
     ),
     "an unknown size": _layout("train_image_classifier()", "size='ND96as_v4'", "'ND96as_v4'", "Standard_ND96asr_v4"),
+    "a step after itself": _after(f"{_TWO} allranks.after(a, a)", "prepare_images would wait for itself"),
+    "a step after one that needs it": _after(f"{_TWO} allranks.after(a, b)", "prepare_images would wait for itself"),
+    "a step after an output": _after(
+        f"{_TWO} allranks.after(b, a.outputs.images)", "a value of NodeOutput", "a step that runs a component"
+    ),
+    "a step after one of another pipeline": _after(
+        f"{_TWO} c = other(); allranks.after(b, next(iter(c.component.jobs.values())))",
+        "prepare_images is a step of another pipeline",
+        "steps of the same pipeline",
+    ),
+    "a registered component after a step": _after(
+        f"from azure.ai.ml.entities import Command; {_TWO} allranks.after(Command(component='azureml:score:1'), b)",
+        "the component azureml:score:1 is not loaded",
+        "load_component(FILE)",
+    ),
     "the layout of what is no step": _layout("3", "2", "a value of type int", "a step that runs a command"),
 }

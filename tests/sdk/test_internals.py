@@ -224,6 +224,32 @@ def test_a_node_gets_a_component_and_outputs(component: Any) -> None:
     assert internals.port_name(node.outputs["other"]) == "other"
 
 
+def test_a_node_gets_ports_that_its_component_has_not(job: Any, component: Any) -> None:
+    from azure.ai.ml import Input, Output, dsl
+
+    seen = []
+
+    @dsl.pipeline
+    def two() -> None:
+        first = component(data="azureml:words:1")
+        second = component(data=first.outputs.model)
+        seen.extend([internals.nodes_being_built(), internals.source(second.inputs["data"]), first])
+
+    two()
+    built, source, first = seen
+    assert (len(built), source is first, internals.nodes_being_built()) == (2, True, None)
+    assert internals.source(first.inputs["data"]) is None
+    internals.declare(first, "more", Input(type="string"))
+    internals.declare(first, "log", Output(type="uri_file"))
+    assert (list(first.component.inputs), list(first.component.outputs)) == (
+        ["data", "epochs", "more"],
+        ["model", "log"],
+    )
+    assert (list(component.inputs), first.component.id) == (["data", "epochs"], None)
+    internals.set_mode(first.inputs["data"], "direct")
+    assert internals.mode(first.inputs["data"]) == "direct"
+
+
 def test_a_job_gets_an_input(job: Any) -> None:
     made = internals.build_input(job, "epochs", job.component.inputs["epochs"], 7)
     assert internals.data(made) == 7

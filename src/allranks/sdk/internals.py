@@ -15,6 +15,7 @@ import contextlib
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping
+from copy import copy
 from http import HTTPStatus
 from importlib import import_module
 from operator import attrgetter, methodcaller
@@ -42,6 +43,8 @@ PARTS = {
     "LoopNode": f"{_SDK}.entities._builders.control_flow_node:LoopNode",
     "OutputsAttrDict": f"{_SDK}.entities._job.pipeline._io:OutputsAttrDict",
     "Sweep": f"{_SDK}.entities._builders:Sweep",
+    "NodeOutput": f"{_SDK}.entities._job.pipeline._io:NodeOutput",
+    "builders": f"{_SDK}.dsl._pipeline_component_builder:_definition_builder_stack",
     "PipelineComponentBuilder": f"{_SDK}.dsl._pipeline_component_builder:PipelineComponentBuilder",
     "load_component_functions": f"{_SDK}.entities._job.pipeline._load_component",
     "pipeline_expressions": f"{_SDK}.entities._job.pipeline._pipeline_expression",
@@ -108,7 +111,7 @@ def data(port: Any) -> Any:
 
 declaration = attrgetter("_meta")
 """The Input or Output that declares a port; None if its component is unknown."""
-mode = attrgetter("_mode")
+mode, set_mode = attrgetter("_mode"), _setter("_mode")
 """The mode that a node sets for a port; None if it sets none."""
 port_type = attrgetter("_type")
 """The type that the SDK infers for an output that is not declared."""
@@ -140,6 +143,29 @@ def set_component(node: Any, found: Any) -> Callable[[], None]:
     if hasattr(type(node), "_copy_pipeline_component_out_setting_to_node"):
         node._copy_pipeline_component_out_setting_to_node()
     return lambda: vars(node).update(before)
+
+
+def source(port: Any) -> Any:
+    """Return the node whose output a port is bound to in the DSL; None for any other value."""
+    return getattr(data(port), "_owner", None) if isinstance(data(port), __getattr__("NodeOutput")) else None
+
+
+def declare(node: Any, name: str, port: Any) -> None:
+    """Declare an Input or an Output in a copy of a node's component, which is not registered."""
+    from azure.ai.ml import Input
+
+    own = copy(node._component)
+    if isinstance(port, Input):
+        own._inputs = {**own.inputs, name: port}
+    else:
+        own._outputs = {**own.outputs, name: port}
+    own._id, node._component = None, own
+
+
+def nodes_being_built() -> list[Any] | None:
+    """Return the nodes so far of the innermost function with @pipeline that is being called; None outside of one."""
+    builder = __getattr__("builders").top()
+    return None if builder is None else builder.nodes
 
 
 def as_pipeline_job(node: Any) -> tuple[Any, frozenset[str]]:
@@ -189,9 +215,9 @@ def build_input(job: Any, name: str, declared: Any, value: Any) -> Any:
     return job._build_input(name, declared, value)
 
 
-def build_output(node: Any, name: str) -> Any:
-    """Return a new output of a node, without a declaration."""
-    return node._build_output(name, None, None)
+def build_output(node: Any, name: str, declared: Any = None) -> Any:
+    """Return a new output of a node."""
+    return node._build_output(name, declared, None)
 
 
 set_outputs = _setter("_outputs")
