@@ -165,7 +165,7 @@ def _without_fail(graph: Graph) -> Graph:
     from allranks.plan.walk import with_steps
 
     return with_steps(
-        graph, lambda step: replace(step, environment_variables={"FAIL": "0"}) if step.name == "use" else step
+        graph, lambda step, _: replace(step, environment_variables={"FAIL": "0"}) if step.name == "use" else step
     )
 
 

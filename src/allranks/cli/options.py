@@ -114,7 +114,12 @@ DryRunOption: TypeAlias = Annotated[
 ChangesOption: TypeAlias = Annotated[bool, option("--dry-run", "Print what would change; change nothing.")]
 ComputeOption: TypeAlias = Annotated[str, option("--compute", "Cluster for steps that do not name one.", "NAME")]
 RetriesOption: TypeAlias = Annotated[
-    int, typer.Option("--retries", min=0, help="How many times a failed step is retried.")
+    int,
+    typer.Option(
+        "--retries",
+        min=0,
+        help="How many times a failed step is retried. allranks.yaml may have other numbers for steps.",
+    ),
 ]
 SlotsOption: TypeAlias = Annotated[
     int | None,

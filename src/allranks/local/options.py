@@ -18,7 +18,7 @@ class Options:
 
     instances:    auto, rack or loopback
     force_rerun:  whether to ignore earlier results
-    retries:      maximum retries of a failed step
+    retries:      maximum retries of a failed step, unless allranks.yaml has a number for it
     slots:        maximum ranks at once; a step with more ranks runs without others. None: the number of cores
     gpus:         auto (each rank has its own), share, or the number of GPUs to use
     track:        whether steps that run Python get an MLflow run

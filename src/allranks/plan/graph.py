@@ -54,6 +54,7 @@ class Step:
     shm_size:              size of /dev/shm per instance, in bytes
     deterministic:         whether an earlier result of the same inputs may be reused
     after:                 names of nodes that must end first, without a data dependency
+    retries:               how often a failed attempt is repeated; None: as often as the run's option says
     ignored_environment:   the environment that the node sets instead of its component's, which azure-ai-ml never sends
     ignored_variables:     names of the component's variables, which azure-ai-ml never sends
     job_tier:              spot, basic, standard or premium; "" if the node does not set it
@@ -82,6 +83,7 @@ class Step:
     timeout: float | None = None
     deterministic: bool = True
     after: tuple[str, ...] = ()
+    retries: int | None = field(default=None, compare=False)
     location: Location | None = None
     job_tier: str = field(default="", compare=False)
     ignored_environment: Environment = field(default=NO_ENVIRONMENT, compare=False)

@@ -57,6 +57,13 @@ IGNORED_KEY = Rule(
     "azure-ai-ml, load_job, which accepts the file",
     "correct the spelling",
 )
+UNKNOWN_STEP = Rule(
+    "unknown-step",
+    Level.WARNING,
+    "`allranks.yaml` sets the retries of a step that the pipeline does not have. Another pipeline may have it.",
+    "[names.md](names.md), which describes `allranks.yaml`",
+    "correct the name",
+)
 COUNT_BINDING = Rule(
     "count-binding",
     Level.ERROR,
@@ -69,7 +76,7 @@ COUNT_BINDING = Rule(
 
 RULES = (
     *(WRONG_REFERENCE, UNKNOWN_FORM, ENVIRONMENT_EMPTY, NO_ENVIRONMENT),
-    *(UNKNOWN_PORT, IGNORED_KEY, REPEATED_KEY, COUNT_BINDING),
+    *(UNKNOWN_PORT, UNKNOWN_STEP, IGNORED_KEY, REPEATED_KEY, COUNT_BINDING),
 )
 
 _COUNTS = (("resources", "instance_count"), ("distribution", "process_count_per_instance"))

@@ -37,20 +37,23 @@ def first_iteration(loop: DoWhile | ParallelFor) -> str:
     return loop.items[0].name if known else "0"  # type: ignore[index, union-attr]
 
 
-def with_steps(graph: Graph, change: Callable[[Step], Step]) -> Graph:
-    """Return the graph with every step, at any depth, replaced by what `change` returns for it."""
-    return replace(graph, nodes=tuple(_changed(node, change) for node in graph.nodes))
+def with_steps(graph: Graph, change: Callable[[Step, str], Step], path: str = "") -> Graph:
+    """Return the graph with every step, at any depth, replaced by what `change` returns for it and its path.
+
+    The path has no labels of iterations: ``loop.train``. That of a sweep's body is the sweep's.
+    """
+    return replace(graph, nodes=tuple(_changed(node, change, f"{path}{node.name}") for node in graph.nodes))
 
 
-def _changed(node: Node, change: Callable[[Step], Step]) -> Node:
+def _changed(node: Node, change: Callable[[Step, str], Step], path: str) -> Node:
     if isinstance(node, Step):
-        return change(node)
+        return change(node, path)
     if isinstance(node, Pipeline):
-        return replace(node, graph=with_steps(node.graph, change))
+        return replace(node, graph=with_steps(node.graph, change, f"{path}."))
     if isinstance(node, Sweep):
-        return replace(node, body=change(node.body))
+        return replace(node, body=change(node.body, path))
     if isinstance(node, (DoWhile, ParallelFor)):
-        body = _changed(node.body, change)
+        body = _changed(node.body, change, f"{path}.{node.body.name}" if isinstance(node.body, Step) else path)
         assert isinstance(body, (Step, Pipeline))
         return replace(node, body=body)
     return node

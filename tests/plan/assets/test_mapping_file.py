@@ -24,6 +24,8 @@ models:
   azureml://registries/azureml/models/gpt2/versions/4: gpt2
 inputs:
   outer.train.images: few
+retries:
+  outer.train: 2
 """
 
 
@@ -32,7 +34,9 @@ def test_what_a_file_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setenv("HOME", "/home/me")
     path = tmp_path / "allranks.yaml"
     path.write_text(GOOD)
-    found = mapping_file.read(path).entries
+    file = mapping_file.read(path)
+    found = file.entries
+    assert file.retries == {"outer.train": (2, "key retries.outer.train (allranks.yaml:15)")}
     assert [
         (entry.section, entry.key, str(entry.path), entry.place) for entries in found.values() for entry in entries
     ] == [
@@ -66,6 +70,8 @@ def test_a_file_that_says_nothing_yet(tmp_path: Path, text: str) -> None:
 WRONG = {
     "component:\n  train:3: x\n": "key component (allranks.yaml:1): there is no such section; did you mean components?",
     "jobs: {}\n": "key jobs (allranks.yaml:1): there is no such section; remove it",
+    "retries:\n  train: -1\n": "key retries.train (allranks.yaml:2): -1; ",
+    "retries:\n  train: yes\n": "key retries.train (allranks.yaml:2): True; ",
     "data: [a]\n": "key data (allranks.yaml:1): ['a']; ",
     "data:\n  a:1:\n": "key data.a:1 (allranks.yaml:2): it has no path; ",
     "data:\n  a:1: 3\n": "key data.a:1 (allranks.yaml:2): 3; ",

@@ -89,7 +89,7 @@ def test_a_function_and_yaml_of_the_same_pipeline_give_the_same_plan(here: Path)
 
 
 def _bare(plan: Plan) -> Plan:
-    return replace(plan, source="", graph=with_steps(plan.graph, lambda step: replace(step, location=None)))
+    return replace(plan, source="", graph=with_steps(plan.graph, lambda step, _: replace(step, location=None)))
 
 
 def test_everything_that_a_step_says(here: Path) -> None:

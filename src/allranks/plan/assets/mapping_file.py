@@ -15,17 +15,20 @@
       train.images: data/few_images
     stand_ins:
       automl: results/automl
+    retries:
+      tune.train: 2
 
 A key is an id in any form, with or without its version, or a pattern with ``*``. A value is a path, relative to the
 file. The key under `inputs` is the name of a pipeline's input, or STEP.INPUT. The key under `stand_ins` is
-a step that does not run; its outputs are in the folder.
+a step that does not run; its outputs are in the folder. Under `retries`, the value says how often a failed step is
+retried.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
@@ -40,7 +43,7 @@ from allranks.sdk.yaml_lines import YamlText
 NAMES = ("allranks.yaml", "allranks.yml")
 """Names of the file, the usual one first."""
 
-INPUTS, STAND_INS = "inputs", "stand_ins"
+INPUTS, STAND_INS, RETRIES = "inputs", "stand_ins", "retries"
 SECTIONS = {
     "components": asset_id.COMPONENT,
     "data": asset_id.DATA,
@@ -88,10 +91,14 @@ class Entry:
 
 @dataclass(frozen=True)
 class MappingFile:
-    """The entries of a file by section, in order."""
+    """The entries of a file by section, in order.
+
+    retries: by the path of a step: how often it is retried, and the line as named in messages
+    """
 
     path: Path
     entries: Mapping[str, tuple[Entry, ...]]
+    retries: Mapping[str, tuple[int, str]] = field(default_factory=dict)
 
     def matching(self, section: str, spellings: tuple[str, ...]) -> Iterator[Entry]:
         """Yield the entries of a section that match: first those with its name, the most specific first; then
@@ -127,22 +134,30 @@ def read(path: Path) -> MappingFile:
         raise InputError.of(replace(problem, level=Level.ERROR) for problem in text.repeated)
     problems: list[Problem] = []
     entries: dict[str, tuple[Entry, ...]] = {}
+    retries: dict[str, tuple[int, str]] = {}
     for section, lines in text.tree.items():
-        if section not in (*SECTIONS, INPUTS, STAND_INS):
+        if section not in (*SECTIONS, INPUTS, STAND_INS, RETRIES):
             problems.append(_unknown(text, section))
         elif lines is not None and not isinstance(lines, dict):
             where = f"key {section} ({text.place(section)})"
             problems.append(Problem(where, repr(lines), "keys and paths, such as train:3: train/component.yaml"))
+        elif section == RETRIES:
+            for step, number in (lines or {}).items():
+                where = f"key {section}.{step} ({text.place(f'{section}.{step}')})"
+                if type(number) is int and number >= 0:
+                    retries[step] = number, where
+                else:
+                    problems.append(Problem(where, repr(number), "a whole number, such as 2"))
         else:
             parsed = [_entry(text, section, key, value, problems) for key, value in (lines or {}).items()]
             entries[section] = tuple(_once([entry for entry in parsed if entry], problems))
     if problems:
         raise InputError.of(problems)
-    return MappingFile(path, entries)
+    return MappingFile(path, entries, retries)
 
 
 def _unknown(text: YamlText, section: str) -> Problem:
-    known = (*SECTIONS, INPUTS, STAND_INS)
+    known = (*SECTIONS, INPUTS, STAND_INS, RETRIES)
     fix = did_you_mean(section, known, "remove it")
     return Problem(
         f"key {section} ({text.place(section)})", "there is no such section", f"one of {', '.join(known)}", fix

@@ -9,16 +9,19 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from allranks.errors import InputError, Level, Problem
+from allranks.errors import InputError, Level, Problem, did_you_mean
 from allranks.plan.assets.lookup import AssetLookup
 from allranks.plan.environment import NO_ENVIRONMENT
 from allranks.plan.exact_places import with_key_lines
 from allranks.plan.graph import Graph, Plan, StandIn, Step, Sweep
+from allranks.plan.node_records import is_within
 from allranks.plan.ports import GraphInput, GraphOutput, NodeOutput
 from allranks.plan.reader import stand_in, step_ports
 from allranks.plan.reader.context import Context, Locate, plain
 from allranks.plan.reader.graph import READERS, declared_inputs, read_graph
 from allranks.plan.reader.graph import types_by_use as types_of_nodes
+from allranks.plan.rules import UNKNOWN_STEP
+from allranks.plan.walk import with_steps
 from allranks.sdk import internals, validation_errors
 from allranks.sdk.paths import is_remote, shown
 from allranks.sdk.suppressions import Suppressions
@@ -122,6 +125,7 @@ def _pipeline(job: Any, source: str, context: Context, dropped: frozenset[str] =
     first, last = (str(name or "") for name in (job.settings.on_init, job.settings.on_finalize))
     graph = read_graph(job, (), replace(context, base=base), first=first, last=last)
     context.problems.extend(stand_in.unknown(context.lookup) if context.lookup else ())
+    graph = _with_retries(graph, context)
     for key, message in internals.validate_first_and_last(job).error_messages.items():
         where = f"key {key}{f' ({shown(source)})' if source else ''}"
         context.problems.append(Problem(where, message, "a step that no other node is connected to"))
@@ -146,6 +150,8 @@ def _job_of_one_node(job: Any, source: str, context: Context) -> Plan:
     node = READERS[type(job).__name__](name, job, context)
     if isinstance(node, StandIn):
         context.problems.append(_not_run(str(context.place(name)), node.what))
+    elif node is not None:
+        (node,) = _with_retries(Graph((node,)), context).nodes
     warnings = _remaining(context, source)
     assert isinstance(node, (Step, Sweep))
     step = node.body if isinstance(node, Sweep) else node
@@ -173,6 +179,25 @@ def _job_of_one_node(job: Any, source: str, context: Context) -> Plan:
         source=source,
         findings=warnings,
     )
+
+
+def _with_retries(graph: Graph, context: Context) -> Graph:
+    """Return the graph with the retries that ``allranks.yaml`` sets for its steps. A loop or a pipeline component sets
+    those of all steps within it. Add a warning for each name without a step."""
+    given = context.lookup.file.retries if context.lookup and context.lookup.file else {}
+    paths: list[str] = []
+
+    def changed(step: Step, path: str) -> Step:
+        paths.append(path)
+        nearest = max((name for name in given if is_within(path, name)), key=len, default=None)
+        return step if nearest is None else replace(step, retries=given[nearest][0])
+
+    graph = with_steps(graph, changed) if given else graph
+    for name, (_, where) in given.items():
+        if not any(is_within(path, name) for path in paths):
+            found, expected = f"there is no step {name}", f"one of {', '.join(paths)}"
+            context.problems.append(UNKNOWN_STEP.problem(where, found, expected, did_you_mean(name, paths)))
+    return graph
 
 
 def _remaining(context: Context, source: str) -> tuple[Problem, ...]:

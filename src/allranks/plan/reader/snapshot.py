@@ -22,7 +22,7 @@ def save(plan: Plan, snapshots: Path) -> Plan:
     """Return the plan with its code copied from temporary snapshots to the folder."""
     codes = {step.code for _, step in steps(plan.graph) if step.code}
     copies = {code: copy_files(_files(Path(code.folder)), snapshots, plan.name) for code in codes}
-    moved = with_steps(plan.graph, lambda step: replace(step, code=copies[step.code]) if step.code else step)
+    moved = with_steps(plan.graph, lambda step, _: replace(step, code=copies[step.code]) if step.code else step)
     return replace(plan, graph=moved)
 
 

@@ -1,0 +1,67 @@
+"""The retries of steps in allranks.yaml: in nested pipelines, loops and sweeps, by path."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from allranks.plan import codec
+from allranks.plan.graph import Plan
+from allranks.plan.reader import lookup_of, opened
+from allranks.plan.walk import steps
+from allranks.runs.workspace import Workspace
+from pipeline_files import write, write_dsl
+
+PIPELINE = """
+from azure.ai.ml.sweep import Choice
+from mldesigner.dsl import do_while
+
+@dsl.pipeline
+def inner(data: Input(type="uri_folder")):
+    first = train(data=data)
+    second = train(data=first.outputs.model)
+    return {"model": second.outputs.model}
+
+@dsl.pipeline
+def outer(data: Input(type="uri_folder")):
+    prepare = train(data=data)
+    group = inner(data=data)
+    again = inner(data=data)
+    loop = do_while(body=again, mapping={again.outputs.model: again.inputs.data}, max_iteration_count=2, condition=None)
+    trial = train(data=data, lr=Choice([0.1, 0.2]))
+    tune = trial.sweep(primary_metric="loss", goal="minimize", sampling_algorithm="grid")
+    tune.set_limits(max_total_trials=2)
+"""
+
+
+def plan(here: Path, retries: str) -> Plan:
+    write(here, "allranks.yaml", f"environments: {{torch: .venv}}\nretries: {retries}\n")
+    (here / ".venv" / "bin").mkdir(parents=True, exist_ok=True)
+    file = str(write_dsl(here, PIPELINE))
+    with opened(file, {"data": "data"}, lookup_of(file, {}, Workspace(here / ".allranks"))) as job:
+        return job.plan()
+
+
+@pytest.mark.parametrize(
+    ("retries", "expected"),
+    [
+        ("{prepare: 3}", {"prepare": 3}),
+        ("{group: 1, group.second: 0}", {"group.first": 1, "group.second": 0}),
+        ("{loop.first: 2}", {"loop[0].first": 2}),
+        ("{tune: 4}", {"tune.trial[0]": 4}),
+    ],
+)
+def test_paths(here: Path, retries: str, expected: dict[str, int]) -> None:
+    read = plan(here, retries)
+    assert {path: step.retries for path, step in steps(read.graph) if step.retries is not None} == expected
+    assert read.findings == ()
+    stored = codec.loads(codec.dumps(read))
+    assert [step.retries for _, step in steps(stored.graph)] == [step.retries for _, step in steps(read.graph)]
+
+
+def test_a_step_that_is_not_there(here: Path) -> None:
+    (finding,) = plan(here, "{group.frist: 1}").findings
+    assert (finding.rule, finding.found) == ("unknown-step", "there is no step group.frist")
+    assert "one of prepare, group.first, group.second, loop.first, loop.second, tune" in finding.expected
+    assert "group.first" in finding.fix
