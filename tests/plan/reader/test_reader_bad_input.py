@@ -93,7 +93,7 @@ YAML = {
     "bound count": (
         JOB + '    resources: {instance_count: "${{parent.inputs.n}}"}\n',
         "step a, key resources.instance_count (x.yml:7)",
-        "it is bound to the pipeline's input n, which has no value",
+        "the pipeline has no input n",
     ),
     "distribution": (
         JOB + "    distribution: {type: horovod}\n",
@@ -291,7 +291,7 @@ DSL = {
             "    step.resources = {'instance_count': n}\n"
         ),
         "step step, key resources.instance_count (pipeline.py:7)",
-        "it is bound to the pipeline's input n, which has no value",
+        "it is bound to the pipeline's input n, which has no value before the run",
     ),
     "a fraction of a process": (
         (

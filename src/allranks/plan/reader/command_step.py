@@ -18,7 +18,7 @@ from allranks.errors import InputError, Problem
 from allranks.plan.assets import asset_id
 from allranks.plan.environment import NO_ENVIRONMENT
 from allranks.plan.graph import Code, Step
-from allranks.plan.ports import GraphInput, Literal, NodeOutput, Path, Text
+from allranks.plan.ports import GraphInput, Literal, NodeOutput, Path, Text, references
 from allranks.plan.reader import environments, registered_component, snapshot, step_ports
 from allranks.plan.reader.context import Context, Place, plain, settled, value_of, whole
 from allranks.plan.rules import NO_ENVIRONMENT as NO_ENVIRONMENT_NAMED
@@ -50,7 +50,9 @@ def read(name: str, node: Any, context: Context) -> Step | None:
     if component.environment is None and not (internals.source_path(component) or context.alone):
         context.problems.append(NO_ENVIRONMENT_NAMED.problem(place.key("environment"), "the step has no environment"))
     # azure-ai-ml sends those of the node, never those of its component.
-    variables = _variables(node.environment_variables)
+    variables = _variables(node.environment_variables, place, context)
+    job_tier = str(settled(setting(node.queue_settings, "job_tier"), "queue_settings.job_tier", place, context) or "")
+    _check_compute(node, place, context)
     # A parallel node has no environment of its own; the SDK returns {} for any name that a node lacks.
     own_environment = environments.local(node.environment or None, place, context)
     return Step(
@@ -74,19 +76,34 @@ def read(name: str, node: Any, context: Context) -> Step | None:
         timeout=_timeout(node, place, context),
         deterministic=component.is_deterministic is not False,
         location=place.location,
-        job_tier=str(setting(node.queue_settings, "job_tier") or ""),
+        job_tier=job_tier,
         spec=internals.source_path(component),
         tags=requirements.relevant(component.tags or {}),
     )
 
 
-def _variables(variables: Mapping[str, Any] | None) -> dict[str, str | GraphInput | NodeOutput | Text]:
+def _check_compute(node: Any, place: Place, context: Context) -> None:
+    """Check the bindings of the compute, which has no effect on this machine. Its value may be known later."""
+    binding = value_of(str(plain(getattr(node, "compute", None) or "")))
+    names = {each.name for each in references(binding) if isinstance(each, GraphInput)}
+    if names - context.values.keys():
+        settled(node.compute, "compute", place, context)
+
+
+def _variables(
+    variables: Mapping[str, Any] | None, place: Place, context: Context
+) -> dict[str, str | GraphInput | NodeOutput | Text]:
     """Return the environment variables. Bindings to the graph's inputs are resolved when the step starts. Azure ML does
     not resolve others, such as ``${{outputs.x}}``."""
     resolved: dict[str, str | GraphInput | NodeOutput | Text] = {}
     for name, value in (variables or {}).items():
-        binding = value_of(str(plain(value)))
-        resolved[str(name)] = str(plain(value)) if isinstance(binding, (Literal, Path)) else binding
+        try:
+            text = str(plain(value))
+        except Exception:
+            settled(value, f"environment_variables.{name}", place, context)  # adds the problem
+            continue
+        binding = value_of(text)
+        resolved[str(name)] = text if isinstance(binding, (Literal, Path)) else binding
     return resolved
 
 

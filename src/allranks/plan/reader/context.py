@@ -9,10 +9,11 @@ from enum import Enum
 from pathlib import Path
 from typing import Any
 
-from allranks.errors import Problem
+from allranks.errors import Problem, did_you_mean
 from allranks.plan.assets.lookup import AssetLookup
 from allranks.plan.graph import Code, Location
-from allranks.plan.ports import GraphInput, Literal, NodeOutput, Text, Value
+from allranks.plan.ports import GraphInput, Literal, NodeOutput, Text, Value, references
+from allranks.sdk import validation_errors
 
 _BINDING = re.compile(
     r"\$\{\{\s*parent\.(?:inputs\.(?P<input>[\w.\-]+)|jobs\.(?P<step>[\w\-]+)\.outputs\.(?P<output>[\w.\-]+))\s*}}"
@@ -117,26 +118,38 @@ def plain(value: Any) -> Any:
 
 
 def settled(value: Any, key: str, place: Place, context: Context) -> Any:
-    """Return a setting of a step, with a binding to an input of the graph replaced by the input's value.
+    """Return a setting of a step, with bindings to inputs of the graph replaced by the inputs' values.
 
-    If the value is unknown, add a problem and return None.
+    If a value is unknown, or azure-ai-ml cannot send the setting, add a problem and return None.
     """
-    value = plain(value)
-    if not isinstance(value, str):
-        return value
-    binding = value_of(value)
+    try:
+        value = plain(value)
+    except Exception as error:
+        if not validation_errors.is_own(error):
+            raise
+        fix = "bind it to one input, and compute the value before"
+        context.problems.append(Problem(place.key(key), validation_errors.one_line(error), "a value or a binding", fix))
+        return None
+    binding = value_of(value) if isinstance(value, str) else Literal(value)
     if isinstance(binding, Literal):
         return value
-    if isinstance(binding, GraphInput) and context.values.get(binding.name) is not None:
-        return context.values[binding.name]
-    if isinstance(binding, GraphInput):
-        whose = f"input {binding.name} of {context.path.rstrip('.')}" if context.path else f"input {binding.name}"
-        found = f"it is bound to the pipeline's {whose}, which has no value before the run"
-        fix = f"give it a value{'' if context.path else f': --set {binding.name}=VALUE'}"
-    else:
+    names = [each.name for each in references(binding) if isinstance(each, GraphInput)]
+    of = f" of {context.path.rstrip('.')}" if context.path else ""
+    expected, fix = "a value that is known before the run", "bind it to an input of the pipeline, or write the value"
+    if unknown := next((name for name in names if name not in context.values), None):
+        found = f"the pipeline{of} has no input {unknown}"
+        expected = f"one of {', '.join(context.values)}" if context.values else expected
+        fix = did_you_mean(unknown, context.values, fix)
+    elif len(names) < len(references(binding)):
         found = str(value)
-        fix = "bind it to one input of the pipeline, or write the value"
-    context.problems.append(Problem(place.key(key), found, "a value that is known before the run", fix))
+    elif missing := next((name for name in names if context.values[name] is None), None):
+        found = f"it is bound to the pipeline's input {missing}{of}, which has no value before the run"
+        fix = f"give it a value{'' if context.path else f': --set {missing}=VALUE'}"
+    elif isinstance(binding, Text):
+        return "".join(each if isinstance(each, str) else str(context.values[each.name]) for each in binding.parts)
+    else:
+        return context.values[names[0]]
+    context.problems.append(Problem(place.key(key), found, expected, fix))
     return None
 
 

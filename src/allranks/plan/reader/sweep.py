@@ -43,7 +43,7 @@ def read(name: str, node: Any, context: Context) -> Sweep | None:
         name,
         _trial(step, space),
         space,
-        str(getattr(objective, "primary_metric", None) or ""),
+        str(settled(getattr(objective, "primary_metric", None), "objective.primary_metric", place, context) or ""),
         goal == "maximize",
         _sampling(node.sampling_algorithm, place, context),
         _early_termination(node.early_termination, place, context),
@@ -74,7 +74,8 @@ def _parameter(name: str, distribution: Any, place: Place, context: Context) -> 
         context.problems.append(Problem(where, found, "texts, numbers and booleans", "write a parameter for each key"))
         return None
     numbers = (_number(getattr(distribution, key, None)) for key in DISTRIBUTIONS[kind])
-    return Parameter(name, kind, tuple(numbers), tuple(Literal(plain(value)) for value in values))
+    settled_values = (settled(value, f"search_space.{name}", place, context) for value in values)
+    return Parameter(name, kind, tuple(numbers), tuple(Literal(each) for each in settled_values if each is not None))
 
 
 def _number(value: Any) -> float | None:
