@@ -27,10 +27,12 @@ from typing import Any
 from allranks.errors import InputError, Problem
 from allranks.sdk import light_import
 from allranks.sdk.paths import shown
-from allranks.sdk.user_code import cell_file
+from allranks.sdk.skipped_statements import SkippedStatements
+from allranks.sdk.user_code import cell_file, line
 
 _MAGIC = "_allranks_magic"
 _LINE_MAGIC = re.compile(r"(\s*)((?:[\w.,\s]+=\s*)?)([%!])(.*)")
+_SHELL = re.compile(r"^\s*(?:\w+\s*=\s*)?!(?!\s*(?:python3? -m )?pip\b)|^%%(?:bash|sh)\b", re.MULTILINE)
 _HELP = re.compile(r"\s*(\?\??\s*[\w.]+|[\w.]+\s*\?\??)\s*;?")
 _RUN_CELL = ("time", "timeit", "capture", "prun")
 """Cell magics that run the cell as Python."""
@@ -80,8 +82,10 @@ def _object(tree: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def run(path: Path, module: ModuleType) -> None:
+def run(path: Path, module: ModuleType, skipped: SkippedStatements | None = None) -> None:
     """Run the cells in order in the module's namespace. Their exceptions are not caught.
+
+    skipped: receives the statements that this machine cannot execute; None: they raise
 
     Raise InputError if the file is not a Python notebook.
     """
@@ -89,16 +93,19 @@ def run(path: Path, module: ModuleType) -> None:
     namespace.setdefault("display", _do_nothing)
     namespace.setdefault("get_ipython", _Shell)
     light_import.import_on_use({"logging": ("config", "handlers")})  # as after IPython's import
-    namespace[_MAGIC] = lambda text: _line_magic(text, module)
+    namespace[_MAGIC] = lambda text: _line_magic(text, module, skipped)
     with _ipython():
         for cell in cells(path):
-            _run_cell(cell, path, namespace)
+            _run_cell(cell, path, namespace, skipped)
 
 
-def _run_cell(cell: Cell, path: Path, namespace: dict[str, Any]) -> None:
+def _run_cell(cell: Cell, path: Path, namespace: dict[str, Any], skipped: SkippedStatements | None) -> None:
     source = cell.source
     first = next((place for place, text in enumerate(source.splitlines()) if text.strip()), 0)
     lines = source.splitlines()
+    file = cell_file(path, cell.number)
+    if skipped is not None and (shell := _SHELL.search(source)):
+        skipped.shell.append(str(line(file, source.count("\n", 0, shell.end()) + 1)))
     if lines and lines[first].startswith("%%"):
         name, _, argument = lines[first][2:].partition(" ")
         if name in ("writefile", "file"):
@@ -106,11 +113,13 @@ def _run_cell(cell: Cell, path: Path, namespace: dict[str, Any]) -> None:
         if name not in _RUN_CELL:
             return
         lines[first] = ""
-    file = cell_file(path, cell.number)
     code, text = _compiled("\n".join(lines), file)
     # Tracebacks and inspect.getsource read the lines from here. None: the entry never expires.
     linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
-    exec(code, namespace)
+    if skipped is None:
+        exec(code, namespace)
+    else:
+        skipped.run(code, text, file, namespace)
 
 
 def _compiled(source: str, file: str) -> tuple[Any, str]:
@@ -161,7 +170,7 @@ def _replace(lines: list[str], place: int) -> None:
         lines[place] = f"{indent}{target}{_MAGIC}({rest!r})"
 
 
-def _line_magic(text: str, module: ModuleType) -> None:
+def _line_magic(text: str, module: ModuleType, skipped: SkippedStatements | None) -> None:
     """Run a line magic such as ``%run ../common.ipynb``."""
     name, _, argument = text.partition(" ")
     namespace = vars(module)
@@ -174,7 +183,7 @@ def _line_magic(text: str, module: ModuleType) -> None:
         if not path.is_file():
             raise FileNotFoundError(f"there is no file {files[0]}")
         if path.suffix == ".ipynb":
-            run(path, module)
+            run(path, module, skipped)
         else:
             exec(compile(path.read_text(encoding="utf-8"), str(path), "exec", dont_inherit=True), namespace)
 

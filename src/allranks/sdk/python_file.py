@@ -7,14 +7,15 @@ import importlib.util
 import os
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from allranks.errors import InputError, Problem
+from allranks.errors import InputError, Level, Problem
 from allranks.sdk import internals, notebook, user_code
 from allranks.sdk.offline_client import Find, Workspace, offline
+from allranks.sdk.skipped_statements import SkippedStatements
 from allranks.sdk.user_code import Line
 
 NOTEBOOK = ".ipynb"
@@ -31,6 +32,7 @@ class PythonFile:
     workspace: what it registered and submitted
     nodes:     the nodes that its pipeline functions created
     cut_short: the problems that ended the reading after a job had been submitted
+    warnings:  why statements of a notebook were skipped
     """
 
     path: Path
@@ -38,6 +40,7 @@ class PythonFile:
     workspace: Workspace
     nodes: NodeLines
     cut_short: list[Problem] = field(default_factory=list)
+    warnings: list[Problem] = field(default_factory=list)
 
     @contextlib.contextmanager
     def running(self) -> Iterator[None]:
@@ -63,25 +66,30 @@ def read(path: Path, find: Find | None = None) -> PythonFile:
 
     find: returns the local spec of a registered component by its id; None if there is none
 
+    Statements of a notebook that this machine cannot execute are skipped if a job is submitted without them.
+
     Call it, and run the file's functions, inside of `importable` and `allranks.sdk.session.session`. Raise InputError
     if the file cannot be read or its code raises."""
     name = f"_allranks_pipeline_{path.stem}"
     specification = None if path.suffix == NOTEBOOK else importlib.util.spec_from_file_location(name, path)
     module = importlib.util.module_from_spec(specification) if specification else ModuleType("__main__")
     file = PythonFile(path, module, Workspace(path, find), NodeLines(path))
+    skipped = SkippedStatements(path, lambda: not file.workspace.submitted, file.warnings)
     sys.modules[name] = module
     try:
         with file.running():
             if specification is None:
-                notebook.run(path, module)
+                notebook.run(path, module, skipped)
             else:
                 user_code.execute(path, module)
     except InputError as error:
         if not file.workspace.submitted:
-            raise
+            raise InputError.of((*error.problems, *file.warnings)) from None
         file.cut_short.extend(error.problems)
     finally:
         file.workspace.restore()
+    if not file.workspace.submitted and (problems := skipped.required()):
+        raise InputError.of(replace(problem, level=Level.ERROR) for problem in problems)
     return file
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from allranks.errors import InputError
+from allranks.errors import InputError, Level
 from allranks.plan.graph import Location
 from allranks.plan.ports import Literal
 from allranks.plan.ports import Path as DataPath
@@ -168,6 +168,63 @@ def test_what_is_wrong_with_a_cell_is_told_with_its_place(here: Path, cells: tup
     with pytest.raises(InputError) as refused:
         read(write_notebook(here, *cells))
     assert str(refused.value).startswith(said)
+
+
+FETCH = """
+    def fetch(name):
+        raise ConnectionError("no route to " + name)
+
+    rate = 0.5
+    """
+NO_FILE = "[Errno 2] No such file or directory"
+USES = PIPELINE.replace("lr=0.5", "lr=rate")
+SKIPPED = {
+    "a package for plots": (
+        ("import os, nothing_like_it as plt\nrate = 0.5",),
+        [(Level.WARNING, "notebook.ipynb, cell 3, line 1", "there is no module nothing_like_it")],
+    ),
+    "a package that later cells use": (
+        ("from nothing_like_it import load", FETCH, "data = load()\n@data\ndef show():\n    pass\nshow()"),
+        [(Level.MACHINE, "notebook.ipynb, cell 3, line 1", "there is no module nothing_like_it")],
+    ),
+    "a download, and what reads it": (
+        (FETCH, "\nfetch('data')\nrows = open('rows.csv')\nprint(rows)"),
+        [
+            (Level.MACHINE, "notebook.ipynb, cell 3, line 2", "ConnectionError: no route to data"),
+            (Level.MACHINE, "notebook.ipynb, cell 4, line 2", f"FileNotFoundError: {NO_FILE}: 'rows.csv'"),
+        ],
+    ),
+    "a file of a shell line": (
+        (FETCH, "!pip install x\n!wget rows.csv", "open('rows.csv')"),
+        [(Level.MACHINE, "notebook.ipynb, cell 5, line 1", f"FileNotFoundError: {NO_FILE}: 'rows.csv'")],
+    ),
+}
+
+
+@pytest.mark.parametrize(("cells", "found"), SKIPPED.values(), ids=SKIPPED)
+def test_statements_that_this_machine_cannot_execute(
+    here: Path, cells: tuple[str, ...], found: list[tuple[Level, str, str]]
+) -> None:
+    plan = read(write_notebook(here, IMPORTS, LOAD, *cells, CLIENT, USES, SUBMIT, "import nothing_after_the_job"))
+    assert plan.graph.inputs[1].value == Literal(0.5)
+    assert [(each.level, each.where, each.found) for each in plan.findings] == found
+    if "shell" in str(plan.findings):
+        assert plan.findings[0].fix.endswith("notebook.ipynb, cell 4, line 2")
+
+
+REQUIRED = {
+    "a value of a skipped statement": ((FETCH, "rate = fetch('rates')"), "cell 3, line 2: ConnectionError"),
+    "a file that nothing makes": ((FETCH, "open('rows.csv')"), f"cell 4, line 1: FileNotFoundError: {NO_FILE}"),
+    "an error of its own": (("import nothing_like_it", "rate = 1 / 0"), "cell 4, line 1: ZeroDivisionError"),
+}
+
+
+@pytest.mark.parametrize(("cells", "said"), REQUIRED.values(), ids=REQUIRED)
+def test_a_job_that_depends_on_them_is_not_read(here: Path, cells: tuple[str, ...], said: str) -> None:
+    with pytest.raises(InputError) as refused:
+        read(write_notebook(here, IMPORTS, LOAD, *cells, CLIENT, USES, SUBMIT))
+    assert str(refused.value).startswith(f"notebook.ipynb, {said}")
+    assert refused.value.problems[0].level is Level.ERROR
 
 
 @pytest.mark.parametrize(

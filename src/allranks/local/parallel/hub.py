@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import importlib.util
 import json
 import os
@@ -235,6 +236,7 @@ class _Journal:
 
     def __init__(self, path: str, key: str) -> None:
         self._file = open(path, "a+b", buffering=0)  # noqa: SIM115 - closed at the end of the process
+        fcntl.flock(self._file, fcntl.LOCK_EX)  # until the hub of an engine that was killed has ended too
         self._found: dict[str, tuple[int, int]] = {}
         header = json.dumps({"key": key}).encode() + b"\n"
         with open(path, "rb") as file:

@@ -34,6 +34,10 @@ class DslFile:
     def path(self) -> Path:
         return self.file.path
 
+    @property
+    def warnings(self) -> list[Problem]:
+        return self.file.warnings
+
     def inputs(self) -> dict[str, str | None]:
         """Return the names of the pipeline's inputs with their types; None for one without annotation."""
         parameters = inspect.signature(self.function).parameters
@@ -179,6 +183,10 @@ class PythonJob:
     @property
     def path(self) -> Path:
         return self.file.path
+
+    @property
+    def warnings(self) -> list[Problem]:
+        return self.file.warnings
 
     def inputs(self) -> dict[str, str | None]:
         """Return the names of the job's inputs with their types; None if the type is not declared."""

@@ -8,11 +8,12 @@ import inspect
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from types import CodeType, ModuleType
 from typing import Any
 
-from allranks.errors import InputError, Problem
+from allranks.errors import InputError, Level, Problem
 from allranks.plan.reader.python_job import DslFile, PythonJob
 from allranks.sdk import internals, python_file
 from allranks.sdk.offline_client import Find, Workspace
@@ -49,6 +50,8 @@ def read(path: Path, name: str | None, find: Find | None = None) -> DslFile | Py
             return DslFile(file, value) if inspect.isfunction(value) else PythonJob(file, chosen, value)
         if choices:
             raise InputError(_several(path, choices), *file.cut_short)
+    if file.warnings:
+        raise InputError.of(replace(problem, level=Level.ERROR) for problem in file.warnings)
     makers = " or ".join(f"{shown(path)}:{maker}" for maker in _makers(file))
     fix = f"name a function that makes one: {makers}" if makers else _guarded(path)
     raise InputError(Problem(shown(path), "it has no pipeline", _EXPECTED, fix, code="no-pipeline"))

@@ -1,0 +1,110 @@
+"""Skip the statements of a notebook that need a package, a network or a file which this machine lacks.
+
+Notebooks often download data or plot results around the cells that make the job. The names that a skipped statement
+would have set are removed, so that no later statement uses an earlier value in their place: it is skipped as well.
+"""
+
+from __future__ import annotations
+
+import ast
+import traceback
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from types import CodeType
+from typing import Any
+
+from allranks.errors import Level, Problem
+from allranks.sdk import user_code
+
+_NETWORK = frozenset({"ConnectionError", "TimeoutError", "URLError", "gaierror", "ProxyError"})
+"""Names of exceptions, or of their bases, of the standard library and of packages for HTTP."""
+
+
+@dataclass(frozen=True)
+class SkippedStatements:
+    """The statements of a notebook that were skipped.
+
+    applies:  whether statements may be skipped now; else their exceptions are raised
+    problems: of each, why it cannot be executed here. A warning if nothing has used what it would have imported
+    lost:     names that were not set, each with the index of the problem
+    shell:    the places of shell lines, which are never executed
+    """
+
+    path: Path
+    applies: Callable[[], bool]
+    problems: list[Problem] = field(default_factory=list)
+    lost: dict[str, int] = field(default_factory=dict)
+    shell: list[str] = field(default_factory=list)
+
+    def run(self, code: CodeType, text: str, file: str, namespace: dict[str, Any]) -> None:
+        """Execute the code of a cell, except for statements that this machine cannot execute. Other exceptions are not
+        caught.
+
+        text: the cell as Python
+        file: the name under which it was compiled
+        """
+        statements = ast.parse(text).body
+        future = [each for each in statements if isinstance(each, ast.ImportFrom) and each.module == "__future__"]
+        while True:
+            try:
+                exec(code, namespace)
+                return
+            except Exception as error:
+                line = next(
+                    frame.lineno or 0 for frame in traceback.extract_tb(error.__traceback__) if frame.filename == file
+                )
+                failed = [each for each in statements if _first(each) <= line <= (each.end_lineno or 0)]
+                if not self._skip(error, all(isinstance(each, (ast.Import, ast.ImportFrom)) for each in failed)):
+                    raise
+                for name in {name for each in failed for name in _set_by(each)}:
+                    self.lost[name] = self.lost.get(getattr(error, "name", ""), len(self.problems) - 1)
+                    namespace.pop(name, None)
+                statements = [each for each in statements if _first(each) > line]
+                code = compile(ast.Module([*future, *statements], []), file, "exec", dont_inherit=True)
+
+    def required(self) -> list[Problem]:
+        """Return the problems of statements whose results may be missing."""
+        return [problem for problem in self.problems if problem.level is not Level.WARNING]
+
+    def _skip(self, error: Exception, imports: bool) -> bool:
+        """Return whether the statement that raised is skipped. Add the reason, unless it is known."""
+        if not self.applies():
+            return False
+        if isinstance(error, NameError) and error.name in self.lost:
+            index = self.lost[error.name]
+            self.problems[index] = replace(self.problems[index], level=Level.MACHINE)
+            return True
+        problem = user_code.problem(error, self.path)
+        if isinstance(error, FileNotFoundError) and (self.shell or self.required()):
+            fix = f"run the shell lines that make it: {self.shell[-1]}" if self.shell else problem.fix
+            problem = replace(problem, fix=fix)
+        elif not isinstance(error, ModuleNotFoundError) and not _is_of_network(error):
+            return False
+        self.problems.append(replace(problem, level=Level.WARNING if imports else Level.MACHINE))
+        return True
+
+
+def _is_of_network(error: BaseException | None) -> bool:
+    while error is not None:
+        if _NETWORK & {kind.__name__ for kind in type(error).__mro__}:
+            return True
+        error = error.__cause__ or error.__context__
+    return False
+
+
+def _first(statement: ast.stmt) -> int:
+    """Return the first line of a statement, with its decorators."""
+    decorators: list[ast.expr] = getattr(statement, "decorator_list", [])
+    return min([statement.lineno, *(each.lineno for each in decorators)])
+
+
+def _set_by(statement: ast.stmt) -> Iterator[str]:
+    """Yield the names that a statement sets."""
+    for node in ast.walk(statement):
+        if isinstance(node, ast.alias):
+            yield node.asname or node.name.partition(".")[0]
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            yield node.id
+        elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            yield node.name
