@@ -266,3 +266,32 @@ def test_some_settings_never_reach_the_service(azure, project, monkeypatch) -> N
     assert (plan.environment_variables, plan.ignored_variables) == ({"B": "2"}, ("A",))
     assert plan.environment == registered("azureml:cpu:1")
     assert back == replace(plan, description="Trains.")
+
+
+ORDERED = """\
+import allranks
+from azure.ai.ml import command
+from azure.ai.ml.dsl import pipeline
+
+say = command(command="echo", environment="azureml:cpu:1")
+
+
+@pipeline
+def inner():
+    a = say()
+
+
+@pipeline
+def ordered():
+    first = say()
+    second = say()
+    allranks.after(second, first)
+    group = inner()
+    allranks.after(group, first, second)
+"""
+
+
+def test_steps_that_are_ordered_without_data(azure, tmp_path) -> None:
+    file = tmp_path / "ordered.py"
+    file.write_text(ORDERED)
+    check_round_trip(azure, file, tmp_path)
