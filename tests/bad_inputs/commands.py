@@ -114,8 +114,11 @@ def _import() -> None:
     import croniter  # noqa: F401
     import pydantic  # noqa: F401
 
+    import allranks.api.layout
     import allranks.cli.commands.check
     import allranks.cli.views.runs
+    import allranks.components.functions
+    import allranks.components.shipped
     import allranks.runs.history
     import allranks.schedules.finding  # noqa: F401
     from allranks.checks.component import check
