@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 
 import pytest
 
@@ -19,7 +20,8 @@ RATES = (1e-4, 1e-3, 1e-2, 1e-1)
 def sweep(values: tuple[float | None, ...], goal: str = "maximize") -> list[StepRecord]:
     """A sweep with a trial for each value of its metric; one without a value failed."""
     inputs = {"data": "/data", "search_space.lr": "loguniform(-9, -2)", "search_space.kind": "choice(a, b)"}
-    steps = [make_step("tune", kind="sweep", inputs={**inputs, "objective": f"{goal} accuracy"})]
+    best = {"accuracy": make_curve(0.9)}
+    steps = [make_step("tune", kind="sweep", inputs={**inputs, "objective": f"{goal} accuracy"}, metrics=best)]
     for number, value in enumerate(values):
         steps.append(
             make_step(
@@ -58,7 +60,9 @@ def test_parallel_coordinates_have_an_axis_for_each_parameter_and_the_metric() -
 
 
 def test_the_page_shows_a_row_for_each_trial_with_a_link_to_its_details() -> None:
-    shown = Page(page(make_run(*sweep((0.6, None, math.nan, 0.9))), NOW))
+    html = page(make_run(*sweep((0.6, None, math.nan, 0.9))), NOW)
+    assert re.findall("<b>(.*)</b><span>accuracy</span><small>(.*)</small>", html) == [("0.9", "tune")]
+    shown = Page(html)
     ids = {attrs["id"] for _, attrs in shown.tags if attrs.get("id")}
     links = {
         attrs["href"] for tag, attrs in shown.tags if tag == "a" and (attrs.get("href") or "").startswith("#step-")

@@ -124,7 +124,7 @@ def main(run: RunRecord, now: float, logs: LogExcerpts, stopped: Callable[[], bo
             logs=logs.excerpts(steps),
             items=items,
             progress=_progress(steps),
-            headlines=_headlines(steps),
+            headlines=_headlines(run.steps),
             layouts=list(dict.fromkeys(map(formatting.step_layout, steps)))[:_LAYOUTS],
             drawings=drawings.drawings(items),
             timeline=timeline.timeline(run, now, items),
@@ -139,9 +139,9 @@ def main(run: RunRecord, now: float, logs: LogExcerpts, stopped: Callable[[], bo
 
 
 def _headlines(steps: list[StepRecord]) -> list[tuple[StepRecord, str, Point]]:
-    """Return the most relevant values. Of the same step in several iterations, use the last one."""
+    """Return the most relevant values: of several iterations, those of the last one; of a sweep, not its trials'."""
     by_step: dict[tuple[str, str], tuple[StepRecord, str, Point]] = {}
-    for headline in curves.headline(steps, len(steps)):
+    for headline in curves.headline([step for step in steps if not step.is_trial], len(steps)):
         step, name, _ = headline
         by_step.setdefault((in_every_iteration(step.name), name), headline)
     times = Counter(name for _, name in by_step)
