@@ -174,6 +174,7 @@ class Executor:
     async def run_step(self, scope: Scope, step: Step, record: StepRecord) -> None:
         """Run a step's command, with retries, or reuse an earlier result, which needs no slots."""
         if await self._steps.reuse(scope, step, record, self._modes.of(record.name)):
+            self._register(step, record)
             return
         ready = time.monotonic()
         if not (self._stopped or self.is_canceled(record.name)):
@@ -185,6 +186,14 @@ class Executor:
         if record.status is Status.NOT_STARTED and self.is_canceled(record.name):
             record.status = Status.CANCELED
             self.changed(record)
+        self._register(step, record)
+
+    def _register(self, step: Step, record: StepRecord) -> None:
+        """Register the outputs of a completed step that have the name of an asset."""
+        for port in step.outputs:
+            if port.asset and record.status is Status.COMPLETED:
+                kind = "model" if port.type.endswith("_model") else "data"
+                self._recorder.register(record, port.name, kind, port.asset)
 
     async def _try(self, scope: Scope, step: Step, record: StepRecord, share: Share) -> None:
         retries = self._retries if step.retries is None else step.retries

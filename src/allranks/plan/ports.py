@@ -86,6 +86,7 @@ class Output:
     path: the path that the user sets (a local path, or a template with ``${{name}}``, ``${{output_name}}``); None: the
           run's folder
     holds_artifacts: whether it is the root of the step's artifacts, which contains ./outputs
+    asset: the data asset or model, NAME or NAME:VERSION, that is registered when the step has completed; "" for none
     """
 
     name: str
@@ -93,16 +94,18 @@ class Output:
     mode: str = ""
     path: str | None = None
     holds_artifacts: bool = False
+    asset: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True)
 class GraphOutput:
-    """An output of a graph, and the node within it that writes it. path: as for `Output`."""
+    """An output of a graph, and the node within it that writes it. path, asset: as for `Output`."""
 
     name: str
     source: NodeOutput
     type: str = "uri_folder"
     path: str | None = None
+    asset: str = field(default="", compare=False)
 
 
 def references(value: Value | str | None) -> tuple[Reference, ...]:

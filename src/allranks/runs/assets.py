@@ -6,6 +6,7 @@ Models are in MLflow's registry, because training code registers them there.
 from __future__ import annotations
 
 import sqlite3
+import time
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -48,6 +49,19 @@ def add(connection: sqlite3.Connection, asset: RegisteredAsset) -> None:
         "INSERT OR IGNORE INTO asset VALUES (?, ?, ?, ?, ?)",
         (asset.kind, asset.name, asset.version, str(asset.path), asset.created),
     )
+
+
+def register(connection: sqlite3.Connection, kind: str, asset: str, path: Path) -> RegisteredAsset:
+    """Register a path as NAME:VERSION, or as the next version of NAME unless it is the latest one already. Return the
+    version. Raise as `add`."""
+    name, _, version = asset.partition(":")
+    last = latest(connection, kind, name)
+    if not version and last is not None and last.path == path:
+        return last
+    new = RegisteredAsset(kind, name, version or next_version(connection, kind, name), path, time.time())
+    with connection:
+        add(connection, new)
+    return new
 
 
 def get(connection: sqlite3.Connection, kind: str, name: str, version: str) -> RegisteredAsset | None:

@@ -13,8 +13,10 @@ import sqlite3
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 
-from allranks.runs import executions, usage
+from allranks.errors import InputError
+from allranks.runs import assets, executions, usage
 from allranks.runs.curves import headline
 from allranks.runs.observer import Observer
 from allranks.runs.records import Point, RunRecord, Status, StepRecord
@@ -134,6 +136,17 @@ class RunRecorder:
             step.notes.append(text)
             self._store.save_step(self._run, step)
         self._observer.noted(self._run, step, text)
+
+    def register(self, step: StepRecord, output: str, kind: str, asset: str) -> None:
+        """Register an output of a completed step as an asset, and note its version, or why it is not registered."""
+        (path,) = (each.path for each in step.outputs if each.name == output)
+        try:
+            found = assets.register(self._store.connection, kind, asset, Path(path))
+        except InputError as error:
+            (problem,) = error.problems
+            self.note(step, f"output {output} is not registered as {problem.where}: {problem.found}")
+        else:
+            self.note(step, f"output {output} is {kind} {found.name}:{found.version}")
 
     def progressed(self, step: StepRecord, curves: Mapping[str, Sequence[Point]]) -> None:
         """Add the points that a step reported, and notify the observer of its progress."""

@@ -50,7 +50,18 @@ def read_graph(owner: Any, inputs: tuple[Input, ...], context: Context, *, first
         nodes = [control_flow.with_loops_for_bodies(node, loops) for node in nodes]
     nodes = stand_in.complete(with_bound_artifacts(nodes), context)
     ordered = in_order(nodes, Graph(tuple(nodes), first=first, last=last).needs)
-    return Graph(ordered, inputs, tuple(_outputs(owner, ordered, loops, context)), first, last)
+    outputs = tuple(_outputs(owner, ordered, loops, context))
+    ordered = tuple(_with_assets(node, outputs) for node in ordered)
+    return Graph(ordered, inputs, outputs, first, last)
+
+
+def _with_assets(node: Node, outputs: tuple[GraphOutput, ...]) -> Node:
+    """Return a step with the assets that the outputs of its graph are registered as."""
+    named = {each.source.name: each.asset for each in outputs if each.asset and each.source.node == node.name}
+    if not named or not isinstance(node, Step):
+        return node
+    ports = (replace(port, asset=port.asset or named.get(port.name, "")) for port in node.outputs)
+    return replace(node, outputs=tuple(ports))
 
 
 def read_node(name: str, entity: Any, context: Context) -> Node | None:
@@ -237,7 +248,8 @@ def _outputs(owner: Any, nodes: tuple[Node, ...], loops: Mapping[str, str], cont
         written = ports.get((source.node, source.name))
         # The SDK makes a uri_folder of an output that has only a mode, and the schema has no type for a value.
         kind = written if written in PRIMITIVES and declared == "uri_folder" else declared or written or "uri_folder"
-        yield GraphOutput(name, source, str(kind), step_ports.output_location(str(path), context) if path else None)
+        place = step_ports.output_location(str(path), context) if path else None
+        yield GraphOutput(name, source, str(kind), place, step_ports.asset_of(output))
 
 
 def _sources(owner: Any, nodes: tuple[Node, ...], loops: Mapping[str, str], context: Context) -> dict[str, NodeOutput]:

@@ -139,7 +139,15 @@ def _output(name: str, port: Any, context: Context) -> Output:
         type=kind,
         mode="" if kind in PRIMITIVES else str(mode),
         path=output_location(path, context) if path else None,
+        asset=asset_of(port),
     )
+
+
+def asset_of(port: Any) -> str:
+    """Return the asset that an output is registered as, NAME or NAME:VERSION; "" if it is not."""
+    data = internals.data(port) or port
+    name, version = (getattr(data, key, None) or getattr(port, key, None) for key in ("name", "version"))
+    return f"{name}:{version}" if name and version else str(name or "")
 
 
 def output_location(path: str, context: Context) -> str:
