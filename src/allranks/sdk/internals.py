@@ -49,6 +49,7 @@ PARTS = {
     "load_component_functions": f"{_SDK}.entities._job.pipeline._load_component",
     "pipeline_expressions": f"{_SDK}.entities._job.pipeline._pipeline_expression",
     "load_schedule": f"{_SDK}.entities._load_functions:load_schedule",
+    "validation_results": f"{_SDK}.entities._validation.core",
     # The client
     "BlobStorageClient": f"{_SDK}._artifacts._blob_storage_helper:BlobStorageClient",
     "client": f"{_SDK}._ml_client",

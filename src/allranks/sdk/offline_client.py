@@ -218,6 +218,8 @@ class _Operations:
         name = getattr(entity, "name", None)
         # A function with @command_component has the component as an attribute.
         entity = getattr(entity, "component", entity) if self.collection == "components" else entity
+        if self.collection == "components" and (builder := internals.pipeline_builder(entity)):
+            entity = builder.build(user_provided_kwargs={})
         if self.collection in _COLLECTIONS and not getattr(entity, "version", None):
             entity.version = "1"
         if self.collection in _COLLECTIONS:

@@ -25,6 +25,9 @@ class Unknown(str):
     def __getitem__(self, key: Any) -> Any:
         return self
 
+    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
+        return self
+
 
 class _Label(str):
     """A label in place of a version. As an integer it is 1, so that code can look for the highest version."""

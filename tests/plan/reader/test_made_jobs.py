@@ -353,8 +353,12 @@ def test_what_the_file_registers_is_found_again(here: Path) -> None:
     file = write_dsl(
         here,
         """
+        import copy
+
         from azure.ai.ml import MLClient
         from azure.ai.ml.entities import AmlCompute, Data, Environment
+
+        assert copy.deepcopy(MLClient.from_config().models.get("bert", label="latest")).name == "bert"
 
         ml_client = MLClient.from_config()
         try:
@@ -375,7 +379,10 @@ def test_what_the_file_registers_is_found_again(here: Path) -> None:
 
         @dsl.pipeline()
         def digits():
-            one = train(data=Input(path=ml_client.data.get("numbers", "1").path), epochs=gpus)
+            path = copy.deepcopy(ml_client.data.get("numbers", "1")).path
+            one = train(data=Input(path=path), epochs=gpus)
+
+        assert ml_client.components.create_or_update(digits).id.endswith("/components/digits/versions/1")
 
         job = digits()
         """,
