@@ -35,8 +35,9 @@ os.environ["AZURE_ML_CLI_PRIVATE_FEATURES_ENABLED"] = "true"
 os.environ["TQDM_DISABLE"] = "1"
 os.environ["MLFLOW_DISABLE_TELEMETRY"] = "true"
 
-FOLDERS_OF_PROCESSES = {"api", "azure", "cli", "instances", "forkserver", "launchers"}
-"""In which nearly every test starts the command, an engine or ranks, or submits: `make test-quick` leaves them out."""
+FOLDERS_OF_PROCESSES = {"api", "attempt", "azure", "cli", "instances", "forkserver", "launchers", "pipelines"}
+"""In which nearly every test starts the command, an engine or ranks, submits, or reads a whole pipeline of ours:
+`make test-quick` leaves them out."""
 
 # How long an example takes says nothing about it.
 settings.register_profile("untimed", deadline=None, database=None)

@@ -20,6 +20,7 @@ def test_there_is_python_in_the_readme() -> None:
     assert SNIPPETS
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("snippet", SNIPPETS, ids=range(len(SNIPPETS)))
 def test_it_runs_on_one_process_without_a_launcher(snippet: str, tmp_path: Path) -> None:
     script = tmp_path / "train.py"

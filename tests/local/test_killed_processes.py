@@ -22,6 +22,8 @@ from allranks import engine_log
 from allranks.local.launchers import mpi_ssh
 from allranks.runs.workspace import Workspace
 
+pytestmark = pytest.mark.slow  # each starts an engine
+
 BOUND = 60
 """Seconds after which a test gives up waiting."""
 

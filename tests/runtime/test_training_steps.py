@@ -16,6 +16,8 @@ from allranks.errors import InputError
 from allranks.runtime import strategies
 from allranks.runtime.ranks.ranks import Ranks
 
+pytestmark = pytest.mark.slow  # most of them train
+
 STRATEGIES = ["ddp", "fsdp"]
 
 
