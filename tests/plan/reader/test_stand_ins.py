@@ -192,3 +192,25 @@ def test_a_spark_script_is_a_step(project: Path) -> None:
     assert isinstance(step, Step)
     assert (step.command, step.code is not None) == ("python main.py --table ${{inputs.table}}", True)
     assert step.environment_variables == {"PYSPARK_SUBMIT_ARGS": "--master 'local[*]' pyspark-shell"}
+
+
+DYNAMIC = """
+from azure.ai.ml.dsl import pipeline
+from azure.ai.ml.entities import Environment
+from mldesigner import Input
+from mldesigner.dsl import dynamic
+
+@dynamic(environment=Environment(image="python:3.11"))
+def many(count: Input(type="integer")):
+    pass
+
+@pipeline
+def main():
+    a = many(count=2)
+"""
+
+
+def test_a_dynamic_pipeline_does_not_run_here(here: Path) -> None:
+    (node,) = read_plan(f"{write(here, 'dyn.py', DYNAMIC)}:main", {}, here / "snapshots").graph.nodes
+    assert isinstance(node, StandIn)
+    assert node.what.startswith("a @dynamic pipeline of mldesigner")

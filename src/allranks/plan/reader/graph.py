@@ -70,12 +70,15 @@ def read_node(name: str, entity: Any, context: Context) -> Node | None:
     Add problems and return None if it cannot be read.
     """
     kind = type(entity).__name__
-    is_flow = type(internals.component(entity)).__name__ == "FlowComponent"  # in a Parallel
-    runs_here = kind in READERS and not is_flow
+    component = internals.component(entity)
+    special = "a flow" if type(component).__name__ == "FlowComponent" else ""  # in a Parallel
+    if (getattr(component, "properties", None) or {}).get("azureml.pipelines.dynamic"):
+        special = "a @dynamic pipeline of mldesigner, which the service completes,"
+    runs_here = kind in READERS and not special
     folder = stand_in.folder_of(name, context)
     if runs_here and (folder is None or kind == "ConditionNode"):
         return READERS[kind](name, entity, context)
-    what = "" if runs_here else "a flow" if is_flow else stand_in.what_is(entity)
+    what = "" if runs_here else special or stand_in.what_is(entity)
     return stand_in.read(name, entity, folder, context, what)
 
 
