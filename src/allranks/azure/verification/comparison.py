@@ -27,7 +27,7 @@ class Kind:
 KINDS = {
     "ranks": Kind(
         "Number of processes",
-        "Azure ML starts other processes than the local engine. A job has another world size than it had locally.",
+        "Azure ML starts other processes than the local engine. The world size of a job differs from the local one.",
     ),
     "rank": Kind(
         "Ranks, as a program reads them",

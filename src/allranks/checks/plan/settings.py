@@ -144,8 +144,8 @@ def moving_environment(_scope: Scope, step: Step) -> Iterator[Problem]:
 
 
 def joined(problems: Iterable[Problem]) -> tuple[Problem, ...]:
-    """Return findings with one for each moving environment, or datastore without a folder, at the first step that has
-    it, which names the others."""
+    """Group the findings of moving environments and of datastores without a folder: each is reported once, at the first
+    step that has it, and names the other steps."""
     groups: dict[object, list[Problem]] = {}
     for number, problem in enumerate(problems):
         is_of_several = problem.rule in (IMAGE.code, LABEL.code, UNMAPPED_OUTPUT.code)
