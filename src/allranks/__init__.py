@@ -52,8 +52,10 @@ _HOMES = {
     "check": "allranks.api.jobs",
     "launch": "allranks.api.run",
     "layout": "allranks.api.layout",
+    "load_ipython_extension": "allranks.api.script",
     "run": "allranks.api.run",
     "runs": "allranks.api.run",
+    "unload_ipython_extension": "allranks.api.script",
 }
 
 

@@ -119,6 +119,10 @@ class InputError(Exception):
         self.problems = tuple(dict.fromkeys(problems))  # several steps may have the same one
         super().__init__("\n".join(str(problem) for problem in problems))
 
+    def _render_traceback_(self) -> list[str]:
+        """Return what IPython shows in place of a traceback."""
+        return str(self).splitlines()
+
     @classmethod
     def of(cls, problems: Iterable[Problem]) -> InputError:
         return cls(*problems)

@@ -13,10 +13,19 @@ from typing import Any
 import pytest
 from azure.ai.ml import Input, MLClient, Output, command, dsl, load_component
 from azure.ai.ml.constants import ListViewType
-from azure.ai.ml.entities import BuildContext, Data, Environment, Model
+from azure.ai.ml.entities import (
+    BuildContext,
+    CronTrigger,
+    Data,
+    Environment,
+    JobSchedule,
+    Model,
+    RecurrencePattern,
+    RecurrenceTrigger,
+)
 from azure.core.exceptions import HttpResponseError
 from commands import quick
-from fake.names import GROUP, SUBSCRIPTION, WORKSPACE
+from fake.names import GROUP, REGISTRY, SUBSCRIPTION, WORKSPACE
 from fake.service import FakeAzure
 
 from allranks import LocalClient
@@ -46,6 +55,7 @@ class Side:
 
     client: Any
     folder: Path
+    registry: Any = None
     results: dict[str, Any] = field(default_factory=dict)
 
     def __getattr__(self, name: str) -> Any:
@@ -94,7 +104,71 @@ def _latest(collection: str, name: str) -> list[Call]:
     ]
 
 
+def scheduled(name: str = "nightly", trigger: Any = None, job: Any = None, **more: Any) -> JobSchedule:
+    pattern = RecurrencePattern(hours=[2], minutes=[30], week_days=["monday"])
+    trigger = trigger or RecurrenceTrigger(frequency="week", interval=2, schedule=pattern, time_zone="UTC")
+    return JobSchedule(name=name, trigger=trigger, create_job=job or saying(compute="cpu-cluster"), **more)
+
+
+def view(kind: str) -> Call:
+    return lambda side: side.schedules.list(list_view_type=kind)
+
+
 CALLS: dict[str, list[Call]] = {
+    "schedules": [
+        lambda side: side.environments.create_or_update(Environment(name="small", version="1", image="python:3.12")),
+        lambda side: side.schedules.begin_create_or_update(scheduled(tags={"a": "b"})).result(),
+        lambda side: side.schedules.begin_create_or_update(
+            scheduled("daily", CronTrigger(expression="0 5 * * *", time_zone="UTC"), description="d", display_name="D")
+        ).result(),
+        lambda side: side.schedules.get("nightly"),
+        lambda side: side.schedules.get(name="daily").trigger.expression,
+        lambda side: side.schedules.get("nothing"),
+        lambda side: side.schedules.list(),
+        lambda side: side.schedules.begin_disable("nightly").result(),
+        lambda side: side.schedules.get("nightly").is_enabled,
+        lambda side: side.schedules.list(),
+        view("DisabledOnly"),
+        view("All"),
+        lambda side: side.schedules.begin_delete("daily"),
+        lambda side: side.schedules.begin_enable("nightly").result(),
+        lambda side: side.schedules.begin_enable("nothing"),
+        lambda side: side.schedules.begin_disable("nothing"),
+        lambda side: side.schedules.begin_create_or_update(scheduled(description="changed")).result(),
+        lambda side: side.begin_create_or_update(scheduled(display_name="Again")).result(),
+        lambda side: side.schedules.begin_create_or_update(scheduled(job=saying())),
+        lambda side: side.schedules.begin_disable("nightly").result(),
+        lambda side: side.schedules.begin_delete("nightly").result(),
+        lambda side: side.schedules.get("nightly"),
+        lambda side: side.schedules.begin_delete("nightly"),
+        lambda side: side.schedules.begin_create_or_update(scheduled()).result().is_enabled,
+        lambda side: side.schedules.trigger("nothing"),
+        view("All"),
+    ],
+    "registry": [
+        lambda side: side.registry.environments.create_or_update(
+            Environment(name="torch", version="1", image="python:3.12")
+        ),
+        lambda side: side.registry.environments.create_or_update(
+            Environment(name="built", version="1", build=BuildContext(path=side.path("image")))
+        ),
+        lambda side: side.registry.environments.get("torch", version="1").id,
+        lambda side: side.registry.environments.get("torch", version="2"),
+        lambda side: side.registry.components.create_or_update(side.component("1")),
+        lambda side: side.registry.components.create_or_update(side.component("2")),
+        lambda side: side.registry.components.get("train", version="1"),
+        lambda side: side.registry.components.get("train", label="latest").version,
+        lambda side: side.registry.components.get("nothing", version="1"),
+        lambda side: side.registry.components.list("train"),
+        lambda side: side.registry.models.create_or_update(Model(name="net", version="1", path=side.path("code"))),
+        lambda side: side.registry.models.get("net", version="1").id,
+        lambda side: side.registry.models.list("net"),
+        lambda side: side.registry.data.create_or_update(Data(name="words", version="1", path=side.path("code"))),
+        lambda side: side.registry.data.get("words", version="1").id,
+        lambda side: side.registry.data.get("words", version="3"),
+        lambda side: side.registry.data.list("words"),
+        lambda side: Input(path=side.registry.data.get("words", version="1").id),
+    ],
     "data": [
         lambda side: side.data.create_or_update(Data(name="words", version="1", path=side.path("code"))),
         lambda side: side.data.create_or_update(
@@ -256,6 +330,12 @@ JOBS: list[Call] = [
     ),
     lambda side: streamed(side, "failed"),
     lambda side: side.jobs.get(side.results["failed"].name),
+    lambda side: side.schedules.begin_create_or_update(scheduled(job=side.results["pipeline"].name)).result().name,
+    lambda side: kept("triggered", lambda side: side.jobs.get(side.schedules.trigger("nightly").job_name))(side).tags[
+        "azureml.scheduleName"
+    ],
+    lambda side: streamed(side, "triggered"),
+    lambda side: downloaded(side, "triggered", output_name="said"),
     lambda side: side.jobs.validate(saying(compute="cpu-cluster")).passed,
     lambda side: side.jobs.validate(saying()).passed,
     lambda side: side.jobs.create_or_update(saying()),
@@ -325,9 +405,12 @@ def sides(azure: FakeAzure, quick: None, tmp_path: Path) -> tuple[Side, Side]:
         write(folder, "image/Dockerfile", "FROM python:3.12\n")
         write(folder, "broken.yaml", "name: broken\ntype: command\n")
         folders.append(folder)
-    local = LocalClient(None, SUBSCRIPTION, GROUP, WORKSPACE, folder=folders[0] / "workspace", show_progress=False)
+    options: dict[str, Any] = {"folder": folders[0] / "workspace", "show_progress": False}
+    local = LocalClient(None, SUBSCRIPTION, GROUP, WORKSPACE, **options)
     assert isinstance(local, MLClient)
-    return Side(local, folders[0]), Side(azure.client(show_progress=False), folders[1])
+    registries = LocalClient(registry_name=REGISTRY, **options), azure.client(REGISTRY, show_progress=False)
+    clients = local, azure.client(show_progress=False)
+    return tuple(map(Side, clients, folders, registries))  # type: ignore[return-value]
 
 
 @pytest.mark.parametrize("group", CALLS)

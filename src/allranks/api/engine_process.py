@@ -15,6 +15,7 @@ import tempfile
 import threading
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import IO, Any
 
@@ -118,6 +119,8 @@ def main() -> None:
         if _DETACHED not in sys.argv:
             threading.Thread(target=_stop_at_end_of_input, daemon=True).start()
         options = task["options"]
+        if options["trigger_time"]:
+            options["trigger_time"] = datetime.fromisoformat(options["trigger_time"])
         options["selection"] = Selection(**{name: tuple(paths) for name, paths in options["selection"].items()})
         try:
             engine.run(codec.loads(task["plan"]), Workspace(Path(task["workspace"])), Options(**options), _Announcer())

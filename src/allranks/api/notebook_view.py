@@ -1,4 +1,4 @@
-"""The progress of a run in a notebook: a table of its steps, updated in place."""
+"""The progress of a run in a notebook: the graph and a table of its steps, updated in place."""
 
 from __future__ import annotations
 
@@ -29,6 +29,9 @@ _COLORS = {
 
 _URGENT = (Status.RUNNING, Status.PREPARING, Status.FAILED)
 
+_displays: dict[str, list[Any]] = {}
+"""Where jobs were displayed, by the ids of their runs."""
+
 
 @dataclass
 class NotebookView:
@@ -52,26 +55,51 @@ class NotebookView:
                 return over
 
     def update(self) -> None:
-        """Show the current state."""
-        self.display.update(_cell(self.read()))
+        """Show the current state, also where the run's job was displayed."""
+        record = self.read()
+        for display in (self.display, *_displays.get(record.id, ())):
+            display.update(_cell(record))
 
 
 @contextlib.contextmanager
 def shown(read: Callable[[], RunRecord]) -> Iterator[NotebookView | None]:
     """Show the run in a notebook for the duration of the block. Yield None outside of notebooks."""
-    ipython = sys.modules.get("IPython")
-    shell = ipython.get_ipython() if ipython else None
-    if shell is None or not hasattr(shell, "kernel"):
+    if _shell() is None:
         yield None
         return
-    from IPython import display
-
-    show: Any = display.display  # without types
-    view = NotebookView(read, show(_cell(read()), display_id=True))
+    view = NotebookView(read, _display(read()))
     try:
         yield view
     finally:
         view.update()
+
+
+def show_jobs(kind: type, find: Callable[[Any], RunRecord | None]) -> None:
+    """Display jobs in a notebook as `shown` does. kind: their class. find: returns the run of a job, None if unknown"""
+
+    def show(job: Any) -> None:
+        record = find(job)
+        if record is None:
+            raise NotImplementedError  # IPython then displays the job as any other object
+        _displays.setdefault(record.id, []).append(_display(record))
+
+    if shell := _shell():
+        shell.display_formatter.ipython_display_formatter.for_type(kind, show)
+
+
+def _shell() -> Any:
+    """Return the shell of the notebook's kernel; None outside of notebooks."""
+    ipython = sys.modules.get("IPython")
+    shell = ipython.get_ipython() if ipython else None
+    return shell if hasattr(shell, "kernel") else None
+
+
+def _display(record: RunRecord) -> Any:
+    """Display a run, and return the handle by which it is updated."""
+    from IPython import display
+
+    show: Any = display.display  # without types
+    return show(_cell(record), display_id=True)
 
 
 def _cell(record: RunRecord) -> Any:
@@ -82,7 +110,7 @@ def _cell(record: RunRecord) -> Any:
 
 
 def html(record: RunRecord) -> str:
-    """Return the state of a run as an HTML table."""
+    """Return the state of a run as HTML: the graph and a table of its steps."""
     from markupsafe import Markup
 
     from allranks.runs.formatting import plain
@@ -93,9 +121,35 @@ def html(record: RunRecord) -> str:
     rows = _rows([step for step in record.steps if id(step) in shown_steps])
     if hidden := len(record.steps) - len(shown_steps):
         rows += Markup("<tr><td colspan=4>and {} more</td></tr>").format(hidden)
-    return Markup("<div><b>{}</b> <code>{}</code> {}<table>{}</table></div>").format(
-        plain(record.display_name or record.name), record.id, record.status, rows
+    return Markup("<div><b>{}</b> <code>{}</code> {}<br>{}<table>{}</table></div>").format(
+        plain(record.display_name or record.name), record.id, record.status, _drawing(record.steps), rows
     )
+
+
+def _drawing(steps: list[StepRecord]) -> Markup:
+    """Return the graph of the outermost steps as SVG; nothing for a single step, or for more than the table has."""
+    from markupsafe import Markup
+
+    from allranks.runs.formatting import SYMBOLS, plain
+    from allranks.runs.page.graph import graph
+
+    outermost = [step for step in steps if "." not in step.name]
+    if not 1 < len(outermost) <= ROWS:
+        return Markup("")
+    drawn = graph(outermost)
+    parts = [Markup("<path d='{}' fill='none' stroke='#999'/>").format(edge.path) for edge in drawn.edges]
+    node_html = Markup(
+        "<g transform='translate({} {})'><title>{} {}</title>"
+        "<rect width='{}' height='{}' rx='6' fill='none' stroke='{}' stroke-width='2'/>"
+        "<text x='8' y='18' font-size='12' fill='{}'>{} {}</text></g>"
+    )
+    for node in drawn.nodes:
+        name, status = plain(node.step.name), node.step.status
+        color = _COLORS.get(status, "#999")
+        short = name if len(name) < 20 else f"{name[:18]}…"
+        size = (drawn.box_width, drawn.box_height)
+        parts.append(node_html.format(node.x, node.y, name, status, *size, color, color, SYMBOLS[status], short))
+    return Markup("<svg width='{}' height='{}'>{}</svg>").format(drawn.width, drawn.height, Markup("").join(parts))
 
 
 def _rows(steps: list[StepRecord]) -> Markup:

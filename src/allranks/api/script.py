@@ -7,9 +7,10 @@ import os
 import runpy
 import sys
 import traceback
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 from allranks.errors import InputError
 from allranks.local.options import Options
@@ -30,10 +31,9 @@ def run_as_azure(file: str, arguments: Sequence[str], workspace: Workspace, opti
     path = Path(file).absolute()
     require_file(path, "a script or a notebook", python_file.SUFFIXES)
     with contextlib.ExitStack() as stack:
-        stack.enter_context(entry(os.environ, PRIVATE_FEATURES, "true"))  # before the SDK is imported
-        from allranks.api.client import LocalClient, running_jobs
+        stack.enter_context(_local_clients(workspace, options))
+        from allranks.api.client import running_jobs
 
-        stack.enter_context(replaced_clients(LocalClient.with_options(workspace.root, options)))
         stack.enter_context(python_file.importable(path))
         stack.callback(setattr, sys, "argv", sys.argv)
         sys.argv = [file, *arguments]
@@ -58,3 +58,28 @@ def run_as_azure(file: str, arguments: Sequence[str], workspace: Workspace, opti
             for name in running_jobs():
                 print(f"{name} continues in the background: allranks show {name}", file=sys.stderr)
     return 0
+
+
+@contextlib.contextmanager
+def _local_clients(workspace: Workspace | None = None, options: Options | None = None) -> Iterator[None]:
+    """Replace MLClient and the credentials of azure.identity inside of the block."""
+    with entry(os.environ, PRIVATE_FEATURES, "true"):  # before the SDK is imported
+        from allranks.api.client import LocalClient
+
+        client = LocalClient.with_options(workspace.root, options or Options()) if workspace else LocalClient
+        with replaced_clients(client):
+            yield
+
+
+_kernel = contextlib.ExitStack()
+"""The replacement in the kernel of a notebook."""
+
+
+def load_ipython_extension(shell: Any) -> None:  # noqa: ARG001
+    """Replace MLClient and the credentials for what the kernel imports from now on: ``%load_ext allranks``."""
+    _kernel.enter_context(_local_clients())
+
+
+def unload_ipython_extension(shell: Any) -> None:  # noqa: ARG001
+    """Give what the kernel imports from now on the SDK's own client: ``%unload_ext allranks``."""
+    _kernel.close()

@@ -66,6 +66,10 @@ class Workspace:
     tracked_files = _Path("mlflow")
     """The folder of MLflow's artifacts and models."""
 
+    def registry(self, name: str) -> Workspace:
+        """Return the folder with the assets of a registry."""
+        return Workspace(self.root / "registries" / name.lower())
+
     @property
     def tracking_uri(self) -> str:
         """Return the URI of MLflow's metrics and models of this workspace."""

@@ -23,7 +23,7 @@ from allranks.schedules.reading import read_trigger
 from allranks.schedules.triggers import Trigger
 from allranks.sdk import bounded_yaml, internals, python_file, validation_errors, yaml_lines
 from allranks.sdk.messages import refused, unknown_key
-from allranks.sdk.paths import is_remote, project_folder
+from allranks.sdk.paths import is_remote, nearest, project_folder
 from allranks.sdk.session import as_released
 from allranks.sdk.yaml_lines import YamlText
 
@@ -65,18 +65,23 @@ class Declared:
     problem: Problem | None = None
 
 
-def find_schedules(target: Path | None = None, *, of_any_job: bool = False) -> tuple[Declared, ...]:
+def find_schedules(
+    target: Path | None = None, *, of_any_job: bool = False, required: bool = True
+) -> tuple[Declared, ...]:
     """Return the schedules of a file, or of a folder's files, sorted by name.
 
     target: by default the folder `pipelines` here or in the nearest parent that has one. In a folder, Python files are
             imported if their text contains JobSchedule, and YAML files are read if they have the keys `trigger` and
             `create_job`; its subfolders are ignored
     of_any_job: whether to return also the schedules whose jobs Azure ML cannot schedule, each with its problem
+    required:   whether a project without a schedule is a problem
 
     Call it, and use the entities that it returns, inside `allranks.sdk.session.session`. Raise InputError with the
     problems of all schedules, or if there is no schedule.
     """
     if target is None:
+        if not required and not nearest(Path.cwd(), FOLDER, exists=Path.is_dir):
+            return ()
         target = Path(os.path.relpath(project_folder(Path.cwd(), FOLDER, "name a file or a folder")))
     problems: list[Problem] = []
     declarations: list[Declared] = []
@@ -87,13 +92,13 @@ def find_schedules(target: Path | None = None, *, of_any_job: bool = False) -> t
             problems += error.problems
     problems += _duplicates(declarations)
     if not of_any_job:
-        problems += (declared.problem for declared in declarations if declared.problem)
+        problems += (each.problem for each in declarations if each.problem)
     if problems:
         raise InputError.of(problems)
-    if not declarations:
+    if not declarations and required:
         expected = "a function that returns a JobSchedule, or a schedule's YAML"
         raise InputError(Problem(str(target), "it declares no schedule", expected, "see docs/schedules.md"))
-    return tuple(sorted(declarations, key=lambda declared: declared.schedule.name))
+    return tuple(sorted(declarations, key=lambda each: each.schedule.name))
 
 
 def check_target(target: Path) -> None:
@@ -144,7 +149,7 @@ def _yaml(file: Path) -> list[Declared]:
     # The SDK's errors have no common class; any of them means that this file cannot be read as a schedule.
     except Exception as error:
         raise InputError.of(list(_refused(text, error)) or [_unreadable(text, error)]) from None
-    return [_declared(entity, str(file), "")]
+    return [declared(entity, str(file))]
 
 
 def _key(text: YamlText, key: str) -> str:
@@ -202,13 +207,13 @@ def _python(file: Path) -> list[Declared]:
                 if inspect.isfunction(member):
                     with source.running():
                         entity = member()
-                declarations.append(_declared(entity, str(file), name))
+                declarations.append(declared(entity, str(file), name))
             except InputError as error:
                 problems += error.problems
     if problems:
         raise InputError.of(problems)
     # Two variables may refer to the same schedule.
-    return list({id(declared.entity): declared for declared in reversed(declarations)}.values())[::-1]
+    return list({id(each.entity): each for each in reversed(declarations)}.values())[::-1]
 
 
 def _is_declaration(member: Any, module: ModuleType) -> bool:
@@ -228,7 +233,11 @@ def _is_declaration(member: Any, module: ModuleType) -> bool:
     )
 
 
-def _declared(entity: Any, file: str, member: str) -> Declared:
+def declared(entity: Any, file: str, member: str = "") -> Declared:
+    """Return a JobSchedule with its checked trigger. Raise InputError if its name or its trigger is invalid.
+
+    file: what declares it
+    """
     from azure.ai.ml.entities import JobSchedule, PipelineJob
 
     where = f"{file}:{member}" if member else file
@@ -274,8 +283,8 @@ def _why_not(entity: Any) -> str:
 
 def _duplicates(declarations: list[Declared]) -> Iterator[Problem]:
     places: dict[str, str] = {}
-    for declared in declarations:
-        schedule = declared.schedule
+    for each in declarations:
+        schedule = each.schedule
         if schedule.name in places:
             where = f"schedule {schedule.name} ({schedule.where})"
             yield Problem(

@@ -12,6 +12,7 @@ private part.
 from __future__ import annotations
 
 import contextlib
+import functools
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping
@@ -421,6 +422,28 @@ def _storage_client(credential: Any = None, storage_account: Any = None, *values
     if account in _local_accounts:
         return _local_accounts[account](more.get("container_name") or address.path.strip("/"))
     return __getattr__("storage_clients").get_storage_client(credential, storage_account, *values, **more)
+
+
+_REGISTRY_USERS = (
+    f"{_SDK}._ml_client",
+    *(f"{_SDK}.operations._{kind}_operations" for kind in ("data", "environment", "model")),
+)
+"""The modules that have imported the function that returns clients of a registry."""
+
+
+def adapt_registries() -> None:
+    """Give the SDK's clients of registries the transport of their credential: `models.share` drops that of MLClient."""
+    for module in map(import_module, _REGISTRY_USERS):
+        original = module.get_registry_client
+        if not hasattr(original, "__wrapped__"):
+            module.get_registry_client = functools.wraps(original)(  # type: ignore[attr-defined]
+                functools.partial(_registry_client, original)
+            )
+
+
+def _registry_client(original: Callable[..., Any], credential: Any, *values: Any, **more: Any) -> Any:
+    transport = getattr(credential, "transport", None)
+    return original(credential, *values, **({"transport": transport} if transport else {}) | more)
 
 
 def adapt_jobs(client: Any, pause: Callable[[str], contextlib.AbstractContextManager[Callable[[], None]]]) -> None:

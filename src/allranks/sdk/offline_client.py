@@ -66,10 +66,12 @@ class Workspace:
         return job
 
     def identify(self, entity: Any, collection: str, registry: str | None, name: Any) -> None:
-        """Give a created asset the id that the service would give it."""
+        """Give a created asset the id that the service would give it, or for Azure ML one without its workspace."""
         if not entity.id and name:
             scope = f"azureml://registries/{registry}" if registry else _WORKSPACE
-            internals.set_id(entity, f"{scope}/{collection}/{name}/versions/{entity.version}")
+            is_for_azure = self.find is None and not registry
+            long = f"{scope}/{collection}/{name}/versions/{entity.version}"
+            internals.set_id(entity, f"azureml:{name}:{entity.version}" if is_for_azure else long)
             self._identified.append(entity)
 
     def restore(self) -> None:

@@ -175,8 +175,8 @@ def list_versions(azure: FakeAzure, request: Request, kind: str, name: str) -> A
     try:
         found = assets.versions(kind, name)
     except Refusal:
-        if kind != "codes":
-            raise
+        if kind != "codes" and assets is not azure.registry:
+            raise  # in a registry the SDK looks for earlier versions before it creates the first one
         found = []
     if "asc" in request.query.get("$orderBy", request.query.get("orderBy", "")):
         found = found[::-1]

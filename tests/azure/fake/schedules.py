@@ -62,7 +62,7 @@ def delete_schedule(azure: FakeAzure, request: Request, name: str) -> Answer:
 @route(MANAGEMENT, "POST", "{workspace}/schedules/{name}/trigger")
 def trigger_schedule(azure: FakeAzure, request: Request, name: str) -> Answer:
     job = fire(azure, name)
-    return Answer.of({"jobName": job.name, "scheduleActionType": "CreateJob"})
+    return Answer.of({"submissionId": job.name, "scheduleActionType": "CreateJob"})
 
 
 def fire(azure: FakeAzure, name: str) -> Job:

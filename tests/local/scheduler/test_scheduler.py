@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from allranks.errors import InputError
-from allranks.local.scheduler.ledger import ENDED, STOPPED, Firing, Ledger, Missed, SchedulesPlace
+from allranks.local.scheduler.ledger import CREATED, ENDED, STOPPED, Firing, Ledger, Missed, SchedulesPlace
 from allranks.local.scheduler.scheduler import MissedPolicy, Scheduler, SystemClock, Watcher
 from allranks.runs.workspace import Workspace
 from allranks.schedules.finding import Schedule
@@ -124,6 +124,36 @@ def test_what_is_due_is_run_once(stage: Callable[..., Stage]) -> None:
             ("b-20260101T010000Z", "Completed"),
             ("b-20260101T030000Z", "Completed"),
         ]
+
+
+def test_schedules_of_a_client_stay_when_files_are_read_and_are_seen_while_it_runs(
+    stage: Callable[..., Stage],
+) -> None:
+    world = stage()
+    created = Schedule("b", "b", "", Cron("15 * * * *"), CREATED)
+
+    def put(enabled: bool) -> None:
+        with Ledger(world.place.ledger) as ledger:
+            ledger.put(created, "{}", world.time, enabled=enabled)
+
+    world.keep(a=HOURLY)
+    start = world.start
+
+    def start_and_put(firing: Firing, descriptor: int) -> Run:
+        world.start = start  # type: ignore[method-assign]
+        put(enabled=True)
+        return start(firing, descriptor)
+
+    world.start = start_and_put  # type: ignore[method-assign]
+    assert world.go(2.5) == ["a@1", "b@1.25", "a@2", "b@2.25"]
+    world.keep(a=HOURLY)
+    assert world.go(3.5) == ["a@3", "b@3.25"]
+    assert world.place.created() == [created]
+    put(enabled=False)
+    assert world.go(4.5) == ["a@4"]
+    assert world.place.created() == []
+    put(enabled=True)
+    assert world.go(5.5) == ["a@5", "b@5.25"]  # what it did not do while it was disabled is not made up for
 
 
 def test_a_recurrence_without_a_start_fires_at_once(stage: Callable[..., Stage]) -> None:

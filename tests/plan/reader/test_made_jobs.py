@@ -213,8 +213,7 @@ def test_a_created_asset_has_an_id_while_the_file_is_read(here: Path) -> None:
         """,
     )
     with opened(str(file), {}) as job:
-        assert job.job.inputs["data"].path.endswith("/workspaces/offline/data/table/versions/1")
-    assert str(value(job.plan(), "data").path).endswith("table/versions/1")
+        assert job.job.inputs["data"].path == "azureml:table:1"  # as it is submitted
 
 
 def test_the_real_client_is_back_afterwards(here: Path) -> None:
@@ -390,6 +389,42 @@ def test_what_the_file_registers_is_found_again(here: Path) -> None:
     (step,) = read(file).graph.nodes
     ports = {port.name: port.value for port in step.inputs}
     assert (step.component, ports["data"], ports["epochs"]) == ("train", DataPath(str(here / "data")), Literal(8))
+
+
+@pytest.mark.parametrize(
+    "form", ["{}.id", "'azureml:' + {}.name + ':' + {}.version", "'azureml:' + {}.name + '@latest'"]
+)
+def test_what_the_file_creates_is_found_by_its_id(here: Path, form: str) -> None:
+    file = write_dsl(
+        here,
+        f"""
+        from azure.ai.ml import MLClient, command
+        from azure.ai.ml.entities import Data, Environment, Model
+
+        ml_client, registry = MLClient.from_config(), MLClient(None, registry_name="shared")
+        data = ml_client.data.create_or_update(Data(name="numbers", version="3", path="data", type="uri_folder"))
+        model = ml_client.models.create_or_update(Model(name="net", version="7", path="data"))
+        image = registry.environments.create_or_update(Environment(name="cpu", version="2", image="ubuntu"))
+        ml_client.components.create_or_update(train)
+        step = command(
+            command="cat ${{{{inputs.data}}}} ${{{{inputs.model}}}}",
+            inputs={{"data": Input(type="uri_folder"), "model": Input(type="custom_model")}},
+            environment={form.format("image", "image")},
+        )
+
+        @dsl.pipeline()
+        def digits():
+            step(
+                data=Input(type="uri_folder", path={form.format("data", "data")}),
+                model=Input(type="custom_model", path={form.format("model", "model")}),
+            )
+
+        job = digits()
+        """,
+    )
+    (step,) = read(file).graph.nodes
+    assert {port.value for port in step.inputs} == {DataPath(str(here / "data"))}
+    assert (step.environment.name, step.environment.image) == ("cpu", "ubuntu")
 
 
 def test_a_spec_on_this_machine_takes_the_place_of_a_registered_component(here: Path) -> None:

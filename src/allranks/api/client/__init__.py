@@ -13,16 +13,23 @@ from pathlib import Path
 from typing import Any
 
 from azure.ai.ml import MLClient
+from azure.ai.ml.entities import Job
 
 from allranks.api import engine_process, jobs, notebook_view
-from allranks.api.client import asset_requests, job_requests, workspace_requests  # noqa: F401  # they add routes
+from allranks.api.client import (  # noqa: F401  # they add routes
+    asset_requests,
+    job_requests,
+    schedule_requests,
+    workspace_requests,
+)
 from allranks.api.client.service import LocalService, LocalTransport
 from allranks.api.client.storage import LocalContainer
 from allranks.local.options import Options
 from allranks.plan.assets import asset_id
 from allranks.plan.assets.lookup import AssetLookup
 from allranks.plan.graph import Plan
-from allranks.runs import history
+from allranks.runs import datastores, history
+from allranks.runs.records import RunRecord
 from allranks.runs.workspace import Workspace
 from allranks.sdk import internals, offline_client
 from allranks.sdk.offline_client import Credential, client_class
@@ -59,7 +66,8 @@ class LocalClient(MLClient):  # type: ignore[misc]
 
     The first five arguments are those of `MLClient`. All are optional. Names of a workspace only appear in ids.
 
-    registry_name: a client of a registry. It only returns names, whose files ``allranks.yaml`` gives (docs/names.md)
+    registry_name: a client of a registry, which is in the workspace folder. One in which nothing was created returns
+                   names only, whose files ``allranks.yaml`` gives (docs/names.md)
     folder:        the workspace; default: the `.allranks` folder of the current folder or a parent
     options:       the options of `MLClient`, such as ``show_progress``
     """
@@ -67,44 +75,40 @@ class LocalClient(MLClient):  # type: ignore[misc]
     _folder: Path | str | None = None
     _run_options = Options()
 
-    def __new__(cls, *names: Any, registry_name: str | None = None, folder: Any = None, **_: Any) -> Any:
-        registry_name = next(iter(names[4:]), registry_name)
-        if registry_name is None:
-            return super().__new__(cls)
-        lookup = AssetLookup.of(Path.cwd(), Workspace.at(folder or cls._folder))
-
-        def find(identity: str) -> Path | None:
-            return lookup.find(identity, asset_id.COMPONENT, "LocalClient, components.get", required=False)
-
-        return client_class(offline_client.Workspace(Path.cwd(), find))(registry_name=registry_name)
-
     def __init__(
         self,
-        credential: Any = None,
+        credential: Any = None,  # noqa: ARG002  # nobody signs in
         subscription_id: str | None = None,
         resource_group_name: str | None = None,
         workspace_name: str | None = None,
-        registry_name: str | None = None,  # noqa: ARG002  # see __new__
+        registry_name: str | None = None,
         *,
         folder: Path | str | None = None,
         **options: Any,
     ) -> None:
         workspace = Workspace.at(folder or self._folder)
         self._service = LocalService(workspace, functools.partial(_submit, workspace, self._run_options))
+        internals.adapt_registries()
         super().__init__(
-            credential or Credential(),
-            subscription_id or "00000000-0000-0000-0000-000000000000",
-            resource_group_name or "local",
-            workspace_name or "local",
+            _Credential(LocalTransport(self._service)),
+            subscription_id or workspace_requests.NO_SUBSCRIPTION,
+            resource_group_name or workspace_requests.LOCATION,
+            workspace_name or (None if registry_name else workspace_requests.LOCATION),
+            registry_name,
             transport=LocalTransport(self._service),
             enable_telemetry=False,
             **{name: value for name, value in options.items() if name not in ("transport", "enable_telemetry")},
         )
-        internals.serve_storage(self._service.account, functools.partial(LocalContainer, workspace))
+        service = self._service.of_registry(registry_name) if registry_name else self._service
+        internals.serve_storage(service.account, functools.partial(LocalContainer, service.workspace))
+        if registry_name:
+            self._name_only(service)
         internals.adapt_jobs(self, self._stream)
-        for operations in (self.jobs, self.components, self.environments):
+        notebook_view.show_jobs(Job, self._run_of)
+        for operations in (self.jobs, self.components, self.environments, self.schedules):
             _wrap(operations, _creating)
         _wrap(self.jobs, functools.partial(_with_plan, workspace, self.jobs.validate))
+        _wrap(self.schedules, functools.partial(schedule_requests.create, workspace))
 
     @classmethod
     def with_options(cls, folder: Path | str, options: Options) -> type[LocalClient]:
@@ -124,6 +128,22 @@ class LocalClient(MLClient):  # type: ignore[misc]
     def __repr__(self) -> str:
         return f"LocalClient({self._service.workspace.root})"
 
+    def _name_only(self, registry: LocalService) -> None:
+        """Let `get` return a name for what is in a registry in which nothing was created."""
+        lookup = AssetLookup.of(Path.cwd(), registry.home)
+
+        def find(identity: str) -> Path | None:
+            return lookup.find(identity, asset_id.COMPONENT, "LocalClient, components.get", required=False)
+
+        names = client_class(offline_client.Workspace(Path.cwd(), find))(registry_name=registry.registry)
+        for collection in ("components", "data", "environments", "models"):
+            operations = getattr(self, collection)
+            operations.get = functools.partial(_get, registry.workspace, operations.get, getattr(names, collection).get)
+
+    def _run_of(self, job: Any) -> RunRecord | None:
+        found = datastores.find(self._service.workspace, job.name) if job.name else None
+        return found[0] if found else None
+
     @contextlib.contextmanager
     def _stream(self, job: str) -> Iterator[Callable[[], None]]:
         """Show the progress of a job in a notebook while it is streamed. The service waits between two requests."""
@@ -132,10 +152,24 @@ class LocalClient(MLClient):  # type: ignore[misc]
             yield (lambda: None) if view is None else view.update
 
 
+class _Credential(Credential):
+    """A credential without a sign-in. The SDK makes clients of registries from the credential only."""
+
+    def __init__(self, transport: LocalTransport) -> None:
+        self.transport = transport
+
+
+def _get(
+    registry: Workspace, original: Callable[..., Any], named: Callable[..., Any], /, *values: Any, **more: Any
+) -> Any:
+    return (original if registry.root.exists() else named)(*values, **more)
+
+
 def _wrap(operations: Any, wrapper: Callable[..., Any]) -> None:
     """Call the client's `create_or_update` by way of a function."""
-    original = operations.create_or_update
-    operations.create_or_update = functools.wraps(original)(functools.partial(wrapper, original))
+    name = "create_or_update" if hasattr(operations, "create_or_update") else "begin_create_or_update"
+    original = getattr(operations, name)
+    setattr(operations, name, functools.wraps(original)(functools.partial(wrapper, original)))
 
 
 def _creating(original: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
@@ -148,8 +182,6 @@ def _with_plan(
     workspace: Workspace, validate: Callable[..., Any], original: Callable[..., Any], job: Any, **options: Any
 ) -> Any:
     """Read a job before the SDK replaces its parts by ids, then submit it."""
-    from azure.ai.ml.entities import Job
-
     if not isinstance(job, Job) or getattr(job, "id", None):
         return original(job, **options)
     for name in ("description", "compute", "tags", "experiment_name"):
@@ -165,11 +197,11 @@ def _with_plan(
         _plan.reset(token)
 
 
-def _submit(workspace: Workspace, options: Options, name: str) -> str:
-    """Start the run of a job, and return its id."""
-    plan = _plan.get()
+def _submit(workspace: Workspace, options: Options, name: str, plan: Plan | None = None, **more: Any) -> str:
+    """Start the run of a job, and return its id. plan: default: that of the job that this thread submits"""
+    plan = plan or _plan.get()
     assert plan is not None, f"the job {name} was not read"
-    identity, engine = engine_process.start(plan, workspace, replace(options, run_name=name), detached=True)
+    identity, engine = engine_process.start(plan, workspace, replace(options, run_name=name, **more), detached=True)
     _started[name] = workspace
     # A script or a kernel that lives on would keep the ended engine as a zombie.
     threading.Thread(target=engine.wait, name=f"allranks-{name}", daemon=True).start()

@@ -18,7 +18,18 @@ from urllib.parse import unquote, urlsplit
 
 import yaml
 
-from allranks.api.client.service import Answer, LocalService, Refusal, Request, resource, route, viewed, write_json
+from allranks.api.client.service import (
+    Answer,
+    LocalService,
+    Refusal,
+    Request,
+    not_found,
+    resource,
+    route,
+    viewed,
+    write_json,
+)
+from allranks.api.client.storage import LocalContainer
 from allranks.plan.assets import asset_id, registered
 from allranks.plan.assets.asset_id import AssetId
 from allranks.plan.assets.lookup import AssetLookup
@@ -35,6 +46,7 @@ _KINDS = {
     "environments": asset_id.ENVIRONMENT,
     "models": asset_id.MODEL,
 }
+_COLLECTIONS = {kind: collection for collection, kind in _KINDS.items()}
 _KIND = f"/{{kind:{'|'.join(_KINDS)}}}"
 _CHANGEABLE = {"description", "tags", "properties", "isArchived", "autoDeleteSetting"}
 _CHANGEABLE |= {"provisioningState", "flavors", "stage"}  # what the service adds
@@ -69,7 +81,7 @@ def _versions(service: LocalService, request: Request, kind: str, name: str, ver
     for asset in _registered(service, kind, name):
         if asset.version not in bodies:
             bodies[asset.version] = _of_file(request, kind, asset)
-    if not bodies and (mapped := _mapped(kind, name, version)):
+    if not bodies and (mapped := _mapped(service, kind, name, version)):
         bodies[mapped.version] = _of_file(request, kind, mapped)
     if not bodies:
         raise Refusal(404, f"{_KINDS[kind].capitalize()} {name} was not found.")
@@ -93,11 +105,12 @@ def _registered(service: LocalService, kind: str, name: str) -> Iterator[Registe
                 yield RegisteredAsset(asset_id.MODEL, name, version, path, -place)
 
 
-def _mapped(kind: str, name: str, version: str) -> RegisteredAsset | None:
+def _mapped(service: LocalService, kind: str, name: str, version: str) -> RegisteredAsset | None:
     """Return the version of a component, data or a model that the ``allranks.yaml`` of the current folder has."""
     if kind not in ("components", "data", "models"):
         return None
-    asset, where = AssetId(_KINDS[kind], name, version), f"LocalClient, {kind}.get"
+    asset = AssetId(_KINDS[kind], name, version, registry=service.registry)
+    where = f"LocalClient, {kind}.get"
     path = AssetLookup.of(Path.cwd(), None).find(str(asset), asset.kind, where, required=False)
     return RegisteredAsset(asset.kind, name, version or "1", path, 0.0) if path else None
 
@@ -170,7 +183,13 @@ def list_versions(service: LocalService, request: Request, kind: str, name: str)
         # The SDK looks for code by its content, under any name.
         codes = (body for folder in _folder(service, kind).glob("*/") for body in _stored(folder))
         return Answer({"value": [body for body in codes if _hash(body["properties"]) == content]})
-    found = viewed(request, _versions(service, request, kind, name)).body["value"]
+    try:
+        versions = _versions(service, request, kind, name)
+    except Refusal:
+        if not service.registry:
+            raise
+        versions = []  # a registry has no containers
+    found = viewed(request, versions).body["value"]
     if "asc" in request.query.get("$orderBy", request.query.get("orderBy", "")):
         found.reverse()
     top = request.query.get("$top", request.query.get("top"))
@@ -211,9 +230,45 @@ def put_version(service: LocalService, request: Request, kind: str, name: str, v
 
 @route("POST", "/codes/{name}/versions/{version}/startPendingUpload")
 def start_upload(service: LocalService, request: Request, name: str, version: str) -> Answer:  # noqa: ARG001
-    address = f"https://{service.account}.blob.core.windows.net/code-{uuid.uuid4()}"
+    return _reference(f"https://{service.account}.blob.core.windows.net/code-{uuid.uuid4()}")
+
+
+@route("PUT", "/tempdatarefs/{name}/versions/{version}")
+def start_registry_upload(service: LocalService, request: Request, name: str, version: str) -> Answer:
+    """Return where the files of a new version go in a registry. Raise Refusal if the version exists."""
+    kind = _COLLECTIONS[asset_id.parse(request.body["assetId"], "").kind]
+    if (_folder(service, kind, name) / f"{version}.json").exists():
+        raise Refusal(409, f"{kind} {name}:{version} exists in registry {service.registry}.", "Conflict")
+    return start_upload(service, request, name, version)
+
+
+@route("POST", "/datarefs/{name}/versions/{version}")
+def get_registry_files(service: LocalService, request: Request, name: str, version: str) -> Answer:  # noqa: ARG001
+    address = urlsplit(request.body["blobUri"])
+    return _reference(f"https://{address.netloc}/{address.path.split('/')[1]}")  # the container
+
+
+def _reference(address: str) -> Answer:
     reference = {"blobUri": address, "credential": {"credentialType": "SAS", "sasUri": f"{address}?sig=local"}}
     return Answer({"pendingUploadType": "TemporaryBlobReference", "blobReferenceForConsumption": reference})
+
+
+@route("POST", "/import")
+def import_asset(service: LocalService, request: Request) -> Answer:
+    """Copy a version of the workspace, and its files, to a registry."""
+    asked = request.body["properties"]
+    source = asset_id.parse(asked["sourceAssetId"], "")
+    kind, name, version = _COLLECTIONS[source.kind], asked["destinationName"], asked["destinationVersion"]
+    of_workspace = replace(service, workspace=service.home, registry="")
+    properties = dict(_version(of_workspace, request, kind, source.name, source.version)["properties"])
+    for key in {"dataUri", "modelUri"} & properties.keys():
+        if (path := _path(of_workspace, kind, Path(), properties)) is None:
+            raise not_found(f"The content of {source}")
+        container = f"{kind}-{uuid.uuid4()}"
+        place = LocalContainer(service.workspace, container).upload(str(path), name, version)["remote path"]
+        properties[key] = f"https://{service.account}.blob.core.windows.net/{container}/{place}"
+    put_version(service, replace(request, body={"properties": properties}), kind, name, version)
+    return Answer(None)
 
 
 def _hash(properties: dict[str, Any]) -> Any:
@@ -244,11 +299,13 @@ def _path(service: LocalService, kind: str, folder: Path, properties: dict[str, 
         return _uploaded(service, properties["codeUri"])
     if kind in ("data", "models"):
         uri = str(properties.get("dataUri") or properties.get("modelUri") or "")
+        if uri.startswith(f"https://{service.account}."):
+            return _uploaded(service, uri)
         if uri.startswith(("/", "file://")):
             path = Path(unquote(urlsplit(uri).path))
             return path if path.exists() else None
         try:
-            return registered.find(service.workspace, asset_id.parse(uri, asset_id.DATA)).path
+            return registered.find(service.home, asset_id.parse(uri, asset_id.DATA)).path
         except ValueError:
             return None
     write = _environment if kind == "environments" else _component
@@ -261,7 +318,7 @@ def _path(service: LocalService, kind: str, folder: Path, properties: dict[str, 
 
 def _uploaded(service: LocalService, uri: str) -> Path | None:
     container, _, path = unquote(urlsplit(uri).path).strip("/").partition("/")
-    return datastores.path_of(service.workspace, container, path)
+    return datastores.path_of(service.workspace if service.account in uri else service.home, container, path)
 
 
 def _environment(service: LocalService, spec: dict[str, Any], properties: dict[str, Any]) -> dict[str, Any]:
@@ -271,7 +328,9 @@ def _environment(service: LocalService, spec: dict[str, Any], properties: dict[s
         spec["conda_file"] = yaml.safe_load(properties["condaFile"])
     if build := properties.get("build"):
         context = _uploaded(service, build["contextUri"]) or build["contextUri"]
-        spec["build"] = {"path": str(context), "dockerfile_path": build.get("dockerfilePath")}
+        spec["build"] = {"path": str(context)}
+        if build.get("dockerfilePath"):
+            spec["build"]["dockerfile_path"] = build["dockerfilePath"]
     return spec
 
 
@@ -279,7 +338,7 @@ def _component(service: LocalService, spec: dict[str, Any], properties: dict[str
     left_out = ("_source", "additional_includes")  # the uploaded code contains them
     sent = {key: value for key, value in (properties.get("componentSpec") or {}).items() if key not in left_out}
     if sent.get("code"):
-        code = asset_id.parse(str(sent["code"]), asset_id.CODE)
+        code = replace(asset_id.parse(str(sent["code"]), asset_id.CODE), registry="")
         sent["code"] = str(registered.find(service.workspace, code).path)
     if sent.get("jobs"):
         sent["jobs"] = {name: _node(job) for name, job in sent["jobs"].items()}

@@ -26,6 +26,7 @@ from allranks.api.client.service import (
     write_json,
 )
 from allranks.local import cancellation
+from allranks.plan.graph import Plan
 from allranks.runs import datastores, history, locks
 from allranks.runs.formatting import cause, reason
 from allranks.runs.records import RunRecord, Status, StepRecord
@@ -50,7 +51,7 @@ def _find(service: LocalService, name: str) -> tuple[RunRecord, StepRecord | Non
     return found
 
 
-def _properties(record: RunRecord) -> dict[str, Any]:
+def properties_of(record: RunRecord) -> dict[str, Any]:
     """Return what was sent of a job, with what was changed since."""
     file = Path(record.folder) / _FILE
     if file.exists():
@@ -68,7 +69,7 @@ def name_of(record: RunRecord) -> str:
 
 
 def _body(service: LocalService, request: Request, record: RunRecord) -> dict[str, Any]:
-    name, sent = name_of(record), _properties(record)
+    name, sent = name_of(record), properties_of(record)
     page = Path(record.page).as_uri() if record.page else None
     addresses = {"Tracking": service.workspace.tracking_uri, "Studio": page}
     services = {kind: {"jobServiceType": kind, "endpoint": address} for kind, address in addresses.items()}
@@ -120,17 +121,28 @@ def put_job(service: LocalService, request: Request, name: str) -> Answer:
     found = datastores.find(service.workspace, name)
     if found is not None and found[0].submitted is None:
         record = found[0]
-        sent = _properties(record)
+        sent = properties_of(record)
         if found[1] is not None or sent["jobType"] != properties.get("jobType"):
             raise Refusal(400, f"A job with the name {name} exists already.")
         changes = {key: properties.get(key) for key in ("tags", "displayName", "isArchived", "description")}
         _save(record, {**sent, **{key: value for key, value in changes.items() if value is not None}})
         return Answer(_body(service, request, record))
-    identity = service.submit(name)
-    record = history.run(service.workspace, identity)
+    return Answer(_body(service, request, start(service, name, properties)), 201)
+
+
+def start(
+    service: LocalService, name: str, properties: dict[str, Any], plan: Plan | None = None, **options: Any
+) -> RunRecord:
+    """Start a job, and return its record.
+
+    properties: what was sent of it
+    plan:       default: that of the job that this thread submits
+    options:    those of the run, besides the client's
+    """
+    record = history.run(service.workspace, service.submit(name, plan, **options))
     _save(record, properties)
     service.new_jobs.add(name)
-    return Answer(_body(service, request, record), 201)
+    return record
 
 
 def _save(record: RunRecord, properties: dict[str, Any]) -> None:
@@ -172,7 +184,7 @@ def change_run(service: LocalService, request: Request, name: str, experiment: s
     record, step = _find(service, name)
     if step is not None:
         raise Refusal(400, f"Run {name} is a step of a pipeline and cannot be changed.")
-    sent, change = _properties(record), request.body
+    sent, change = properties_of(record), request.body
     for key in ("tags", "properties"):
         sent[key] = {**(sent.get(key) or {}), **(change.get(key) or {})}
     for key in ("displayName", "description"):
@@ -242,7 +254,7 @@ _OUTPUT = "azureml_output:"
 
 def _run(record: RunRecord, step: StepRecord | None) -> dict[str, Any]:
     """Return a job, or a step of a pipeline, as run history shows it."""
-    sent, root = _properties(record), name_of(record)
+    sent, root = properties_of(record), name_of(record)
     item, name, parent = step or record, root, None
     properties: dict[str, str] = dict(sent.get("properties") or {})
     if step:

@@ -12,7 +12,7 @@ import re
 import time
 import uuid
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -78,14 +78,25 @@ class LocalService:
     """What the handlers of requests use.
 
     workspace: the folder that holds assets, jobs and schedules
-    submit:    starts the run of the job that this thread submits: takes its name, returns the run's id
+    submit:    starts the run of a job: takes its name and plan, and options of the run; returns the run's id
     new_jobs:  names of submitted jobs whose state run history has not been asked for yet
+    registry:  the name of the registry whose service this is; "" for the workspace's
+    home:      the folder of the workspace, below which those of its registries are
     account:   the name of the storage account, one for each folder
     """
 
     workspace: Workspace
-    submit: Callable[[str], str]
+    submit: Callable[..., str]
     new_jobs: set[str] = field(default_factory=set)
+    registry: str = ""
+
+    @property
+    def home(self) -> Workspace:
+        return Workspace(self.workspace.root.parents[1]) if self.registry else self.workspace
+
+    def of_registry(self, name: str) -> LocalService:
+        """Return the service of a registry."""
+        return replace(self, workspace=self.home.registry(name), registry=name)
 
     @property
     def account(self) -> str:
@@ -172,10 +183,13 @@ class LocalTransport(contextlib.nullcontext[None]):
 
     def _answer(self, request: Any) -> Answer:
         address = urlsplit(request.url)
-        match = _PATH.fullmatch(unquote(address.path))
+        service, match = self._service, _PATH.fullmatch(unquote(address.path))
         content = getattr(request, "content", None) or getattr(request, "body", None)
         if match is None:
             scope, path = "", f"/{(address.hostname or '').partition('.')[0]}{unquote(address.path)}"
+        elif match["holder"].lower() == "registries":
+            scope, path = f"azureml://registries/{match['name']}", match["path"] or ""
+            service = service.of_registry(match["name"])
         else:
             api = match["api"].strip("/").partition("/")[0]
             scope, path = match["scope"], f"{api and f'/{api}'}{match['path'] or ''}"
@@ -183,7 +197,7 @@ class LocalTransport(contextlib.nullcontext[None]):
         asked = Request(request.method, scope, path, query, json.loads(content) if content else None)
         for method, pattern, handler in _ROUTES:
             if method == request.method and (found := pattern.fullmatch(path)):
-                return handler(self._service, asked, **found.groupdict())
+                return handler(service, asked, **found.groupdict())
         raise InputError(_without_meaning(asked))
 
 
@@ -191,7 +205,6 @@ _ADVICE = {
     "onlineEndpoints": "start the model's server yourself, or use MLClient",
     "batchEndpoints": "submit the scoring as a pipeline job, which runs here",
     "serverlessEndpoints": "use MLClient",
-    "schedules": "declare it in the pipeline's file, and start: allranks schedules run (docs/schedules.md)",
     "connections": "set the values of the connection as environment variables, or use MLClient",
 }
 

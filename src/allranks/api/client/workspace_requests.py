@@ -11,7 +11,8 @@ from allranks.errors import InputError, Problem
 from allranks.runs import datastores
 
 _THIS_MACHINE = "this-machine"
-_LOCATION = "local"
+LOCATION = "local"
+NO_SUBSCRIPTION = "00000000-0000-0000-0000-000000000000"
 
 
 @route("GET", "")
@@ -19,14 +20,21 @@ def get_workspace(service: LocalService, request: Request) -> Answer:
     """Return the workspace folder as a workspace of the name that is asked for."""
     discovery = f"https://{service.account}.api.azureml.ms/discovery"
     properties = {"friendlyName": request.workspace_name, "provisioningState": "Succeeded", "discoveryUrl": discovery}
-    properties["mlFlowTrackingUri"] = service.workspace.tracking_uri
-    return Answer(resource(request, "", properties, location=_LOCATION, kind="Default", tags={}))
+    properties |= {"mlFlowTrackingUri": service.workspace.tracking_uri, "workspaceId": service.account}
+    return Answer(resource(request, "", properties, location=LOCATION, kind="Default", tags={}))
 
 
 @route("GET", "/{account}/discovery")
 def discover(service: LocalService, request: Request, account: str) -> Answer:  # noqa: ARG001
     names = ("api", "history", "experimentation", "modelmanagement")
     return Answer(dict.fromkeys(names, f"https://{account}.api.azureml.ms"))
+
+
+@route("GET", "/{region}/registrymanagement/v1.0/registries/{name}/discovery")
+def discover_registry(service: LocalService, request: Request, region: str, name: str) -> Answer:  # noqa: ARG001
+    provider = f"https://{service.account}.api.azureml.ms/"
+    owner = {"subscriptionId": NO_SUBSCRIPTION, "resourceGroup": LOCATION}
+    return Answer({"registryName": name, "primaryRegionResourceProviderUri": provider, **owner})
 
 
 def _datastore(service: LocalService, request: Request, name: str) -> dict[str, Any]:
@@ -68,7 +76,7 @@ def _compute(request: Request, name: str) -> dict[str, Any]:
     scale = {"maxNodeCount": os.cpu_count(), "minNodeCount": 0, "nodeIdleTimeBeforeScaleDown": "PT2M"}
     cluster = {"vmSize": _THIS_MACHINE, "vmPriority": "Dedicated", "scaleSettings": scale, "osType": "Linux"}
     properties = {"computeType": "AmlCompute", "provisioningState": "Succeeded", "properties": cluster}
-    return resource(request, f"/computes/{name}", properties, location=_LOCATION)
+    return resource(request, f"/computes/{name}", properties, location=LOCATION)
 
 
 @route("GET", "/computes")

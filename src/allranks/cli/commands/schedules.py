@@ -39,6 +39,8 @@ from allranks.runs.formatting import plain
 from allranks.runs.workspace import Workspace
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from allranks.azure.schedules import Applied, Change, Order
     from allranks.schedules.finding import Schedule
 
@@ -122,6 +124,7 @@ def run(
 def next_(
     amount: Annotated[int, typer.Argument(metavar="N", min=1, help="How many firings of each schedule.")] = 5,
     target: SchedulesArgument = None,
+    folder: FolderOption = None,
     json: JsonOption = False,
 ) -> None:
     """List when schedules fire next, without contacting Azure.
@@ -136,9 +139,10 @@ def next_(
     from allranks.sdk.session import session
 
     now = datetime.now(timezone.utc)
+    created = _created(folder)
     with session(client=False):
-        found = find_schedules(target, of_any_job=True)
-    schedules = [declared.schedule for declared in found]
+        found = find_schedules(target, of_any_job=True, required=not created)
+    schedules = [*(declared.schedule for declared in found), *created]
     moments = [list(islice(firings(schedule.trigger, now, now), amount)) for schedule in schedules]
     print_warnings([declared.problem for declared in found if declared.problem])
     if json:
@@ -161,6 +165,13 @@ def next_(
             out.print(f"  {moment(each, zone)}   {_utc(each)}", soft_wrap=True)
         if not following:
             out.print("  ended")
+
+
+def _created(folder: Path | None) -> list[Schedule]:
+    """Return the schedules that `LocalClient` has created."""
+    from allranks.local.scheduler.ledger import SchedulesPlace
+
+    return SchedulesPlace(Workspace.at(folder)).created()
 
 
 def apply(
@@ -240,11 +251,15 @@ def _applied(options: WorkspaceOptions, order: Order, report: Callable[[Change],
 def list_(
     target: SchedulesArgument = None,
     local: Annotated[bool, option("--local", "List declared schedules only, without contacting Azure.")] = False,
+    folder: FolderOption = None,
     *,
     azure: AzureOptions,
     json: JsonOption = False,
 ) -> None:
-    """List the declared schedules and those of a workspace."""
+    """List the declared schedules and those of a workspace.
+
+    The schedules that LocalClient has created on this machine are listed too.
+    """
     from allranks.azure import schedules
     from allranks.schedules.finding import find_schedules
     from allranks.sdk.session import session
@@ -254,8 +269,10 @@ def list_(
     if not local:
         options = azure.of()
         applied = schedules.refresh_schedules(sign_in(options)[0], LastState.of(options))
+    declared = {schedule.name: schedule for schedule in _created(folder)}
     with session(client=False):
-        declared = {declaration.schedule.name: declaration.schedule for declaration in find_schedules(target)}
+        found = find_schedules(target, required=not declared)
+    declared |= {each.schedule.name: each.schedule for each in found}
     rows: list[dict[str, Any]] = []
     out = console()
     for name in sorted({*declared, *applied}):

@@ -62,6 +62,16 @@ class SchedulesPlace:
                 texts += [store.plan(run.id) for run in store.runs()]
         return texts
 
+    def created(self) -> list[Schedule]:
+        """Return the enabled schedules that `LocalClient` has created."""
+        from allranks.schedules.finding import Schedule
+
+        if not self.ledger.exists():
+            return []
+        with Ledger(self.ledger) as ledger:
+            entries = [entry for entry in ledger.schedules() if entry.source == CREATED]
+        return [Schedule(entry.name, entry.display_name, "", entry.trigger, CREATED) for entry in entries]
+
     def make(self) -> None:
         """Create the folders. Raise InputError on failure."""
         self.workspace.make()
@@ -117,6 +127,9 @@ CREATE INDEX firing_of_schedule ON firing (schedule, at);
 CREATE TABLE missed (schedule TEXT NOT NULL, first INTEGER NOT NULL, last INTEGER NOT NULL, count INTEGER NOT NULL)
 STRICT;
 """
+
+CREATED = "LocalClient"
+"""The source of a schedule that no file declares. It stays when files are read."""
 
 CLAIMED, RUNNING, STOPPING, STOPPED, ENDED = "claimed", "running", "stopping", "stopped", "ended"
 """The states of a firing. Stopping: its run was asked to stop together with the scheduler. Stopped: it has stopped, and
@@ -190,24 +203,39 @@ class Ledger(Database):
     synchronous = "FULL"
 
     def replace(self, schedules: Iterable[tuple[Schedule, str]], now: datetime) -> None:
-        """Replace the active schedules. A schedule whose trigger has not changed keeps its cursor; all others start
-        now. schedules: each with its plan as JSON"""
-        second = _number(now.replace(microsecond=0))
+        """Replace the active schedules that files declare. A schedule whose trigger has not changed keeps its cursor;
+        all others start now. schedules: each with its plan as JSON"""
         with self.connection as connection:
             connection.execute("BEGIN IMMEDIATE")
-            connection.execute("UPDATE schedule SET active = 0")
+            connection.execute("UPDATE schedule SET active = 0 WHERE source != ?", (CREATED,))
             for position, (item, plan) in enumerate(schedules):
-                trigger = dumps(item.trigger)
-                existing = connection.execute(
-                    "SELECT created, cursor FROM schedule WHERE name = ? AND trigger = ?", (item.name, trigger)
-                ).fetchone()
-                # One microsecond earlier, because a recurrence without a start fires at its creation, which is a full
-                # second.
-                created, cursor = existing or (second, second - 1)
-                connection.execute(
-                    "INSERT OR REPLACE INTO schedule VALUES (?, ?, ?, ?, ?, ?, ?, ?, 1)",
-                    (item.name, position, item.display_name, item.where, trigger, plan, created, cursor),
-                )
+                self._put(item, plan, now, position)
+
+    def put(self, schedule: Schedule, plan: str | None, now: datetime, *, enabled: bool) -> None:
+        """Add a schedule, or change it. One that was not enabled starts now. plan: as JSON; None to keep it"""
+        with self.connection as connection:
+            connection.execute("BEGIN IMMEDIATE")
+            if not any(entry.name == schedule.name for entry in self.schedules()):
+                connection.execute("UPDATE schedule SET cursor = ? WHERE name = ?", (_number(now), schedule.name))
+            self._put(schedule, self.plan(schedule.name) if plan is None else plan, now, 0)
+            if not enabled:
+                self.disable(schedule.name)
+
+    def disable(self, schedule: str) -> None:
+        """Start no more runs of a schedule."""
+        self.connection.execute("UPDATE schedule SET active = 0 WHERE name = ?", (schedule,))
+
+    def _put(self, item: Schedule, plan: str, now: datetime, position: int) -> None:
+        second, trigger = _number(now.replace(microsecond=0)), dumps(item.trigger)
+        existing = self.connection.execute(
+            "SELECT created, cursor FROM schedule WHERE name = ? AND trigger = ?", (item.name, trigger)
+        ).fetchone()
+        # One microsecond earlier, because a recurrence without a start fires at its creation, which is a full second.
+        created, cursor = existing or (second, second - 1)
+        self.connection.execute(
+            "INSERT OR REPLACE INTO schedule VALUES (?, ?, ?, ?, ?, ?, ?, ?, 1)",
+            (item.name, position, item.display_name, item.where, trigger, plan, created, cursor),
+        )
 
     def schedules(self) -> list[Entry]:
         """Return the active schedules, in the order in which they were declared."""

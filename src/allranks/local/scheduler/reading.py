@@ -20,6 +20,7 @@ from allranks.local.scheduler.ledger import Ledger, SchedulesPlace
 from allranks.runs.workspace import Workspace
 
 if TYPE_CHECKING:
+    from allranks.plan.graph import Plan
     from allranks.schedules.finding import Schedule
 
 
@@ -60,13 +61,12 @@ def _read_schedules(place: SchedulesPlace, target: Path | None, snapshots: Path)
     from allranks.plan.graph import Plan
     from allranks.plan.reader import pipeline, snapshot
     from allranks.plan.secrets import hidden
-    from allranks.runs import secret_values
     from allranks.schedules.finding import find_schedules
 
     schedules: list[tuple[Schedule, str]] = []
     secrets_by_schedule: dict[str, Mapping[str, str]] = {}
     problems: list[Problem] = []
-    for declared in find_schedules(target):
+    for declared in find_schedules(target, required=not place.created()):
         schedule = declared.schedule
         if isinstance(declared.entity.create_job, str):
             found = f"{declared.entity.create_job}, a job of a workspace"
@@ -89,9 +89,28 @@ def _read_schedules(place: SchedulesPlace, target: Path | None, snapshots: Path)
     if problems:
         raise InputError.of(problems)
     for name, secrets_of_plan in secrets_by_schedule.items():
-        secret_values.remove(place.secrets(name))
-        secret_values.save(place.secrets(name), secrets_of_plan)
+        _save_secrets(place, name, secrets_of_plan)
     return schedules
+
+
+def put(place: SchedulesPlace, schedule: Schedule, plan: Plan | None, *, enabled: bool) -> None:
+    """Add a schedule that no file declares to the ledger, or change it. plan: None to keep the plan that it has"""
+    from allranks.plan import codec
+    from allranks.plan.secrets import hidden
+
+    place.make()
+    masked = hidden(codec.dumps(plan)) if plan else None
+    if masked:
+        _save_secrets(place, schedule.name, masked.values)
+    with Ledger(place.ledger) as ledger:
+        ledger.put(schedule, masked.plan if masked else None, datetime.now(timezone.utc), enabled=enabled)
+
+
+def _save_secrets(place: SchedulesPlace, schedule: str, values: Mapping[str, str]) -> None:
+    from allranks.runs import secret_values
+
+    secret_values.remove(place.secrets(schedule))
+    secret_values.save(place.secrets(schedule), values)
 
 
 def main() -> None:

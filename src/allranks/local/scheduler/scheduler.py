@@ -150,7 +150,7 @@ class Scheduler:
         self._watcher = watcher
         self._policy = missed
         self._overlap = overlap
-        self._entries = {entry.name: entry for entry in ledger.schedules()}
+        self._entries: dict[str, Entry] = {}
         self._running: dict[str, Firing] = {}
         self._children: dict[str, subprocess.Popen[bytes]] = {}
         self._stops = 0
@@ -167,6 +167,8 @@ class Scheduler:
         self._recover()
         while not self._stops:
             self._reap()
+            # `LocalClient` may have changed them.
+            self._entries = {entry.name: entry for entry in self._ledger.schedules()}
             for name in self._entries:
                 self._fire(name, self._clock.now())
             lines = [self._line(entry) for entry in self._entries.values()]

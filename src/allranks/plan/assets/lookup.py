@@ -21,7 +21,7 @@ from allranks.plan.assets.asset_id import AssetId
 from allranks.plan.assets.mapping_file import Entry, MappingFile
 from allranks.plan.rules import UNKNOWN_FORM, WRONG_REFERENCE
 from allranks.runs.workspace import Workspace
-from allranks.sdk.paths import nearest, shown
+from allranks.sdk.paths import is_remote, nearest, shown
 
 _SECTIONS = {kind: section for section, kind in mapping_file.SECTIONS.items()}
 _SECTIONS[asset_id.STORAGE] = "data"
@@ -85,6 +85,7 @@ class AssetLookup:
     problems:   lookups without a result
     components: azure-ai-ml's components that were loaded, by spec and name
     attached:   functions that give the nodes of the caller's job their ids back
+    created:    the entities that the pipeline's file creates, by the collection and their name
     """
 
     folder: Path
@@ -97,6 +98,7 @@ class AssetLookup:
     problems: list[Problem] = field(default_factory=list)
     components: dict[tuple[Path, str], Any] = field(default_factory=dict)
     attached: list[Callable[[], None]] = field(default_factory=list)
+    created: Mapping[tuple[str, str], Any] = field(default_factory=dict)
 
     @classmethod
     def of(cls, folder: Path, workspace: Workspace | None) -> AssetLookup:
@@ -120,13 +122,33 @@ class AssetLookup:
         registration = registered.find(self.workspace, asset) if self.workspace else registered.NOTHING
         # An unusable entry raises, so only a path or None is recorded.
         misses: list[str] = []
-        path = registration.path or self._in_file(asset, line, misses)
+        path = self._created(asset, where) or registration.path or self._in_file(asset, line, misses)
         self.uses.append(Use(asset, where, line, path))
         if path is None and required:
             problem = self._missing(asset, where, line, registration.versions, misses, advice)
             self.problems.append(problem)
             raise InputError(problem)
         return path
+
+    def entity(self, text: str, kind: str) -> Any:
+        """Return azure-ai-ml's entity that the pipeline's file creates under an id; None if it creates none."""
+        try:
+            return self._entity(asset_id.parse(text, kind))
+        except ValueError:
+            return None
+
+    def _entity(self, asset: AssetId) -> Any:
+        entity = self.created.get((_SECTIONS.get(asset.kind, ""), asset.name))
+        return entity if entity is not None and asset.version in ("", str(entity.version)) else None
+
+    def _created(self, asset: AssetId, where: str) -> Path | None:
+        """Return the path of data or a model that the pipeline's file creates."""
+        entity = self._entity(asset)
+        if entity is None or asset.kind not in (asset_id.DATA, asset_id.MODEL) or not entity.path:
+            return None
+        if is_remote(str(entity.path)):
+            return self.find(str(entity.path), asset.kind, where, required=False)
+        return Path(entity.base_path or self.folder, entity.path)
 
     def input(self, address: str) -> Path | None:
         """Return the path that ``allranks.yaml`` gives an input, or None.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeAlias
 from urllib.parse import unquote, urlsplit
@@ -44,7 +44,7 @@ def find(workspace: Workspace, asset: AssetId) -> Registration:
     Raise InputError if the workspace's files cannot be read.
     """
     if asset.registry:
-        return NOTHING
+        return find(workspace.registry(asset.registry), replace(asset, registry=""))
     if asset.kind == asset_id.DATASTORE:
         return Registration(datastores.path_of(workspace, asset.name, asset.path), ())
     if asset.kind == asset_id.STORAGE:

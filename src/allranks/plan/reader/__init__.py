@@ -126,7 +126,10 @@ def _open(
     path: Path, function: str | None, lookup: AssetLookup | None
 ) -> ComponentFile | DslFile | PythonJob | YamlFile:
     if path.suffix in python_file.SUFFIXES:
-        return python_jobs.read(path, function, None if lookup is None else _component_finder(lookup, path))
+        job = python_jobs.read(path, function, None if lookup is None else _component_finder(lookup, path))
+        if lookup is not None:
+            lookup.created = job.file.workspace.registered
+        return job
     if function is not None:
         found = f"{function} names a function or a job, but {shown(path)} is not a Python file"
         raise InputError(Problem(f"{shown(path)}:{function}", found, "the file alone"))

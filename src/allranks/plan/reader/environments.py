@@ -28,6 +28,8 @@ def local(environment: Any, place: Place, context: Context) -> Environment:
     otherwise as `read`."""
     if not isinstance(environment, str) or context.lookup is None:
         return read(environment, place, context)
+    if (created := context.lookup.entity(environment, asset_id.ENVIRONMENT)) is not None:
+        return read(created, place, context)
     try:
         path = context.lookup.find(environment, asset_id.ENVIRONMENT, place.key("environment"), required=False)
         if path is not None and path.is_file():

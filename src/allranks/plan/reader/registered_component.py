@@ -78,6 +78,8 @@ def load(text: str, where: str, lookup: AssetLookup) -> Any:
 
     Raise InputError if this machine does not have it, or if its spec is invalid.
     """
+    if (created := lookup.entity(text, asset_id.COMPONENT)) is not None:
+        return created
     spec = lookup.find(text, asset_id.COMPONENT, where)
     assert spec is not None
     name = asset_id.parse(text, asset_id.COMPONENT).name

@@ -1,0 +1,159 @@
+"""Notebooks that were written for Azure ML run as they stand: in a kernel, and with the command."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+import nbformat
+import pytest
+from nbclient import NotebookClient
+from nbformat import NotebookNode
+from nbformat.v4 import new_code_cell, new_notebook
+
+from allranks.runs import history
+from allranks.runs.workspace import Workspace
+from allranks_command import PATIENCE, allranks
+
+CELLS = (
+    """\
+from azure.ai.ml import Input, MLClient, Output, command, dsl
+from azure.identity import DefaultAzureCredential, InteractiveBrowserCredential
+
+try:
+    credential = DefaultAzureCredential()
+    credential.get_token("https://management.azure.com/.default")
+except Exception as ex:
+    credential = InteractiveBrowserCredential()
+ml_client = MLClient.from_config(credential=credential)
+""",
+    """\
+%%writefile words.txt
+hello
+""",
+    """\
+copy = command(
+    name="copy",
+    command="cp ${{inputs.source}} ${{outputs.copied}}/words.txt",
+    environment="azureml:small:1",
+    inputs={"source": Input(type="uri_file")},
+    outputs={"copied": Output(type="uri_folder")},
+)
+count = command(
+    name="count",
+    command="wc -l < ${{inputs.words}}/words.txt > ${{outputs.counted}}/lines",
+    environment="azureml:small:1",
+    inputs={"words": Input(type="uri_folder")},
+    outputs={"counted": Output(type="uri_folder")},
+)
+
+@dsl.pipeline(default_compute="cpu-cluster")
+def counting(source):
+    copied = copy(source=source)
+    counted = count(words=copied.outputs.copied)
+    return {"counted": counted.outputs.counted}
+
+pipeline_job = ml_client.jobs.create_or_update(
+    counting(source=Input(type="uri_file", path="words.txt")), experiment_name="samples"
+)
+pipeline_job
+""",
+    "ml_client.jobs.stream(pipeline_job.name)",
+    """\
+ml_client.jobs.download(pipeline_job.name, output_name="counted", download_path="downloaded")
+with open("downloaded/named-outputs/counted/lines") as file:
+    print("lines:", file.read())
+""",
+)
+SHOWN, STREAMED = 2, 3
+
+
+def execute(notebook: NotebookNode, folder: Path, *arguments: str, errors: bool = False) -> list[str]:
+    """Execute a notebook in a kernel. Return the text and the HTML of each code cell's outputs."""
+    resources = {"metadata": {"path": str(folder)}}
+    client = NotebookClient(
+        notebook,
+        timeout=PATIENCE,
+        kernel_name="python3",
+        resources=resources,
+        extra_arguments=list(arguments),
+        allow_errors=errors,
+    )
+    client.execute()
+    return ["".join(map(_text, cell.outputs)) for cell in notebook.cells if cell.cell_type == "code"]
+
+
+def _text(output: NotebookNode) -> str:
+    data = output.get("data", {})
+    return f"{output.get('text', '')}{data.get('text/html', '')}{output.get('evalue', '')}"
+
+
+def statuses(folder: Path) -> list[str]:
+    return [str(record.status) for record in history.runs(Workspace(folder / ".allranks"))]
+
+
+@pytest.mark.slow
+def test_a_notebook_with_the_extension(tmp_path: Path) -> None:
+    notebook = new_notebook(cells=[new_code_cell(source) for source in ("%load_ext allranks", *CELLS)])
+    _, *texts = execute(notebook, tmp_path)
+    for cell in (SHOWN, STREAMED):  # the display of the job is updated while it is streamed
+        assert texts[cell].count("<svg") == texts[cell].count("✓ copied") == texts[cell].count("✓ counted") == 1
+    assert "Execution Summary" in texts[STREAMED]
+    assert "lines: 1" in texts[-1]
+    assert statuses(tmp_path) == ["Completed"]
+
+
+EXAMPLES = os.environ.get("ALLRANKS_EXAMPLES", "")
+PIPELINES = "sdk/python/jobs/pipelines"
+UNCHANGED = (
+    f"{PIPELINES}/1a_pipeline_with_components_from_yaml/pipeline_with_components_from_yaml.ipynb",
+    f"{PIPELINES}/1e_pipeline_with_registered_components/pipeline_with_registered_components.ipynb",
+    f"{PIPELINES}/stepsequence/pipeline_with_step_sequence_dummy_dependencies.ipynb",
+)
+SHARING = "sdk/python/assets/assets-in-registry/share-models-components-environments.ipynb"
+SHARED = "cli/jobs/pipelines-with-components/nyc_taxi_data_regression"
+needs_examples = pytest.mark.skipif(not EXAMPLES, reason="ALLRANKS_EXAMPLES: no checkout of Azure/azureml-examples")
+
+
+@needs_examples
+@pytest.mark.recipe
+@pytest.mark.parametrize("name", UNCHANGED, ids=lambda name: Path(name).stem)
+def test_an_unchanged_notebook(name: str, tmp_path: Path) -> None:
+    folder = tmp_path / "copy"
+    shutil.copytree(Path(EXAMPLES, name).parent, folder)
+    notebook = folder / Path(name).name
+    texts = execute(nbformat.read(notebook, as_version=4), folder, "--ext", "allranks")
+    assert "Execution Summary" in texts[-1]
+    read = allranks("run", notebook.name, folder=folder)
+    assert read.code == 0, read.err
+    executed = allranks("run", "--as-azure", notebook.name, folder=folder)
+    assert executed.code == 0, executed.err
+    assert "Execution Summary" in executed.out
+    assert statuses(folder) == ["Completed"] * 3
+
+
+@needs_examples
+@pytest.mark.recipe
+def test_an_unchanged_notebook_that_uses_a_registry_and_downloads(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It creates assets in a registry, submits, streams and downloads. What is left fails for a named reason: the model
+    that it shares is one that MLflow has logged, which is not below the job's artifacts here, and nothing deploys."""
+    folder = tmp_path / Path(SHARING).parent
+    for name in (Path(SHARING).parent, SHARED):
+        shutil.copytree(Path(EXAMPLES, name), tmp_path / name)
+    (folder / ".allranks").mkdir()
+    monkeypatch.setenv("PYTHONPATH", str(folder))  # the notebook finds its files by it, as on a compute instance
+    notebook = nbformat.read(folder / Path(SHARING).name, as_version=4)
+    texts = execute(notebook, folder, "--ext", "allranks", errors=True)
+    failed = [
+        "".join(cell.source)
+        for cell in notebook.cells
+        if any(output.output_type == "error" for output in cell.get("outputs", ()))
+    ]
+    assert [cell for cell in failed if "nline_" not in cell and "-model-new" not in cell] == [], texts
+    assert any("LocalClient, online_endpoints" in text for text in texts)
+    assert "Execution Summary" in "".join(texts)
+    assert (folder / "artifacts/user_logs/std_log.txt").exists()
+    assert statuses(folder) == ["Completed"]
