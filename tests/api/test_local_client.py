@@ -160,3 +160,21 @@ def test_what_has_no_meaning_here_is_named(client: Any) -> None:
         assert words in str(caught.value)
         assert caught.value.problems[0].fix
     assert list(client.jobs.list()) == []
+
+
+def test_a_pipeline_finds_what_is_in_a_registry(client: Any, tmp_path: Path) -> None:
+    registry = LocalClient(registry_name="shared", show_progress=False)
+    assert "registries/shared" in registry.components.get("count", "1").id  # nothing is in it: only a name
+    image = registry.environments.create_or_update(Environment(name="small", version="1", image="python:3.12"))
+    spec = load_component("count.yaml")
+    spec.environment = image.id
+    count = registry.components.create_or_update(spec)
+    client.data.create_or_update(Data(name="words", version="1", path="data"))
+    client.data.share("words", "1", share_with_name="said", share_with_version="4", registry_name="shared")
+    words = registry.data.get("said", version="4").id
+    assert (count.id[:28], words[:28]) == ("azureml://registries/shared/",) * 2
+    plan = jobs.read(pipeline(registry.components.get("count", "1"), words), None, Workspace.at())
+    (step,) = plan.graph.nodes
+    assert Path(step.spec).is_relative_to(tmp_path / ".allranks/registries/shared")
+    with pytest.raises(ResourceNotFoundError):
+        registry.components.get("count", "2")
