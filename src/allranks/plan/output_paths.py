@@ -44,7 +44,8 @@ def output_paths_of(node: Node, passed: Mapping[NodeOutput, str]) -> dict[str, s
 
 
 def with_bound_artifacts(nodes: Iterable[Node]) -> list[Node]:
-    """Return the nodes of a graph. Steps whose artifacts another node reads also have the artifacts output."""
+    """Return the nodes of a graph. Steps whose artifacts another node reads also have the artifacts output. A folder
+    that they declare under this name holds the artifacts too."""
     listed = list(nodes)
     read = {
         reference.node
@@ -58,5 +59,9 @@ def with_bound_artifacts(nodes: Iterable[Node]) -> list[Node]:
 
 def _with_artifacts(step: Step) -> Step:
     if any(port.name == ARTIFACTS for port in step.outputs):
-        return step
+        outputs = (
+            replace(port, holds_artifacts=port.type == "uri_folder") if port.name == ARTIFACTS else port
+            for port in step.outputs
+        )
+        return replace(step, outputs=tuple(outputs))
     return replace(step, outputs=(*step.outputs, Output(ARTIFACTS, "uri_folder", "rw_mount", holds_artifacts=True)))

@@ -68,9 +68,9 @@ def test_a_binding_by_text(here: Path) -> None:
     assert second.inputs[0].value == NodeOutput("first", "artifacts")
 
 
-def test_a_declared_one_is_as_it_is_declared(here: Path) -> None:
+def test_a_declared_one_holds_the_artifacts(here: Path) -> None:
     _component(here, "outputs: {artifacts: {type: uri_folder, mode: upload}}")
     write(here, "pipeline.yml", YAML)
     plan = read("pipeline.yml")
     assert check(plan) == []
-    assert plan.graph.nodes[0].outputs == (Output("artifacts", "uri_folder", "upload"),)
+    assert plan.graph.nodes[0].outputs == (Output("artifacts", "uri_folder", "upload", holds_artifacts=True),)
