@@ -81,6 +81,7 @@ REASONS = {
 ENDS = {
     "Completed": "complete",
     "package": "need a package that this machine lacks, which a check does not find",
+    "version": "need an older version of a package",
     "program": "need a program or a library of the system that this machine lacks",
     "network": "download something",
     "time": f"take longer than {RUN_PATIENCE:.0f} s",
@@ -88,6 +89,7 @@ ENDS = {
 """What is said of the files that ran, by how their runs ended. Others are listed by themselves."""
 SIGNS = {
     "package": r"ModuleNotFoundError|No module named|there is no module",
+    "version": r"cannot import name|object has no attribute|module '\S+' has no attribute",
     "network": r"URLError|ConnectionError|[Rr]esolve host|name resolution|service not known|Max retries|ProxyError",
     "program": r"command not found|: not found|cannot open shared object|is not installed",
 }
@@ -227,11 +229,12 @@ def table(names: Iterable[str], outcomes: Outcomes, root: Path) -> str:
         if name in outcomes.ends:
             ran[outcomes.ends[name][0]].append(name)
     if ran:
-        lines += ["", "Of those for which this machine lacks nothing, when they run:", ""]
+        lines += ["", f"Of those for which this machine lacks nothing, {sum(map(len, ran.values()))} were run:", ""]
         lines += _counts(ran, ENDS, "fail as listed below")
         lines += ["", "| file | what its run says |", "|---|---|"]
+        ended = ENDS["time"]
         failed = (name for kind, files in ran.items() if kind != "Completed" for name in files)
-        lines += [f"| {name} | {_said(outcomes.ends[name][1], root) or ENDS['time']} |" for name in sorted(failed)]
+        lines += [f"| {name} | {_said(outcomes.ends[name][1], root) or ended} |" for name in sorted(failed)]
     return "\n".join(lines) + "\n"
 
 
