@@ -200,7 +200,7 @@ def test_the_list_shows_what_is_declared_beside_what_is_applied(
     assert rows["monthly"]["next"] is None
     text = schedules("list").out
     assert "nightly  enabled, applied with another trigger" in text
-    assert "02:45 CE" in text
+    assert "02:05 CE" in text
 
 
 def test_an_unknown_name_is_told(schedules: Command, azure: FakeAzure) -> None:
