@@ -358,6 +358,20 @@ def outcome(call: Call, side: Side) -> Any:
 
 DIFFERENT = {
     "creation_context": "the time, and who has created it",
+    "created_on": "the time",
+    **dict.fromkeys(
+        (
+            "_azureml.ComputeTargetType",
+            "runType",
+            "runSource",
+            "azureml.runsource",
+            "azureml.pipeline",
+            "azureml.nodeid",
+        ),
+        "what the service notes of its own working",
+    ),
+    "identity": "the workspace is a folder",
+    "hbi_workspace": "the workspace is a folder",
     "size": "a compute is this machine",
     "location": "a compute is this machine",
     "max_instances": "a compute is this machine",

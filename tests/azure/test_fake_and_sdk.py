@@ -22,7 +22,7 @@ from allranks.sdk import internals
 
 ELSEWHERE = {
     ("GET", "locations/{}/mfeoperationsstatus/{}"),  # what a long-running operation gives as its address
-    ("GET", "workspaces/{}/jobs/{}/operationresults/{}"),
+    ("GET", "locations/{}/mfeoperationresults/jc:{}:{}"),
     ("POST", "workspaces/{}/schedules/{}/trigger"),  # written by hand in the SDK's ScheduleOperations.trigger
 }
 SHOWN = {

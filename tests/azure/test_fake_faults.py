@@ -46,7 +46,7 @@ def test_the_client_tries_again(azure, client, fault) -> None:
 
 def test_a_slow_answer_comes(azure, client) -> None:
     azure.fail("/computes/", status=200, delay=0.2)
-    assert client.compute.get("cpu-cluster").size == "Standard_D4s_v5"
+    assert client.compute.get("cpu-cluster").size == "STANDARD_D4S_V5"
     assert [status for _, _, status in azure.requests] == [200]
 
 
@@ -103,5 +103,5 @@ def test_a_process_needs_the_environment_alone(azure) -> None:
         text=True,
         check=False,
     )
-    assert done.stdout.splitlines()[-1:] == ["Standard_NC96ads_A100_v4"], done.stderr
+    assert done.stdout.splitlines()[-1:] == ["STANDARD_NC96ADS_A100_V4"], done.stderr
     assert azure.sign_ins == ["https://management.azure.com"]

@@ -85,7 +85,7 @@ def test_a_pipeline_that_is_refused(azure, submit, step, message) -> None:
 
 
 def test_a_component_must_be_registered(azure, submit) -> None:
-    with pytest.raises(HttpResponseError, match="Not found component say:2"):
+    with pytest.raises(HttpResponseError, match=r"Not found component say \(version: 2\)"):
         submit(jobs={"one": {"type": "command", "component": "azureml:say:2"}}, step={})
 
 

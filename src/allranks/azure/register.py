@@ -15,6 +15,7 @@ from typing import Any, TypeAlias
 from allranks.azure.errors import service_errors
 from allranks.azure.last_state import LastState
 from allranks.azure.workspace import quiet_uploads
+from allranks.components.ports import PARAMETERS
 from allranks.components.releases import ENVIRONMENT, Release, as_yaml
 from allranks.components.stamps import DIGEST, changes, files_of, properties
 from allranks.errors import InputError, Problem
@@ -241,23 +242,35 @@ _NOT_COMPARED = (
     "creation_context",
     "is_archived",
     "is_anonymous",
+    # Of these the service returns nothing, of a command's resources only the number of instances.
+    "jobs",
+    "data_copy_mode",
+    "resources",
 )
 
 
 def _comparable(spec: dict[str, Any]) -> dict[str, Any]:
-    """Return a spec without what the service adds, with all values as strings, as the service returns them.
+    """Return a spec without what the service adds or drops, with its defaults and with all values as strings, as the
+    service returns them.
 
-    Keys are sorted, except the names of ports, whose order the designer displays.
+    Keys are sorted, except the names of ports, whose order the designer displays: data before literals.
     """
     compared = {key: value for key, value in spec.items() if key not in _NOT_COMPARED}
     if isinstance(compared.get("environment"), str):
         compared["environment"] = _short_reference(compared["environment"])
+    if "command" in compared:
+        count = (spec.get("resources") or {}).get("instance_count", 1)
+        compared["resources"] = {"instance_count": count}
+        compared.setdefault("is_deterministic", True)
+    if distribution := compared.get("distribution"):
+        compared["distribution"] = {**distribution, "type": str(distribution.get("type")).lower()}
+    inputs = sorted((compared.pop("inputs", None) or {}).items(), key=lambda port: port[1].get("type") in PARAMETERS)
+    outputs = (compared.pop("outputs", None) or {}).items()
     ports = {
-        key: {name: _as_text(port) for name, port in compared.pop(key).items()}
-        for key in ("inputs", "outputs")
-        if isinstance(compared.get(key), dict)
+        "inputs": {name: _as_text({"optional": False, **port}) for name, port in inputs},
+        "outputs": {name: _as_text(port) for name, port in outputs},
     }
-    return dict(sorted({**_as_text(compared), **ports}.items()))
+    return dict(sorted({**_as_text(compared), **{key: side for key, side in ports.items() if side}}.items()))
 
 
 def _as_text(value: Any) -> Any:

@@ -27,6 +27,7 @@ _VERSIONS: dict[str, list[tuple[str, str, set[str]]]] = {
         ("GET|PUT|DELETE", r"workspaces/[^/]+/schedules(/[^/]+)?", {"2023-06-01-preview"}),
         ("GET", r"locations/[^/]+/(vmSizes|usages|quotas)", {"2023-08-01-preview"}),
         ("GET", r"locations/[^/]+/mfeOperationsStatus/.*", {"2023-06-01-preview"}),
+        ("GET", r"locations/[^/]+/mfeOperationResults/.*", {_ASSETS}),
     ],
     API: [
         ("GET|PATCH|POST", r"(?s).*", {"v1.0", "1.5.0"}),

@@ -14,23 +14,36 @@ if TYPE_CHECKING:
 
 
 def now(seconds: float | None = None) -> str:
-    """A time as Azure writes it."""
-    return datetime.fromtimestamp(time.time() if seconds is None else seconds, timezone.utc).isoformat()
+    """A time as Azure writes it: with seven digits of a second."""
+    moment = datetime.fromtimestamp(time.time() if seconds is None else seconds, timezone.utc)
+    return f"{moment:%Y-%m-%dT%H:%M:%S.%f}1+00:00"
 
 
 def resource(
-    identity: str, name: str, kind: str, properties: Any, before: dict[str, Any] | None = None
+    identity: str, name: str, kind: str, properties: Any, before: dict[str, Any] | None = None, created_by: str = "User"
 ) -> dict[str, Any]:
-    """A resource. before: what it was, whose time of making stays."""
-    data = {"createdBy": "somebody", "createdByType": "User", "lastModifiedAt": now(), "lastModifiedBy": "somebody"}
-    created = before["systemData"]["createdAt"] if before else data["lastModifiedAt"]
+    """A resource. before: what it was, whose time of making stays. Of jobs and data the service does not tell who has
+    changed them."""
+    data = {"createdAt": now(), "createdBy": "somebody", "createdByType": created_by}
+    changed = {"lastModifiedAt": now(), "lastModifiedBy": "somebody", "lastModifiedByType": created_by}
+    if kind == "jobs":
+        changed = {}
+    elif kind == "data/versions":
+        changed = {"lastModifiedAt": changed["lastModifiedAt"]}
+    if before:
+        data["createdAt"] = before["systemData"]["createdAt"]
     return {
         "id": identity,
         "name": name,
-        "type": f"Microsoft.MachineLearningServices/workspaces/{kind}",
+        "type": f"Microsoft.MachineLearningServices/workspaces/{kind}".rstrip("/"),
         "properties": properties,
-        "systemData": {"createdAt": created, **data, "lastModifiedByType": "User"},
+        "systemData": {**data, **changed},
     }
+
+
+def created(request: Request, body: dict[str, Any]) -> Answer:
+    """201, with the place of what was made: that of the request, whatever id the body has."""
+    return Answer.of(body, 201, Location=f"https://{request.host}{request.target}")
 
 
 def viewed(request: Request, items: list[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
+import time
 import uuid
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from fake import arm, uploads
+from fake import answers, arm, uploads
 from fake.component_checks import check_component
 from fake.messages import Answer, Refusal, Request, not_found, user_error
 from fake.name_rules import complaint, is_version
@@ -29,6 +31,8 @@ _CHANGEABLE = (
 )
 """What may differ between two bodies of the same version."""
 
+_SPEC_TEXTS = ("description", "tags", "display_name")
+
 _SINGULAR = {
     "codes": "Code",
     "environments": "Environment",
@@ -36,17 +40,6 @@ _SINGULAR = {
     "data": "Data",
     "models": "Model",
 }
-
-
-_PROVISIONED = {"provisioningState": "Succeeded"}
-_ADDED: dict[str, dict[str, Any]] = {
-    "codes": _PROVISIONED,
-    "environments": _PROVISIONED,
-    "components": _PROVISIONED,
-    "data": {},
-    "models": {**_PROVISIONED, "flavors": {}, "stage": "None"},
-}
-"""What the service says of a version although nobody sent it."""
 
 
 class Assets:
@@ -61,7 +54,7 @@ class Assets:
         self.archived: set[tuple[str, str]] = set()
 
     def of(self, kind: str) -> dict[tuple[str, str], dict[str, Any]]:
-        """REST bodies by name and version, in the order of their making."""
+        """REST bodies by name and version, in the order of their making, with the properties that were sent."""
         return self._kinds[kind]
 
     def versions(self, kind: str, name: str) -> list[dict[str, Any]]:
@@ -79,25 +72,26 @@ class Assets:
         return body
 
     def missing(self, kind: str, name: str, version: str = "") -> Refusal:
-        called = f"{name}:{version}" if version else name
         if kind == "components":
-            return Refusal(404, "UserError", f"Not found component {called}.")
-        return not_found(f"{_SINGULAR[kind]} {called}")
+            found = f"Not found component {name}{version and f' (version: {version})'}."
+            return Refusal(404, "UserError", found, inner=("NotFound", "ComponentNotFound"))
+        return not_found(f"{_SINGULAR[kind]} {name}{version and f':{version}'}")
 
     def put(self, kind: str, name: str, version: str, properties: dict[str, Any]) -> tuple[dict[str, Any], bool]:
         """Stores a version; also says whether it is new. The same content is accepted again. Raises Refusal."""
         _check_name(kind, name, version)
+        if kind == "components" and properties.get("isAnonymous"):
+            version = _anonymous_version(properties)
         before = self.of(kind).get((name, version))
         if before and properties.get("isAnonymous"):
             return before, False
-        if before and _content(kind, before["properties"]) != _content(kind, properties):
-            raise _immutable(kind, name, version)
-        kept = {
-            "isArchived": False,
-            **_ADDED[kind],
-            **(before or {"properties": {}})["properties"],
-        }
-        body = arm.resource(self.identify(kind, name, version), version, f"{kind}/versions", kept | properties, before)
+        if before and (changed := _changed(kind, before["properties"], properties)):
+            raise _immutable(kind, name, version, changed)
+        sent = {**before["properties"], **properties} if before else properties
+        if before and kind == "components":  # the client may send what it was shown, which is less than what it sent
+            texts = {key: value for key, value in properties["componentSpec"].items() if key in _SPEC_TEXTS}
+            sent["componentSpec"] = {**before["properties"]["componentSpec"], **texts}
+        body = arm.resource(self.identify(kind, name, version), version, f"{kind}/versions", sent, before)
         self.of(kind)[name, version] = body
         return body, before is None
 
@@ -113,6 +107,9 @@ class Assets:
             "properties": {},
             "description": None,
         }
+        if kind == "components":
+            next_version = f"{time.strftime('%Y-%m-%d-%H-%M-%S')}-{time.time_ns() // 100 % 10**7:07}"
+            properties |= {"latestVersion": None, "nextVersion": next_version, "description": ""}
         if kind == "data":
             properties["dataType"] = newest["properties"].get("dataType")
         return arm.resource(self.identify(kind, name), name, kind, properties)
@@ -171,7 +168,7 @@ def list_versions(azure: FakeAzure, request: Request, kind: str, name: str) -> A
     if wanted:
         # Whoever asks by content does not know the name under which it is there.
         found = [body for body in assets.of(kind).values() if _hash(body) == wanted]
-        return arm.page(azure, request, found)
+        return arm.page(azure, request, [_shown(kind, body) for body in found])
     try:
         found = assets.versions(kind, name)
     except Refusal:
@@ -181,13 +178,13 @@ def list_versions(azure: FakeAzure, request: Request, kind: str, name: str) -> A
     if "asc" in request.query.get("$orderBy", request.query.get("orderBy", "")):
         found = found[::-1]
     top = request.query.get("$top", request.query.get("top"))
-    found = arm.viewed(request, found)
+    found = arm.viewed(request, [_shown(kind, body) for body in found])
     return arm.page(azure, request, found[: int(top)] if top else found)
 
 
 @_route("GET", "/{kind}/{name}/versions/{version}")
 def get_version(azure: FakeAzure, request: Request, kind: str, name: str, version: str) -> Answer:
-    return Answer.of(scope(azure, request).get(kind, name, version))
+    return Answer.of(_shown(kind, scope(azure, request).get(kind, name, version)))
 
 
 @_route("PUT", "/{kind}/{name}/versions/{version}")
@@ -199,15 +196,20 @@ def put_version(azure: FakeAzure, request: Request, kind: str, name: str, versio
     if kind == "codes":
         uploads.check_upload(azure, properties)
     body, new = assets.put(kind, name, version, properties)
-    return Answer.of(body, 201 if new else 200)
+    # An environment, and what is anonymous, counts as made each time.
+    if new or kind == "environments" or (kind == "components" and properties.get("isAnonymous")):
+        return arm.created(request, _shown(kind, body))
+    return Answer.of(_shown(kind, body))
 
 
-@_route("DELETE", "/{kind}/{name}/versions/{version}")
-def delete_version(azure: FakeAzure, request: Request, kind: str, name: str, version: str) -> Answer:
-    assets = scope(azure, request)
-    assets.get(kind, name, version)
-    del assets.of(kind)[name, version]
-    return Answer()
+def _shown(kind: str, body: dict[str, Any]) -> dict[str, Any]:
+    return {**body, "properties": answers.asset(kind, body["properties"])}
+
+
+def _anonymous_version(properties: dict[str, Any]) -> str:
+    """What the service calls an anonymous component, by its content, whatever version was sent."""
+    spec = {key: value for key, value in properties["componentSpec"].items() if key != "version"}
+    return str(uuid.uuid5(uuid.NAMESPACE_OID, json.dumps(spec, sort_keys=True)))
 
 
 @_route("POST", "/{kind}/{name}/versions/{version}/startPendingUpload", kinds=["codes"])
@@ -238,6 +240,15 @@ def _check_name(kind: str, name: str, version: str) -> None:
         raise user_error(f"Version '{version}' of {_SINGULAR[kind].lower()} {name} is invalid.")
 
 
+def _changed(kind: str, before: dict[str, Any], now: dict[str, Any]) -> str:
+    """The first field whose content differs; "" if none does."""
+    contents = [_content(kind, answers.asset(kind, properties)) for properties in (before, now)]
+    if contents[0] == contents[1] or not all(isinstance(content, dict) for content in contents):
+        return "" if contents[0] == contents[1] else "code"
+    first, second = (content.get("componentSpec", content) for content in contents)
+    return next((key for key in {**first, **second} if first.get(key) != second.get(key)), "")
+
+
 def _content(kind: str, properties: dict[str, Any]) -> Any:
     kept = {key: value for key, value in properties.items() if key not in _CHANGEABLE}
     if kind == "codes":
@@ -246,10 +257,8 @@ def _content(kind: str, properties: dict[str, Any]) -> Any:
         build = kept.get("build") or {}
         kept["build"] = {key: build.get(key) for key in ("contextUri", "dockerfilePath")} if build else None
     if kind == "components":
-        spec = dict(kept.get("componentSpec") or {})
-        for key in ("description", "tags", "display_name", "_source"):
-            spec.pop(key, None)
-        kept["componentSpec"] = spec
+        spec = kept["componentSpec"]
+        kept["componentSpec"] = {key: value for key, value in spec.items() if key not in _SPEC_TEXTS}
     return _without_nothing(kept)
 
 
@@ -259,7 +268,7 @@ def _without_nothing(value: Any) -> Any:
     return value
 
 
-def _immutable(kind: str, name: str, version: str) -> Refusal:
+def _immutable(kind: str, name: str, version: str, field: str) -> Refusal:
     if kind in ("data", "models"):
         called = _SINGULAR[kind].lower()
         return Refusal(
@@ -268,5 +277,8 @@ def _immutable(kind: str, name: str, version: str) -> Refusal:
             f"A {called} with this name and version already exists. If you are trying to create a new {called}, use a "
             "different name or version.",
         )
+    if kind == "components":
+        found = f'Failed to update component {name} since field "{field}" is immutable, try specifying a new version.'
+        return Refusal(400, "UserError", found, inner=("BadArgument", "ArgumentInvalid", "UpdateComponentFailed"))
     what = f"{_SINGULAR[kind]} {name} with version {version}"
     return user_error(f"{what} is already registered and cannot be changed.")

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from fake import arm
-from fake.messages import Answer, Refusal, Request
+from fake.messages import Answer, Request
 from fake.name_rules import complaint
 from fake.names import LOCATION, MANAGEMENT, SUBSCRIPTION, in_workspace
 from fake.routing import route
@@ -60,11 +60,14 @@ def body(compute: Compute) -> dict[str, Any]:
     properties = {
         "computeType": "AmlCompute",
         "computeLocation": LOCATION,
+        "createdOn": arm.now(),
+        "modifiedOn": arm.now(),
+        "isAttachedCompute": False,
         "provisioningState": compute.state,
-        "resourceId": None,
-        "disableLocalAuth": True,
+        **dict.fromkeys(("description", "provisioningErrors", "resourceId")),
+        "disableLocalAuth": False,
         "properties": {
-            "vmSize": compute.size,
+            "vmSize": compute.size.upper(),
             "vmPriority": "Dedicated",
             "scaleSettings": {
                 "maxNodeCount": compute.most_nodes,
@@ -75,10 +78,13 @@ def body(compute: Compute) -> dict[str, Any]:
             "currentNodeCount": compute.least_nodes,
             "targetNodeCount": compute.least_nodes,
             "osType": "Linux",
-            "enableNodePublicIp": True,
+            "isolatedNetwork": False,
+            **dict.fromkeys(("subnet", "errors", "virtualMachineImage")),
         },
     }
-    return {**arm.resource(identity, compute.name, "computes", properties), "location": LOCATION}
+    made = {**arm.resource(identity, compute.name, "computes", properties), "location": LOCATION, "tags": {}}
+    del made["systemData"]
+    return made
 
 
 @route(MANAGEMENT, "GET", "{workspace}/computes")
@@ -89,13 +95,8 @@ def list_computes(azure: FakeAzure, request: Request) -> Answer:
 @route(MANAGEMENT, "GET", "{workspace}/computes/{name}")
 def get_compute(azure: FakeAzure, request: Request, name: str) -> Answer:
     if name not in azure.computes:
-        raise Refusal(404, "ComputeNotFound", f"Compute {name} was not found in workspace.")
+        return Answer(404)
     return Answer.of(body(azure.computes[name]))
-
-
-@route(MANAGEMENT, "POST", "{workspace}/computes/{name}/listNodes")
-def list_nodes(azure: FakeAzure, request: Request, name: str) -> Answer:
-    return Answer.of({"nodes": []})
 
 
 @route(MANAGEMENT, "GET", f"{_LOCATIONS}/vmSizes")
@@ -117,22 +118,6 @@ def list_usages(azure: FakeAzure, request: Request, location: str) -> Answer:
     rows.append(_usage("Total Cluster Dedicated Regional vCPUs", azure.total_cores, "totalDedicatedCores"))
     rows.append(_usage("TotalLowPriorityCores", azure.low_priority_cores, "totalLowPriorityCores"))
     return arm.page(azure, request, rows)
-
-
-@route(MANAGEMENT, "GET", f"{_LOCATIONS}/quotas")
-def list_quotas(azure: FakeAzure, request: Request, location: str) -> Answer:
-    return arm.page(
-        azure,
-        request,
-        [
-            {
-                "name": {"value": family, "localizedValue": family},
-                "limit": azure.core_limits.get(family, 100),
-                "unit": "Count",
-            }
-            for family in _families()
-        ],
-    )
 
 
 def _families() -> list[str]:

@@ -183,7 +183,7 @@ class _Mirror:
         if step.verdict:
             job.error = step.verdict.reason
         if step.reused_from:
-            job.run_properties |= {"azureml.isreused": "true", "azureml.rootpipelinerunid": self._job.name}
+            job.run_properties |= {"azureml.isreused": "true", "azureml.reusedpipelinerunid": self._job.name}
         job.started, started = step.started or job.started, job.status
         if started != status:
             job.move(_STATES.get(status, status))

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 _COMPUTE = re.compile(re.escape(in_workspace("computes", "")) + r"(?P<name>[^/]+)", re.IGNORECASE)
 _DATASTORE = re.compile(r"azureml://(?:subscriptions/.*/)?datastores/(?P<name>[^/]+)/paths/")
-_KINDS = ("Pipeline", "Command")
+_KINDS = ("Pipeline", "Command", "Sweep")
 _BINDING = "${{"
 
 
@@ -30,8 +30,8 @@ def check_job(azure: FakeAzure, properties: dict[str, Any]) -> None:
         _check_compute(azure, compute)
     for port in (properties.get("inputs") or {}).values():
         _check_data(azure, port)
-    if kind == "Command":
-        _check_command(azure, properties)
+    if kind != "Pipeline":
+        _check_command(azure, {**properties, **(properties.get("trial") or {})})
         return
     if not properties.get("jobs"):
         raise user_error("The pipeline has no jobs.")
@@ -55,7 +55,12 @@ def _check_node(azure: FakeAzure, name: str, node: dict[str, Any], pipeline: dic
         return
     if not node.get("componentId"):
         raise user_error(f"Node {name} has no component.")
-    _check_id(azure, node["componentId"], f"jobs.{name}.componentId")
+    try:
+        _check_id(azure, node["componentId"], f"jobs.{name}.componentId")
+    except Refusal as refusal:
+        if refusal.status != 404:
+            raise
+        raise Refusal(404, "NotFound", f"key: {node['componentId']}, Message: {refusal.message}") from None
     settings = pipeline.get("settings") or {}
     compute = node.get("computeId") or pipeline.get("computeId") or settings.get("default_compute")
     resources = node.get("resources") or {}

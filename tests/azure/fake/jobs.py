@@ -7,11 +7,11 @@ import uuid
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from fake import arm
+from fake import answers, arm, operations
 from fake.job_checks import check_job
 from fake.messages import Answer, Request, not_found, user_error
 from fake.name_rules import complaint
-from fake.names import API, MANAGEMENT, STUDIO, WORKSPACE_PATH, in_workspace
+from fake.names import API, GROUP, MANAGEMENT, STUDIO, SUBSCRIPTION, WORKSPACE, WORKSPACE_PATH, in_workspace
 from fake.routing import route
 
 if TYPE_CHECKING:
@@ -56,7 +56,8 @@ class Job:
 
     def url(self) -> str:
         """Its page in the studio."""
-        return f"{STUDIO}/runs/{self.name}?wsid={WORKSPACE_PATH}"
+        workspace = f"/subscriptions/{SUBSCRIPTION}/resourcegroups/{GROUP}/workspaces/{WORKSPACE}"
+        return f"{STUDIO}/runs/{self.name}?wsid={workspace}"
 
     def move(self, status: str) -> None:
         """Into another state, with the time of it."""
@@ -71,29 +72,38 @@ class Job:
 
 def body(job: Job) -> dict[str, Any]:
     """A job as the management API shows it: of a pipeline's steps nothing but the name."""
-    identity = in_workspace("jobs", job.name)
+    body = arm.resource(in_workspace("jobs", job.name), job.name, "jobs", None)
+    body["systemData"]["createdAt"] = arm.now(job.created)
     if job.properties is None:
-        return arm.resource(identity, job.name, "jobs", None)
-    services = {
-        "Tracking": _service("Tracking", f"azureml://{API}/mlflow/v1.0{WORKSPACE_PATH}?"),
-        "Studio": _service("Studio", job.url()),
-    }
-    default = {
-        "jobOutputType": "uri_folder",
-        "mode": "ReadWriteMount",
-        "uri": f"azureml://datastores/workspaceartifactstore/ExperimentRun/dcid.{job.name}",
-    }
-    shown = {
-        **job.properties,
+        del body["properties"]
+        return body
+    sent = {**job.properties, "outputs": dict(job.properties.get("outputs") or {})}
+    services = {"Studio": _service("Studio", job.url())}
+    if job.kind != "Sweep":
+        services["Tracking"] = _service("Tracking", f"azureml://{API}/mlflow/v1.0{WORKSPACE_PATH}?")
+    if job.kind != "Pipeline":
+        uri = f"azureml://datastores/workspaceartifactstore/ExperimentRun/dcid.{job.name}"
+        sent["outputs"]["default"] = {"jobOutputType": "uri_folder", "uri": uri}
+    body["properties"] = {
+        **answers.job(sent),
         "displayName": job.display_name,
         "experimentName": job.experiment,
         "status": job.status,
         "isArchived": job.archived,
         "tags": job.tags,
+        "properties": {**_PROPERTIES.get(job.kind, {}), **(sent.get("properties") or {}), **job.run_properties},
         "services": services,
-        "outputs": {**(job.properties.get("outputs") or {}), "default": default},
     }
-    return arm.resource(identity, job.name, "jobs", shown)
+    return body
+
+
+_PROPERTIES = {
+    "Command": {"_azureml.ComputeTargetType": "amlctrain"},
+    "Pipeline": {"azureml.runsource": "azureml.PipelineRun", "runSource": "MFE", "runType": "HTTP"},
+    "Sweep": {"azureml.runsource": "hyperdrive", "runTemplate": "HyperDrive", "platform": "AML"},
+}
+_FIRST_STATUS = {"Command": "Starting", "Pipeline": "Preparing", "Sweep": "Running"}
+"""What the answer to a new job says of its state."""
 
 
 def submit(azure: FakeAzure, name: str, properties: dict[str, Any]) -> Job:
@@ -140,7 +150,9 @@ def put_job(azure: FakeAzure, request: Request, name: str) -> Answer:
     properties = request.json.get("properties") or {}
     job = azure.jobs.get(name)
     if job is None:
-        return Answer.of(body(submit(azure, name, properties)), 201)
+        made = body(submit(azure, name, properties))
+        made["properties"]["status"] = _FIRST_STATUS[properties["jobType"]]
+        return arm.created(request, made)
     if job.properties is None or job.kind != properties.get("jobType"):
         raise user_error(f"A job with the name {name} exists already.")
     job.tags = dict(properties.get("tags") or {})
@@ -155,24 +167,17 @@ def cancel_job(azure: FakeAzure, request: Request, name: str) -> Answer:
     if job.status in ENDED:
         raise user_error(f"Run {name} is in a terminal state {job.status} and cannot be cancelled.")
     azure.execution.cancel(job)
-    location = f"https://{request.host}{WORKSPACE_PATH}/jobs/{name}/operationResults/{uuid.uuid4()}?api-version=1"
-    return Answer(202, b"", {"Location": location, "Retry-After": "1"})
+    place = operations.place(request, "mfeOperationResults", f"jc:{uuid.uuid4()}:{name}")
+    return Answer.of(None, 202, Location=place)
 
 
-@route(MANAGEMENT, "GET", "{workspace}/jobs/{name}/operationResults/{operation}")
-def cancel_result(azure: FakeAzure, request: Request, name: str, operation: str) -> Answer:
-    return Answer(
-        200 if named(azure, name).status in ENDED else 202,
-        b"",
-        {"Location": f"https://{request.host}{request.path}?api-version=1", "Retry-After": "1"},
-    )
-
-
-@route(MANAGEMENT, "DELETE", "{workspace}/jobs/{name}")
-def delete_job(azure: FakeAzure, request: Request, name: str) -> Answer:
-    del azure.jobs[named(azure, name).name]
-    return Answer()
+@route(MANAGEMENT, "GET", operations.PATH.format(kind="mfeOperationResults") + "/jc:{workspace_id}:{name}")
+def cancel_result(azure: FakeAzure, request: Request, location: str, workspace_id: str, name: str) -> Answer:
+    if named(azure, name).status in ENDED:
+        return Answer()
+    return Answer.of({}, 202, Location=f"https://{request.host}{request.target}")
 
 
 def _service(kind: str, endpoint: str) -> dict[str, Any]:
-    return {"jobServiceType": kind, "endpoint": endpoint, "port": None, "status": None, "properties": None}
+    nothing = dict.fromkeys(("port", "status", "errorMessage", "properties", "nodes"))
+    return {"jobServiceType": kind, "endpoint": endpoint, **nothing}

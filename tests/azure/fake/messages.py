@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -46,11 +47,19 @@ class Answer:
 
 
 class Refusal(Exception):
-    """An answer that says no."""
+    """An answer that says no. inner: the codes inside of the code, the outermost first"""
 
-    def __init__(self, status: int, code: str, message: str, headers: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        status: int,
+        code: str,
+        message: str,
+        headers: Mapping[str, str] | None = None,
+        inner: tuple[str, ...] = (),
+    ) -> None:
         super().__init__(message)
         self.status, self.code, self.message, self.headers = status, code, message, dict(headers or {})
+        self.inner = inner
 
     def answer(self, host: str) -> Answer:
         """Storage speaks XML, everything else ARM's JSON."""
@@ -58,17 +67,28 @@ class Refusal(Exception):
             body = f'<?xml version="1.0"?><Error><Code>{self.code}</Code><Message>{self.message}</Message></Error>'
             headers = {"Content-Type": "application/xml", "x-ms-error-code": self.code, **self.headers}
             return Answer(self.status, body.encode(), headers)
-        error = {"code": self.code, "message": self.message, "target": None, "details": []}
+        error = {"code": self.code, "message": self.message, "details": [], "additionalInfo": self._more()}
         return Answer(
             self.status, json.dumps({"error": error}).encode(), {"Content-Type": "application/json", **self.headers}
         )
 
+    def _more(self) -> list[dict[str, Any]]:
+        inner: dict[str, Any] | None = None
+        for code in reversed(self.inner):
+            inner = {"code": code, "innerError": inner}
+        more = {
+            "ComponentName": "managementfrontend",
+            "Correlation": {"operation": uuid.uuid4().hex, "request": uuid.uuid4().hex[:16]},
+            **({"InnerError": inner} if inner else {}),
+        }
+        return [{"type": kind, "info": {"value": value}} for kind, value in more.items()]
+
 
 def not_found(what: str) -> Refusal:
     """404 in the service's words."""
-    return Refusal(404, "UserError", f"{what} was not found.")
+    return Refusal(404, "UserError", f"{what} was not found.", inner=("NotFound",))
 
 
 def user_error(message: str) -> Refusal:
     """400 in the service's words."""
-    return Refusal(400, "UserError", message)
+    return Refusal(400, "UserError", message, inner=("BadArgument", "ArgumentInvalid"))

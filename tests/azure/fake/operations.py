@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from fake import arm
 from fake.messages import Answer, Refusal, Request
 from fake.names import LOCATION, MANAGEMENT, SUBSCRIPTION
 from fake.routing import route
@@ -15,12 +16,15 @@ if TYPE_CHECKING:
     from fake.service import FakeAzure
 
 _PROVIDER = f"/subscriptions/{SUBSCRIPTION}/providers/Microsoft.MachineLearningServices/locations"
+PATH = f"{_PROVIDER}/{{{{location}}}}/{{kind}}"
+"""Where operations are, by their kind."""
 
 
 @dataclass
 class Operation:
     """left: how many looks see it in progress; finish: makes the change; error: how it fails in the end instead"""
 
+    began: str
     left: int
     finish: Callable[[], Any]
     error: Refusal | None = None
@@ -31,29 +35,37 @@ def begin(
     azure: FakeAzure, request: Request, status: int, finish: Callable[[], Any], body: dict[str, Any] | None = None
 ) -> Answer:
     """Accepts a change, which is made when a client has looked at the operation often enough."""
-    identity, error = str(uuid.uuid4()), azure.operation_error
+    identity, error = f"s:{uuid.uuid4()}:{uuid.uuid4().hex}", azure.operation_error
     azure.operation_error = None
-    azure.operations[identity] = Operation(azure.operation_looks, finish, error)
-    place = (
-        f"https://{request.host}{_PROVIDER}/{LOCATION}/mfeOperationsStatus/{identity}?api-version=2023-06-01-preview"
+    azure.operations[identity] = Operation(arm.now(), azure.operation_looks, finish, error)
+    # What a DELETE gives has no place of its own.
+    result = (
+        place(request, "mfeOperationResults", identity) if body is None else f"https://{request.host}{request.target}"
     )
-    headers = {"Azure-AsyncOperation": place, "Retry-After": "1"}
-    return Answer(status, b"", headers) if body is None else Answer.of(body, status, **headers)
+    headers = {"Azure-AsyncOperation": place(request, "mfeOperationsStatus", identity), "Location": result}
+    return Answer.of(body, status, **headers)
 
 
-@route(MANAGEMENT, "GET", f"{_PROVIDER}/{{location}}/mfeOperationsStatus/{{operation}}")
+def place(request: Request, kind: str, identity: str) -> str:
+    """The address of an operation."""
+    path = PATH.format(kind=kind).format(location=LOCATION)
+    return f"https://{request.host}{path}/{identity}?api-version={request.query['api-version']}"
+
+
+@route(MANAGEMENT, "GET", PATH.format(kind="mfeOperationsStatus") + "/{operation}")
 def look(azure: FakeAzure, request: Request, location: str, operation: str) -> Answer:
     found = azure.operations.get(operation)
     if found is None:
         raise Refusal(404, "OperationNotFound", f"The operation {operation} was not found.")
+    shown = {"id": request.path.replace("Status", "Results"), "name": operation, "startTime": found.began}
     if found.left > 0:
         found.left -= 1
-        return Answer.of({"id": request.path, "name": operation, "status": "InProgress"}, Retry_After="1")
+        return Answer.of({**shown, "status": "InProgress"})
     if found.status == "InProgress":
         if found.error is None:
             found.finish()
         found.status = "Failed" if found.error else "Succeeded"
-    told: dict[str, Any] = {"id": request.path, "name": operation, "status": found.status}
+    told: dict[str, Any] = {**shown, "status": found.status, "endTime": arm.now()}
     if found.error:
         told["error"] = {"code": found.error.code, "message": found.error.message, "details": []}
     return Answer.of(told)

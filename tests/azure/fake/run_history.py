@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -28,27 +29,40 @@ def artifacts(job: str) -> str:
 
 def _run(azure: FakeAzure, job: Job) -> dict[str, Any]:
     root = job.parent or job.name
+    step = {"azureml.nodeid": _uuid(job.name)[:8], "azureml.pipeline": root} if job.parent else {}
     return {
+        **_NOTHING,
         "runId": job.name,
-        "runUuid": job.name,
+        "runUuid": _uuid(job.name),
         "rootRunId": root,
+        "rootRunUuid": _uuid(root),
         "parentRunId": job.parent or None,
-        "experimentId": named(azure, root).experiment,
+        "experimentId": _uuid(named(azure, root).experiment),
+        "name": job.run_properties.get("azureml.moduleName"),
         "displayName": job.display_name,
         "status": job.status,
         "createdUtc": arm.now(job.created),
         "startTimeUtc": arm.now(job.started) if job.started else None,
         "endTimeUtc": arm.now(job.ended) if job.ended else None,
-        "tags": job.tags,
-        "properties": job.run_properties,
+        "tags": {**step, **job.tags},
+        "properties": {**step, **job.run_properties},
         "hidden": job.archived,
         "runType": "azureml.StepRun" if job.parent else "azureml.PipelineRun" if job.kind == "Pipeline" else "command",
         "outputs": {
             name: {"assetId": _asset(job, name), "type": _MODEL_TYPES.get(kind, kind)}
             for name, (kind, _, _) in job.outputs.items()
-        },
+        }
+        or None,
         "error": _error(job),
     }
+
+
+def _uuid(name: str) -> str:
+    return str(uuid.uuid5(uuid.NAMESPACE_URL, name))
+
+
+_NOTHING = dict.fromkeys(("description", "warnings", "inputs", "runDefinition", "jobSpecification"))
+"""Of what most runs have nothing."""
 
 
 def _error(job: Job) -> dict[str, Any] | None:
@@ -80,12 +94,12 @@ def change_run(azure: FakeAzure, request: Request, name: str, experiment: str = 
 
 @route(API, "GET", _HISTORY + "/runs/{name}/children")
 def get_children(azure: FakeAzure, request: Request, name: str) -> Answer:
-    """A page of the steps. The link to the next is a token, which the request has to return."""
+    """A page of the steps. The link to the next is a token, which the request has to return; the last has none."""
     children = named(azure, name).children
     start = int(request.query.get("$continuationtoken", 0))
     end = start + azure.page_size
     found = [_run(azure, named(azure, child)) for child in children[start:end]]
-    return Answer.of({"value": found, "continuationToken": str(end) if end < len(children) else None})
+    return Answer.of({"value": found, **({"continuationToken": str(end)} if end < len(children) else {})})
 
 
 @route(API, "GET", _HISTORY + "/runs/{name}/details")

@@ -5,9 +5,9 @@ from __future__ import annotations
 import uuid
 from typing import TYPE_CHECKING, Any
 
-from fake import arm, jobs, operations
+from fake import answers, arm, jobs, operations
 from fake.job_checks import check_job
-from fake.messages import Answer, Request, not_found, user_error
+from fake.messages import Answer, Refusal, Request, user_error
 from fake.name_rules import complaint
 from fake.names import MANAGEMENT, in_workspace
 from fake.routing import route
@@ -40,15 +40,28 @@ def put_schedule(azure: FakeAzure, request: Request, name: str) -> Answer:
     if not isinstance(definition, dict):
         raise user_error("The schedule's action has no jobDefinition.")
     check_job(azure, _definition(azure, definition))
-    kept = {**properties, "isEnabled": properties.get("isEnabled") is not False, "provisioningState": "Succeeded"}
-    before = azure.schedules.get(name)
-    made = arm.resource(in_workspace("schedules", name), name, "schedules", kept, before)
+    kept = {
+        "description": None,
+        "tags": {},
+        "properties": {},
+        "displayName": None,
+        **properties,
+        "isEnabled": properties.get("isEnabled") is not False,
+        "action": {**properties["action"], "jobDefinition": _shown(definition)},
+        "provisioningState": "Succeeded",
+    }
+    made = arm.resource(in_workspace("schedules", name), name, "schedules", kept, azure.schedules.get(name))
+    # The service tells no id of a schedule, and nothing but properties of one that is being made.
+    del made["id"], made["type"]
 
     def store() -> None:
         azure.schedules[name] = made
 
-    shown = {**made, "properties": {**kept, "provisioningState": "Updating" if before else "Creating"}}
-    return operations.begin(azure, request, 201, store, shown)
+    return operations.begin(azure, request, 201, store, {"properties": {**kept, "provisioningState": "Creating"}})
+
+
+def _shown(definition: dict[str, Any]) -> dict[str, Any]:
+    return definition if definition.get("sourceJobId") else answers.scheduled_job(definition)
 
 
 @route(MANAGEMENT, "DELETE", "{workspace}/schedules/{name}")
@@ -84,7 +97,7 @@ def _definition(azure: FakeAzure, definition: dict[str, Any]) -> dict[str, Any]:
 
 def _named(azure: FakeAzure, name: str) -> dict[str, Any]:
     if name not in azure.schedules:
-        raise not_found(f"Schedule {name}")
+        raise Refusal(404, "UserError", f"Resource Trigger {name} not found", inner=("NotFound",))
     return azure.schedules[name]
 
 

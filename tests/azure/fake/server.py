@@ -11,6 +11,7 @@ import time
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -146,7 +147,8 @@ class _Connection(BaseHTTPRequestHandler):
     def _send(self, answer: Answer, fault: Fault | None = None) -> None:
         body = answer.body.read_bytes() if isinstance(answer.body, Path) else answer.body
         headers = {"Content-Length": str(len(body)), **answer.headers}
-        lines = [f"HTTP/1.1 {answer.status} ", *(f"{name}: {value}" for name, value in headers.items())]
+        reason = HTTPStatus(answer.status).phrase if answer.status else ""
+        lines = [f"HTTP/1.1 {answer.status} {reason}", *(f"{name}: {value}" for name, value in headers.items())]
         head = "\r\n".join(lines).encode("latin-1") + b"\r\n\r\n"
         whole = head if self.command == "HEAD" else head + body
         if fault and fault.torn:

@@ -33,6 +33,9 @@ def _workspace() -> dict[str, Any]:
     storage = f"{GROUP_PATH}/providers/Microsoft.Storage/storageAccounts/{ACCOUNT}"
     properties = {
         "friendlyName": WORKSPACE,
+        "description": "",
+        "hbiWorkspace": False,
+        "v1LegacyMode": False,
         "workspaceId": "00000000-aaaa-bbbb-cccc-000000000000",
         "discoveryUrl": f"https://{API}/discovery",
         "mlFlowTrackingUri": f"azureml://{API}/mlflow/v1.0{PATH}",
@@ -40,7 +43,8 @@ def _workspace() -> dict[str, Any]:
         "provisioningState": "Succeeded",
         "publicNetworkAccess": "Enabled",
     }
-    return {**arm.resource(PATH, WORKSPACE, "", properties), "location": LOCATION, "kind": "Default", "tags": {}}
+    more = {"location": LOCATION, "kind": "Default", "tags": {}, "sku": {"name": "Basic", "tier": "Basic"}}
+    return {**arm.resource(PATH, WORKSPACE, "", properties), **more, "identity": {"type": "SystemAssigned"}}
 
 
 @route(MANAGEMENT, "GET", "{workspace}")
@@ -55,7 +59,8 @@ def list_workspaces(azure: FakeAzure, request: Request) -> Answer:
 
 @route(API, "GET", "/discovery", signed=False)
 def discover(azure: FakeAzure, request: Request) -> Answer:
-    return Answer.of(dict.fromkeys(("api", "history", "experimentation", "modelmanagement"), f"https://{API}"))
+    # The hosts of the single services are others, which no client asks.
+    return Answer.of({"api": f"https://{API}", "history": f"https://{LOCATION}.experiments.azureml.net"})
 
 
 def _datastore(azure: FakeAzure, name: str) -> dict[str, Any]:
@@ -69,11 +74,10 @@ def _datastore(azure: FakeAzure, name: str) -> dict[str, Any]:
         "protocol": "https",
         "isDefault": name == "workspaceblobstore",
         "credentials": {"credentialsType": _CREDENTIALS[azure.storage_access]},
-        "serviceDataAccessAuthIdentity": "None",
-        "tags": {},
-        "properties": {},
+        "serviceDataAccessAuthIdentity": "WorkspaceSystemAssignedIdentity",
+        **dict.fromkeys(("description", "tags", "properties")),
     }
-    return arm.resource(in_workspace("datastores", name), name, "datastores", properties)
+    return arm.resource(in_workspace("datastores", name), name, "datastores", properties, created_by="Application")
 
 
 @route(MANAGEMENT, "GET", "{workspace}/datastores")

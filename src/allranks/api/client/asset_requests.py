@@ -70,7 +70,8 @@ def _check(kind: str, *names: str) -> None:
 def _added(kind: str) -> dict[str, Any]:
     """Return what the service adds to a version."""
     state = {} if kind == "data" else {"provisioningState": "Succeeded"}
-    return {"isArchived": False, **state, **({"flavors": {}, "stage": "None"} if kind == "models" else {})}
+    more: dict[str, Any] = {"models": {"flavors": {}, "stage": "None"}, "environments": {"osType": "Linux"}}
+    return {"isArchived": False, **state, **more.get(kind, {})}
 
 
 def _versions(service: LocalService, request: Request, kind: str, name: str, version: str = "") -> list[dict[str, Any]]:
@@ -145,6 +146,8 @@ def _container(service: LocalService, request: Request, kind: str, name: str) ->
     properties = {"latestVersion": versions[0]["name"], "nextVersion": str(max(numbers, default=0) + 1)}
     properties |= {"isArchived": (_folder(service, kind, name) / _ARCHIVED).exists(), "tags": {}, "properties": {}}
     properties["dataType"] = versions[0]["properties"].get("dataType")
+    if kind == "components":
+        properties |= {"latestVersion": None, "description": ""}
     return resource(request, f"/{kind}/{name}", properties)
 
 
@@ -205,6 +208,13 @@ def get_version(service: LocalService, request: Request, kind: str, name: str, v
 def put_version(service: LocalService, request: Request, kind: str, name: str, version: str) -> Answer:
     """Create a version, or change what describes it. Raise Refusal if its content would change."""
     properties = request.body.get("properties") or {}
+    if kind == "data":
+        properties["dataUri"] = str(properties.get("dataUri")).replace("azureml://datastores/", request.datastores)
+    elif kind == "components":
+        spec = properties["componentSpec"]
+        spec |= {"inputs": {key: {"optional": False, **port} for key, port in (spec.get("inputs") or {}).items()}}
+        if spec.get("type") == "command":
+            spec.setdefault("resources", {"instance_count": 1})
     _check(kind, name, version)
     try:
         before = _version(service, request, kind, name, version)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+import uuid
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -68,13 +69,22 @@ def name_of(record: RunRecord) -> str:
     return record.job_name or record.id
 
 
+def outputs_of(job: dict[str, Any]) -> dict[str, Any]:
+    """Return the outputs of a job that was sent, with the mode that Azure ML uses by default."""
+    return {name: {"mode": "ReadWriteMount", **output} for name, output in (job.get("outputs") or {}).items()}
+
+
 def _body(service: LocalService, request: Request, record: RunRecord) -> dict[str, Any]:
     name, sent = name_of(record), properties_of(record)
     page = Path(record.page).as_uri() if record.page else None
     addresses = {"Tracking": service.workspace.tracking_uri, "Studio": page}
     services = {kind: {"jobServiceType": kind, "endpoint": address} for kind, address in addresses.items()}
-    uri = f"azureml://datastores/{datastores.ARTIFACTS}/ExperimentRun/dcid.{name}"
-    default = {"jobOutputType": "uri_folder", "mode": "ReadWriteMount", "uri": uri}
+    outputs = outputs_of(sent)
+    if sent["jobType"] != "Pipeline":
+        uri = f"azureml://datastores/{datastores.ARTIFACTS}/ExperimentRun/dcid.{name}"
+        outputs["default"] = {"jobOutputType": "uri_folder", "mode": "ReadWriteMount", "uri": uri}
+    if sent["jobType"] == "Command":
+        sent["resources"] = {"instanceCount": 1, "shmSize": "2g", **(sent.get("resources") or {})}
     properties = {
         **sent,
         "displayName": sent.get("displayName") or name,
@@ -84,7 +94,7 @@ def _body(service: LocalService, request: Request, record: RunRecord) -> dict[st
         "tags": sent.get("tags") or {},
         "properties": {**(sent.get("properties") or {}), **_best_trial(record)},
         "services": services,
-        "outputs": {**(sent.get("outputs") or {}), "default": default},
+        "outputs": outputs,
     }
     return resource(request, f"/jobs/{name}", properties, record.created)
 
@@ -240,11 +250,10 @@ def get_services(service: LocalService, request: Request, name: str, node: str) 
 @route("POST", "/data/dataversion/batchGetResolvedUris", "/modelregistry/models/batchGetResolvedUris")
 def resolve_outputs(service: LocalService, request: Request) -> Answer:  # noqa: ARG001
     """Return the places of outputs, for the ids that `_outputs` gives them."""
-    scope = request.scope.replace("/providers/Microsoft.MachineLearningServices", "")
     values = {}
     for identity in request.body.get("values") or []:
         kind, job, output = identity.removeprefix(_OUTPUT).split("/")
-        uri = f"azureml:/{scope}/datastores/{datastores.BLOBS}/paths/azureml/{job}/{output}/"
+        uri = f"{request.datastores}{datastores.BLOBS}/paths/azureml/{job}/{output}/"
         values[identity] = {"uri" if request.path.startswith("/data") else "path": uri, "type": kind}
     return Answer({"values": values})
 
@@ -261,13 +270,13 @@ def _run(record: RunRecord, step: StepRecord | None) -> dict[str, Any]:
         name, parent = f"{root}:{step.name}", f"{root}:{step.name.rpartition('.')[0]}".rstrip(":")
         properties = {"azureml.moduleName": step.component, "stepName": step.name}
         if step.reused_from:
-            properties |= {"azureml.isreused": "true", "azureml.rootpipelinerunid": step.reused_from}
+            properties |= {"azureml.isreused": "true", "azureml.reusedpipelinerunid": step.reused_from}
     is_pipeline = sent["jobType"] == "Pipeline" and step is None
     return {
         "runId": name,
         "rootRunId": root,
         "parentRunId": parent,
-        "experimentId": sent.get("experimentName") or "Default",
+        "experimentId": str(uuid.uuid5(uuid.NAMESPACE_OID, sent.get("experimentName") or "Default")),
         "displayName": step.name if step else sent.get("displayName") or root,
         "status": _status(item),
         "createdUtc": timestamp(record.created),

@@ -93,6 +93,8 @@ def put_schedule(service: LocalService, request: Request, name: str) -> Answer:
     if properties["action"]["actionType"] != "CreateJob":
         found, expected = f"an action {properties['action']['actionType']}", "a JobSchedule"
         raise InputError(Problem(f"LocalClient, schedule {name}", found, expected, "schedule a pipeline"))
+    if "sourceJobId" not in (job := properties["action"]["jobDefinition"]):
+        job |= {"status": "NotStarted", "outputs": job_requests.outputs_of(job)}
     kept = {**properties, "isEnabled": properties.get("isEnabled") is not False, "provisioningState": "Succeeded"}
     body = resource(request, f"/schedules/{name}", kept)
     is_new = not _file(service, name).exists()

@@ -50,6 +50,12 @@ class Request:
     def workspace_name(self) -> str:
         return self.scope.rpartition("/")[2]
 
+    @property
+    def datastores(self) -> str:
+        """The long form of ``azureml://datastores/``, as the service returns it."""
+        scope = self.scope.replace("/providers/Microsoft.MachineLearningServices", "")
+        return f"azureml:/{scope.replace('/resourceGroups/', '/resourcegroups/')}/datastores/"
+
 
 @dataclass(frozen=True)
 class Answer:
@@ -175,7 +181,7 @@ class LocalTransport(contextlib.nullcontext[None]):
         try:
             answer = self._answer(request)
         except Refusal as refusal:
-            error: dict[str, Any] = {"code": refusal.code, "message": str(refusal), "target": None, "details": []}
+            error: dict[str, Any] = {"code": refusal.code, "message": str(refusal), "details": []}
             answer = Answer({"error": error}, refusal.status)
         text = answer.body if isinstance(answer.body, str) else json.dumps(answer.body)
         content = b"" if answer.body is None else text.encode()

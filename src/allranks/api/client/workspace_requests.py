@@ -20,7 +20,11 @@ def get_workspace(service: LocalService, request: Request) -> Answer:
     """Return the workspace folder as a workspace of the name that is asked for."""
     discovery = f"https://{service.account}.api.azureml.ms/discovery"
     properties = {"friendlyName": request.workspace_name, "provisioningState": "Succeeded", "discoveryUrl": discovery}
-    properties |= {"mlFlowTrackingUri": service.workspace.tracking_uri, "workspaceId": service.account}
+    properties |= {
+        "mlFlowTrackingUri": service.workspace.tracking_uri,
+        "workspaceId": service.account,
+        "description": "",
+    }
     return Answer(resource(request, "", properties, location=LOCATION, kind="Default", tags={}))
 
 
