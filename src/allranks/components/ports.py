@@ -111,7 +111,7 @@ def port_specs(section: Any) -> Iterator[PortSpec]:
             default=port.get("default"),
             minimum=port.get("min"),
             maximum=port.get("max"),
-            enum=port.get("enum"),
+            enum=enum if isinstance(enum := port.get("enum"), list) else None,
         )
 
 

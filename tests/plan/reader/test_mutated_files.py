@@ -328,3 +328,12 @@ def test_a_check_always_returns(project: Path, name: str, mutations: tuple[list[
                 check_job(Path(user))
     finally:
         path.write_text(text, encoding="utf-8")
+
+
+FOUND = ("inputs: {a: {enum: true}}\ntags: {requires.a.b: ''}", "code: " + "x" * 5000, "environment_variables: 3")
+
+
+@pytest.mark.parametrize("keys", [*FOUND, "additional_includes: 7"])
+def test_what_mutations_have_found(project: Path, keys: str) -> None:
+    Path("a.yml").write_text(f"type: command\nname: a\ncommand: ls\nenvironment: azureml:x:1\n{keys}\n")
+    assert component.check([Path("a.yml")]).errors

@@ -6,6 +6,7 @@ It is read from YAML, or from a Python file with functions that have mldesigner'
 from __future__ import annotations
 
 import ast
+import os
 import re
 import shlex
 from collections.abc import Callable, Iterator, Mapping
@@ -93,7 +94,9 @@ def read_yaml(path: Path) -> Subject:
     command = str(settings.get("command") or "")
     code = settings.get("code")
     folder = path.parent / code if isinstance(code, str) and "://" not in code and ":" not in code else path.parent
-    listed = settings.get("additional_includes") or ()
+    listed = settings.get("additional_includes")
+    listed = listed if isinstance(listed, list) else ()
+    variables = settings.get("environment_variables")
     includes = [path.parent / include for include in listed if isinstance(include, str)]
     tags, distribution = document.get("tags"), document.get("distribution")
     resources = document.get("resources")
@@ -115,10 +118,10 @@ def read_yaml(path: Path) -> Subject:
         needs_environment=document.get("type", "command") in ("command", "parallel"),
         distribution=distribution if isinstance(distribution, dict) else {},
         resources=resources if isinstance(resources, dict) else {},
-        variables=tuple(map(str, settings.get("environment_variables") or ())),
+        variables=tuple(map(str, variables if isinstance(variables, dict) else ())),
         uses=tuple(_uses_in_yaml(document, path)),
         entries=tuple(_entries(command, folder, includes)),
-        folders=(folder if folder.is_dir() else folder.parent, *includes),
+        folders=(folder if os.path.isdir(folder) else folder.parent, *includes),
         is_pipeline=document.get("type") == "pipeline" or "jobs" in document,
     )
 
