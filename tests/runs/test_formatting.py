@@ -79,16 +79,21 @@ def test_plain_text_steers_nothing(text: str, expected: str) -> None:
 @pytest.mark.parametrize(
     ("changes", "expected"),
     [
-        ({"rank": 3, "instance_rank": 1, "exit_code": 1}, "rank 3 on instance 1 ended with exit code 1"),
-        ({"rank": 3, "instance_rank": 1, "signal": "SIGKILL"}, "rank 3 on instance 1 ended by SIGKILL"),
-        ({"rank": 0, "exit_code": 0}, "rank 0 ended with exit code 0"),
+        ({"rank": 3, "instance_rank": 1, "exit_code": 1}, "rank 3 on instance 1: reason"),
+        ({"rank": 3, "exit_code": 7, "reason": "exit code 7"}, "rank 3 ended with exit code 7"),
+        ({"rank": 3, "exit_code": 137, "reason": "ended by SIGKILL"}, "rank 3 ended by SIGKILL"),
+        ({"rank": 2, "worker": 5, "where": "train.py:10"}, "rank 5: reason (train.py:10)"),
+        (
+            {"rank": 3, "instance_rank": 1, "signal": "SIGKILL", "reason": "ended by SIGKILL"},
+            "rank 3 on instance 1 ended by SIGKILL",
+        ),
         ({"signal": "SIGTERM"}, "ended by SIGTERM"),
-        ({"rank": 2}, "rank 2"),
+        ({"rank": 2, "reason": ""}, "rank 2"),
         ({}, ""),
     ],
 )
 def test_cause(changes: dict[str, object], expected: str) -> None:
-    assert formatting.cause(Verdict("train", "reason", **changes)) == expected  # type: ignore[arg-type]
+    assert formatting.cause(Verdict(**{"step": "train", "reason": "reason", **changes})) == expected  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(

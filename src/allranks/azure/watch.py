@@ -20,6 +20,7 @@ from allranks.runs.log_reader import tail
 from allranks.runs.records import RankRecord, RunRecord, StepRecord, Verdict
 from allranks.runs.store import Store
 from allranks.runs.workspace import Workspace
+from allranks.verdict import judge
 
 if TYPE_CHECKING:
     from allranks.runs.observer import Observer
@@ -233,11 +234,12 @@ def _ranks(step: StepRecord) -> list[RankRecord]:
 
 
 def _with_log(step: StepRecord, verdict: Verdict) -> Verdict:
-    """Return the verdict with the tail of the first log that has a traceback, else of the first log."""
-    tails = [(rank, tail(rank.log)) for rank in step.ranks]
-    if not tails:
+    """Return the verdict by the logs; if they show no failure, that of Azure ML with the tail of the first log."""
+    found = judge.of_ranks(step.name, step.ranks, {})
+    if found is not None:
+        said = f"Azure ML: {verdict.reason}"
+        return judge.with_advice(replace(found, consequences=(*found.consequences, said)), {})
+    if not step.ranks:
         return verdict
-    raised = [(rank, lines) for rank, lines in tails if any(line.startswith("Traceback (") for line in lines)]
-    rank, lines = (raised or tails)[0]
-    known = bool(raised) or len(tails) == 1
-    return replace(verdict, rank=rank.rank if known else None, log=rank.log, tail=lines)
+    rank = step.ranks[0]
+    return replace(verdict, rank=rank.rank if len(step.ranks) == 1 else None, log=rank.log, tail=tail(rank.log))

@@ -29,6 +29,7 @@ app = lazy_group(
         "runs": "List the runs of this workspace, the newest first.",
         "show": "Show a run: steps, metrics, outputs, and failures.",
         "logs": "Print the logs of the ranks of a run, or of the engine.",
+        "why": "Say why a run has failed: the rank that failed first, its exception, what followed, and what to do.",
         "report": "Pack what an issue about a run needs into one file.",
         "check": "Check a pipeline, job or component without running it.",
         "map": "List the names in a pipeline that this machine cannot resolve.",

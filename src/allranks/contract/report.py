@@ -11,6 +11,7 @@ import json
 import os
 import re
 import time as clock
+import traceback
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any, TypeAlias
@@ -36,12 +37,18 @@ class Progress:
 
 @dataclass(frozen=True)
 class Failure:
-    """An exception ended this rank: its type's name, its message, and the traceback as Python prints it."""
+    """An exception ended this rank: its type's name, its message, and the traceback as Python prints it.
+
+    rank: as a launcher of this process counts, such as torchrun; None if nothing sets RANK
+    pid:  the process id of this process, as it sees it itself
+    """
 
     type: str
     message: str
     traceback: str
     time: float = field(default_factory=clock.time)
+    rank: int | None = None
+    pid: int = field(default_factory=os.getpid)
 
 
 @dataclass(frozen=True)
@@ -92,6 +99,14 @@ def append_all(events: Iterable[Event], environ: Mapping[str, str] = os.environ)
         return
 
 
+def failure_of(error: BaseException, message: str, environ: Mapping[str, str] = os.environ) -> Failure:
+    """Return the event of an exception that ends this process."""
+    kind, rank = type(error), environ.get("RANK", "")
+    name = kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
+    text = "".join(traceback.format_exception(error))
+    return Failure(name, message, text, rank=int(rank) if rank.isdecimal() else None)
+
+
 def read(path: str | os.PathLike[str], offset: int = 0) -> tuple[list[Event], int]:
     """Return the events after an offset (in bytes), and the offset for the next call.
 
@@ -127,7 +142,9 @@ def _parsed(line: bytes) -> Event | None:
     try:
         record = json.loads(line)
         kind = KINDS[record["event"]]
-        return kind(**{each.name: _CONVERSIONS[each.name](record[each.name]) for each in fields(kind)})
+        return kind(
+            **{each.name: _CONVERSIONS[each.name](record[each.name]) for each in fields(kind) if each.name in record}
+        )
     except (AttributeError, KeyError, TypeError, ValueError):
         return None
 
@@ -145,6 +162,7 @@ _CONVERSIONS: Mapping[str, Callable[[Any], Any]] = {
     "step": int,
     "pid": int,
     "total": _optional,
+    "rank": _optional,
     "epoch": _optional,
     "metrics": _metrics,
     "time": float,
@@ -157,7 +175,7 @@ FULL_DISK_NUMBERS = (errno.ENOSPC, errno.EDQUOT)
 
 # torch.save to a path does not report the system's error. Its writer finds that less was written than passed on, or
 # that a write failed: caffe2/serialize/inline_container.cc of PyTorch, seen with 2.13, and in innnky/so-vits-svc#46.
-_FULL_DISK = re.compile(
+FULL_DISK = re.compile(
     "|".join([*(re.escape(os.strerror(number)) for number in FULL_DISK_NUMBERS), r"PytorchStreamWriter failed writing"])
     + r"|inline_container\.cc:\d+\] \. unexpected pos \d+ vs \d+"
 )
@@ -165,4 +183,4 @@ _FULL_DISK = re.compile(
 
 def tells_of_full_disk(message: str) -> bool:
     """Return whether the message of an error, or a line of a log, reports a full disk."""
-    return _FULL_DISK.search(message) is not None
+    return FULL_DISK.search(message) is not None

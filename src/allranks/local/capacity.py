@@ -52,6 +52,17 @@ def control_group_limits(text: str, root: Path) -> list[int]:
     return limits
 
 
+def memory_kills() -> int:
+    """Return how many processes the kernel has killed for lack of memory, in this container or on this machine."""
+    for file in (_GROUPS / "memory.events", _GROUPS / "memory" / "memory.oom_control", Path("/proc/vmstat")):
+        with contextlib.suppress(OSError):
+            for line in file.read_text(encoding="utf-8").splitlines():
+                name, _, value = line.partition(" ")
+                if name == "oom_kill":
+                    return int(value)
+    return 0
+
+
 def size_memory(name: str) -> int | None:
     """Return the memory of an instance of an Azure size in bytes, or None if unknown."""
     size = sizes.known(name) if name else None

@@ -37,6 +37,9 @@ _RANKS = 8
 LONG = 100
 """Length above which a reason is printed in full only once."""
 
+_EXIT = re.compile(r"exit code -?\d+|ended by \w+(?: \d+)?")
+"""A reason that only says how a rank ended."""
+
 _ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\-_])?")
 _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 _LONE = re.compile("[\ud800-\udfff]")
@@ -146,12 +149,17 @@ def node_layout(node: Node) -> str:
 
 
 def cause(verdict: Verdict) -> str:
-    """Return who failed and how: ``rank 3 on instance 1 ended by SIGKILL``. Empty if neither is known."""
-    who = "" if verdict.rank is None else f"rank {verdict.rank}"
+    """Return who failed and how: ``rank 2 on instance 1: ValueError: bad batch (train.py:10)``. Empty if neither is
+    known."""
+    number = verdict.rank if verdict.worker is None else verdict.worker
+    who = "" if number is None else f"rank {number}"
     if who and verdict.instance_rank is not None:
         who += f" on instance {verdict.instance_rank}"
-    if verdict.worker is not None:
-        who = f"rank {verdict.worker} by its launcher's count, a worker of {who},"
+    if who and verdict.reason and not _EXIT.fullmatch(verdict.reason):
+        where = f" ({verdict.where})" if verdict.where else ""
+        return f"{who}: {shortened(verdict.reason)}{where}"
+    if who and verdict.reason.startswith("ended by"):
+        return f"{who} {verdict.reason}"
     if verdict.signal:
         return f"{who} ended by {verdict.signal}".lstrip()
     if verdict.exit_code is not None:
@@ -161,12 +169,21 @@ def cause(verdict: Verdict) -> str:
 
 def reason(verdict: Verdict) -> str:
     """Return why it failed, unless `cause` already includes that."""
-    return "" if verdict.reason and cause(verdict).endswith(verdict.reason) else verdict.reason
+    return "" if verdict.reason and verdict.reason in cause(verdict) else verdict.reason
 
 
 def short_reason(verdict: Verdict) -> str:
     """Return why it failed, shortened to about a line; the summary of the run has the whole text."""
-    text = reason(verdict)
+    return "" if verdict.rank is not None else shortened(reason(verdict))
+
+
+def what_to_do(verdict: Verdict) -> str:
+    """Return the advice on a known failure, with the command that explains it; "" for others."""
+    return f"{verdict.advice}. More: allranks explain {verdict.code}" if verdict.advice else ""
+
+
+def shortened(text: str) -> str:
+    """Return the text, cut to about a line."""
     return text if len(text) <= LONG else f"{text[:LONG].rstrip()} …"
 
 

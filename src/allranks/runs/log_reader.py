@@ -233,11 +233,11 @@ def _size(log: str) -> int:
         return 0
 
 
-def tail(log: str, lines: int = _TAIL_LINES) -> tuple[str, ...]:
-    """Return the last lines of a log, which may be large, missing, or binary."""
+def tail(log: str, lines: int = _TAIL_LINES, size: int = _TAIL_BYTES) -> tuple[str, ...]:
+    """Return the last lines of a log, which may be large, missing, or binary. size: maximum bytes of them"""
     try:
         with open(log, "rb") as file:
-            file.seek(max(0, os.fstat(file.fileno()).st_size - _TAIL_BYTES))
+            file.seek(max(0, os.fstat(file.fileno()).st_size - size))
             text = file.read().decode("utf-8", "replace")
     except OSError:
         return ()

@@ -221,4 +221,5 @@ class RunRecorder:
                 reason=redact(verdict.reason, self.known),
                 tail=tuple(redact(line, self.known) for line in verdict.tail),
                 traceback=redact(verdict.traceback, self.known),
+                consequences=tuple(redact(text, self.known) for text in verdict.consequences),
             )

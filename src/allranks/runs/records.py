@@ -51,6 +51,10 @@ class Verdict:
     log:       path of the rank's log
     tail:      the last lines of that log
     worker:    the rank by the count of a launcher that the rank started, such as torchrun; None without one
+    where:     the line of user code that raised the exception, such as train.py:10; "" if there is none
+    consequences: what the other ranks said after that, one text for those that said the same
+    code:      of the explanation of this kind of failure; "" if it is not a known one
+    advice:    what to do about it
     """
 
     step: str
@@ -63,6 +67,10 @@ class Verdict:
     tail: tuple[str, ...] = ()
     traceback: str = ""
     worker: int | None = None
+    where: str = ""
+    consequences: tuple[str, ...] = ()
+    code: str = ""
+    advice: str = ""
 
 
 @dataclass

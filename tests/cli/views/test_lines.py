@@ -75,7 +75,7 @@ def test_a_note_and_a_failure_each_stay_on_one_line(screen: Screens, failed: Run
     assert len(console.lines) == 2
     assert "one note" in console.lines[0]
     assert "\x1b" not in console.lines[0]
-    assert "rank 3 on instance 1 ended with exit code 17: ValueError: bad batch" in console.lines[1]
+    assert "rank 3 on instance 1: ValueError: bad batch" in console.lines[1]
 
 
 def test_the_end_brings_the_summary(screen: Screens, failed: RunRecord, clock: Clock) -> None:

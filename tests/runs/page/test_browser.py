@@ -108,7 +108,7 @@ def test_a_failing_training_on_two_instances_with_eight_processes(browser: Brows
     tab = browser.open(write_ended(run, now).as_uri())
     take_pictures(tab, tmp_path, "failing_training")
     assert_self_contained(tab)
-    assert "rank 11 on instance 1 ended with exit code 1" in tab.text(".verdict")
+    assert "rank 11 on instance 1: ValueError: loss is NaN" in tab.text(".verdict")
     assert "ValueError: loss is NaN" in tab.text("[id='step-train/11'] .log")
     assert not tab.evaluate("document.querySelector(\"[id='step-train/3'] .log\").checkVisibility()")
     tab.type("#search", "connection closed")

@@ -59,8 +59,7 @@ def test_a_failed_run_shows_who_why_the_log_and_what_next() -> None:
     run = make_run(make_step("train", status=Status.FAILED, verdict=verdict), status=Status.FAILED)
     text = Page(page(run, NOW)).text
     for said in (
-        "train failed: rank 3 on instance 1 ended with exit code 17",
-        "ValueError: bad",
+        "train failed: rank 3 on instance 1: ValueError: bad",
         "/runs/std_log_process_3.txt",
         "step 9 boom",
         "TB",

@@ -26,6 +26,7 @@ from allranks.runs.formatting import (
     reason,
     reported_results,
     tail_without_reason,
+    what_to_do,
 )
 from allranks.runs.nested import count_steps, in_every_iteration, nested, walk
 from allranks.runs.records import Point, RunRecord, Status, StepRecord, Verdict
@@ -33,6 +34,7 @@ from allranks.runs.records import Point, RunRecord, Status, StepRecord, Verdict
 _TAIL = 20
 _VERDICTS = 5
 _STEPS = 6
+_CONSEQUENCES = 3
 _SHORTEST = 1.0
 """Seconds of the shortest step that is listed."""
 
@@ -90,17 +92,42 @@ def _of_steps(run: RunRecord) -> list[Verdict]:
 
 
 def _verdict(run: RunRecord, verdict: Verdict) -> list[Text]:
-    lines = [
-        Text.assemble("  ", (plain(verdict.step), "bold"), ": ", cause(verdict) or "failed"),
-    ]
-    if why := reason(verdict):
-        lines.append(Text(f"  {' '.join(plain(why).split())}", style="red"))
+    lines = _explanation(verdict, _CONSEQUENCES)
     if tail := tail_without_reason(verdict):
         lines.append(Text(f"  the last lines of {plain(verdict.log)}", style="bright_black"))
-        lines += [Text.assemble(("  │ ", "red"), plain(line)) for line in tail[-_TAIL:]]
+        lines += _quotation(tail[-_TAIL:])
     rank = "" if verdict.rank is None else f" --rank {verdict.rank}"
     command = f"allranks logs {_quoted(run.id)} {_quoted(verdict.step)}{rank}"
     return [*lines, Text.assemble(("  the whole log  ", "bright_black"), (command, "cyan"))]
+
+
+def explained(verdict: Verdict) -> list[Text]:
+    """Return the whole verdict as lines: the cause, its traceback, all that followed, the advice, and the log."""
+    lines = _explanation(verdict, len(verdict.consequences))
+    lines += _quotation(verdict.traceback.splitlines() or verdict.tail)
+    return [*lines, Text.assemble(("  the log  ", "bright_black"), (plain(verdict.log), "cyan"))]
+
+
+def _quotation(lines: Sequence[str]) -> list[Text]:
+    return [Text.assemble(("  │ ", "red"), plain(line)) for line in lines]
+
+
+def _explanation(verdict: Verdict, most: int) -> list[Text]:
+    """Return the lines of the cause, what followed, at most so much of it, and the advice."""
+    lines = [
+        Text.assemble("  ", (plain(verdict.step), "bold"), ": ", plain(cause(verdict)) or "failed"),
+    ]
+    if why := reason(verdict):
+        lines.append(Text(f"  {_one_line(why)}", style="red"))
+    for text in verdict.consequences[:most]:
+        lines.append(Text(f"  then {_one_line(text)}", style="bright_black"))
+    if advice := what_to_do(verdict):
+        lines.append(Text(f"  {_one_line(advice)}", style="yellow"))
+    return lines
+
+
+def _one_line(text: str) -> str:
+    return " ".join(plain(text).split())
 
 
 def _results(run: RunRecord) -> list[list[Text]]:

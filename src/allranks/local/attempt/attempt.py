@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from allranks.contract.produce import processes
-from allranks.local import interpreters, machine_variables, rank_environment
-from allranks.local.attempt import collect, judge, stage
+from allranks.local import interpreters, machine_variables, rank_environment, stacks
+from allranks.local.attempt import collect, stage
 from allranks.local.attempt.digests import FileDigests
 from allranks.local.attempt.environment import JobSettings, RankProgram, rank_programs
 from allranks.local.attempt.monitor import AttemptHandles, AttemptMonitor
@@ -36,6 +36,7 @@ from allranks.plan.node_records import job_name
 from allranks.plan.ports import PRIMITIVES
 from allranks.runs.recorder import RunRecorder
 from allranks.runs.records import Status, StepRecord
+from allranks.verdict import judge
 
 _log = logging.getLogger(__name__)
 
@@ -249,10 +250,11 @@ class Attempt:
         self._note_left_out(staged)
 
     def _judge(self) -> None:
-        """Add advice on a failure with a typical cause."""
-        isolated = self._context.kind.isolated
-        if self._record.verdict and (hint := judge.hint(self._record.verdict, isolated=isolated)):
-            self._context.recorder.note(self._record, hint)
+        """Add advice on a failure with a known cause."""
+        if self._record.verdict:
+            commands = {module: stack.install for module, stack in stacks.BY_MODULE.items()}
+            isolated = self._context.kind.isolated
+            self._record.verdict = judge.with_advice(self._record.verdict, commands, isolated=isolated)
 
     def _note_left_out(self, staged: Sequence[InstanceFolders]) -> None:
         for text in dict.fromkeys(text for instance in staged for text in instance.ports.left_out):

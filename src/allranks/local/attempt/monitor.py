@@ -5,18 +5,23 @@ from __future__ import annotations
 import asyncio
 import logging
 import signal
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from allranks.contract import report
-from allranks.local.attempt import judge, usage_watch
+from allranks.local import capacity
+from allranks.local.attempt import usage_watch
 from allranks.local.attempt.usage_watch import UsageWatch
 from allranks.local.instances.supervisor import Event, Supervisor
 from allranks.local.launchers.launching import LaunchedPrograms, rank_name, read_events
+from allranks.runs.formatting import rank_list
 from allranks.runs.log_reader import tail
 from allranks.runs.recorder import RunRecorder
 from allranks.runs.records import Point, Progress, RankRecord, Status, StepRecord, Verdict
+from allranks.verdict import judge, signatures
+from allranks.verdict.signatures import NOT_STARTED
 
 _log = logging.getLogger(__name__)
 
@@ -25,6 +30,9 @@ POLL = 0.2
 
 SETTLE = 2.0
 """Seconds that the other ranks have to end by themselves after one has failed."""
+
+RAISED = 5.0
+"""Seconds that a rank has to end after an exception. mpi4py, and threads that are not daemons, wait for ever."""
 
 DISMISSAL = 5.0
 """Seconds from SIGTERM to SIGKILL for processes without remaining work: servers of a finished step."""
@@ -86,7 +94,7 @@ class AttemptMonitor:
         self._working = set(handles.launching.decisive)
         awaited = handles.launching.decisive if handles.launching.events_file is None else self._ranks
         self._usage = UsageWatch(handles.record, recorder, awaited, usage_watch.PATIENCE, handles.size_name)
-        self._report_offset = self._launcher_offset = 0
+        self._launcher_offset = 0
         self._changed = False
         self._pids: dict[int, int | None] = {}
         self._failed: float | None = None
@@ -97,6 +105,9 @@ class AttemptMonitor:
         self._forgiven = self._orphaned = False
         self._broken = self._launcher_failure = ""
         self._server_ended = False
+        self._raised: dict[int, float] = {}
+        self._offsets = dict.fromkeys(handles.reports, 0)
+        self._memory_kills = capacity.memory_kills()
 
     async def until_gone(self) -> None:
         """Wait until all processes of the attempt have ended. Then set the status of its record and, if it failed, the
@@ -114,7 +125,7 @@ class AttemptMonitor:
             if event is not None:
                 self._handle_event(event, clock())
             else:
-                self._read_report()
+                self._read_reports(clock())
                 self._read_launcher_events(clock())
                 if self._changed:
                     self._changed = False
@@ -131,7 +142,7 @@ class AttemptMonitor:
             if not self._killed and self._must_kill(clock()):
                 self._killed = True
                 await self._signal(signal.SIGKILL)
-        self._read_report()
+        self._read_reports(clock())
         self._judge()
 
     def _require_start(self, now: float) -> None:
@@ -141,7 +152,7 @@ class AttemptMonitor:
         self._late = True
         if not self._killed and not self._stopping():
             seconds = f"{self._handles.start_timeout:g} s"
-            self._broken = self._broken or f"{self._names(self._starting)} {judge.NOT_STARTED} within {seconds}"
+            self._broken = self._broken or f"{self._names(self._starting)} {NOT_STARTED} within {seconds}"
 
     def _names(self, agents: set[str]) -> str:
         return ", ".join(name for agent, name in self._handles.agents.items() if agent in agents)
@@ -155,6 +166,7 @@ class AttemptMonitor:
             bool(self._broken)
             or self._late
             or (self._failed is not None and now > self._failed + SETTLE)
+            or any(now > raised + RAISED for raised in self._raised.values())
             or (self._overdue is not None and now > self._overdue + GRACE)
             or (self._dismissed is not None and now > self._dismissed + DISMISSAL)
         )
@@ -185,7 +197,7 @@ class AttemptMonitor:
         elif event.kind == "failed":
             self._broken = self._broken or event.reason
             if event.agent in self._starting:
-                self._broken = f"{self._handles.agents[event.agent]} {judge.NOT_STARTED}: {event.reason}"
+                self._broken = f"{self._handles.agents[event.agent]} {NOT_STARTED}: {event.reason}"
         elif event.kind.startswith("usage"):
             self._usage.sampled(event)
         elif (rank := self._ranks.get(event.program)) is not None:
@@ -255,9 +267,16 @@ class AttemptMonitor:
             for event in events:
                 self._handle_event(event, now)
 
-    def _read_report(self) -> None:
-        """Record what rank 0 has reported since the last call."""
-        events, self._report_offset = report.read(self._handles.reports[0], self._report_offset)
+    def _read_reports(self, now: float) -> None:
+        """Record what the ranks have reported since the last call: their failures, and what rank 0 reports besides."""
+        for rank, path in self._handles.reports.items():
+            events, self._offsets[rank] = report.read(path, self._offsets[rank])
+            if any(isinstance(event, report.Failure) and event.pid == self._pids.get(rank) for event in events):
+                self._raised.setdefault(rank, now)
+            if rank == 0 and events:
+                self._record_progress(events)
+
+    def _record_progress(self, events: Sequence[report.Event]) -> None:
         curves: dict[str, list[Point]] = {}
         for event in events:
             if isinstance(event, report.Progress):
@@ -266,20 +285,27 @@ class AttemptMonitor:
                     curves.setdefault(name, []).append(Point(event.step, value, event.time))
             elif isinstance(event, report.Note):
                 self._recorder.note(self._record, event.text)
-        if events:
-            self._recorder.progressed(self._record, curves)
+        self._recorder.progressed(self._record, curves)
 
     def _judge(self) -> None:
         record, ranks = self._record, self._record.ranks
         first = ranks[0]
         for rank in ranks:
             if rank.status is Status.RUNNING:
-                rank.status = Status.CANCELED  # killed together with the agent that reports its exit
-        if any(rank.status is Status.FAILED for rank in ranks):
-            record.status = Status.FAILED
-            record.verdict = judge.of_ranks(record.name, ranks, self._handles.reports)
+                # Killed together with the agent that reports its exit.
+                rank.status, rank.ended = Status.CANCELED, rank.ended or time.time()
+        verdict = None
+        failed = any(rank.status is Status.FAILED for rank in ranks)
+        if failed or self._overdue or any(rank.rank in self._raised for rank in ranks if not rank.exit_code == 0):
+            kills = capacity.memory_kills() - self._memory_kills
+            verdict = judge.of_ranks(record.name, ranks, self._handles.reports, memory_kills=kills)
+        if verdict is not None and not (self._overdue and signatures.consequence(verdict.reason)):
+            record.status, record.verdict = Status.FAILED, verdict
+            if self._overdue is not None:
+                after = f"the step: stopped after {self._handles.timeout:g} s, its limits.timeout"
+                record.verdict = replace(verdict, consequences=(*verdict.consequences, after))
             if self._starting:
-                self._recorder.note(record, f"{self._names(self._starting)} {judge.NOT_STARTED}")
+                self._recorder.note(record, f"{self._names(self._starting)} {NOT_STARTED}")
         elif self._broken:
             record.status, record.verdict = Status.FAILED, Verdict(record.name, self._broken)
             if self._server_ended:
@@ -287,11 +313,15 @@ class AttemptMonitor:
         elif self._overdue is not None:
             reason = f"stopped after {self._handles.timeout:g} s, its limits.timeout"
             record.status = Status.FAILED
-            record.verdict = Verdict(record.name, reason, log=first.log, tail=tail(first.log))
+            said = () if verdict is None else (f"{rank_list([verdict.rank or 0])}: {verdict.reason}",)
+            log = first.log if verdict is None else verdict.log
+            record.verdict = Verdict(record.name, reason, log=log, tail=tail(log))
+            if verdict is not None:
+                record.verdict = replace(record.verdict, consequences=(*said, *verdict.consequences))
         elif self._stopping():
             record.status = Status.CANCELED
         elif self._launcher_failure and not self._forgiven:
-            never = f"{self._names(self._starting)} {judge.NOT_STARTED}: " if self._starting else ""
+            never = f"{self._names(self._starting)} {NOT_STARTED}: " if self._starting else ""
             why = self._handles.launching.diagnose("\n".join(tail(str(self._handles.log), LINES_OF_LAUNCHER)))
             reason = f"{never}{self._launcher_failure}{': ' if why else ''}{why}"
             record.status, record.verdict = Status.FAILED, self._launcher_verdict(reason)

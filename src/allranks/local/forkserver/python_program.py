@@ -23,6 +23,7 @@ from traceback import print_exception
 from types import CodeType, ModuleType, TracebackType
 from typing import Any, NoReturn
 
+from allranks.contract import report
 from allranks.local.forkserver.preloaded import Preloaded
 
 INTERRUPTED = -int(signal.SIGINT)
@@ -54,7 +55,7 @@ class PythonCommand:
     def run(self) -> int:
         """Run the program as `__main__`, report its exception as the interpreter does, and return its exit code; if
         negative, the number of the signal by which this process must end."""
-        failure = None
+        failure, process = None, os.getpid()
         try:
             if self.code is None:
                 import runpy  # not in the modules of a script
@@ -66,6 +67,8 @@ class PythonCommand:
             failure = error.with_traceback(_below_this_package(error.__traceback__))
         if failure is None:
             return 0
+        if os.getpid() == process:  # not a process that the script has forked
+            _record(failure)
         _flush_stream(sys.stderr)
         _flush_stream(sys.stdout)
         return _report(failure)
@@ -126,6 +129,12 @@ def _run_script(code: CodeType) -> None:
     variables["__cached__"] = None
     variables["__loader__"] = SourceFileLoader("__main__", code.co_filename)
     exec(code, variables)
+
+
+def _record(error: BaseException) -> None:
+    """Report the exception that ended the program, also of a script that knows nothing of this package."""
+    if not isinstance(error, (SystemExit, KeyboardInterrupt)) or isinstance(getattr(error, "code", None), str):
+        report.append(report.failure_of(error, str(error)))
 
 
 def _below_this_package(traceback: TracebackType | None) -> TracebackType | None:

@@ -168,7 +168,14 @@ def _environment() -> Environment:
     environment = html_page.templates("allranks.runs.page", _finalize)
     functions = (
         *(curves.best, drawings.branches, count_steps, runs, stretches),
-        *(formatting.cause, formatting.clock, formatting.count, formatting.duration, formatting.elapsed),
+        *(
+            formatting.cause,
+            formatting.what_to_do,
+            formatting.clock,
+            formatting.count,
+            formatting.duration,
+            formatting.elapsed,
+        ),
         *(formatting.models_of, formatting.number, formatting.outputs_of, formatting.reason, formatting.when),
         *(formatting.reported_results, _about, _has_more_metrics, _last_values, _notes_of, _rank_anchor),
         *(_shorten, _step_anchor, _what),

@@ -76,10 +76,7 @@ def leave_now(code: int) -> NoReturn:
 
 
 def _report(error: BaseException, message: str) -> None:
-    kind = type(error)
-    name = kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
-    text = "".join(traceback.format_exception(error))
-    report.append(report.Failure(type=name, message=message, traceback=text))
+    report.append(report.failure_of(error, message))
 
 
 def _exit_code(error: SystemExit) -> int:

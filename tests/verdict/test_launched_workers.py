@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from allranks.local.attempt import judge
 from allranks.runs.formatting import cause
 from allranks.runs.records import RankRecord, Status
+from allranks.verdict import judge
 
 OWN = """\
 [rank{0}]: Traceback (most recent call last):
@@ -60,11 +60,12 @@ def test_the_cause_and_not_its_consequence(
         log = tmp_path / f"{number}.txt"
         log.write_text(text)
         ranks.append(
-            RankRecord(number, number, 0, f"node-{number}", Status.FAILED, None, float(number), 1, log=str(log))
+            RankRecord(number, number, 0, f"node-{number}", Status.FAILED, None, 2e9 + number, 1, log=str(log))
         )
     verdict = judge.of_ranks("train", ranks, {})
-    assert (verdict.rank, verdict.worker, verdict.reason) == (rank, worker, reason)
+    assert verdict is not None
+    assert (verdict.rank, verdict.worker, verdict.reason) == (rank, None if worker == rank else worker, reason)
     if worker is not None:
-        assert cause(verdict).startswith(f"rank {worker} by its launcher's count, a worker of rank {rank} on instance")
+        assert cause(verdict).startswith(f"rank {worker} on instance {rank}")
     if reason == BAD:
         assert verdict.tail[1].strip() == 'File "/code/train.py", line 6, in <module>'

@@ -1,0 +1,240 @@
+"""Judge a failed step: which rank failed first, with what, what followed from it, and what to do."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from allranks.contract import report
+from allranks.runs.formatting import in_bytes, rank_list, shortened
+from allranks.runs.log_reader import tail
+from allranks.runs.records import RankRecord, Status, Verdict
+from allranks.verdict import signatures, tracebacks
+from allranks.verdict.tracebacks import Raised
+
+_NATIVE = 30
+"""How many of the last lines of a log are searched for a signature if there is no traceback."""
+
+_SHELL = 128
+"""A shell turns the signal that ended its command into an exit code above this one."""
+
+
+@dataclass(frozen=True)
+class Symptom:
+    """How one process of a step failed.
+
+    worker:  its rank by the count of a launcher that the rank started, such as torchrun; None without one
+    order:   the key by which the cause sorts before its consequences: whether it is a consequence, whether nothing
+             but an exit code is known, the time
+    raised:  its exception, if one is known
+    """
+
+    rank: RankRecord
+    reason: str
+    worker: int | None
+    order: tuple[bool, bool, float, bool]
+    raised: Raised | None = None
+
+    @property
+    def number(self) -> int:
+        """The rank, by the launcher's count if it has one."""
+        return self.rank.rank if self.worker is None else self.worker
+
+
+def of_ranks(
+    step: str, ranks: Sequence[RankRecord], reports: Mapping[int, Path], *, memory_kills: int = 0
+) -> Verdict | None:
+    """Return the verdict on a step whose ranks have ended or are being ended; None if no rank shows a failure.
+
+    A failed rank makes the others fail within milliseconds ("Connection closed by peer"). The verdict names the rank
+    that failed first and whose failure does not follow from that of another one, by the time in its report, or else by
+    the time of its exit. If ranks are launchers, it names their worker. A rank that was ended from outside counts only
+    if its log shows that it had failed before.
+
+    reports:      the report file of each rank
+    memory_kills: how many processes the kernel has killed for lack of memory meanwhile
+    """
+    symptoms = sorted(
+        (symptom for rank in ranks for symptom in _symptoms(rank, reports.get(rank.rank), memory_kills)),
+        key=lambda symptom: symptom.order,
+    )
+    if not symptoms:
+        return None
+    first = symptoms[0]
+    rank, raised = first.rank, first.raised
+    last = tail(rank.log)
+    return Verdict(
+        step,
+        first.reason,
+        rank.rank,
+        rank.instance_rank,
+        rank.exit_code,
+        rank.signal,
+        rank.log,
+        raised.lines if raised and raised.lines and raised.lines[-1] not in last else last,
+        "\n".join(raised.lines) if raised else "",
+        None if first.worker == rank.rank else first.worker,
+        raised.where if raised else "",
+        _folded([symptom for symptom in symptoms if symptom.rank is not rank or symptom.worker != first.worker]),
+    )
+
+
+def with_advice(verdict: Verdict, commands: Mapping[str, str], *, isolated: bool | None = None) -> Verdict:
+    """Return the verdict with the code and the advice of a known signature, if it has one.
+
+    commands: what installs a module, by its name
+    isolated: whether the instances have a network of their own; None if it is not known
+    """
+    known = signatures.find([verdict.reason], isolated=isolated)
+    if known is None and not verdict.where:
+        known = signatures.find(verdict.tail[-_NATIVE:], isolated=isolated)
+        if known is not None and known.signature.is_consequence:
+            return verdict  # what the rank said does not explain its end
+    if known is None:
+        return verdict
+    groups = known.match.groupdict()
+    advice = known.signature.advice.format(**groups)
+    if command := commands.get(groups.get("module", "")):
+        advice += f"; to get it: {command}"
+    return replace(verdict, code=known.signature.code, advice=advice)
+
+
+def _symptoms(rank: RankRecord, reported: Path | None, memory_kills: int) -> list[Symptom]:
+    """Return how the processes of a rank failed: its own, or those that it launched."""
+    if rank.status is Status.COMPLETED:
+        return []
+    ended = rank.ended or rank.started or 0.0
+    first: dict[int | None, report.Failure] = {}
+    for failure in _failures(reported) if reported else ():
+        if not tracebacks.WRAPPER.match(failure.type):
+            first.setdefault(failure.rank, failure)
+    symptoms = [_of_exception(rank, _raised(failure), failure.time) for failure in first.values()]
+    lines = tracebacks.last_lines(rank.log)
+    table = tracebacks.launcher_table(lines)
+    if not symptoms:
+        # Of several workers, the one that the launcher saw first comes first, unless its exception is a consequence.
+        found = [
+            replace(each, worker=table.rank) if table is not None and each.worker is None else each
+            for each in tracebacks.of_lines(lines)
+        ]
+        if table is not None:
+            symptoms = [_of_exception(rank, each, table.time, later=each.worker != table.rank) for each in found]
+        elif rank.status is Status.CANCELED or (rank.exit_code is None and rank.signal is None):
+            # Ended from outside, or not at all. What it has logged long before may have been handled.
+            end = [line.strip() for line in lines[-_NATIVE:]]
+            return [_of_exception(rank, each, ended) for each in found if any(line.endswith(each.text) for line in end)]
+        elif found and rank.signal is None and not _is_signal(rank.exit_code):
+            return [_of_exception(rank, each, ended) for each in found]
+        else:
+            return [_of_exit(rank, found, lines, ended, memory_kills)]
+    if table is not None and all(each.worker != table.rank for each in symptoms):
+        code = table.exit_code if table.exit_code >= 0 else _SHELL - table.exit_code
+        symptoms.append(
+            Symptom(rank, _how(code), table.rank, (_how(code) == _TERMINATED, table.exit_code > 0, table.time, False))
+        )
+    return symptoms
+
+
+_TERMINATED = "ended by SIGTERM"
+
+
+def _of_exit(
+    rank: RankRecord, found: Sequence[Raised], lines: Sequence[str], ended: float, memory_kills: int
+) -> Symptom:
+    """Return the symptom of a rank whose exit says more than its exceptions, or that has none."""
+    reason = f"ended by {rank.signal}" if rank.signal else _how(rank.exit_code or 0)
+    known = signatures.find(lines[-_NATIVE:])
+    follows = known is not None and known.signature.is_consequence
+    if reason == "ended by SIGKILL":
+        follows = False
+        if memory_kills:
+            memory = f", after {in_bytes(rank.peak_memory)} in use" if rank.peak_memory else ""
+            reason = f"{signatures.KERNEL_OUT_OF_MEMORY}{memory}"
+    elif found and reason == "ended by SIGABRT":
+        return _of_exception(rank, found[0], ended)
+    elif known is not None and not follows and rank.signal is None:
+        reason = known.match.string.strip()
+    return Symptom(rank, reason, None, (follows or reason == _TERMINATED, reason.startswith("exit code"), ended, False))
+
+
+def _of_exception(rank: RankRecord, raised: Raised, time: float, *, later: bool = False) -> Symptom:
+    return Symptom(rank, raised.text, raised.worker, (raised.is_consequence, False, time, later), raised)
+
+
+def _raised(failure: report.Failure) -> Raised:
+    """Return the exception that a rank has reported."""
+    message = failure.message.strip().partition("\n")[0]
+    text = f"{failure.type}: {message}" if message else failure.type
+    found = tracebacks.of_text(failure.traceback)
+    lines = tuple(failure.traceback.splitlines())
+    if found is None:
+        return Raised(text, "", lines, failure.rank)
+    if found.is_consequence or not Raised(text).is_consequence:
+        return Raised(text, found.where, lines, failure.rank)
+    return replace(found, lines=lines, worker=failure.rank)
+
+
+def _failures(path: Path) -> list[report.Failure]:
+    events, _ = report.read(path)
+    return [event for event in events if isinstance(event, report.Failure)]
+
+
+def _folded(symptoms: Sequence[Symptom]) -> tuple[str, ...]:
+    """Return what the other ranks said, one line for those that said the same."""
+    groups: dict[str, list[Symptom]] = {}
+    for symptom in symptoms:
+        known = signatures.consequence(symptom.reason)
+        groups.setdefault(known.code if known else symptom.reason, []).append(symptom)
+    return tuple(
+        f"{rank_list(sorted({each.number for each in group}))}: {shortened(group[0].reason)}"
+        for group in groups.values()
+    )
+
+
+def aborted_after_its_work(rank: RankRecord, code: int, pid: int | None, reported: Path) -> bool:
+    """Return whether the rank finished its work and gloo then aborted it during its exit, which is not a failure.
+
+    pid:      of the rank's own process
+    reported: the report file of the rank
+
+    Only the report of this process counts. The log may show the same abort during the work, and a command may start
+    several programs, of which another one has finished.
+    """
+    if code != -signal.SIGABRT or not any(signatures.GLOO_ABORT in line for line in tail(rank.log, 2)):
+        return False
+    events, _ = report.read(reported)
+    return any(isinstance(event, report.Finished) and event.pid == pid for event in events)
+
+
+def signal_name(number: int) -> str:
+    """Return the name of a signal, such as SIGKILL for 9; "signal 99" for one without a name."""
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
+
+
+def how(program: str, code: int) -> str:
+    """Return how a program ended; an empty text for exit code 0."""
+    if not code:
+        return ""
+    return f"{program} was ended by {signal_name(-code)}" if code < 0 else f"{program} ended with exit code {code}"
+
+
+def _is_signal(code: int | None) -> bool:
+    return code is not None and code - _SHELL in (
+        signal.SIGABRT,
+        signal.SIGBUS,
+        signal.SIGKILL,
+        signal.SIGSEGV,
+        signal.SIGILL,
+        signal.SIGFPE,
+        signal.SIGTERM,
+    )
+
+
+def _how(code: int) -> str:
+    """Return how a rank ended by its exit code, which may be that of a shell for a signal."""
+    return f"ended by {signal_name(code - _SHELL)}" if _is_signal(code) else f"exit code {code}"

@@ -1,0 +1,188 @@
+"""Known signatures of failures in exceptions and logs. A code is a section of docs/troubleshooting.md.
+
+To add one, add a row, and for a new code a section. The first signature that matches counts.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+
+from allranks.contract import report
+
+
+@dataclass(frozen=True)
+class Signature:
+    """A known failure.
+
+    code:      of its explanation
+    pattern:   of an exception, or of a line of a log
+    advice:    what to do, in one sentence; may name a group of the pattern
+    source:    where the text comes from
+    isolated:  whether it counts only on instances with (True) or without (False) a network of their own; None: always
+    is_consequence: whether it follows from the failure of another rank
+    """
+
+    code: str
+    pattern: str
+    advice: str
+    source: str
+    isolated: bool | None = None
+    is_consequence: bool = False
+
+    @cached_property
+    def regex(self) -> re.Pattern[str]:
+        return re.compile(self.pattern)
+
+
+@dataclass(frozen=True)
+class Known:
+    """A signature that was found. match: in the line that has it"""
+
+    signature: Signature
+    match: re.Match[str]
+
+
+def find(lines: Iterable[str], *, isolated: bool | None = None) -> Known | None:
+    """Return the first signature of the table that one of the lines has.
+
+    isolated: whether the instances have a network of their own; None if it is not known
+    """
+    texts = list(lines)
+    rows = (row for row in SIGNATURES if row.isolated is None or row.isolated is isolated)
+    return next((Known(row, match) for row in rows for text in texts if (match := row.regex.search(text))), None)
+
+
+def consequence(text: str) -> Signature | None:
+    """Return the signature by which an exception follows from the failure of another rank; None if it does not."""
+    known = find([text])
+    return known.signature if known is not None and known.signature.is_consequence else None
+
+
+GLOO_ABORT = "terminate called without an active exception"
+"""Printed by libstdc++ if torch's gloo threads still exist while the interpreter shuts down (seen with torch 2.13)."""
+
+NOT_STARTED = "did not start"
+"""In the reason of a verdict about an instance."""
+
+KERNEL_OUT_OF_MEMORY = "killed by the kernel: out of memory"
+"""The reason of a verdict on a rank that the kernel killed."""
+
+_LAUNCH_VARIABLES = (
+    "RANK|WORLD_SIZE|LOCAL_RANK|LOCAL_WORLD_SIZE|NODE_RANK|MASTER_ADDR|MASTER_PORT|TF_CONFIG|OMPI_COMM_WORLD_\\w+"
+)
+
+_OTHER_RANK = "another rank ended or lost its connection first: its log says why"
+_TOO_LATE = "a rank did not take part in this collective in time: allranks why names where each rank was"
+
+SIGNATURES: tuple[Signature, ...] = (
+    Signature(
+        code="shared-memory",
+        pattern=r"(?i:insufficient shared memory|\bbus error\b|SIGBUS)|unable to (?:allocate shared memory|write to file </torch_)"
+        r"|unable to (?:open|mmap) .*</torch_|No space left on device.*/dev/shm",
+        advice="/dev/shm is too small: set resources.shm_size, for example to 16g, or use fewer workers of data loaders",
+        source="torch/utils/data/_utils/signal_handling.py, aten/src/ATen/MapAllocator.cpp",
+    ),
+    Signature(
+        code="disk-full",
+        pattern=report.FULL_DISK.pattern,
+        advice="a disk was full, or a quota reached, while the rank wrote a file; the traceback shows which one",
+        source="errno ENOSPC and EDQUOT; caffe2/serialize/inline_container.cc",
+    ),
+    Signature(
+        code="missing-package",
+        pattern=r"ModuleNotFoundError: No module named '(?P<module>\w+)",
+        advice="the Python of this step has no {module}",
+        source="CPython's Lib/importlib/_bootstrap.py",
+    ),
+    Signature(
+        code="out-of-memory",
+        pattern=rf"{KERNEL_OUT_OF_MEMORY}|CUDA out of memory|CUDA error: out of memory|^MemoryError\b|Cannot allocate memory"
+        r"|can't allocate memory|OutOfMemoryError|OOM when allocating tensor|std::bad_alloc|oom-kill",
+        advice="use a smaller batch per rank, fewer workers, or a larger size",
+        source="c10/core/impl/alloc_cpu.cpp, c10/cuda/CUDACachingAllocator.cpp; tensorflow/core/framework",
+    ),
+    Signature(
+        code="aborted-at-exit",
+        pattern=rf"^{GLOO_ABORT}$",
+        advice="torch's gloo may abort a process that exits, also after its work; this rank did not report that its work"
+        " was done. To exit without the abort: python -m allranks.runtime SCRIPT",
+        source="seen with torch 2.13",
+    ),
+    Signature(
+        code="missing-instance",
+        pattern=NOT_STARTED,
+        advice="the step needs all its instances, and one did not start its processes; if this machine is overloaded, use"
+        " fewer instances or a longer --start-timeout",
+        source="the reason of a verdict",
+    ),
+    Signature(
+        code="wrong-arguments",
+        pattern=r"\berror: (?:unrecognized arguments|the following arguments are required|argument [^ ]+: |ambiguous option)",
+        advice="correct the step's command, or the options that the script declares",
+        source="CPython's Lib/argparse.py",
+    ),
+    Signature(
+        code="launch-variable",
+        pattern=rf"KeyError: '(?:{_LAUNCH_VARIABLES})'|environment variable (?:{_LAUNCH_VARIABLES}) expected, but not set",
+        advice="the distribution of the step does not set this variable; docs/launch-contract.md lists those of each type",
+        source="torch/distributed/rendezvous.py; os.environ",
+    ),
+    Signature(
+        code="port-in-use",
+        pattern=r"EADDRINUSE|[Aa]ddress already in use",
+        advice="another process listens at this port: use MASTER_PORT as the launch sets it, or port 0",
+        source="errno EADDRINUSE; torch/csrc/distributed/c10d/TCPStore.cpp",
+    ),
+    Signature(
+        code="wrong-interface",
+        pattern=r"Unable to find (?:interface|address) for|Bootstrap : no socket interface found|no socket interface found",
+        advice="correct GLOO_SOCKET_IFNAME or NCCL_SOCKET_IFNAME, or leave them out",
+        source="gloo/transport/tcp/device.cc; nccl src/misc/socket.cc",
+    ),
+    Signature(
+        code="collective-mismatch",
+        pattern=r"op\.preamble\.length <= op\.nbytes|Detected mismatch between collectives|MPI_ERR_TRUNCATE|message truncated"
+        r"|Mismatched (?:allreduce|allgather|broadcast|ALLREDUCE|ALLGATHER|BROADCAST|data types|\w+ tensor shapes)"
+        r"|ncclInvalidUsage",
+        advice="ranks called a collective with different shapes or types, or in a different order; to see both calls, set"
+        " TORCH_DISTRIBUTED_DEBUG=DETAIL in the step's environment variables",
+        source="gloo/transport/tcp/pair.cc; torch/csrc/distributed/c10d/ProcessGroupWrapper.cpp; horovod/common/controller.cc",
+    ),
+    Signature(
+        code="no-network",
+        pattern=r"Network is unreachable|Name or service not known|No route to host",
+        advice="an instance of the rack reaches only the other instances: to download, use --instances loopback",
+        source="errno ENETUNREACH and EHOSTUNREACH; glibc's getaddrinfo",
+        isolated=True,
+    ),
+    Signature(
+        code="long-temporary-path",
+        pattern=r"AF_UNIX path",
+        advice="the temporary folder's path is too long for a socket in it: set TMPDIR to a shorter one, as /tmp is",
+        source="CPython's Modules/socketmodule.c",
+        isolated=False,
+    ),
+    Signature(
+        code="lost-rank",
+        pattern=r"[Cc]onnection (?:was )?(?:closed|reset|aborted)|[Cc]onnection refused|[Bb]roken pipe|DistNetworkError|DistStoreError"
+        r"|remote process|its own log says why|Socket (?:closed|Timeout)|Application timeout caused pair closure"
+        r"|ncclRemoteError|ncclInternalError|ncclSystemError|NCCL communicator was aborted|Store is not available"
+        r"|Horovod has been shut down|HorovodInternalError|peer process has unexpectedly disconnected|MPI_ERR_PROC_FAILED"
+        r"|Collective ops is aborted|coordination service|\bUnavailableError\b|\bAbortedError\b|\bCancelledError\b"
+        r"|failed to connect to all addresses|ActorDiedError|ActorUnavailableError|ended by SIGTERM|SignalException",
+        advice=_OTHER_RANK,
+        source="gloo/transport/tcp/pair.cc; nccl src/debug.cc; horovod/common/exceptions.py; tensorflow/core/distributed_runtime",
+        is_consequence=True,
+    ),
+    Signature(
+        code="collective-timeout",
+        pattern=r"Timed out (?:waiting|after) \d+|Watchdog caught collective operation timeout|wait timeout after|timed out after \d+ ?m?s"
+        r"|failed to pass monitoredBarrier|monitoredBarrier.*(?:timeout|timed out)|Timed out initializing process group|DEADLINE_EXCEEDED",
+        advice=_TOO_LATE,
+        source="gloo/transport/tcp/unbound_buffer.cc; torch/csrc/distributed/c10d/ProcessGroupNCCL.cpp and ProcessGroupGloo.cpp",
+        is_consequence=True,
+    ),
+)

@@ -1,0 +1,238 @@
+"""The verdict by the logs of the ranks alone, as each stack writes them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from allranks.errors import InputError
+from allranks.runs.formatting import cause
+from allranks.runs.records import RankRecord, Status, Verdict
+from allranks.verdict import judge, signatures
+from allranks.verdict.folder import verdicts
+
+TRACEBACK = """\
+Traceback (most recent call last):
+  File "/azureml/code/train.py", line {1}, in <module>
+    main()
+  File "/usr/lib/python3.11/site-packages/torch/distributed/c10d_logger.py", line 81, in wrapper
+    return func(*args, **kwargs)
+           ^^^^^^^^^^^^^^^^^^^^^
+{0}
+"""
+PEER = "RuntimeError: [../third_party/gloo/gloo/transport/tcp/pair.cc:534] Connection closed by peer [10.0.0.5]:3042"
+TIMEOUT = (
+    "RuntimeError: [../third_party/gloo/gloo/transport/tcp/unbound_buffer.cc:78] Timed out waiting 1800000ms for recv"
+)
+BAD = "ValueError: bad batch in shard 7"
+
+
+def raised(text: str, line: int = 10) -> str:
+    return TRACEBACK.format(text, line)
+
+
+def prefixed(prefix: str, text: str) -> str:
+    return "".join(f"{prefix}{line}\n" for line in text.splitlines())
+
+
+CASES = {
+    "gloo": ([raised(PEER), raised(PEER), raised(BAD), raised(PEER)], f"rank 2: {BAD} (train.py:10)"),
+    "time-out": ([raised(TIMEOUT), raised(BAD, 7)], f"rank 1: {BAD} (train.py:7)"),
+    "NCCL's watchdog": (
+        [
+            "[rank0]:[E1126 05:00:00 ProcessGroupNCCL.cpp:632] [Rank 0] Watchdog caught collective operation timeout:"
+            " WorkNCCL(SeqNum=5, OpType=ALLREDUCE) ran for 600029 milliseconds before timing out.\n",
+            prefixed("[rank1]: ", raised("IndexError: list index out of range")),
+        ],
+        "rank 1: IndexError: list index out of range (train.py:10)",
+    ),
+    "torch's own rank": (["", prefixed("[rank5]: ", raised(BAD))], f"rank 5: {BAD} (train.py:10)"),
+    "mpirun --tag-output": (
+        [prefixed("[1,0]<stderr>:", raised(PEER)) + prefixed("[1,3]<stderr>:", raised(BAD))],
+        f"rank 3: {BAD} (train.py:10)",
+    ),
+    "Horovod": (
+        [
+            raised("horovod.common.exceptions.HorovodInternalError: Horovod has been shut down. This was caused by an"),
+            raised(BAD),
+        ],
+        f"rank 1: {BAD} (train.py:10)",
+    ),
+    "TensorFlow": (
+        [
+            raised(
+                "tensorflow.python.framework.errors_impl.UnavailableError: Graph execution error: Collective ops is"
+                " aborted by: failed to connect to all addresses"
+            ),
+            raised("FileNotFoundError: [Errno 2] No such file or directory: 'shard-3'"),
+        ],
+        "rank 1: FileNotFoundError: [Errno 2] No such file or directory: 'shard-3' (train.py:10)",
+    ),
+    "a worker of a data loader": (
+        [
+            raised("ValueError: Caught ValueError in DataLoader worker process 1.")
+            + "Original "
+            + raised("ValueError: cannot decode 7.jpg", 31)
+        ],
+        "rank 0: ValueError: cannot decode 7.jpg (train.py:31)",
+    ),
+    "torch.multiprocessing.spawn": (
+        [
+            raised("torch.multiprocessing.spawn.ProcessRaisedException: ")
+            + "\n-- Process 1 terminated with the following error:\n"
+            + raised(BAD, 4)
+        ],
+        f"rank 0: {BAD} (train.py:4)",
+    ),
+    "Ray": (
+        [
+            prefixed("(train pid=12, ip=10.0.0.5) ", "step 1")
+            + TRACEBACK.format("ray.exceptions.RayTaskError(ValueError): ray::train() (pid=12, ip=10.0.0.5)", 3)
+            + '  File "/azureml/code/model.py", line 8, in train\n    raise ValueError\n'
+            + f"{BAD}\n"
+        ],
+        f"rank 0: {BAD} (model.py:8)",
+    ),
+    "while a consequence was handled": (
+        [
+            raised(BAD)
+            + "\nDuring handling of the above exception, another exception occurred:\n\n"
+            + raised(PEER, 12),
+            raised(PEER),
+        ],
+        f"rank 0: {BAD} (train.py:10)",
+    ),
+    "a thread of a rank": (
+        [raised(BAD) + "Exception in thread Thread-1:\n" + raised(PEER)],
+        f"rank 0: {BAD} (train.py:10)",
+    ),
+    "a handled exception": ([raised("OSError: retried") + "step\n" * 50, raised(BAD)], f"rank 1: {BAD} (train.py:10)"),
+    "a syntax error": (
+        ['  File "/azureml/code/train.py", line 3\n    x = = 1\n        ^\nSyntaxError: invalid syntax\n'],
+        "rank 0: SyntaxError: invalid syntax (train.py:3)",
+    ),
+    "a bus error": (
+        [
+            raised(
+                "RuntimeError: DataLoader worker (pid 71) is killed by signal: Bus error. It is possible that"
+                " dataloader's workers are out of shared memory."
+            )
+        ],
+        "rank 0: RuntimeError: DataLoader worker (pid 71) is killed by signal: Bus error. It is possible that dataloa …"
+        " (train.py:10)",
+    ),
+    "consequences alone": ([raised(PEER), raised(TIMEOUT)], None),
+}
+
+
+@pytest.mark.parametrize(("logs", "expected"), CASES.values(), ids=CASES)
+def test_the_cause_among_the_logs_of_all_ranks(tmp_path: Path, logs: list[str], expected: str | None) -> None:
+    folder = tmp_path / "train" / "user_logs"
+    folder.mkdir(parents=True)
+    for rank, text in enumerate(logs):
+        (folder / f"std_log_process_{rank}.txt").write_text(f"epoch 1\n{text}")
+    (verdict,) = verdicts(tmp_path)
+    assert verdict.step == "train"
+    if expected is not None:
+        assert cause(verdict) == expected
+        assert len(verdict.consequences) <= 1
+    else:
+        assert verdict.code == "lost-rank"
+
+
+@pytest.mark.parametrize(
+    ("line", "code"),
+    [
+        ("RuntimeError: unable to write to file </torch_71_829_0>: No space left on device (28)", "shared-memory"),
+        ("ERROR: Unexpected bus error encountered in worker. insufficient shared memory (shm).", "shared-memory"),
+        ("OSError: [Errno 28] No space left on device: '/mnt/model.pt'", "disk-full"),
+        ("ModuleNotFoundError: No module named 'deepspeed'", "missing-package"),
+        ("torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.", "out-of-memory"),
+        (
+            "RuntimeError: [enforce fail at alloc_cpu.cpp:117] DefaultCPUAllocator: can't allocate memory",
+            "out-of-memory",
+        ),
+        ("terminate called without an active exception", "aborted-at-exit"),
+        ("KeyError: 'LOCAL_RANK'", "launch-variable"),
+        ("ValueError: environment variable RANK expected, but not set", "launch-variable"),
+        ("torch.distributed.DistNetworkError: The server socket has failed to listen. EADDRINUSE", "port-in-use"),
+        ("OSError: [Errno 98] Address already in use", "port-in-use"),
+        ("RuntimeError: [enforce fail at device.cc:208] Unable to find interface for: [eth9]", "wrong-interface"),
+        ("RuntimeError: [pair.cc:460] op.preamble.length <= op.nbytes. 16 vs 12", "collective-mismatch"),
+        ("horovod.common.exceptions.HorovodInternalError: Mismatched allreduce tensor shapes", "collective-mismatch"),
+        ("mpi4py.MPI.Exception: MPI_ERR_TRUNCATE: message truncated", "collective-mismatch"),
+        ("torch.distributed.DistBackendError: ncclRemoteError: A call failed", "lost-rank"),
+        ("BrokenPipeError: [Errno 32] Broken pipe", "lost-rank"),
+        ("ConnectionError: rank 2 has ended; its own log says why", "lost-rank"),
+        ("RuntimeError: Rank 2 failed to pass monitoredBarrier in 30000 ms", "collective-timeout"),
+        ("Accelerate CLI tool: error: unrecognized arguments: --multi_cpu", "wrong-arguments"),
+        ("ValueError: bad batch in shard 7", None),
+    ],
+)
+def test_signatures(line: str, code: str | None) -> None:
+    known = signatures.find([line])
+    assert (known and known.signature.code) == code
+
+
+@pytest.mark.parametrize(
+    ("signal", "exit_code", "log", "kills", "reason", "code"),
+    [
+        ("SIGKILL", None, "", 0, "ended by SIGKILL", ""),
+        (None, 137, "", 0, "ended by SIGKILL", ""),
+        ("SIGKILL", None, raised(PEER), 1, "killed by the kernel: out of memory, after 1.5 GB in use", "out-of-memory"),
+        (None, 135, "", 0, "ended by SIGBUS", "shared-memory"),
+        ("SIGBUS", None, "", 0, "ended by SIGBUS", "shared-memory"),
+        ("SIGTERM", None, "", 0, "ended by SIGTERM", "lost-rank"),
+        (None, 3, "cannot read\n", 0, "exit code 3", ""),
+        (None, 1, "E: [Errno 98] Address already in use\n", 0, "E: [Errno 98] Address already in use", "port-in-use"),
+    ],
+)
+def test_an_end_without_an_exception(
+    tmp_path: Path, signal: str | None, exit_code: int | None, log: str, kills: int, reason: str, code: str
+) -> None:
+    verdict = judged(tmp_path, [(log, exit_code, signal)], memory_kills=kills)
+    assert (verdict.reason, verdict.code) == (reason, code)
+
+
+def test_a_killed_rank_and_not_those_that_lost_it(tmp_path: Path) -> None:
+    verdict = judged(tmp_path, [(raised(PEER), 1, None), (raised(PEER), 1, None), ("step 3\n", None, "SIGKILL")])
+    assert (verdict.rank, verdict.reason) == (2, "ended by SIGKILL")
+    assert verdict.consequences == (f"ranks 0 and 1: {PEER[:100]} …",)
+
+
+def judged(folder: Path, ends: list[tuple[str, int | None, str | None]], *, memory_kills: int = 0) -> Verdict:
+    ranks = []
+    for number, (text, code, signal) in enumerate(ends):
+        log = folder / f"{number}.txt"
+        log.write_text(text)
+        ranks.append(
+            RankRecord(number, 0, number, "", Status.FAILED, 0.0, number, code, signal, str(log), None, 1_500_000_000)
+        )
+    verdict = judge.of_ranks("train", ranks, {}, memory_kills=memory_kills)
+    assert verdict is not None
+    return judge.with_advice(verdict, {})
+
+
+def test_only_the_last_retry_counts(tmp_path: Path) -> None:
+    for folder, text in (("user_logs", BAD), ("user_logs/retry_001", "KeyError: 'loss'")):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "std_log.txt").write_text(raised(text))
+    (verdict,) = verdicts(tmp_path)
+    assert verdict.reason == "KeyError: 'loss'"
+
+
+def test_old_names_of_logs_of_several_jobs_and_bytes_that_are_no_text(tmp_path: Path) -> None:
+    for job, text in (("prepare", "ok\n"), ("train", raised(BAD)), ("evaluate", raised("KeyError: 'x'"))):
+        (tmp_path / job / "azureml-logs").mkdir(parents=True)
+        (tmp_path / job / "azureml-logs" / "70_driver_log_0.txt").write_bytes(b"\xff\x00\x1b[31m\n" + text.encode())
+    assert {verdict.step: verdict.reason for verdict in verdicts(tmp_path)} == {
+        "train": BAD,
+        "evaluate": "KeyError: 'x'",
+    }
+
+
+def test_a_folder_without_logs(tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("none")
+    with pytest.raises(InputError, match="no logs of ranks"):
+        verdicts(tmp_path)
