@@ -41,8 +41,7 @@ CASES = {
     "time-out": ([raised(TIMEOUT), raised(BAD, 7)], f"rank 1: {BAD} (train.py:7)"),
     "NCCL's watchdog": (
         [
-            "[rank0]:[E1126 05:00:00 ProcessGroupNCCL.cpp:632] [Rank 0] Watchdog caught collective operation timeout:"
-            " WorkNCCL(SeqNum=5, OpType=ALLREDUCE) ran for 600029 milliseconds before timing out.\n",
+            "[rank0]:[E1126 05:00:00 ProcessGroupNCCL.cpp:632] [Rank 0] Watchdog caught collective operation timeout\n",
             prefixed("[rank1]: ", raised("IndexError: list index out of range")),
         ],
         "rank 1: IndexError: list index out of range (train.py:10)",
@@ -113,14 +112,8 @@ CASES = {
         "rank 0: SyntaxError: invalid syntax (train.py:3)",
     ),
     "a bus error": (
-        [
-            raised(
-                "RuntimeError: DataLoader worker (pid 71) is killed by signal: Bus error. It is possible that"
-                " dataloader's workers are out of shared memory."
-            )
-        ],
-        "rank 0: RuntimeError: DataLoader worker (pid 71) is killed by signal: Bus error. It is possible that dataloa …"
-        " (train.py:10)",
+        [raised("RuntimeError: DataLoader worker (pid 71) is killed by signal: Bus error.")],
+        "rank 0: RuntimeError: DataLoader worker (pid 71) is killed by signal: Bus error. (train.py:10)",
     ),
     "consequences alone": ([raised(PEER), raised(TIMEOUT)], None),
 }
@@ -150,7 +143,7 @@ def test_the_cause_among_the_logs_of_all_ranks(tmp_path: Path, logs: list[str], 
         ("ModuleNotFoundError: No module named 'deepspeed'", "missing-package"),
         ("torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.", "out-of-memory"),
         (
-            "RuntimeError: [enforce fail at alloc_cpu.cpp:117] DefaultCPUAllocator: can't allocate memory",
+            "RuntimeError: [enforce fail at alloc_cpu.cpp:117] CPUAllocator: can't allocate memory",
             "out-of-memory",
         ),
         ("terminate called without an active exception", "aborted-at-exit"),

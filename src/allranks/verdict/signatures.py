@@ -62,7 +62,8 @@ def consequence(text: str) -> Signature | None:
 
 
 GLOO_ABORT = "terminate called without an active exception"
-"""Printed by libstdc++ if torch's gloo threads still exist while the interpreter shuts down (seen with torch 2.13)."""
+"""Printed by libstdc++ if torch's gloo threads still exist while the interpreter shuts down (seen with torch"
+" 2.13)."""
 
 NOT_STARTED = "did not start"
 """In the reason of a verdict about an instance."""
@@ -70,9 +71,7 @@ NOT_STARTED = "did not start"
 KERNEL_OUT_OF_MEMORY = "killed by the kernel: out of memory"
 """The reason of a verdict on a rank that the kernel killed."""
 
-_LAUNCH_VARIABLES = (
-    "RANK|WORLD_SIZE|LOCAL_RANK|LOCAL_WORLD_SIZE|NODE_RANK|MASTER_ADDR|MASTER_PORT|TF_CONFIG|OMPI_COMM_WORLD_\\w+"
-)
+_LAUNCH_VARIABLES = r"(?:LOCAL_|NODE_)?RANK|(?:LOCAL_)?WORLD_SIZE|MASTER_(?:ADDR|PORT)|TF_CONFIG|OMPI_COMM_WORLD_\w+"
 
 _OTHER_RANK = "another rank ended or lost its connection first: its log says why"
 _TOO_LATE = "a rank did not take part in this collective in time: allranks why names where each rank was"
@@ -80,9 +79,11 @@ _TOO_LATE = "a rank did not take part in this collective in time: allranks why n
 SIGNATURES: tuple[Signature, ...] = (
     Signature(
         code="shared-memory",
-        pattern=r"(?i:insufficient shared memory|\bbus error\b|SIGBUS)|unable to (?:allocate shared memory|write to file </torch_)"
+        pattern=r"(?i:insufficient shared memory|\bbus error\b|SIGBUS)"
+        r"|unable to (?:allocate shared memory|write to file </torch_)"
         r"|unable to (?:open|mmap) .*</torch_|No space left on device.*/dev/shm",
-        advice="/dev/shm is too small: set resources.shm_size, for example to 16g, or use fewer workers of data loaders",
+        advice="/dev/shm is too small: set resources.shm_size, for example to 16g, or use fewer workers of data"
+        " loaders",
         source="torch/utils/data/_utils/signal_handling.py, aten/src/ATen/MapAllocator.cpp",
     ),
     Signature(
@@ -99,7 +100,8 @@ SIGNATURES: tuple[Signature, ...] = (
     ),
     Signature(
         code="out-of-memory",
-        pattern=rf"{KERNEL_OUT_OF_MEMORY}|CUDA out of memory|CUDA error: out of memory|^MemoryError\b|Cannot allocate memory"
+        pattern=rf"{KERNEL_OUT_OF_MEMORY}|CUDA out of memory|CUDA error: out of memory|^MemoryError\b"
+        rf"|Cannot allocate memory"
         r"|can't allocate memory|OutOfMemoryError|OOM when allocating tensor|std::bad_alloc|oom-kill",
         advice="use a smaller batch per rank, fewer workers, or a larger size",
         source="c10/core/impl/alloc_cpu.cpp, c10/cuda/CUDACachingAllocator.cpp; tensorflow/core/framework",
@@ -107,27 +109,32 @@ SIGNATURES: tuple[Signature, ...] = (
     Signature(
         code="aborted-at-exit",
         pattern=rf"^{GLOO_ABORT}$",
-        advice="torch's gloo may abort a process that exits, also after its work; this rank did not report that its work"
+        advice="torch's gloo may abort a process that exits, also after its work; this rank did not report that"
+        " its work"
         " was done. To exit without the abort: python -m allranks.runtime SCRIPT",
         source="seen with torch 2.13",
     ),
     Signature(
         code="missing-instance",
         pattern=NOT_STARTED,
-        advice="the step needs all its instances, and one did not start its processes; if this machine is overloaded, use"
+        advice="the step needs all its instances, and one did not start its processes; if this machine is"
+        " overloaded, use"
         " fewer instances or a longer --start-timeout",
         source="the reason of a verdict",
     ),
     Signature(
         code="wrong-arguments",
-        pattern=r"\berror: (?:unrecognized arguments|the following arguments are required|argument [^ ]+: |ambiguous option)",
+        pattern=r"\berror: (?:unrecognized arguments|the following arguments are required"
+        r"|argument [^ ]+: |ambiguous option)",
         advice="correct the step's command, or the options that the script declares",
         source="CPython's Lib/argparse.py",
     ),
     Signature(
         code="launch-variable",
-        pattern=rf"KeyError: '(?:{_LAUNCH_VARIABLES})'|environment variable (?:{_LAUNCH_VARIABLES}) expected, but not set",
-        advice="the distribution of the step does not set this variable; docs/launch-contract.md lists those of each type",
+        pattern=rf"KeyError: '(?:{_LAUNCH_VARIABLES})'"
+        rf"|environment variable (?:{_LAUNCH_VARIABLES}) expected, but not set",
+        advice="the distribution of the step does not set this variable; docs/launch-contract.md lists those of"
+        " each type",
         source="torch/distributed/rendezvous.py; os.environ",
     ),
     Signature(
@@ -138,18 +145,22 @@ SIGNATURES: tuple[Signature, ...] = (
     ),
     Signature(
         code="wrong-interface",
-        pattern=r"Unable to find (?:interface|address) for|Bootstrap : no socket interface found|no socket interface found",
+        pattern=r"Unable to find (?:interface|address) for|Bootstrap : no socket interface found"
+        r"|no socket interface found",
         advice="correct GLOO_SOCKET_IFNAME or NCCL_SOCKET_IFNAME, or leave them out",
         source="gloo/transport/tcp/device.cc; nccl src/misc/socket.cc",
     ),
     Signature(
         code="collective-mismatch",
-        pattern=r"op\.preamble\.length <= op\.nbytes|Detected mismatch between collectives|MPI_ERR_TRUNCATE|message truncated"
+        pattern=r"op\.preamble\.length <= op\.nbytes|Detected mismatch between collectives|MPI_ERR_TRUNCATE"
+        r"|message truncated"
         r"|Mismatched (?:allreduce|allgather|broadcast|ALLREDUCE|ALLGATHER|BROADCAST|data types|\w+ tensor shapes)"
         r"|ncclInvalidUsage",
-        advice="ranks called a collective with different shapes or types, or in a different order; to see both calls, set"
+        advice="ranks called a collective with different shapes or types, or in a different order; to see both"
+        " calls, set"
         " TORCH_DISTRIBUTED_DEBUG=DETAIL in the step's environment variables",
-        source="gloo/transport/tcp/pair.cc; torch/csrc/distributed/c10d/ProcessGroupWrapper.cpp; horovod/common/controller.cc",
+        source="gloo/transport/tcp/pair.cc; torch/csrc/distributed/c10d/ProcessGroupWrapper.cpp;"
+        " horovod/common/controller.cc",
     ),
     Signature(
         code="no-network",
@@ -167,22 +178,28 @@ SIGNATURES: tuple[Signature, ...] = (
     ),
     Signature(
         code="lost-rank",
-        pattern=r"[Cc]onnection (?:was )?(?:closed|reset|aborted)|[Cc]onnection refused|[Bb]roken pipe|DistNetworkError|DistStoreError"
+        pattern=r"[Cc]onnection (?:was )?(?:closed|reset|aborted)|[Cc]onnection refused|[Bb]roken pipe"
+        r"|DistNetworkError|DistStoreError"
         r"|remote process|its own log says why|Socket (?:closed|Timeout)|Application timeout caused pair closure"
         r"|ncclRemoteError|ncclInternalError|ncclSystemError|NCCL communicator was aborted|Store is not available"
-        r"|Horovod has been shut down|HorovodInternalError|peer process has unexpectedly disconnected|MPI_ERR_PROC_FAILED"
+        r"|Horovod has been shut down|HorovodInternalError|peer process has unexpectedly disconnected"
+        r"|MPI_ERR_PROC_FAILED"
         r"|Collective ops is aborted|coordination service|\bUnavailableError\b|\bAbortedError\b|\bCancelledError\b"
         r"|failed to connect to all addresses|ActorDiedError|ActorUnavailableError|ended by SIGTERM|SignalException",
         advice=_OTHER_RANK,
-        source="gloo/transport/tcp/pair.cc; nccl src/debug.cc; horovod/common/exceptions.py; tensorflow/core/distributed_runtime",
+        source="gloo/transport/tcp/pair.cc; nccl src/debug.cc; horovod/common/exceptions.py;"
+        " tensorflow/core/distributed_runtime",
         is_consequence=True,
     ),
     Signature(
         code="collective-timeout",
-        pattern=r"Timed out (?:waiting|after) \d+|Watchdog caught collective operation timeout|wait timeout after|timed out after \d+ ?m?s"
-        r"|failed to pass monitoredBarrier|monitoredBarrier.*(?:timeout|timed out)|Timed out initializing process group|DEADLINE_EXCEEDED",
+        pattern=r"Timed out (?:waiting|after) \d+|Watchdog caught collective operation timeout|wait timeout after"
+        r"|timed out after \d+ ?m?s"
+        r"|failed to pass monitoredBarrier|monitoredBarrier.*(?:timeout|timed out)"
+        r"|Timed out initializing process group|DEADLINE_EXCEEDED",
         advice=_TOO_LATE,
-        source="gloo/transport/tcp/unbound_buffer.cc; torch/csrc/distributed/c10d/ProcessGroupNCCL.cpp and ProcessGroupGloo.cpp",
+        source="gloo/transport/tcp/unbound_buffer.cc; torch/csrc/distributed/c10d/ProcessGroupNCCL.cpp and"
+        " ProcessGroupGloo.cpp",
         is_consequence=True,
     ),
 )

@@ -36,7 +36,8 @@ WRAPPER = re.compile(
 """An exception of a launcher, which only reports that a process that it started has failed."""
 
 _ELASTIC = re.compile(
-    r"Root Cause \(first observed failure\):\s*\[\d+\]:\s*time\s*:\s*(?P<time>\d{4}-\d\d-\d\d_\d\d:\d\d:\d\d)\s+host\s*:.*\s+"
+    r"Root Cause \(first observed failure\):\s*\[\d+\]:\s*"
+    r"time\s*:\s*(?P<time>\d{4}-\d\d-\d\d_\d\d:\d\d:\d\d)\s+host\s*:.*\s+"
     r"rank\s*:\s*(?P<rank>\d+) \(local_rank: \d+\)\s+exitcode\s*:\s*(?P<code>-?\d+)"
 )
 """The table of torchrun, and of accelerate, which uses it."""

@@ -50,7 +50,7 @@ def test_an_abort_without_that_report_is_a_failure_that_says_how_to_avoid_it(run
     record = run_steps(Step("train", command))
     assert record.status is Status.FAILED
     assert record.verdict.signal == "SIGABRT" or record.verdict.exit_code == 134
-    assert "python -m allranks.runtime" in record.step("train").notes[0]
+    assert "python -m allranks.runtime" in record.verdict.advice
 
 
 def test_another_abort_after_the_work_is_a_failure(run_steps) -> None:

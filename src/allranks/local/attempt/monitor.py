@@ -296,7 +296,7 @@ class AttemptMonitor:
                 rank.status, rank.ended = Status.CANCELED, rank.ended or time.time()
         verdict = None
         failed = any(rank.status is Status.FAILED for rank in ranks)
-        if failed or self._overdue or any(rank.rank in self._raised for rank in ranks if not rank.exit_code == 0):
+        if failed or self._overdue or any(rank.rank in self._raised for rank in ranks if rank.exit_code != 0):
             kills = capacity.memory_kills() - self._memory_kills
             verdict = judge.of_ranks(record.name, ranks, self._handles.reports, memory_kills=kills)
         if verdict is not None and not (self._overdue and signatures.consequence(verdict.reason)):

@@ -1,0 +1,40 @@
+"""`allranks why` over a folder of logs, as text and as JSON, and what it cannot explain."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from allranks.cli.commands.why import why
+from allranks.errors import InputError
+
+LOG = "Traceback (most recent call last):\n  File \"/code/train.py\", line 10, in <module>\nKeyError: 'RANK'\n"
+
+
+@pytest.fixture
+def logs(tmp_path: Path) -> Path:
+    (tmp_path / "train" / "user_logs").mkdir(parents=True)
+    (tmp_path / "train" / "user_logs" / "std_log_process_1.txt").write_text(LOG)
+    (tmp_path / "train" / "user_logs" / "std_log_process_0.txt").write_text("ConnectionResetError: Connection reset\n")
+    return tmp_path
+
+
+def test_the_cause_the_traceback_and_the_advice(logs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    why(str(logs))
+    text = capsys.readouterr().out
+    assert "train: rank 1: KeyError: 'RANK' (train.py:10)" in text
+    assert '│   File "/code/train.py", line 10, in <module>' in text
+    assert "allranks explain launch-variable" in text
+    why(str(logs), json=True)
+    (verdict,) = json.loads(capsys.readouterr().out)
+    assert (verdict["rank"], verdict["where"], verdict["code"]) == (1, "train.py:10", "launch-variable")
+
+
+@pytest.mark.parametrize("step", ["evaluate", None])
+def test_logs_without_a_failure(logs: Path, step: str | None) -> None:
+    if step is None:
+        (logs / "train" / "user_logs" / "std_log_process_1.txt").write_text("done\n")
+    with pytest.raises(InputError, match="show no failure"):
+        why(str(logs), step)
