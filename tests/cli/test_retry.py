@@ -27,11 +27,12 @@ PIPELINE: dict[str, Any] = {
             "command": "cat ${{inputs.data}}/text; test $TOKEN != wrong",
             "environment": "azureml:any@latest",
             "environment_variables": {"TOKEN": "${{parent.inputs.hf_token}}"},
-            "inputs": {"data": "${{parent.jobs.first.outputs.out}}"},
+            "inputs": {"data": "${{parent.jobs.first.outputs.out}}", "note": "${{parent.name}}"},
         },
     },
 }
 del PIPELINE["jobs"]["first"]["component"]
+WARNING = "${{parent.name}} is not a binding"
 
 
 @pytest.fixture
@@ -59,7 +60,9 @@ def test_edit_and_retry(pipeline: Path) -> None:
     assert "resume with the latest code  allranks resume " in failed.out
     fixed = {**PIPELINE["jobs"]["second"], "command": "cat ${{inputs.data}}/text; echo fixed"}
     pipeline.write_text(yaml.safe_dump(PIPELINE | {"jobs": {**PIPELINE["jobs"], "second": fixed}}))
-    assert command(pipeline, "resume", "latest", ends=1).code == 1
+    resumed = command(pipeline, "resume", "latest", ends=1)
+    assert WARNING in failed.err
+    assert WARNING in resumed.err
     resumed = command(pipeline, "resume", "latest", "--latest-code", "--json")
     assert states(resumed) == {"first": "Completed", "second": "Completed"}
     assert resumed.json["settings"] == {"text": "b", "hf_token": "***"}
@@ -71,6 +74,7 @@ def test_edit_and_retry(pipeline: Path) -> None:
     again = command(pipeline, "rerun", "latest", "--from", "second", "--json", "--set", "text=c", ends=2)
     assert "are gone: hf_token" in again.err
     again = command(pipeline, "rerun", "latest", "--set", "hf_token=other", "--json")
+    assert WARNING in again.err
     assert states(again) == {"first": "reused", "second": "Completed"}
     again = command(
         pipeline,

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from allranks.checks.plan import check
+from allranks.checks.plan import findings
 from allranks.local.engine import resume, run
 from allranks.local.options import Options
 from allranks.plan import values
@@ -90,13 +90,13 @@ def test_a_step_is_reused_for_the_same_time_alone(workspace: Workspace) -> None:
     ],
     ids=["unknown", "not in a string"],
 )
-def test_what_is_no_macro_is_refused(kind: str, text: str, found: str) -> None:
-    problem, *_ = check(plan(text, kind=kind))
+def test_what_is_not_a_macro(kind: str, text: str, found: str) -> None:
+    problem, *_ = findings(plan(text, kind=kind)).found
     assert (problem.found, problem.expected) == (found, f"{TRIGGERED} or ${{{{name}}}}, in a string")
 
 
 def test_a_step_has_no_macro_of_its_own() -> None:
     text, waits = SAY.inputs
     step = replace(SAY, inputs=(replace(text, value=Literal(TRIGGERED)), waits))
-    (problem,) = check(Plan("p", Graph((step,))))
+    (problem,) = findings(Plan("p", Graph((step,)))).found
     assert problem.found == f"{TRIGGERED} is not a binding"

@@ -5,6 +5,7 @@
 import ast
 import contextlib
 import copy
+import importlib
 import inspect
 import json
 import os
@@ -449,6 +450,16 @@ def test_the_storage_of_one_account_is_replaced() -> None:
     assert isinstance(other, internals.BlobStorageClient)
 
 
+def test_the_client_of_a_registry_has_the_transport_of_its_credential(monkeypatch: pytest.MonkeyPatch) -> None:
+    modules = list(map(importlib.import_module, internals._REGISTRY_USERS))
+    for module in modules:
+        monkeypatch.setattr(module, "get_registry_client", lambda credential, name, **more: (name, more))
+    internals.adapt_registries()
+    for module in modules:
+        assert module.get_registry_client(SimpleNamespace(transport="here"), "ours") == ("ours", {"transport": "here"})
+        assert module.get_registry_client(SimpleNamespace(), "ours") == ("ours", {})
+
+
 def test_a_stream_waits_as_it_is_told(client: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     said: list[str] = []
     module = internals.job_streams
@@ -560,7 +571,7 @@ def _attribute_names(file: Path) -> set[str]:
     nodes = list(ast.walk(ast.parse(file.read_text(encoding="utf-8"))))
     texts = {str(node.value) for node in nodes if isinstance(node, ast.Constant)}
     names = {node.attr for node in nodes if isinstance(node, ast.Attribute)} | texts
-    return {name for name in names if name.startswith("_") and name.isidentifier()}
+    return {name for name in names if name.startswith("_") and not name.startswith("__") and name.isidentifier()}
 
 
 def _own_attributes(tree: ast.AST) -> set[str]:

@@ -18,6 +18,9 @@ from allranks.runs.workspace import Workspace
 _READING = threading.Lock()
 """Held while the SDK, which is patched for the whole process, reads a job."""
 
+Warn = Callable[[Sequence[Problem]], object]
+"""Is called with warnings."""
+
 
 @dataclass(frozen=True)
 class Checked(Findings):
@@ -81,7 +84,7 @@ def read(
     *,
     track: bool = True,
     mpi: str = "rsh",
-    warn: Callable[[Sequence[Problem]], object] = bool,
+    warn: Warn = bool,
 ) -> Plan:
     """Return the plan of a job, with its code copied into the workspace.
 

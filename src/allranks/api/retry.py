@@ -25,25 +25,29 @@ def resume(
     *,
     latest_code: bool = False,
     inputs: Mapping[str, str] | None = None,
+    warn: jobs.Warn = bool,
 ) -> RunRecord:
     """Resume a run that did not finish. Return its record after all its processes have ended.
 
     latest_code: whether to read the pipeline's file again. Finished steps whose code and inputs have not changed keep
                  their results. Otherwise the run continues with the plan and the code that it started with
     inputs:      new values of inputs, as text; only with `latest_code`
+    warn:        is called with the warnings
 
     Raise InputError if the run cannot be resumed.
     """
-    if not latest_code:
-        if inputs:
-            found = "a resumed run continues with its own inputs"
-            fix = f"allranks resume {identity} --latest-code, or: allranks rerun {identity}"
-            raise InputError(Problem(f"--set {next(iter(inputs))}", found, "", fix))
-        return engine.resume(identity, workspace, options, observer)
+    if inputs and not latest_code:
+        found = "a resumed run continues with its own inputs"
+        fix = f"allranks resume {identity} --latest-code, or: allranks rerun {identity}"
+        raise InputError(Problem(f"--set {next(iter(inputs))}", found, "", fix))
     workspace, record = history.find(workspace, identity)
     engine.require_resumable(record)
-    plan, texts = _latest(record, inputs or {}, workspace, options)
-    options = replace(options, target=record.target, settings=texts)
+    plan = None
+    if latest_code:
+        plan, texts = _latest(record, inputs or {}, workspace, options, warn)
+        options = replace(options, target=record.target, settings=texts)
+    else:
+        warn(requirements.warnings(engine.stored_plan(record, workspace)))
     return engine.resume(record.id, workspace, options, observer, plan)
 
 
@@ -55,6 +59,7 @@ def rerun(
     *,
     latest_code: bool = False,
     inputs: Mapping[str, str] | None = None,
+    warn: jobs.Warn = bool,
 ) -> RunRecord:
     """Run a run's pipeline again, as a new run. Return its record after all its processes have ended.
 
@@ -62,28 +67,29 @@ def rerun(
 
     latest_code: whether to read the pipeline's file again. Otherwise the new run has the plan and code of the run
     inputs:      new values of inputs, as text. The others are those of the run
+    warn:        is called with the warnings
 
     Raise InputError if it cannot run.
     """
     place, record = history.find(workspace, identity)
     engine.require_local(record)
     if latest_code:
-        plan, texts = _latest(record, inputs or {}, workspace, options)
+        plan, texts = _latest(record, inputs or {}, workspace, options, warn)
     else:
         stored = engine.stored_plan(record, place, inputs or {})
         plan = plan_settings.with_inputs(stored, inputs or {})
-        requirements.require(plan, track=options.track, mpi=options.mpi)
+        warn(requirements.require(plan, track=options.track, mpi=options.mpi))
         texts = {**record.settings, **(inputs or {})}
     options = replace(options, target=record.target, settings=texts)
     return engine.run(plan, workspace, options, observer, record if options.selection else None)
 
 
 def _latest(
-    record: RunRecord, inputs: Mapping[str, str], workspace: Workspace, options: Options
+    record: RunRecord, inputs: Mapping[str, str], workspace: Workspace, options: Options, warn: jobs.Warn
 ) -> tuple[Plan, dict[str, str]]:
     """Return the latest plan of a run's file, and the inputs that are set."""
     if not record.target:
         found = "its job was not read from a file, so its latest code cannot be read"
         raise InputError(Problem(f"run {record.id}", found, "a run of a file", "start the job again"))
     texts = {**secret_values.settings_of(record, inputs), **inputs}
-    return jobs.read(record.target, texts, workspace, track=options.track, mpi=options.mpi), texts
+    return jobs.read(record.target, texts, workspace, track=options.track, mpi=options.mpi, warn=warn), texts

@@ -29,6 +29,11 @@ def require(plan: Plan, *, track: bool = True, mpi: str = "rsh") -> tuple[Proble
     return (*found.warnings, *capacity.warnings(plan))
 
 
+def warnings(plan: Plan) -> tuple[Problem, ...]:
+    """Return the warnings of a plan that has been checked."""
+    return (*findings(plan).warnings, *capacity.warnings(plan))
+
+
 def of_plan_and_machine(plan: Plan, mpi: str = "rsh") -> tuple[list[Problem], list[Problem]]:
     """Return the problems of the plan itself, and what this machine lacks to run it."""
     of_plan = check(plan)

@@ -22,15 +22,24 @@ VALUES = Rule(
 )
 OUTSIDE_ENUM = Rule(
     "value-outside-enum",
-    Level.ERROR,
-    "A value in a pipeline's YAML is not in the enum of the component's input. azure-ai-ml does not compare them.",
-    "azure-ai-ml, PipelineJob._validate, which accepts the file; Azure/azureml-examples, "
+    Level.WARNING,
+    "A value is not in the enum of the component's input. azure-ai-ml does not compare them, and the step gets the "
+    "value.",
+    "azure-ai-ml, PipelineJob._validate, which takes the file; Azure/azureml-examples, "
     "`image_classification_with_densenet/pipeline.yml`, which has one",
     "choose a value of the enum",
-    accepted_by_sdk=True,
+)
+EXPRESSION = Rule(
+    "unknown-expression",
+    Level.WARNING,
+    "A text contains ${{ }} that is neither a binding nor a macro, such as ${{parent.name}}. azure-ai-ml sends it as "
+    "it is, and the step gets it.",
+    'azure-ai-ml, PipelineJob._validate, which takes the file; Microsoft Learn, "CLI (v2) core YAML syntax", '
+    "expressions",
+    "write a binding, or the text",
 )
 
-RULES = (VALUES, OUTSIDE_ENUM)
+RULES = (VALUES, OUTSIDE_ENUM, EXPRESSION)
 
 _EXPECTED = {"integer": "a whole number", "number": "a number", "boolean": "true or false"}
 _WHOLE = re.compile(r"\s*[+-]?\d+\s*")
@@ -94,10 +103,11 @@ def wrong(
     found = f"{whose}{quoted(port.name, value)}"
     if isinstance(value, str) and (expression := _EXPRESSION.search(value)):
         kind = "binding" if expressions == _BINDINGS else "macro"
-        yield Problem(where, f"{expression[0]} is not a {kind}", expressions)
+        of_text = EXPRESSION if port.type == "string" else VALUES
+        yield of_text.problem(where, f"{expression[0]} is not a {kind}", expressions)
     elif not fits(value, port.type):
         yield Problem(where, found, _EXPECTED[port.type], fix, code="wrong-type")
-    elif port.enum and wire(value) not in port.enum:
+    elif port.enum and not _is_choice(value, port):
         similar = meant(wire(value), port.enum)
         yield OUTSIDE_ENUM.problem(where, found, one_of(port.enum, ""), similar or fix)
     elif port.type in ("integer", "number"):
@@ -106,3 +116,9 @@ def wrong(
             yield Problem(where, found, f"at least {port.minimum:g}", fix)
         if port.maximum is not None and number > port.maximum:
             yield Problem(where, found, f"at most {port.maximum:g}", fix)
+
+
+def _is_choice(value: str | int | float | bool, port: Input) -> bool:
+    """Return whether a value is in the enum of its port: 1 is, if the enum of a number has 1.0."""
+    numbers = [float(each) for each in port.enum if fits(each, "number")] if port.type in ("integer", "number") else []
+    return wire(value) in port.enum or (bool(numbers) and float(value) in numbers)

@@ -20,7 +20,9 @@ type: command
 environment: azureml:torch:1
 inputs:
   style: {type: string, enum: [warm, cool], default: warm}
-command: python train.py ${{inputs.style}}
+  rate: {type: number, enum: ['1.0', '2.5'], default: 1.0}
+  note: {type: string, optional: true}
+command: python train.py ${{inputs.style}} ${{inputs.rate}} $[[${{inputs.note}}]]
 """
 PIPELINE = """\
 type: pipeline
@@ -59,7 +61,7 @@ def by_submit(folder: Path) -> set[Finding]:
 Finding = tuple[str, str, str]
 OURS = (
     *("unknown-port", "value-outside-enum", "dangling-binding", "asset-id"),
-    *("repeated-key", "ignored-key", "no-environment"),
+    *("repeated-key", "ignored-key", "no-environment", "unknown-expression"),
 )
 UNKNOWN = "Azure ML has no such key"
 
@@ -84,7 +86,11 @@ REPEATED = "tags: {a: '1'}\ntype: pipeline\ntags: {b: '2'}\n"
     [
         ("cool", "cool", []),
         ("style: cool", "styles: cool", [("warning", "unknown-port")]),
-        ("style: cool", "style: hot", [("error", "value-outside-enum")]),
+        ("style: cool", "style: hot", [("warning", "value-outside-enum")]),
+        ("style: cool", "rate: 1", []),
+        ("style: cool", "rate: 2", [("warning", "value-outside-enum")]),
+        ("style: cool", "note: '${{parent.name}}'", [("warning", "unknown-expression")]),
+        ("style: cool", "note: 'of ${{parent.outputs.x}}'", [("warning", "unknown-expression")]),
         ("style: cool", "style: '${{parent.inputs.season}}'", [("error", "dangling-binding")]),
         ("style: cool", "style: '${{parent.jobs.prepare.outputs.style}}'", [("error", "dangling-binding")]),
         ("type: pipeline\n", REPEATED, [("warning", "repeated-key")]),

@@ -137,6 +137,15 @@ def test_control_nodes_hold_their_bodies(folder: Path, language: str) -> None:
     assert bare(control(folder, language).graph) == control_graph()
 
 
+def test_an_input_of_a_body_bound_to_the_body_itself_has_no_value_in_the_first_iteration(folder: Path) -> None:
+    own = '{lr: "${{parent.inputs.start}}", data: "${{parent.jobs.body.outputs.model}}"}'
+    mapped = LOOPING_YAML.replace("{type: number, default: 0.5}", "0.5")
+    bound = mapped.replace('{lr: "${{parent.inputs.start}}"}', own).replace(", model: data}", "}")
+    assert bound != mapped
+    loops = [read(write(folder, "loop.yml", text)).graph.by_name["loop"] for text in (mapped, bound)]
+    assert bare(Graph(tuple(loops[:1]))) == bare(Graph(tuple(loops[1:])))
+
+
 @pytest.mark.parametrize("language", ["DSL", "YAML"])
 def test_a_plan_survives_json(folder: Path, language: str) -> None:
     plan = control(folder, language)

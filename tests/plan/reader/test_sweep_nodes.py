@@ -11,7 +11,7 @@ import pytest
 from allranks.contract.pytorch import PyTorch
 from allranks.errors import InputError
 from allranks.plan import codec
-from allranks.plan.graph import Graph, Plan, Step, Sweep
+from allranks.plan.graph import Graph, Plan, StandIn, Step, Sweep
 from allranks.plan.ports import GraphInput, Input, Literal, NodeOutput, Output
 from allranks.plan.sweep import EarlyTermination, Parameter, Sampling, SweepLimits
 from allranks.plan.walk import as_trial
@@ -202,10 +202,6 @@ job = trial.sweep(sampling_algorithm="grid", primary_metric="loss", goal="minimi
 
 
 REFUSED = {
-    "a choice of mappings": (
-        YAML.replace("values: [2, 4]", "values: [{a: 1}]"),
-        "step tune, key search_space.layers (pipeline.yml:16)",
-    ),
     "a logbase": (
         YAML.replace("logbase: 10", "logbase: 1"),
         "step tune, key sampling_algorithm.logbase (pipeline.yml:10)",
@@ -219,6 +215,13 @@ REFUSED = {
         "step tune, key early_termination.type (pipeline.yml:13)",
     ),
 }
+
+
+def test_a_choice_of_mappings_does_not_run_here(here: Path) -> None:
+    write(here, "pipeline.yml", YAML.replace("values: [2, 4]", "values: [{a: 1, b: {type: choice, values: [1]}}]"))
+    (tune,) = (node for node in read("pipeline.yml").graph.nodes if node.name == "tune")
+    assert isinstance(tune, StandIn)
+    assert tune.what == "a sweep with a choice of mappings"
 
 
 @pytest.mark.parametrize(("text", "where"), REFUSED.values(), ids=REFUSED)

@@ -65,14 +65,14 @@ OF_KEYS = (
 OF_TEXTS = (Row(steps.misspelt_bindings, steps.MISSPELT_REFERENCE), Row(ports.lost_value, ports.LOST_VALUE))
 OF_BINDINGS = (Row(ports.binding, ports.BINDING, ports.DANGLING),)
 OF_VALUES = (
-    Row(ports.value_of_input, literals.VALUES, literals.OUTSIDE_ENUM),
+    Row(ports.value_of_input, *literals.RULES),
     Row(data.input_path, data.DATA),
 )
 """For an input whose binding is right. A missing value, or one of a wrong type, has no range to check."""
 OF_OUTPUTS = (Row(data.output_path, data.DATA, data.UNMAPPED_OUTPUT),)
 OF_OWN_INPUTS = (
     Row(ports.lost_value, ports.LOST_VALUE),
-    Row(ports.own_value, literals.VALUES, literals.OUTSIDE_ENUM),
+    Row(ports.own_value, *literals.RULES),
     Row(data.own_input, data.DATA),
 )
 OF_OWN_OUTPUTS = (Row(data.graph_output_path, data.DATA, data.UNMAPPED_OUTPUT),)

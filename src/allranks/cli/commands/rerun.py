@@ -35,11 +35,14 @@ def rerun(
     For example: allranks rerun latest --set epochs=20 --from train
     """
     from allranks.api import retry
+    from allranks.cli.views.problems import print_warnings
 
     place = Workspace.at(workspace)
     options, values = execution.of(force_rerun=force_rerun, selection=chosen.of()), inputs.of()
     execute(
-        lambda observer: retry.rerun(identity, place, options, observer, latest_code=latest_code, inputs=values),
+        lambda observer: retry.rerun(
+            identity, place, options, observer, latest_code=latest_code, inputs=values, warn=print_warnings
+        ),
         json,
         verbose=execution.verbose,
     )

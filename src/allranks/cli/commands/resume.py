@@ -23,11 +23,14 @@ def resume(
     completed steps whose code and inputs have not changed keep their results.
     """
     from allranks.api import retry
+    from allranks.cli.views.problems import print_warnings
 
     place = Workspace.at(workspace)
     options, values = execution.of(), inputs.of()
     execute(
-        lambda observer: retry.resume(identity, place, options, observer, latest_code=latest_code, inputs=values),
+        lambda observer: retry.resume(
+            identity, place, options, observer, latest_code=latest_code, inputs=values, warn=print_warnings
+        ),
         json,
         verbose=execution.verbose,
     )

@@ -113,7 +113,12 @@ def do_while(name: str, entity: Any, context: Context, read_node: ReadNode) -> D
         context.problems.append(Problem(where, repr(limit), "a whole number from 1 to 1000"))
         limit = 1
     control = "" if entity.condition is None else _port(entity.condition)
-    return DoWhile(name, replace(body, after=()), control, feedback, limit, location=place.location)
+    # An input that is bound to an output of the body itself has no value in the first iteration.
+    bound = [(port.value, port.name) for port in body.inputs if isinstance(port.value, NodeOutput)]
+    own = {name: value.name for value, name in bound if value.node == body.name}
+    inputs = tuple(replace(port, value=None) if port.name in own else port for port in body.inputs)
+    feedback = tuple(dict.fromkeys((*feedback, *((output, name) for name, output in own.items()))))
+    return DoWhile(name, replace(body, inputs=inputs, after=()), control, feedback, limit, location=place.location)
 
 
 def parallel_for(name: str, entity: Any, context: Context, read_node: ReadNode) -> ParallelFor | None:

@@ -309,8 +309,7 @@ def read_step(path: str, node: Any) -> Step | None:
         return None
     read = read_node(path, node, Context(Path(), None, {}))
     step = read.body if isinstance(read, Sweep) else read
-    assert step is None or isinstance(step, Step)
-    return step
+    return step if isinstance(step, Step) else None
 
 
 def _location(spec: Path, path: str) -> Location | None:

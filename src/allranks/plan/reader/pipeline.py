@@ -20,6 +20,7 @@ from allranks.plan.reader import stand_in, step_ports
 from allranks.plan.reader.context import Context, Locate, plain
 from allranks.plan.reader.graph import READERS, declared_inputs, read_graph
 from allranks.plan.reader.graph import types_by_use as types_of_nodes
+from allranks.plan.reader.sweep import is_conditional
 from allranks.plan.rules import UNKNOWN_STEP
 from allranks.plan.walk import with_steps
 from allranks.sdk import internals, validation_errors
@@ -87,7 +88,8 @@ def unread(job: Any) -> tuple[str, ...]:
         return tuple(_unread(job.jobs, ""))
     node = _sweep_node(job) if type(job).__name__ == "SweepJob" else job
     own = {str(job.name or job.type): node}
-    return tuple(_unread(own, "") if type(node).__name__ in READERS else own)
+    is_read = type(node).__name__ in READERS and not (isinstance(node, internals.Sweep) and is_conditional(node))
+    return tuple(_unread(own, "") if is_read else own)
 
 
 def _unread(nodes: Mapping[str, Any], path: str) -> Iterator[str]:

@@ -8,22 +8,27 @@ from dataclasses import replace
 from typing import Any
 
 from allranks.errors import Problem
-from allranks.plan.graph import Step, Sweep
+from allranks.plan.graph import StandIn, Step, Sweep
 from allranks.plan.ports import Input, Literal
-from allranks.plan.reader import command_step, registered_component
+from allranks.plan.reader import command_step, registered_component, stand_in
 from allranks.plan.reader.context import Context, Place, plain, settled, whole
 from allranks.plan.sweep import DISTRIBUTIONS, MOST_TRIALS, EarlyTermination, Parameter, Sampling, SweepLimits
 from allranks.sdk import internals
 
+CONDITIONAL = "a sweep with a choice of mappings"
+"""azure-ai-ml sends it. How a command reads its values is not documented: Microsoft Learn, "Hyperparameter tuning a
+model (v2)", has choices of single values."""
 _PARAMETER = re.compile(r"\$\{\{\s*search_space\.([^\s{}]+)\s*}}")
 
 
-def read(name: str, node: Any, context: Context) -> Sweep | None:
-    """Return a sweep with its trial. If the trial's component is not on this machine, add problems to the context and
-    return None."""
+def read(name: str, node: Any, context: Context) -> Sweep | StandIn | None:
+    """Return a sweep with its trial; a node that does not run for one with a conditional search space. If the trial's
+    component is not on this machine, add problems to the context and return None."""
     place = context.place(name)
     if not registered_component.attach(node, place, context):
         return None
+    if is_conditional(node):
+        return stand_in.read(name, node, None, context, CONDITIONAL)
     trial = internals.trial(node)
     if context.alone:
         # azure-ai-ml sends the variables of a job's trial, and none of a trial in a pipeline.
@@ -52,6 +57,12 @@ def read(name: str, node: Any, context: Context) -> Sweep | None:
     )
 
 
+def is_conditional(sweep: Any) -> bool:
+    """Return whether a sweep of the SDK has a choice of mappings: parameters that depend on another one's value."""
+    choices = (getattr(distribution, "values", None) or () for distribution in (sweep.search_space or {}).values())
+    return any(isinstance(value, dict) for values in choices for value in values)
+
+
 def _trial(step: Step, space: tuple[Parameter, ...]) -> Step:
     """Return the step with the search space's parameters as inputs. Its command may name them in either form."""
     kinds = {parameter.name: parameter.type for parameter in space}
@@ -69,10 +80,6 @@ def _parameter(name: str, distribution: Any, place: Place, context: Context) -> 
         context.problems.append(Problem(where, repr(plain(distribution)), expected))
         return None
     values = getattr(distribution, "values", None) or ()
-    if any(isinstance(value, dict) for value in values):
-        found = "a choice of mappings, which the local engine does not sample"
-        context.problems.append(Problem(where, found, "texts, numbers and booleans", "write a parameter for each key"))
-        return None
     numbers = (_number(getattr(distribution, key, None)) for key in DISTRIBUTIONS[kind])
     settled_values = (settled(value, f"search_space.{name}", place, context) for value in values)
     return Parameter(name, kind, tuple(numbers), tuple(Literal(each) for each in settled_values if each is not None))
