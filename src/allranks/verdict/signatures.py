@@ -62,8 +62,7 @@ def consequence(text: str) -> Signature | None:
 
 
 GLOO_ABORT = "terminate called without an active exception"
-"""Printed by libstdc++ if torch's gloo threads still exist while the interpreter shuts down (seen with torch"
-" 2.13)."""
+"""Printed by libstdc++ if torch's gloo threads still exist while the interpreter shuts down (seen with torch 2.13)."""
 
 NOT_STARTED = "did not start"
 """In the reason of a verdict about an instance."""
@@ -74,7 +73,7 @@ KERNEL_OUT_OF_MEMORY = "killed by the kernel: out of memory"
 _LAUNCH_VARIABLES = r"(?:LOCAL_|NODE_)?RANK|(?:LOCAL_)?WORLD_SIZE|MASTER_(?:ADDR|PORT)|TF_CONFIG|OMPI_COMM_WORLD_\w+"
 
 _OTHER_RANK = "another rank ended or lost its connection first: its log says why"
-_TOO_LATE = "a rank did not take part in this collective in time: allranks why names where each rank was"
+_TOO_LATE = "a rank did not take part in this collective in time: see where its log ends"
 
 SIGNATURES: tuple[Signature, ...] = (
     Signature(
@@ -109,17 +108,15 @@ SIGNATURES: tuple[Signature, ...] = (
     Signature(
         code="aborted-at-exit",
         pattern=rf"^{GLOO_ABORT}$",
-        advice="torch's gloo may abort a process that exits, also after its work; this rank did not report that"
-        " its work"
-        " was done. To exit without the abort: python -m allranks.runtime SCRIPT",
+        advice="torch's gloo may abort a process that exits, also after its work; this rank did not report that its"
+        " work was done. To exit without the abort: python -m allranks.runtime SCRIPT",
         source="seen with torch 2.13",
     ),
     Signature(
         code="missing-instance",
         pattern=NOT_STARTED,
-        advice="the step needs all its instances, and one did not start its processes; if this machine is"
-        " overloaded, use"
-        " fewer instances or a longer --start-timeout",
+        advice="the step needs all its instances, and one did not start its processes; if this machine is overloaded,"
+        " use fewer instances or a longer --start-timeout",
         source="the reason of a verdict",
     ),
     Signature(
@@ -133,8 +130,7 @@ SIGNATURES: tuple[Signature, ...] = (
         code="launch-variable",
         pattern=rf"KeyError: '(?:{_LAUNCH_VARIABLES})'"
         rf"|environment variable (?:{_LAUNCH_VARIABLES}) expected, but not set",
-        advice="the distribution of the step does not set this variable; docs/launch-contract.md lists those of"
-        " each type",
+        advice="the distribution of the step does not set this variable: change it, or read a variable that it sets",
         source="torch/distributed/rendezvous.py; os.environ",
     ),
     Signature(
@@ -156,9 +152,8 @@ SIGNATURES: tuple[Signature, ...] = (
         r"|message truncated"
         r"|Mismatched (?:allreduce|allgather|broadcast|ALLREDUCE|ALLGATHER|BROADCAST|data types|\w+ tensor shapes)"
         r"|ncclInvalidUsage",
-        advice="ranks called a collective with different shapes or types, or in a different order; to see both"
-        " calls, set"
-        " TORCH_DISTRIBUTED_DEBUG=DETAIL in the step's environment variables",
+        advice="ranks called a collective with different shapes or types, or in a different order; to see both calls,"
+        " set TORCH_DISTRIBUTED_DEBUG=DETAIL in the step's environment variables",
         source="gloo/transport/tcp/pair.cc; torch/csrc/distributed/c10d/ProcessGroupWrapper.cpp;"
         " horovod/common/controller.cc",
     ),
