@@ -15,13 +15,13 @@ import torch
 import torch.distributed as dist
 from collectives import COLLECTIVES, Place
 from measuring import Row, Skipped, measure, sizes
-from verdict import expected, judge
 
 from allranks import runtime
 from allranks.contract.own_variables import SIZE
 from allranks.errors import InputError, Problem
 from allranks.hardware.sizes import find, known
 from allranks_steps.charts import sheet
+from verdict import expected, judge
 
 LARGEST = {"cuda": 4 << 30, "cpu": 64 << 20}
 """Default of max_bytes, by device type."""

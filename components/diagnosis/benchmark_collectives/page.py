@@ -7,12 +7,12 @@ from typing import Any
 
 from collectives import COLLECTIVES
 from measuring import Row, Skipped
-from verdict import Verdict
 
 from allranks.runtime.ranks.machines import Machine
 from allranks_steps.charts import sheet
 from allranks_steps.charts.axis import Axis, Frame, LogAxis, dot, path, svg
 from allranks_steps.trainings import hardware
+from verdict import Verdict
 
 MARKS = 8
 """Maximum number of labelled sizes below a chart."""
