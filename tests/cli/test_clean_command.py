@@ -42,7 +42,7 @@ def test_it_says_what_it_would_remove_and_removes_nothing(project: Path) -> None
     assert "second" not in done.out
     assert "1 run: " in done.out
     assert "1 leftover folder: " in done.out
-    assert "MLflow stay" in done.out
+    assert "MLflow remain" in done.out
     assert content(project) == before
 
 

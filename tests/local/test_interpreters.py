@@ -55,7 +55,9 @@ def test_without_one_it_is_the_engines_own(tmp_path: Path) -> None:
 def test_a_stack_that_the_interpreter_lacks_is_named_with_the_command_that_installs_it(run_steps) -> None:
     record = run_steps(Step("train", "python -S -c 'import horovod.torch'"))
     assert record.status is Status.FAILED
-    assert any("make horovod" in note for note in record.step("train").notes)
+    verdict = record.step("train").verdict
+    assert verdict is not None
+    assert "make horovod" in verdict.advice
 
 
 @pytest.mark.parametrize(

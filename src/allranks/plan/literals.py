@@ -22,19 +22,19 @@ VALUES = Rule(
 )
 OUTSIDE_ENUM = Rule(
     "value-outside-enum",
-    Level.WARNING,
-    "A value is not in the enum of the component's input. azure-ai-ml does not compare them, and the step gets the "
-    "value.",
-    "azure-ai-ml, PipelineJob._validate, which takes the file; Azure/azureml-examples, "
+    Level.ERROR,
+    "A value in a pipeline's YAML is not in the enum of the component's input. azure-ai-ml does not compare them.",
+    "azure-ai-ml, PipelineJob._validate, which accepts the file; Azure/azureml-examples, "
     "`image_classification_with_densenet/pipeline.yml`, which has one",
     "choose a value of the enum",
+    accepted_by_sdk=True,
 )
 EXPRESSION = Rule(
     "unknown-expression",
     Level.WARNING,
     "A text contains ${{ }} that is neither a binding nor a macro, such as ${{parent.name}}. azure-ai-ml sends it as "
     "it is, and the step gets it.",
-    'azure-ai-ml, PipelineJob._validate, which takes the file; Microsoft Learn, "CLI (v2) core YAML syntax", '
+    'azure-ai-ml, PipelineJob._validate, which accepts the file; Microsoft Learn, "CLI (v2) core YAML syntax", '
     "expressions",
     "write a binding, or the text",
 )

@@ -86,9 +86,9 @@ REPEATED = "tags: {a: '1'}\ntype: pipeline\ntags: {b: '2'}\n"
     [
         ("cool", "cool", []),
         ("style: cool", "styles: cool", [("warning", "unknown-port")]),
-        ("style: cool", "style: hot", [("warning", "value-outside-enum")]),
+        ("style: cool", "style: hot", [("error", "value-outside-enum")]),
         ("style: cool", "rate: 1", []),
-        ("style: cool", "rate: 2", [("warning", "value-outside-enum")]),
+        ("style: cool", "rate: 2", [("error", "value-outside-enum")]),
         ("style: cool", "note: '${{parent.name}}'", [("warning", "unknown-expression")]),
         ("style: cool", "note: 'of ${{parent.outputs.x}}'", [("warning", "unknown-expression")]),
         ("style: cool", "style: '${{parent.inputs.season}}'", [("error", "dangling-binding")]),

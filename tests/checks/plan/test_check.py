@@ -154,6 +154,11 @@ ONE_PROBLEM: dict[str, tuple[Change, str, str]] = {
         "step train, key inputs.epochs (p.py:7)",
         "'maybe'",
     ),
+    "choice": (
+        port("epochs", type="string", value=Literal("smal"), enum=("small", "large")),
+        "step train, key inputs.epochs (p.py:7)",
+        "'smal'",
+    ),
     "no binding": (
         port("epochs", value=Literal("${{parent.outputs.x}}")),
         "step train, key inputs.epochs (p.py:7)",

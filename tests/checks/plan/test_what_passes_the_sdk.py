@@ -12,6 +12,7 @@ from pipeline_files import read, write, write_dsl
 PASSES_THE_SDK = {
     "text for a number": ("lr='much'", "", "inputs.lr"),
     "out of range": ("lr=2", "", "inputs.lr"),
+    "no such choice": ("kind='huge'", "", "inputs.kind"),
     "a fraction for an integer": ("epochs=1.5", "", "inputs.epochs"),
     "maybe": ("fast='maybe'", "", "inputs.fast"),
     "instances": ("", "step.resources = {'instance_count': -5}", "resources.instance_count"),

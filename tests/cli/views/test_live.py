@@ -207,8 +207,8 @@ def test_the_summary_of_a_failed_run_says_who_why_and_what_next(failed: RunRecor
 def test_the_summary_names_the_signal(failed: RunRecord) -> None:
     verdict = failed.steps[1].verdict
     assert verdict is not None
-    object.__setattr__(verdict, "exit_code", None)
-    object.__setattr__(verdict, "signal", "SIGKILL")
+    for name, value in (("reason", "ended by SIGKILL"), ("exit_code", None), ("signal", "SIGKILL")):
+        object.__setattr__(verdict, name, value)
     assert "rank 3 on instance 1 ended by SIGKILL" in summary(failed).plain
 
 

@@ -88,7 +88,9 @@ def test_a_short_step_has_its_totals_alone(kind: str, run_steps, workspace: Work
     (rank,) = record.step("short").ranks
     assert 0 < (rank.cpu_seconds or 0) < 2
     assert 40 << 20 < (rank.peak_memory or 0) < 400 << 20
-    assert record.step("short").usage == _stored(workspace, record.id, "short").usage == {}
+    usage = record.step("short").usage
+    assert usage == _stored(workspace, record.id, "short").usage
+    assert len(usage.get(0, ())) <= 1  # on a machine so slow that the step takes longer than the first interval
 
 
 @pytest.mark.skipif(shutil.which("mpirun", path=f"{Path(sys.executable).parent}:/usr/bin") is None, reason="no mpirun")
