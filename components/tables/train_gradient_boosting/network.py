@@ -5,6 +5,7 @@ from __future__ import annotations
 import ipaddress
 import signal
 import socket
+import threading
 from typing import Any
 
 from allranks.runtime.sockets import Ranks
@@ -20,8 +21,7 @@ def parameters(ranks: Ranks) -> dict[str, Any]:
     """
     if ranks.world_size == 1:
         return {}
-    # LightGBM ends with "Interrupted system call" if the signal of an eviction arrives while it receives.
-    signal.siginterrupt(signal.SIGTERM, False)
+    _receive_signals_in_a_thread()
     # Bound, so that the ranks of an instance get different ports, but not listening: LightGBM tries again where a
     # connection is refused, and fails where one is accepted and then closed.
     with socket.socket() as probe:
@@ -35,6 +35,16 @@ def parameters(ranks: Ranks) -> dict[str, Any]:
         "time_out": TIMEOUT_MINUTES,
         "pre_partition": True,
     }
+
+
+def _receive_signals_in_a_thread() -> None:
+    """Let the signal of an eviction interrupt another thread than this one, which trains.
+
+    LightGBM ends with "Interrupted system call" if a signal arrives while it receives. Its sockets have a time-out, and
+    Linux does not restart calls of those, whatever the handler's flags are: signal(7).
+    """
+    threading.Thread(target=threading.Event().wait, daemon=True).start()
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
 
 
 def _address(ranks: Ranks) -> str:
