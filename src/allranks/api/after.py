@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Mapping
-from itertools import count
 from typing import Any, TypeVar
 
 from allranks.errors import InputError, Problem
@@ -137,4 +136,5 @@ def _steps(node: Any) -> dict[str, Any]:
 
 
 def _free(name: str, ports: Mapping[str, Any]) -> str:
-    return next(each for n in count(1) if (each := name if n == 1 else f"{name}_{n}") not in ports)
+    """Return the name, or NAME_2, NAME_3 and so on where a port has it already."""
+    return next(each for each in (name, *(f"{name}_{n}" for n in range(2, len(ports) + 3))) if each not in ports)

@@ -68,16 +68,16 @@ def of_ranks(
     return Verdict(
         step,
         first.reason,
-        rank.rank,
-        rank.instance_rank,
-        rank.exit_code,
-        rank.signal,
-        rank.log,
-        raised.lines if raised and raised.lines and raised.lines[-1] not in last else last,
-        "\n".join(raised.lines) if raised else "",
-        None if first.worker == rank.rank else first.worker,
-        raised.where if raised else "",
-        _folded([symptom for symptom in symptoms if symptom.rank is not rank or symptom.worker != first.worker]),
+        rank=rank.rank,
+        instance_rank=rank.instance_rank,
+        exit_code=rank.exit_code,
+        signal=rank.signal,
+        log=rank.log,
+        tail=raised.lines if raised and raised.lines and raised.lines[-1] not in last else last,
+        traceback="\n".join(raised.lines) if raised else "",
+        worker=None if first.worker == rank.rank else first.worker,
+        where=raised.where if raised else "",
+        consequences=_folded([each for each in symptoms if each.rank is not rank or each.worker != first.worker]),
     )
 
 
