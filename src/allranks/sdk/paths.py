@@ -89,3 +89,8 @@ def nearest(start: Path, *names: str, exists: Callable[[Path], bool] = Path.is_f
     start = start.absolute()
     candidates = (folder / name for folder in (start, *start.parents) for name in names)
     return next((path for path in candidates if exists(path)), None)
+
+
+def cache_folder(name: str) -> Path:
+    """Return this user's folder for a cache that all workspaces share. It may not exist. name: of the cache"""
+    return Path(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "allranks", name)
