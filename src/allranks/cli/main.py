@@ -28,6 +28,7 @@ app = lazy_group(
         "clean": "Remove old runs and files that no run needs.",
         "runs": "List the runs of this workspace, the newest first.",
         "show": "Show a run: steps, metrics, outputs, and failures.",
+        "diff": "Compare two runs: what their steps depend on, and their results.",
         "logs": "Print the logs of the ranks of a run, or of the engine.",
         "why": "Say why a run has failed: the rank that failed first, its exception, what followed, and what to do.",
         "report": "Pack what an issue about a run needs into one file.",

@@ -31,6 +31,25 @@ def of(interpreter: Path) -> str:
     return digest.of_text(*parts)
 
 
+def versions(interpreter: Path) -> dict[str, str]:
+    """Return the versions of an interpreter's packages by name. That of an editable package, or of one from a
+    repository, includes a digest of what `of` reads of it."""
+    found: dict[str, str] = {}
+    editable: dict[str, str] = {}
+    for folder in folders(interpreter):
+        for path in sorted(_entries(folder)):
+            name, _, version = path.stem.partition("-")
+            if path.suffix == ".pth":
+                editable[name] = digest.of_text(*_editable(_text(path)))[:8]
+            elif name not in found:  # the first folder hides the others
+                source = _text(path / "direct_url.json")
+                found[name] = f"{version} ({digest.of_text(source)[:8]})" if "vcs_info" in source else version
+    for pth, stamp in editable.items():
+        name = next((name for name in found if name.lower() in pth.lower()), pth)
+        found[name] = f"{found.get(name, '')} ({stamp})".strip()
+    return found
+
+
 def _identity(interpreter: Path) -> tuple[str, ...]:
     real = interpreter.resolve()
     try:

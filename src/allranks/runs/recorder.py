@@ -16,7 +16,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from allranks.errors import InputError
-from allranks.runs import assets, executions, usage
+from allranks.runs import assets, executions, packages, usage
 from allranks.runs.curves import headline
 from allranks.runs.observer import Observer
 from allranks.runs.records import Point, RunRecord, Status, StepRecord
@@ -147,6 +147,10 @@ class RunRecorder:
             self.note(step, f"output {output} is not registered as {problem.where}: {problem.found}")
         else:
             self.note(step, f"output {output} is {kind} {found.name}:{found.version}")
+
+    def packages(self, interpreter: str, versions: Mapping[str, str]) -> None:
+        """Save the versions of the packages of a step's interpreter."""
+        packages.save(self._run, interpreter, versions)
 
     def progressed(self, step: StepRecord, curves: Mapping[str, Sequence[Point]]) -> None:
         """Add the points that a step reported, and notify the observer of its progress."""

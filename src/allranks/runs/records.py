@@ -161,6 +161,8 @@ class StepRecord:
     models:      the versions of models that it registered in MLflow
     result:      the line in which the step reports its result, such as why a model was not registered
     key:         digest of what the result of the last completed attempt depends on
+    data:        digests of the data of its inputs, without those that were not read
+    interpreter: of its processes, with its version; "" on Azure ML, or if an earlier result was reused unseen
     """
 
     name: str
@@ -189,6 +191,8 @@ class StepRecord:
     models: list[ModelRecord] = field(default_factory=list)
     result: str = ""
     key: str = ""
+    data: dict[str, str] = field(default_factory=dict)
+    interpreter: str = ""
     attempts: list[AttemptRecord] = field(default_factory=list)
     usage: dict[int, list[Sample]] = field(default_factory=dict)
 

@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
+from allranks.cli import completion
 from allranks.cli.console import console, open_in_browser, print_result, to_json
 from allranks.cli.options import FolderOption, JsonOption, RunArgument, StepArgument, option
 from allranks.errors import InputError, Problem
@@ -21,6 +22,9 @@ def show(
     open_: Annotated[
         bool, option("--open", "Open the page of the run in a browser; without one, print its path.")
     ] = False,
+    why: Annotated[
+        str | None, option("--why", "Say why this step was reused or not.", "STEP", autocompletion=completion.steps)
+    ] = None,
     workspace: FolderOption = None,
     json: JsonOption = False,
 ) -> None:
@@ -32,7 +36,16 @@ def show(
     from allranks.cli.views.runs import print_run
 
     record = finder(workspace)(identity)
-    if open_:
+    if why is not None:
+        from allranks.cli.views.differences import print_reuse
+        from allranks.differences import reuse
+
+        found = reuse(Workspace.at(workspace), record, why)
+        if json:
+            print(to_json(found))
+        else:
+            print_reuse(console(), found, record.id)
+    elif open_:
         _open_page(record, json)
     elif json:
         history.load_usage(Workspace.at(workspace), record)

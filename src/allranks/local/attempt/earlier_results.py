@@ -112,6 +112,7 @@ class EarlierResults:
         self._keys: dict[str, Keys] = {}
         # Cached for the run, because it reads several folders.
         self._installed = functools.cache(installed.of)
+        self._save_packages = functools.cache(lambda text, path: recorder.packages(text, installed.versions(path)))
 
     async def find(
         self, scope: Scope, step: Step, record: StepRecord, mode: Mode, stops: StepStops
@@ -119,7 +120,7 @@ class EarlierResults:
         """Return the result that the step may reuse, or None."""
         if mode is Mode.REUSE and self._origin is not None:
             return _result(self._origin, record.name)
-        self._keys[record.name] = keys = await self._keys_of(scope, step, stops)
+        self._keys[record.name] = keys = await self._keys_of(scope, step, record, stops)
         if self._earlier is not None and (own := _result(self._earlier, record.name)) and own.step.key == keys.own:
             return own
         is_ignored = mode is Mode.FRESH or (self._force_rerun and mode is not Mode.REUSE)
@@ -146,17 +147,21 @@ class EarlierResults:
             return "its component is not deterministic, so its earlier results are not reused; select this step too"
         return "no earlier run has a result for the same code and inputs; to run it first: --until"
 
-    async def _keys_of(self, scope: Scope, step: Step, stops: StepStops) -> Keys:
+    async def _keys_of(self, scope: Scope, step: Step, record: StepRecord, stops: StepStops) -> Keys:
+        """Return the keys of a step's result, and record what else they depend on."""
         ports = values.resolved_inputs(step.inputs, scope.lookup)
         # No other run reuses the result of a step that is not deterministic, so its data need not be read.
         inputs = (
             await self._digests.of_inputs(ports, stops.staging) if step.deterministic else self._digests.known(ports)
         )
+        record.data = {port.name: found for port in ports if (found := inputs[port.name]) and found != port.value}
+        interpreter = interpreters.described(step.environment, self._source)
+        record.interpreter = str(interpreter)
+        self._save_packages(record.interpreter, interpreter.path)
         own = key(step, inputs, variables_of(step, scope))
         if not step.deterministic:
             return Keys(own)
-        interpreter = interpreters.of_environment(step.environment, self._source)
-        return Keys(own, key_with(own, self._installed(interpreter)))
+        return Keys(own, key_with(own, self._installed(interpreter.path)))
 
 
 def restore(record: StepRecord, earlier: StepRecord) -> None:
