@@ -258,7 +258,7 @@ def test_a_job_gets_an_input(job: Any) -> None:
 
 
 def test_states_are_set(job: Any) -> None:
-    from azure.ai.ml.entities import AmlCompute, CronTrigger, JobSchedule
+    from azure.ai.ml.entities import AmlCompute, CronTrigger, Data, JobSchedule
     from azure.ai.ml.exceptions import ValidationException
     from azure.ai.ml.sweep import SweepJob
 
@@ -269,6 +269,9 @@ def test_states_are_set(job: Any) -> None:
     internals.set_provisioned(compute)
     assert compute.provisioning_state == "Succeeded"
     internals.set_id(compute, "an id")
+    data = Data(name="numbers", path="/data")
+    internals.set_path(data, "azureml://datastores/a/paths/b")
+    assert data.path == "azureml://datastores/a/paths/b"
     assert compute.id == "an id"
     schedule = JobSchedule(name="daily", trigger=CronTrigger(expression="0 0 * * *"), create_job=job)
     internals.set_enabled(schedule, False)

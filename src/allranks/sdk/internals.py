@@ -227,9 +227,8 @@ status, set_status = _own("_status"), _setter("_status")
 """The status of a job; None before it is submitted."""
 
 
-def set_id(asset: Any, value: str | None) -> None:
-    """Set the id of an asset, which the service gives it."""
-    asset._id = value
+set_id, set_path = _setter("_id"), _setter("_path")
+"""Set what the service gives an asset."""
 
 
 def set_provisioned(entity: Any) -> None:

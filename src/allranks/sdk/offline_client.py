@@ -18,7 +18,7 @@ import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import FrameType, ModuleType, SimpleNamespace
+from types import FrameType, ModuleType
 from typing import Any
 
 from allranks.sdk import internals, user_code
@@ -111,12 +111,10 @@ def replaced_clients(client: type) -> Iterator[None]:
 
 def _completed(result: Any) -> Any:
     """Return the poller of a `begin_...` call, which is complete."""
-    return SimpleNamespace(
-        result=lambda timeout=None: result,
-        wait=lambda timeout=None: None,
-        done=lambda: True,
-        status=lambda: "Succeeded",
-    )
+    poller = Unknown("poller")
+    vars(poller).update(result=lambda timeout=None: result, wait=lambda timeout=None: None)
+    vars(poller).update(done=lambda: True, status=lambda: "Succeeded")
+    return poller
 
 
 def client_class(workspace: Workspace) -> type:
@@ -224,6 +222,9 @@ class _Operations:
             entity = builder.build(user_provided_kwargs={})
         if self.collection in _COLLECTIONS and not getattr(entity, "version", None):
             entity.version = "1"
+        if isinstance(getattr(entity, "path", None), Path):
+            # The service returns a URI, with a slash at the end of a folder's.
+            internals.set_path(entity, f"{entity.path}{'/' * (entity.type == 'uri_folder')}")
         if self.collection in _COLLECTIONS:
             self.workspace.identify(entity, self.collection, self.registry, name or getattr(entity, "name", ""))
         if self.collection == "compute":

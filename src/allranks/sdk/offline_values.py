@@ -25,6 +25,9 @@ class Unknown(str):
     def __getitem__(self, key: Any) -> Any:
         return self
 
+    def split(self, *arguments: Any, **options: Any) -> Any:  # such as a workspace's id, for its subscription
+        return self
+
     def __deepcopy__(self, memo: dict[int, Any]) -> Any:
         return self
 
@@ -45,6 +48,7 @@ class Asset(Unknown):
     path: str
     tags: dict[str, str]
     properties: dict[str, str]
+    split = str.split
 
     def __new__(cls, collection: str, registry: str | None, name: str, version: Any, label: Any) -> Asset:
         number = None if version is None else str(version)

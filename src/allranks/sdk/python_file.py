@@ -15,6 +15,7 @@ from typing import Any
 from allranks.errors import InputError, Level, Problem
 from allranks.sdk import internals, notebook, user_code
 from allranks.sdk.offline_client import Find, Workspace, offline
+from allranks.sdk.session import entry
 from allranks.sdk.skipped_statements import SkippedStatements
 from allranks.sdk.user_code import Line
 
@@ -135,14 +136,25 @@ def _is_from(module: ModuleType, folders: list[str]) -> bool:
 def _as_jupyter(path: Path, module: ModuleType) -> Iterator[None]:
     """Reproduce what cells find in Jupyter: the notebook's folder is the current one, and the cells are ``__main__``.
 
-    The cells' output is discarded: the notebook shows it.
+    The cells' output is discarded: the notebook shows it. Jobs that they load keep their paths afterwards.
     """
-    folder, main = Path.cwd(), sys.modules["__main__"]
+    import azure.ai.ml as sdk
+
+    folder, main, load_job = Path.cwd(), sys.modules["__main__"], sdk.load_job
+
+    def loaded(source: Any, *arguments: Any, **options: Any) -> Any:
+        source = Path(source).absolute() if isinstance(source, (str, os.PathLike)) else source
+        return load_job(source, *arguments, **options)
+
     os.chdir(path.parent)
     sys.modules["__main__"] = module
     try:
         # Not a terminal, on which `help` would start a pager.
-        with open(os.devnull, "w", encoding="utf-8") as nowhere, contextlib.redirect_stdout(nowhere):
+        with (
+            open(os.devnull, "w", encoding="utf-8") as nowhere,
+            contextlib.redirect_stdout(nowhere),
+            entry(vars(sdk), "load_job", loaded),
+        ):
             yield
     finally:
         sys.modules["__main__"] = main

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from allranks.errors import InputError
+from allranks.errors import InputError, Level
 from allranks.plan.graph import Location
 from allranks.plan.ports import Input, Literal
 from allranks.plan.ports import Path as DataPath
@@ -373,6 +373,7 @@ def test_what_the_file_registers_is_found_again(here: Path) -> None:
         except Exception:
             compute = ml_client.begin_create_or_update(AmlCompute(name="gpus", size="STANDARD_ND96asr_v4")).result()
         gpus = {size.name.lower(): size.gpus for size in ml_client.compute.list_sizes()}[compute.size.lower()]
+        assert isinstance(data.path + "/images", str)
         environment = ml_client.environments.create_or_update(Environment(name="cpu", image="ubuntu"))
         assert ml_client.environments.get("cpu", version=environment.version) is environment
 
@@ -470,6 +471,7 @@ def test_values_that_only_a_workspace_knows_are_refused(here: Path) -> None:
         ml_client = MLClient.from_config()
         where = ml_client.workspaces.get(ml_client.workspace_name).location
         print("in " + where.lower(), [one for one in ml_client.jobs.list()], ml_client.connections.get("x").tags)
+        print(ml_client.workspaces.get("w").id.split("/")[2], ml_client.begin_create_or_update(train).name)
 
         @dsl.pipeline()
         def digits(kind):
@@ -482,6 +484,7 @@ def test_values_that_only_a_workspace_knows_are_refused(here: Path) -> None:
         read(file)
     assert [problem.where for problem in refused.value.problems] == [
         "input kind of the pipeline",
-        "step one, key inputs.data (pipeline.py:13)",
+        "step one, key inputs.data (pipeline.py:14)",
     ]
     assert "location, which only a workspace knows" in refused.value.problems[0].found
+    assert {problem.level for problem in refused.value.problems} == {Level.MACHINE}

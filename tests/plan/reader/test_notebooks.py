@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from allranks.checks.plan import findings
 from allranks.errors import InputError, Level
 from allranks.plan.graph import Location
 from allranks.plan.ports import Literal
@@ -194,6 +195,31 @@ SKIPPED = {
             (Level.MACHINE, "notebook.ipynb, cell 4, line 2", f"FileNotFoundError: {NO_FILE}: 'rows.csv'"),
         ],
     ),
+    "another version of a package": (
+        ("from os import nothing_like_it\nrate = 0.5",),
+        [
+            (
+                Level.WARNING,
+                "notebook.ipynb, cell 3, line 1",
+                "ImportError: cannot import name 'nothing_like_it' from 'os'",
+            )
+        ],
+    ),
+    "what fails after a download": (
+        (FETCH, "fetch('data')\nfirst = [][0]"),
+        [
+            (Level.MACHINE, "notebook.ipynb, cell 3, line 2", "ConnectionError: no route to data"),
+            (Level.MACHINE, "notebook.ipynb, cell 4, line 2", "IndexError: list index out of range"),
+        ],
+    ),
+    "a command that fails": (
+        ("import os\nrate = 0.5\ncode = os.system('exit 3')", "if code:\n    raise RuntimeError('no data')"),
+        [(Level.MACHINE, "notebook.ipynb, cell 3, line 3", "the command exit 3 ended with exit code 3")],
+    ),
+    "a command that fails, which nothing needs": (
+        ("import os\nrate = 0.5\nos.system('exit 3')",),
+        [(Level.WARNING, "notebook.ipynb, cell 3, line 3", "the command exit 3 ended with exit code 3")],
+    ),
     "a file of a shell line": (
         (FETCH, "!pip install x\n!wget rows.csv", "open('rows.csv')"),
         [(Level.MACHINE, "notebook.ipynb, cell 5, line 1", f"FileNotFoundError: {NO_FILE}: 'rows.csv'")],
@@ -207,7 +233,7 @@ def test_statements_that_this_machine_cannot_execute(
 ) -> None:
     plan = read(write_notebook(here, IMPORTS, LOAD, *cells, CLIENT, USES, SUBMIT, "import nothing_after_the_job"))
     assert plan.graph.inputs[1].value == Literal(0.5)
-    assert [(each.level, each.where, each.found) for each in plan.findings] == found
+    assert [(each.level, each.where, each.found.partition(" (/")[0]) for each in plan.findings] == found
     if "shell" in str(plan.findings):
         assert plan.findings[0].fix.endswith("notebook.ipynb, cell 4, line 2")
 
@@ -216,6 +242,9 @@ REQUIRED = {
     "a value of a skipped statement": ((FETCH, "rate = fetch('rates')"), "cell 3, line 2: ConnectionError"),
     "a file that nothing makes": ((FETCH, "open('rows.csv')"), f"cell 4, line 1: FileNotFoundError: {NO_FILE}"),
     "an error of its own": (("import nothing_like_it", "rate = 1 / 0"), "cell 4, line 1: ZeroDivisionError"),
+    "what it raises itself": ((FETCH, "fetch('x')", "raise RuntimeError('edit me')"), "cell 5, line 1: RuntimeError"),
+    "a mistake in a name": ((FETCH, "fetch('x')", "rate = rats"), "cell 5, line 1: NameError"),
+    "what azure-ai-ml refuses": ((FETCH, "fetch('x')", "train(rats=1)"), "cell 5, line 1: "),
 }
 
 
@@ -225,6 +254,27 @@ def test_a_job_that_depends_on_them_is_not_read(here: Path, cells: tuple[str, ..
         read(write_notebook(here, IMPORTS, LOAD, *cells, CLIENT, USES, SUBMIT))
     assert str(refused.value).startswith(f"notebook.ipynb, {said}")
     assert refused.value.problems[0].level is Level.ERROR
+
+
+def test_data_that_a_skipped_statement_may_write(here: Path) -> None:
+    cells = (FETCH, "fetch('data')", CLIENT, USES.replace("/data/", "/gone/"), SUBMIT)
+    found = findings(read(write_notebook(here, IMPORTS, LOAD, *cells))).found
+    assert {each.code: each.level for each in found if each.code} == {
+        "file-fails": Level.MACHINE,
+        "missing-data": Level.MACHINE,
+    }
+    cells = (FETCH, *cells[2:])
+    found = findings(read(write_notebook(here, IMPORTS, LOAD, *cells))).found
+    assert {each.code: each.level for each in found if each.code} == {"missing-data": Level.ERROR}
+
+
+def test_a_job_that_a_notebook_loads(here: Path) -> None:
+    job = "type: pipeline\njobs: {fit: {command: echo, environment: {image: ubuntu}, code: ../src}}\n"
+    write(here, "jobs/digits.yml", job)
+    cells = ("from azure.ai.ml import MLClient, load_job", "job = load_job('../jobs/digits.yml')")
+    (here / "notebooks").mkdir()
+    (step,) = read(write_notebook(here / "notebooks", *cells)).graph.nodes
+    assert step.code is not None
 
 
 @pytest.mark.parametrize(

@@ -106,6 +106,9 @@ def findings(plan: Plan, *, here: bool = True, today: date | None = None) -> Fin
     """
     scope, suppressions = of_plan(plan, here=here, today=today), Suppressions()
     found = [*plan.findings, *_of_own_inputs(scope), *_of_graph(scope, suppressions), *_apply(OF_PLANS, plan)]
+    if any(each.code == "file-fails" and each.level is Level.MACHINE for each in plan.findings):
+        # The skipped statements of the notebook may make the data.
+        found = [replace(each, level=Level.MACHINE) if each.code == "missing-data" else each for each in found]
     return Findings(settings.joined(suppressions.remaining(with_key_lines(found, plan.source))))
 
 

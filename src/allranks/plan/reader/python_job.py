@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from allranks.errors import InputError, Problem
+from allranks.errors import InputError, Level, Problem
 from allranks.plan.graph import Location
 from allranks.plan.ports import PRIMITIVES
 from allranks.plan.reader import step_ports
@@ -142,10 +142,10 @@ def _plain_type(parameter: inspect.Parameter) -> str | None:
 
 def refuse(job: Any, locate: Callable[[str], Location | None]) -> None:
     """Raise InputError if an input of the job, or of a node at any depth, has an unknown value."""
-    problems = [Problem(f"input {name} of the pipeline", *_details(value)) for name, value in _unknown(job)]
+    problems = [_of_unknown(f"input {name} of the pipeline", value) for name, value in _unknown(job)]
     for path, node in _nodes(job, ""):
         place = Place(path, locate(path))
-        problems += [Problem(place.key(f"inputs.{name}"), *_details(value)) for name, value in _unknown(node)]
+        problems += [_of_unknown(place.key(f"inputs.{name}"), value) for name, value in _unknown(node)]
     if problems:
         raise InputError.of(problems)
 
@@ -168,8 +168,9 @@ def _unknown(job: Any) -> Iterator[tuple[str, str]]:
             yield name, value
 
 
-def _details(value: str) -> tuple[str, str, str]:
-    return f"it is {value}, which only a workspace knows", "a value that is known before the run", "write the value"
+def _of_unknown(where: str, value: str) -> Problem:
+    found = f"it is {value}, which only a workspace knows"
+    return Problem(where, found, "a value that is known before the run", "write the value", level=Level.MACHINE)
 
 
 @dataclass(frozen=True)
