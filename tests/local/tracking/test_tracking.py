@@ -8,6 +8,7 @@ import pytest
 
 from allranks.local.tracking.client import may_track
 from allranks.plan.graph import Graph, Plan, Step
+from allranks.runs import datastores
 from allranks.runs.records import Status
 from allranks.runs.workspace import Workspace
 
@@ -17,13 +18,15 @@ for step in range(3):
     mlflow.log_metric("loss", 1.0 / (step + 1), step=step)
 mlflow.log_metric("bad", float("nan"))
 mlflow.log_text("hello", "note.txt")
+mlflow.log_text("hello", "outputs/logged.txt")
+mlflow.pyfunc.log_model(name="model", python_model=lambda texts: texts, pip_requirements=[])
 """
 
 
 @pytest.mark.slow
 @pytest.mark.mlflow
 def test_a_script_that_only_knows_mlflow_logs_into_the_steps_run(run_steps, workspace: Workspace) -> None:
-    log = f"{sys.executable} - <<'END'\n{SCRIPT}END\n"
+    log = f"echo > outputs/written.txt; {sys.executable} - <<'END'\n{SCRIPT}END\n"
     plan = Plan(
         "p", Graph((Step("good", log), Step("bad", log + "exit 3"), Step("shell", "true"))), experiment="digits"
     )
@@ -45,7 +48,10 @@ def test_a_script_that_only_knows_mlflow_logs_into_the_steps_run(run_steps, work
         ends[name] = run.info.status
         assert run.data.tags["allranks.run"] == record.id
         assert client.get_experiment(run.info.experiment_id).name == "digits"
-        assert [file.path for file in client.list_artifacts(run.info.run_id)] == ["note.txt"]
+        assert [file.path for file in client.list_artifacts(run.info.run_id)] == ["note.txt", "outputs"]
+        artifacts = f"azureml://jobs/{record.id}:{name}/outputs/artifacts/paths"
+        for path in ("model/MLmodel", "note.txt", "outputs/logged.txt", "outputs/written.txt"):
+            assert datastores.path_of_uri(workspace, f"{artifacts}/{path}")
     assert ends == {"good": "FINISHED", "bad": "FAILED"}
 
 

@@ -135,10 +135,10 @@ class Tracking:
         except (KeyError, TypeError):
             raise TrackingError("the MLflow process returned no curve") from None
 
-    async def end(self, run_id: str, status: str) -> Ended:
+    async def end(self, run_id: str, status: str, folder: str) -> Ended:
         """End an MLflow run as FINISHED, FAILED or KILLED, and return what it contains. Raise TrackingError on
-        failure."""
-        answer = await self._ask(request="end", run_id=run_id, status=status)
+        failure. folder: of the step, which gets links to the run's artifacts"""
+        answer = await self._ask(request="end", run_id=run_id, status=status, folder=folder)
         try:
             curves = {name: [Point(*point) for point in points] for name, points in answer["metrics"].items()}
         except (AttributeError, KeyError, TypeError):

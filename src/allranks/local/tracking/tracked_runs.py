@@ -31,7 +31,7 @@ async def end(tracking: Tracking, recorder: RunRecorder, record: StepRecord) -> 
     if record.mlflow_run_id is None:
         return
     try:
-        ended = await tracking.end(record.mlflow_run_id, status_of(record.status))
+        ended = await tracking.end(record.mlflow_run_id, status_of(record.status), record.folder)
     except TrackingError as error:
         recorder.note(record, f"MLflow returned no metrics of this step: {error}")
         return

@@ -223,15 +223,37 @@ def _parent(
     return run_id
 
 
-def end(client: Any, *, run_id: str, status: str) -> dict[str, Any]:
+def end(client: Any, *, run_id: str, status: str, folder: str) -> dict[str, Any]:
     """End an MLflow run. Return its curves (by metric, points [step, value, seconds since the epoch]), and the result
-    that its code reported."""
+    that its code reported. folder: of the step, which gets links to what the run has logged"""
     client.set_terminated(run_id, status)
-    data = client.get_run(run_id).data
+    run = client.get_run(run_id)
+    with contextlib.suppress(OSError):
+        _link_artifacts(client, run, Path(folder))
     return {
-        "result": data.tags.get(RESULT_TAG, ""),
-        "metrics": {name: _points(client, run_id, name) for name in data.metrics},
+        "result": run.data.tags.get(RESULT_TAG, ""),
+        "metrics": {name: _points(client, run_id, name) for name in run.data.metrics},
     }
+
+
+def _link_artifacts(client: Any, run: Any, folder: Path) -> None:
+    """Link the artifacts and the models of a run into a folder: on Azure ML, they are among the job's artifacts."""
+    from mlflow.utils.file_utils import local_file_uri_to_path
+
+    models = [client.get_logged_model(output.model_id) for output in run.outputs.model_outputs] if run.outputs else []
+    places = [(folder / model.name, model.artifact_location) for model in models]
+    for target, uri in (*places, (folder, run.info.artifact_uri)):
+        _link(Path(local_file_uri_to_path(uri)), target)
+
+
+def _link(source: Path, target: Path) -> None:
+    # ./outputs may be a link into an output of the step.
+    if source.is_dir() and target.is_dir() and (target.name == "outputs" or not target.is_symlink()):
+        for each in source.iterdir():
+            _link(each, target / each.name)
+    elif source.exists():
+        target.unlink(missing_ok=True)  # of an earlier attempt
+        target.symlink_to(source)
 
 
 def curve(client: Any, *, run_id: str, metric: str) -> dict[str, Any]:
