@@ -105,7 +105,7 @@ def test_a_notebook_with_the_extension(tmp_path: Path) -> None:
 
 
 EXAMPLES = os.environ.get("ALLRANKS_EXAMPLES", "")
-PIPELINES = "sdk/python/jobs/pipelines"
+PIPELINES, DEPLOYED = "sdk/python/jobs/pipelines", "sdk/python/endpoints/batch/deploy-pipelines"
 UNCHANGED = (
     f"{PIPELINES}/1a_pipeline_with_components_from_yaml/pipeline_with_components_from_yaml.ipynb",
     f"{PIPELINES}/1e_pipeline_with_registered_components/pipeline_with_registered_components.ipynb",
@@ -113,47 +113,73 @@ UNCHANGED = (
 )
 SHARING = "sdk/python/assets/assets-in-registry/share-models-components-environments.ipynb"
 SHARED = "cli/jobs/pipelines-with-components/nyc_taxi_data_regression"
-needs_examples = pytest.mark.skipif(not EXAMPLES, reason="ALLRANKS_EXAMPLES: no checkout of Azure/azureml-examples")
+no_examples = pytest.mark.skipif(not EXAMPLES, reason="ALLRANKS_EXAMPLES: no checkout of Azure/azureml-examples")
 
 
-@needs_examples
+def example(name: str, tmp_path: Path, *more: str) -> tuple[NotebookNode, Path]:
+    """Return a notebook of the repository, and a copy of its folder. more: other folders that it reads"""
+    for folder in (str(Path(name).parent), *more):
+        shutil.copytree(Path(EXAMPLES, folder), tmp_path / folder)
+    folder = (tmp_path / name).parent
+    (folder / ".allranks").mkdir()
+    return nbformat.read(tmp_path / name, as_version=4), folder
+
+
+@no_examples
 @pytest.mark.recipe
 @pytest.mark.parametrize("name", UNCHANGED, ids=lambda name: Path(name).stem)
 def test_an_unchanged_notebook(name: str, tmp_path: Path) -> None:
-    folder = tmp_path / "copy"
-    shutil.copytree(Path(EXAMPLES, name).parent, folder)
-    notebook = folder / Path(name).name
-    texts = execute(nbformat.read(notebook, as_version=4), folder, "--ext", "allranks")
+    notebook, folder = example(name, tmp_path)
+    texts = execute(notebook, folder, "--ext", "allranks")
     assert "Execution Summary" in texts[-1]
-    read = allranks("run", notebook.name, folder=folder)
+    read = allranks("run", Path(name).name, folder=folder)
     assert read.code == 0, read.err
-    executed = allranks("run", "--as-azure", notebook.name, folder=folder)
+    executed = allranks("run", "--as-azure", Path(name).name, folder=folder)
     assert executed.code == 0, executed.err
     assert "Execution Summary" in executed.out
     assert statuses(folder) == ["Completed"] * 3
 
 
-@needs_examples
+@no_examples
+@pytest.mark.recipe
+@pytest.mark.parametrize(
+    ("name", "needed", "jobs", "downloaded"),
+    [
+        ("hello-batch", "mlflow", 1, []),
+        ("training-with-components", "xgboost", 3, ["evaluation_results", "model", "transformations_output"]),
+    ],
+)
+def test_an_unchanged_notebook_that_invokes_an_endpoint(
+    name: str, needed: str, jobs: int, downloaded: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It deploys pipelines, invokes and streams them, and the second one downloads their outputs."""
+    pytest.importorskip(needed, reason=f"the notebook's jobs import {needed}")
+    monkeypatch.setenv("PIP_NO_INDEX", "1")  # a cell would install another version of azure-ai-ml
+    notebook, folder = example(f"{DEPLOYED}/{name}/sdk-deploy-and-test.ipynb", tmp_path)
+    texts = "".join(execute(notebook, folder, "--ext", "allranks"))
+    assert texts.count("Execution Summary") == max(1, jobs - 1)  # the first of the three is not streamed
+    assert statuses(folder) == ["Completed"] * jobs
+    assert sorted(path.name for path in folder.glob("named-outputs/*") if any(path.iterdir())) == downloaded
+
+
+@no_examples
 @pytest.mark.recipe
 def test_an_unchanged_notebook_that_uses_a_registry_and_downloads(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It creates assets in a registry, submits, streams and downloads. What is left fails for a named reason: the model
-    that it shares is one that MLflow has logged, which is not below the job's artifacts here, and nothing deploys."""
-    folder = tmp_path / Path(SHARING).parent
-    for name in (Path(SHARING).parent, SHARED):
-        shutil.copytree(Path(EXAMPLES, name), tmp_path / name)
-    (folder / ".allranks").mkdir()
+    """It creates assets in a registry, submits, streams, shares and downloads the model that MLflow has logged. Only
+    its online endpoint fails."""
+    notebook, folder = example(SHARING, tmp_path, SHARED)
     monkeypatch.setenv("PYTHONPATH", str(folder))  # the notebook finds its files by it, as on a compute instance
-    notebook = nbformat.read(folder / Path(SHARING).name, as_version=4)
     texts = execute(notebook, folder, "--ext", "allranks", errors=True)
     failed = [
         "".join(cell.source)
         for cell in notebook.cells
         if any(output.output_type == "error" for output in cell.get("outputs", ()))
     ]
-    assert [cell for cell in failed if "nline_" not in cell and "-model-new" not in cell] == [], texts
+    assert [cell for cell in failed if "online_endpoint" not in cell] == [], texts
     assert any("LocalClient, online_endpoints" in text for text in texts)
     assert "Execution Summary" in "".join(texts)
     assert (folder / "artifacts/user_logs/std_log.txt").exists()
+    assert (folder / "artifacts/model/MLmodel").exists()
     assert statuses(folder) == ["Completed"]

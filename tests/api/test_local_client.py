@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from azure.ai.ml import Input, Output, command, dsl, load_component
+from azure.ai.ml import Input, Output, command, dsl, load_component, load_job
 from azure.ai.ml.entities import Data, Environment, Model
 from azure.ai.ml.exceptions import JobException
 from azure.core.exceptions import ResourceNotFoundError
@@ -110,7 +110,7 @@ def test_names_of_the_mapping_file_are_found(client: Any, tmp_path: Path) -> Non
 
 
 @pytest.mark.slow
-def test_a_registered_pipeline_component_runs_twice(client: Any) -> None:
+def test_a_registered_pipeline_component_runs_twice_and_as_a_job(client: Any, tmp_path: Path) -> None:
     count = register(client)
 
     @dsl.pipeline(name="inner", version="1")
@@ -126,6 +126,11 @@ def test_a_registered_pipeline_component_runs_twice(client: Any) -> None:
     assert [client.jobs.get(name).status for name in names] == ["Completed", "Completed"]
     (step,) = client.jobs.list(parent_job_name=names[1])
     assert [child.name for child in client.jobs.list(parent_job_name=step.name)] == [f"{names[1]}:counted.count"]
+    spec = "type: pipeline\ncomponent: azureml:inner:1\ninputs: {words: {type: uri_folder, path: azureml:words:1}}\n"
+    alone = client.jobs.create_or_update(load_job(write(tmp_path, "job.yml", spec), params_override=[{"compute": "a"}]))
+    client.jobs.stream(alone.name)
+    client.jobs.download(alone.name, output_name="counted")
+    assert Path("named-outputs/counted/count").read_text() == "hello"
 
 
 @pytest.mark.slow

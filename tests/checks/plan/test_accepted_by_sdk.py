@@ -119,7 +119,7 @@ def test_a_uri_of_an_unknown_form_is_an_error(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("component", "found"),
     [
-        ("azureml:inner:1", "the local engine does not yet run azureml:inner:1 as a job"),
+        ("azureml:inner:1", "this machine does not have azureml:inner:1"),
         ("no.yml", "no.yml does not exist"),
     ],
 )

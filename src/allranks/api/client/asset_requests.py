@@ -126,7 +126,8 @@ def _of_file(request: Request, kind: str, asset: RegisteredAsset) -> dict[str, A
         model_type = "mlflow_model" if (asset.path / "MLmodel").exists() else "custom_model"
         properties |= {"modelType": model_type, "modelUri": str(asset.path)}
     elif kind == "components":
-        component = next(each for each in specs.load(asset.path) if each.name == asset.name)
+        components = specs.load(asset.path)
+        component = next((each for each in components if each.name == asset.name), components[0])
         spec = {key: value for key, value in internals.as_dict(component).items() if key != "code"}
         properties["componentSpec"] = {**spec, "version": asset.version}
     path = f"/{kind}/{asset.name}/versions/{asset.version}"
@@ -352,7 +353,7 @@ def _component(service: LocalService, spec: dict[str, Any], properties: dict[str
         sent["code"] = str(registered.find(service.workspace, code).path)
     if sent.get("jobs"):
         sent["jobs"] = {name: _node(job) for name, job in sent["jobs"].items()}
-    return {**sent, **spec}
+    return {**spec, **sent, "version": spec["version"]}  # an anonymous one has a name of its own
 
 
 def _node(job: dict[str, Any]) -> dict[str, Any]:
@@ -362,8 +363,11 @@ def _node(job: dict[str, Any]) -> dict[str, Any]:
         ports = job.get(side) or {}
         node[side] = {name: port.get("value", port) if isinstance(port, dict) else port for name, port in ports.items()}
     if job.get("componentId"):
-        component = asset_id.parse(job["componentId"], asset_id.COMPONENT)
-        node["component"] = str(
-            component if component.registry else AssetId(component.kind, component.name, component.version)
-        )
+        node["component"] = component_reference(job["componentId"])
     return node
+
+
+def component_reference(identity: str) -> str:
+    """Return the id of a component as a file has it, without the workspace."""
+    component = asset_id.parse(identity, asset_id.COMPONENT)
+    return str(component if component.registry else AssetId(component.kind, component.name, component.version))

@@ -42,7 +42,7 @@ _LOG = "logs/azureml/executionlogs.txt"
 _POLL = 0.2
 """Seconds that a request for the state of a running job waits for its end."""
 
-_MODEL_TYPES = {"custom_model": "CustomModel", "mlflow_model": "MLFlowModel", "triton_model": "TritonModel"}
+MODEL_TYPES = {"custom_model": "CustomModel", "mlflow_model": "MLFlowModel", "triton_model": "TritonModel"}
 
 
 def _find(service: LocalService, name: str) -> tuple[RunRecord, StepRecord | None]:
@@ -74,7 +74,7 @@ def outputs_of(job: dict[str, Any]) -> dict[str, Any]:
     return {name: {"mode": "ReadWriteMount", **output} for name, output in (job.get("outputs") or {}).items()}
 
 
-def _body(service: LocalService, request: Request, record: RunRecord) -> dict[str, Any]:
+def body(service: LocalService, request: Request, record: RunRecord) -> dict[str, Any]:
     name, sent = name_of(record), properties_of(record)
     page = Path(record.page).as_uri() if record.page else None
     addresses = {"Tracking": service.workspace.tracking_uri, "Studio": page}
@@ -114,14 +114,14 @@ def _status(item: RunRecord | StepRecord) -> str:
 def list_jobs(service: LocalService, request: Request) -> Answer:
     """Return the jobs, the newest first, without the steps of pipelines."""
     records = [record for record in history.runs(service.workspace) if record.submitted is None]
-    return viewed(request, [_body(service, request, record) for record in records])
+    return viewed(request, [body(service, request, record) for record in records])
 
 
 @route("GET", "/jobs/{name}")
 def get_job(service: LocalService, request: Request, name: str) -> Answer:
     record, step = _find(service, name)
     # Of a step, only run history knows more than the name.
-    return Answer(resource(request, f"/jobs/{name}", None) if step else _body(service, request, record))
+    return Answer(resource(request, f"/jobs/{name}", None) if step else body(service, request, record))
 
 
 @route("PUT", "/jobs/{name}")
@@ -136,21 +136,22 @@ def put_job(service: LocalService, request: Request, name: str) -> Answer:
             raise Refusal(400, f"A job with the name {name} exists already.")
         changes = {key: properties.get(key) for key in ("tags", "displayName", "isArchived", "description")}
         _save(record, {**sent, **{key: value for key, value in changes.items() if value is not None}})
-        return Answer(_body(service, request, record))
-    return Answer(_body(service, request, start(service, name, properties)), 201)
+        return Answer(body(service, request, record))
+    return Answer(body(service, request, start(service, name, properties)), 201)
 
 
 def start(
-    service: LocalService, name: str, properties: dict[str, Any], plan: Plan | None = None, **options: Any
+    service: LocalService, name: str, properties: dict[str, Any] | None, plan: Plan | None = None, **options: Any
 ) -> RunRecord:
     """Start a job, and return its record.
 
-    properties: what was sent of it
+    properties: what was sent of it; None for what its record has
     plan:       default: that of the job that this thread submits
     options:    those of the run, besides the client's
     """
     record = history.run(service.workspace, service.submit(name, plan, **options))
-    _save(record, properties)
+    if properties:
+        _save(record, properties)
     service.new_jobs.add(name)
     return record
 
@@ -295,7 +296,7 @@ def _outputs(record: RunRecord, step: StepRecord | None, name: str) -> Iterator[
     step = step or datastores.only_step(record)
     types = {port.name: port.type for port in step.outputs} if step else dict.fromkeys(record.outputs, "uri_folder")
     for output, declared in types.items():
-        kind = _MODEL_TYPES.get(declared, declared if declared in ("uri_folder", "mltable") else "uri_file")
+        kind = MODEL_TYPES.get(declared, declared if declared in ("uri_folder", "mltable") else "uri_file")
         yield output, {"assetId": f"{_OUTPUT}{kind}/{name}/{output}", "type": kind}
 
 

@@ -3,7 +3,6 @@ in the ledger, by which `allranks schedules run` runs them."""
 
 from __future__ import annotations
 
-import json
 import uuid
 from collections.abc import Callable
 from datetime import datetime, timezone
@@ -12,7 +11,7 @@ from typing import Any
 
 from allranks.api import jobs
 from allranks.api.client import job_requests
-from allranks.api.client.service import Answer, LocalService, Refusal, Request, not_found, resource, route, write_json
+from allranks.api.client.service import Answer, LocalService, Refusal, Request, read_json, resource, route, write_json
 from allranks.errors import InputError, Problem
 from allranks.local.scheduler import reading
 from allranks.local.scheduler.ledger import CREATED, Ledger, SchedulesPlace
@@ -69,10 +68,7 @@ def _file(service: LocalService, name: str) -> Path:
 
 
 def _find(service: LocalService, name: str) -> dict[str, Any]:
-    try:
-        return dict(json.loads(_file(service, name).read_text(encoding="utf-8")))
-    except FileNotFoundError:
-        raise not_found(f"Schedule {name}") from None
+    return read_json(_file(service, name), f"Schedule {name}")
 
 
 @route("GET", "/schedules")

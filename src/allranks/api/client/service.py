@@ -45,6 +45,7 @@ class Request:
     path: str
     query: Mapping[str, str] = field(default_factory=dict)
     body: Any = None
+    headers: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def workspace_name(self) -> str:
@@ -157,6 +158,14 @@ def write_json(file: Path, value: Any) -> None:
     os.replace(part, file)
 
 
+def read_json(file: Path, what: str) -> dict[str, Any]:
+    """Return what a file has. Raise Refusal, which names what it is, if there is none."""
+    try:
+        return dict(json.loads(file.read_text(encoding="utf-8")))
+    except FileNotFoundError:
+        raise not_found(what) from None
+
+
 def timestamp(seconds: float | None) -> str | None:
     """Return a time as Azure writes it."""
     return None if seconds is None else datetime.fromtimestamp(seconds, timezone.utc).isoformat()
@@ -200,7 +209,7 @@ class LocalTransport(contextlib.nullcontext[None]):
             api = match["api"].strip("/").partition("/")[0]
             scope, path = match["scope"], f"{api and f'/{api}'}{match['path'] or ''}"
         query = dict(parse_qsl(address.query))
-        asked = Request(request.method, scope, path, query, json.loads(content) if content else None)
+        asked = Request(request.method, scope, path, query, json.loads(content) if content else None, request.headers)
         for method, pattern, handler in _ROUTES:
             if method == request.method and (found := pattern.fullmatch(path)):
                 return handler(service, asked, **found.groupdict())
@@ -209,7 +218,6 @@ class LocalTransport(contextlib.nullcontext[None]):
 
 _ADVICE = {
     "onlineEndpoints": "start the model's server yourself, or use MLClient",
-    "batchEndpoints": "submit the scoring as a pipeline job, which runs here",
     "serverlessEndpoints": "use MLClient",
     "connections": "set the values of the connection as environment variables, or use MLClient",
 }
@@ -219,5 +227,5 @@ def _without_meaning(request: Request) -> Problem:
     kind = next(filter(None, request.path.split("/")), "workspaces")
     name = re.sub(r"(?<!^)([A-Z])", lambda match: f"_{match[1].lower()}", kind)
     found = f"{request.method} {request.path or '/'} is not available on this machine"
-    expected = "jobs, components, environments, data, models, schedules, compute, datastores, or workspaces.get"
+    expected = "jobs, assets, schedules, batch endpoints, compute, datastores, or workspaces.get"
     return Problem(f"LocalClient, {name}", found, expected, _ADVICE.get(kind, "remove it, or use MLClient"))

@@ -16,7 +16,7 @@ from allranks.plan.exact_places import with_key_lines
 from allranks.plan.graph import Graph, Plan, StandIn, Step, Sweep
 from allranks.plan.node_records import is_within
 from allranks.plan.ports import GraphInput, GraphOutput, NodeOutput
-from allranks.plan.reader import stand_in, step_ports
+from allranks.plan.reader import registered_component, stand_in, step_ports
 from allranks.plan.reader.context import Context, Locate, plain
 from allranks.plan.reader.graph import READERS, declared_inputs, read_graph
 from allranks.plan.reader.graph import types_by_use as types_of_nodes
@@ -51,7 +51,7 @@ def read(
         job, dropped = internals.as_pipeline_job(job)
         return _pipeline(job, source, context, dropped)
     if isinstance(job, PipelineJob):
-        return _pipeline(job, source, context)
+        return _pipeline(_with_component(job, source, lookup), source, context)
     if isinstance(job, SweepJob):
         job = _sweep_node(job)
     if isinstance(job, (Command, Parallel, Spark, internals.Sweep)):
@@ -59,6 +59,21 @@ def read(
     name = getattr(job, "name", None) or getattr(job, "display_name", None) or ""
     where = f"job {name}".rstrip() + (f" ({shown(source)})" if source else "")
     raise InputError(_not_run(where, stand_in.what_is(job)))
+
+
+def _with_component(job: Any, source: str, lookup: AssetLookup | None) -> Any:
+    """Return a job whose body is the id of a component as one that has the component."""
+    from azure.ai.ml.entities import PipelineJob
+
+    if lookup is None or not isinstance(job.component, str):
+        return job
+    where = "key component" + (f" ({shown(source)})" if source else "")
+    component = registered_component.load(job.component, where, lookup)
+    inputs = {name: internals.data(port) for name, port in job.inputs.items()}
+    outputs = {**component.outputs, **{name: internals.data(port) for name, port in job.outputs.items()}}
+    own = ("name", "display_name", "description", "experiment_name", "settings", "base_path")
+    settings = {name: getattr(job, name) for name in own}
+    return PipelineJob(component=component, inputs=inputs, outputs=outputs, **settings)
 
 
 def _sweep_node(job: Any) -> Any:

@@ -131,14 +131,12 @@ def read(path: Path) -> YamlFile | ComponentFile:
         )
     component = text.tree.get("component")
     if kind == "pipeline" and "jobs" not in text.tree and isinstance(component, str):
-        where = f"key component ({text.place('component')})"
-        if is_remote(component):
-            found, fix = f"the local engine does not yet run {component} as a job", "use it as a step"
-            raise InputError(Problem(where, found, "a file", fix, code="not-run-here", level=Level.MACHINE))
         inner = text.path.parent / component.removeprefix("file:")
-        if not inner.is_file():
-            raise InputError(Problem(where, f"{component} does not exist", "a path, relative to this file"))
-        yaml_lines.parse(inner)
+        if inner.is_file():
+            yaml_lines.parse(inner)
+        elif not is_remote(component):
+            where, expected = f"key component ({text.place('component')})", "a path, relative to this file"
+            raise InputError(Problem(where, f"{component} does not exist", expected))
     elif kind == "pipeline" and not isinstance(text.tree.get("jobs"), dict):
         raise InputError(Problem(f"key jobs ({text.place('jobs')})", "the pipeline has no jobs", "at least one job"))
     return YamlFile(text)
