@@ -49,6 +49,7 @@ PARTS = {
     "PipelineComponentBuilder": f"{_SDK}.dsl._pipeline_component_builder:PipelineComponentBuilder",
     "load_component_functions": f"{_SDK}.entities._job.pipeline._load_component",
     "pipeline_expressions": f"{_SDK}.entities._job.pipeline._pipeline_expression",
+    "schema_fields": f"{_SDK}._schema.core.fields",
     "load_schedule": f"{_SDK}.entities._load_functions:load_schedule",
     "validation_results": f"{_SDK}.entities._validation.core",
     # The client
@@ -89,6 +90,22 @@ def replaced(owner: Any, name: str, value: Any) -> Iterator[None]:
         yield
     finally:
         setattr(owner, name, before)
+
+
+@contextlib.contextmanager
+def with_property(name: str, value: Callable[[Any], Any]) -> Iterator[None]:
+    """Give command nodes, which return {} for an unknown attribute, a property inside of the block."""
+    from azure.ai.ml.entities import Command
+
+    before = vars(Command).get(name)
+    setattr(Command, name, property(value))
+    try:
+        yield
+    finally:
+        if before is None:
+            delattr(Command, name)
+        else:
+            setattr(Command, name, before)
 
 
 def _own(attribute: str) -> Callable[..., Any]:

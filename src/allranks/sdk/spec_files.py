@@ -15,6 +15,7 @@ from typing import Any
 import yaml
 
 from allranks.sdk import bounded_yaml
+from allranks.sdk.distributed_component import is_distributed_component
 from allranks.sdk.specs import SPECS
 
 _SCHEMA = re.compile(r"^\$schema:\s*[\"']?([^\s\"']+)", re.MULTILINE)
@@ -132,6 +133,8 @@ def kind_of(document: Mapping[str, Any]) -> Kind | None:
         is_pipeline = bool(steps) and all(isinstance(step, dict) and step.keys() & set(_STEP_KEYS) for step in steps)
         if not is_pipeline and not (isinstance(command, str) and "environment" in document):
             return None
+    elif is_distributed_component(document):
+        return Kind.COMPONENT
     elif declared not in _TYPES:
         return None
     # A job has a type and a command too, but no version, and it is never reused by itself.

@@ -12,6 +12,7 @@ from typing import Any
 
 from allranks.errors import InputError, Problem
 from allranks.sdk import bounded_yaml, internals, user_code, validation_errors
+from allranks.sdk.distributed_component import is_distributed_component
 from allranks.sdk.messages import refused, unknown_distribution, unknown_key
 from allranks.sdk.yaml_lines import at
 
@@ -69,7 +70,7 @@ def _load_yaml(spec: Path) -> Any:
 
 def _mistakes(spec: Path, tree: Any) -> Iterator[Problem]:
     """Yield mistakes that the SDK ignores, or of which its message names only some of the allowed values."""
-    if not isinstance(tree, dict):
+    if not isinstance(tree, dict) or is_distributed_component(tree):
         return
     for key, meant in validation_errors.misspelt(validation_errors.kind_of(tree), tree):
         yield unknown_key(f"{at(spec, *key.split('.'))}, key {key}", meant)

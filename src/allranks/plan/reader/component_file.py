@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +11,7 @@ from allranks.errors import InputError, Problem
 from allranks.plan.graph import Location
 from allranks.plan.ports import PRIMITIVES
 from allranks.plan.reader.settings import Setting
-from allranks.sdk import specs
+from allranks.sdk import distributed_component, specs
 from allranks.sdk.paths import shown
 
 LAYOUT = ("instance_count", "process_count_per_instance")
@@ -64,37 +63,14 @@ class ComponentFile:
         )
         instances, processes = (values[name][1] if name in values and name not in ports else None for name in LAYOUT)
         if instances is not None:
-            self._set_instances(job, int(instances))
+            distributed_component.set_instances(job, int(instances))
         if processes is not None:
-            self._set_processes(job, int(processes))
+            distributed_component.set_processes(job, int(processes))
         return job
 
     def location(self, path: str) -> Location | None:  # noqa: ARG002
         """Return the place of the component."""
         return Location(shown(self.path), 1)
-
-    def _set_instances(self, job: Any, count: int) -> None:
-        from azure.ai.ml.entities import JobResourceConfiguration
-
-        # New objects: the SDK shares those of the component.
-        before, job.resources = job.resources, copy.copy(job.resources) or JobResourceConfiguration()
-        job.resources.instance_count = count
-        if (
-            before is not None
-            and getattr(getattr(job, "distribution", None), "worker_count", None) == before.instance_count
-        ):
-            job.distribution = copy.copy(job.distribution)
-            job.distribution.worker_count = count
-
-    def _set_processes(self, job: Any, count: int) -> None:
-        distribution = getattr(job, "distribution", None)
-        if hasattr(distribution, "process_count_per_instance"):
-            job.distribution = copy.copy(job.distribution)
-            job.distribution.process_count_per_instance = count
-        elif count != 1:
-            kind = distribution.type.lower() if distribution else "none"
-            found = f"{count}; the distribution {kind} starts one process on each instance"
-            raise InputError(Problem("process_count_per_instance", found, "1", "omit it, or use -j Nx1"))
 
 
 def read(path: Path) -> ComponentFile:

@@ -1,0 +1,242 @@
+"""Load the older DistributedComponent as the command component that it is in azure-ai-ml.
+
+The older SDK starts the command without a shell, so its arguments are quoted here. What decides the layout was set on a
+step by ``runsettings.resource_layout.configure``, which steps have inside of a session.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import re
+import shlex
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import yaml
+
+from allranks.errors import InputError, Problem
+from allranks.sdk import bounded_yaml, internals
+from allranks.sdk.paths import shown
+from allranks.sdk.yaml_lines import at
+
+TYPE = "DistributedComponent"
+DEFAULT_IMAGE = "mcr.microsoft.com/azureml/openmpi4.1.0-ubuntu22.04"
+"""The image of an environment that names none."""
+
+_LAUNCHERS = {"mpi": "mpi", "torch.distributed": "pytorch"}
+_SAME = ("name", "version", "display_name", "description", "is_deterministic", "code", "environment_variables")
+_IGNORED = ("$schema", "type", "tags", "successful_return_code", "resources", "properties")
+_OPTIONAL = re.compile(r"\[([^\[\]]*\{inputs\.[^\[\]]*)\]")
+_PORT = re.compile(r"\{(inputs|outputs)\.([\w.-]+)\}")
+_TYPES = {"float": "number", "double": "number", "anyfile": "uri_file", "enum": "string"}
+_PRIMITIVES = ("boolean", "integer", "number", "string")
+
+
+def is_distributed_component(tree: Any) -> bool:
+    """Return whether the content of a YAML file is a DistributedComponent, with or without a label (``@1-legacy``)."""
+    return isinstance(tree, dict) and str(tree.get("type", "")).partition("@")[0] == TYPE
+
+
+def as_command_component(tree: Mapping[str, Any], path: Path) -> dict[str, Any]:
+    """Return the content of the YAML file of the command component that a DistributedComponent describes.
+
+    path: its file, in which additional includes and requirements are found
+
+    Raise InputError for a launcher that azure-ai-ml does not have, and for a key that is unknown.
+    """
+    launcher: dict[str, Any] = tree["launcher"] if isinstance(tree.get("launcher"), dict) else {}
+    kind = launcher.get("type")
+    if kind not in _LAUNCHERS:
+        found = "it has no launcher" if kind is None else f"launcher {kind!r}"
+        raise InputError(
+            Problem(_place(path, "launcher", "type"), found, f"launcher.type: {' or '.join(sorted(_LAUNCHERS))}")
+        )
+    known = (*_SAME, *_IGNORED, "inputs", "outputs", "launcher", "environment", "runsettings")
+    if unknown := [key for key in tree if key not in known]:
+        raise InputError(Problem(_place(path, unknown[0]), "unknown key", f"one of {', '.join(known)}", "remove it"))
+    layout = _layout(tree)
+    made = {
+        "$schema": "https://azuremlschemas.azureedge.net/latest/commandComponent.schema.json",
+        "type": "command",
+        **{key: tree[key] for key in _SAME if key in tree},
+        "name": re.sub(r"\W", "_", str(tree.get("name", "")).lower()),
+        "inputs": {name: _port(port) for name, port in (tree.get("inputs") or {}).items()},
+        "outputs": {name: _port(port) for name, port in (tree.get("outputs") or {}).items()},
+        "code": tree.get("code") or ".",
+        "command": _command(launcher.get("additional_arguments") or "", path),
+        "distribution": {"type": _LAUNCHERS[kind], "process_count_per_instance": layout["process_count_per_node"]},
+        "resources": {**(tree.get("resources") or {}), "instance_count": layout["instance_count"]},
+        "environment": _environment(tree.get("environment") or {}, path),
+    }
+    if isinstance(tree.get("tags"), dict):
+        made["tags"] = tree["tags"]
+    if includes := _additional_includes(path):
+        made["additional_includes"] = includes
+    return made
+
+
+def _place(path: Path, *keys: str) -> str:
+    return f"{at(path, *keys)}, key {'.'.join(keys)}" if path.is_file() else f"{shown(path)}, key {'.'.join(keys)}"
+
+
+def _layout(tree: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the numbers of instances and of processes on each of them."""
+    given = {**(tree.get("resources") or {}), **((tree.get("runsettings") or {}).get("resource_layout") or {})}
+    return {
+        "instance_count": given.get("instance_count", given.get("node_count", 1)),
+        "process_count_per_node": given.get("process_count_per_node", given.get("process_count_per_instance", 1)),
+    }
+
+
+def _port(port: Any) -> dict[str, Any]:
+    port = dict(port) if isinstance(port, dict) else {"type": port}
+    types = port["type"] if isinstance(port.get("type"), list) else [port.get("type", "path")]
+    lower = [_TYPES.get(str(kind).lower(), str(kind).lower()) for kind in types]
+    kind = lower[0] if len(lower) == 1 else "uri_folder"
+    is_v2 = kind in _PRIMITIVES or kind.startswith(("uri_", "mltable", "mlflow_", "custom_", "triton_"))
+    kept = ("description", "optional", "default", "min", "max", "enum")
+    return {"type": kind if is_v2 else "uri_folder", **{key: port[key] for key in kept if port.get(key) is not None}}
+
+
+def _command(arguments: Any, path: Path) -> str:
+    """Return the command: ``[--x {inputs.x}]`` becomes ``$[[--x ${{inputs.x}}]]``, and what a shell would expand is
+    quoted."""
+    text = " ".join(map(str, arguments)) if isinstance(arguments, list) else str(arguments)
+    try:
+        parts = [_quoted(part) for part in _OPTIONAL.split(text)]
+    except ValueError as error:
+        raise InputError(
+            Problem(_place(path, "launcher", "additional_arguments"), str(error), "balanced quotes")
+        ) from None
+    return " ".join(f"$[[{part}]]" if index % 2 else part for index, part in enumerate(parts) if part)
+
+
+def _quoted(text: str) -> str:
+    return " ".join(map(_quoted_word, shlex.split(text)))
+
+
+def _quoted_word(word: str) -> str:
+    parts = _PORT.split(word)  # literal, inputs, name, literal, ...
+    pieces = [shlex.quote(part) if part else "" for part in parts[::3]]
+    ports = [f"'${{{{{kind}.{name}}}}}'" for kind, name in zip(parts[1::3], parts[2::3], strict=True)]
+    if len(parts) == 1:
+        return shlex.quote(word)
+    return "".join(piece + port for piece, port in zip(pieces, [*ports, ""], strict=True))
+
+
+def _environment(environment: Any, path: Path) -> Any:
+    """Return the environment: a curated one by its name, or an image with the packages of conda or of pip."""
+    if not isinstance(environment, dict):
+        return environment
+    docker, conda = environment.get("docker") or {}, environment.get("conda") or {}
+    if environment.get("name") and not (docker or conda):
+        version = environment.get("version")
+        return f"azureml:{environment['name']}{f':{version}' if version else '@latest'}"
+    made: dict[str, Any] = {}
+    if dockerfile := (docker.get("build") or {}).get("dockerfile"):
+        made["build"] = {"path": ".", "dockerfile_path": str(dockerfile).removeprefix("file:")}
+    else:
+        made["image"] = docker.get("image") or DEFAULT_IMAGE
+    if "conda_dependencies" in conda:
+        made["conda_file"] = conda["conda_dependencies"]
+    elif "conda_dependencies_file" in conda:
+        made["conda_file"] = str(conda["conda_dependencies_file"]).removeprefix("file:")
+    elif "pip_requirements_file" in conda:
+        file = path.parent / str(conda["pip_requirements_file"]).removeprefix("file:")
+        try:
+            lines = [line.strip() for line in bounded_yaml.read(file).splitlines()]
+        except (OSError, ValueError):
+            where = _place(path, "environment", "conda", "pip_requirements_file")
+            raise InputError(Problem(where, f"{shown(file)} cannot be read", "a requirements file")) from None
+        packages = [line for line in lines if line and not line.startswith("#")]
+        made["conda_file"] = {"dependencies": ["python=3.10", "pip", {"pip": packages}]}
+    return made
+
+
+def _additional_includes(path: Path) -> list[Any]:
+    """Return the paths in ``NAME.additional_includes`` beside the file."""
+    file = path.with_suffix(".additional_includes")
+    if not file.is_file():
+        return []
+    with contextlib.suppress(yaml.YAMLError):
+        tree = bounded_yaml.load_file(file)
+        if isinstance(tree, dict):
+            return list(tree.get("additional_includes") or ())
+    return [line.strip() for line in bounded_yaml.read(file).splitlines() if line.strip()]
+
+
+class _FileText(str):
+    """A file's text with its path."""
+
+    name = ""
+
+
+@contextlib.contextmanager
+def distributed_components() -> Iterator[None]:
+    """Let azure-ai-ml read DistributedComponents, and give its steps ``runsettings``, inside of the block."""
+    read_text = internals.schema_fields.load_file
+
+    def text_of(path: Any) -> str:
+        text = _FileText(read_text(path))
+        text.name = str(path)
+        return text
+
+    def load(source: Any) -> Any:
+        tree = bounded_yaml.load(str(source) if isinstance(source, str) else source)
+        if not is_distributed_component(tree):
+            return tree
+        return as_command_component(tree, Path(getattr(source, "name", "") or "component.yaml"))
+
+    with (
+        internals.replaced(internals.schema_fields, "load_file", text_of),
+        internals.replaced(yaml, "safe_load", load),
+        internals.with_property("runsettings", _RunSettings),
+    ):
+        yield
+
+
+class _RunSettings:
+    """The settings of a step in the older SDK that azure-ai-ml has too: those of its layout."""
+
+    def __init__(self, node: Any) -> None:
+        def configure(
+            instance_count: int | None = None, process_count_per_node: int | None = None, node_count: int | None = None
+        ) -> None:
+            if (count := instance_count or node_count) is not None:
+                set_instances(node, count)
+            if process_count_per_node is not None:
+                set_processes(node, process_count_per_node)
+
+        self.resource_layout = SimpleNamespace(configure=configure)
+
+    def __getattr__(self, name: str) -> Any:
+        found, expected = "azure-ai-ml has no such setting", "runsettings.resource_layout"
+        raise InputError(Problem(f"runsettings.{name}", found, expected, "set it in azure-ai-ml's way: step.resources"))
+
+
+def set_instances(node: Any, count: int) -> None:
+    """Set the number of instances of a step, and of TensorFlow's workers if each instance has one."""
+    from azure.ai.ml.entities import JobResourceConfiguration
+
+    # New objects: the SDK shares those of the component.
+    before, node.resources = node.resources, copy.copy(node.resources) or JobResourceConfiguration()
+    node.resources.instance_count = count
+    distribution = getattr(node, "distribution", None)
+    if before is not None and getattr(distribution, "worker_count", None) == before.instance_count:
+        node.distribution = copy.copy(distribution)
+        node.distribution.worker_count = count
+
+
+def set_processes(node: Any, count: int) -> None:
+    """Set the number of processes on each instance. Raise InputError if the distribution always starts one."""
+    distribution = getattr(node, "distribution", None)
+    if hasattr(distribution, "process_count_per_instance"):
+        node.distribution = copy.copy(distribution)
+        node.distribution.process_count_per_instance = count
+    elif count != 1:
+        kind = distribution.type.lower() if distribution else "none"
+        found = f"{count}; the distribution {kind} starts one process on each instance"
+        raise InputError(Problem("process_count_per_instance", found, "1", "omit it, or use -j Nx1"))
