@@ -25,7 +25,7 @@ from allranks.local.nodes.graph import outcome_of
 from allranks.local.scope import Scope
 from allranks.local.selection import EVERYTHING, Mode, Modes
 from allranks.local.slots import Share, Slots, WithdrawnError
-from allranks.plan.graph import Graph, Node, Step
+from allranks.plan.graph import Graph, Node, Step, Sweep
 from allranks.plan.node_records import is_within, iteration_record, node_record
 from allranks.plan.ports import NodeOutput, needed_nodes
 from allranks.runs import executions
@@ -174,7 +174,6 @@ class Executor:
     async def run_step(self, scope: Scope, step: Step, record: StepRecord) -> None:
         """Run a step's command, with retries, or reuse an earlier result, which needs no slots."""
         if await self._steps.reuse(scope, step, record, self._modes.of(record.name)):
-            self._register(step, record)
             return
         ready = time.monotonic()
         if not (self._stopped or self.is_canceled(record.name)):
@@ -186,11 +185,10 @@ class Executor:
         if record.status is Status.NOT_STARTED and self.is_canceled(record.name):
             record.status = Status.CANCELED
             self.changed(record)
-        self._register(step, record)
 
-    def _register(self, step: Step, record: StepRecord) -> None:
-        """Register the outputs of a completed step that have the name of an asset."""
-        for port in step.outputs:
+    def _register(self, node: Step | Sweep, record: StepRecord) -> None:
+        """Register the outputs of a completed node that have the name of an asset."""
+        for port in node.outputs:
             if port.asset and record.status is Status.COMPLETED:
                 kind = "model" if port.type.endswith("_model") else "data"
                 self._recorder.register(record, port.name, kind, port.asset)
@@ -268,6 +266,8 @@ class Executor:
             outcome = self._readiness(scope, node)
             if outcome is None:
                 await self._runners[type(node)](self, scope, node, record)
+                if isinstance(node, (Step, Sweep)):
+                    self._register(node, record)
             elif outcome is not record.status:
                 record.status = outcome
                 self.changed(record)

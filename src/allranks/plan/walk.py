@@ -102,5 +102,6 @@ def as_trial(sweep: Sweep, number: int) -> Pipeline:
     (step,) = made.graph.nodes
     assert isinstance(step, Step)
     own = {f"AZUREML_SWEEP_{name}": GraphInput(name) for name in sweep.sampled}
-    step = replace(step, environment_variables={**step.environment_variables, **own})
+    outputs = tuple(replace(port, asset="") for port in step.outputs)  # those of the best trial are registered
+    step = replace(step, environment_variables={**step.environment_variables, **own}, outputs=outputs)
     return replace(made, graph=replace(made.graph, nodes=(step,)))

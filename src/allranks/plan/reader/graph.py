@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from allranks.errors import Problem
-from allranks.plan.graph import Graph, Location, Node, Pipeline, Plan, Step, Sweep
+from allranks.plan.graph import DoWhile, Graph, Location, Node, ParallelFor, Pipeline, Plan, Step, Sweep
 from allranks.plan.output_paths import with_bound_artifacts
 from allranks.plan.ports import PRIMITIVES, GraphInput, GraphOutput, Input, Literal, NodeOutput
 from allranks.plan.reader import (
@@ -50,18 +50,37 @@ def read_graph(owner: Any, inputs: tuple[Input, ...], context: Context, *, first
         nodes = [control_flow.with_loops_for_bodies(node, loops) for node in nodes]
     nodes = stand_in.complete(with_bound_artifacts(nodes), context)
     ordered = in_order(nodes, Graph(tuple(nodes), first=first, last=last).needs)
-    outputs = tuple(_outputs(owner, ordered, loops, context))
-    ordered = tuple(_with_assets(node, outputs) for node in ordered)
-    return Graph(ordered, inputs, outputs, first, last)
+    graph = Graph(ordered, inputs, tuple(_outputs(owner, ordered, loops, context)), first, last)
+    return _with_assets(graph, {each.name: each.asset for each in graph.outputs if each.asset})
 
 
-def _with_assets(node: Node, outputs: tuple[GraphOutput, ...]) -> Node:
-    """Return a step with the assets that the outputs of its graph are registered as."""
-    named = {each.source.name: each.asset for each in outputs if each.asset and each.source.node == node.name}
-    if not named or not isinstance(node, Step):
+def _named(node: Node, assets: Mapping[str, str]) -> Node:
+    """Return a node whose outputs are registered. The steps within it that write them have the names of the assets.
+
+    assets: the asset of each output that has one
+    """
+    if not assets:
         return node
-    ports = (replace(port, asset=port.asset or named.get(port.name, "")) for port in node.outputs)
+    if isinstance(node, Pipeline):
+        return replace(node, graph=_with_assets(node.graph, assets))
+    if isinstance(node, (DoWhile, ParallelFor, Sweep)):
+        body = _named(node.body, assets)
+        assert isinstance(body, (Step, Pipeline))
+        return replace(node, body=body)  # type: ignore[arg-type]
+    if not isinstance(node, Step):
+        return node
+    ports = (replace(port, asset=port.asset or assets.get(port.name, "")) for port in node.outputs)
     return replace(node, outputs=tuple(ports))
+
+
+def _with_assets(graph: Graph, assets: Mapping[str, str]) -> Graph:
+    """Return a graph whose outputs are registered. assets: the asset of each output that has one"""
+    sources = {each.source: assets[each.name] for each in graph.outputs if each.name in assets}
+    nodes = (
+        _named(node, {source.name: asset for source, asset in sources.items() if source.node == node.name})
+        for node in graph.nodes
+    )
+    return replace(graph, nodes=tuple(nodes))
 
 
 def read_node(name: str, entity: Any, context: Context) -> Node | None:
@@ -94,15 +113,17 @@ def _pipeline(name: str, entity: Any, context: Context) -> Pipeline | None:
     base = Path(component.base_path) if component.base_path else context.base
     inner = context.within(path, _known_values(component, bound, context), base)
     component_name, version = command_step.identity(component)
+    outputs = step_ports.outputs(entity, context)
+    graph = read_graph(component, declared_inputs(component, {}, inner), inner)
     return Pipeline(
         name=name,
-        graph=read_graph(component, declared_inputs(component, {}, inner), inner),
+        graph=_with_assets(graph, {port.name: port.asset for port in outputs if port.asset}),
         component=component_name,
         version=version,
         display_name=str(entity.display_name or component.display_name or ""),
         description=str(entity.description or component.description or ""),
         inputs=bound,
-        outputs=step_ports.outputs(entity, context),
+        outputs=outputs,
         location=place.location,
     )
 
