@@ -86,7 +86,7 @@ def test_versions(here: Path) -> None:
         }
     assert {name: [each.version for each in found] for name, found in versions.items()} == {
         "words": ["4"],
-        **dict.fromkeys(("all_words", "inner_words", "nested_words", "best_model"), ["2", "1"]),
+        **{key: ["2", "1"] for key in ("all_words", "inner_words", "nested_words", "best_model")},
     }
     assert (versions["nested_words"][0].path / "words").read_text() == "ho\n"
     assert (versions["best_model"][0].path / "rate").read_text() == "1\n"

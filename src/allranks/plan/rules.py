@@ -68,10 +68,10 @@ COUNT_BINDING = Rule(
     "count-binding",
     Level.ERROR,
     "A component, a command job or a step with a command of its own has a binding as instance_count or "
-    "process_count_per_instance.",
+    "process_count_per_instance; in Python, also an object as instance_type or shm_size.",
     "azure-ai-ml, `_schema/job_resource_configuration.py` and `_schema/job/distribution.py`: the numbers are "
     "fields.Int; Azure/azure-sdk-for-python#29538 allows bindings on nodes that use a component",
-    "write a number, and set the binding on the step of a pipeline that uses the component",
+    "write the value, and set the binding on the step of a pipeline that uses the component",
 )
 
 RULES = (
@@ -79,20 +79,25 @@ RULES = (
     *(UNKNOWN_PORT, UNKNOWN_STEP, IGNORED_KEY, REPEATED_KEY, COUNT_BINDING),
 )
 
-_COUNTS = (("resources", "instance_count"), ("distribution", "process_count_per_instance"))
+_NUMBERS = (("resources", "instance_count"), ("distribution", "process_count_per_instance"))
+_TEXTS = (("resources", "instance_type"), ("resources", "shm_size"))
 
 
 def bound_counts(sections: Mapping[str, Any]) -> list[tuple[tuple[str, str], Any]]:
-    """Return the keys with a binding in place of a number in a component's resources and distribution."""
+    """Return the keys with a binding that azure-ai-ml refuses in a component's resources and distribution: of numbers
+    any, of texts those that are objects of the DSL.
+
+    sections: mappings, or objects of azure-ai-ml
+    """
     found = []
-    for section, name in _COUNTS:
+    for section, name in (*_NUMBERS, *_TEXTS):
         settings = sections.get(section)
-        value = settings.get(name) if isinstance(settings, Mapping) else None
-        if value is not None and "${{" in str(value):
+        value = settings.get(name) if isinstance(settings, Mapping) else getattr(settings, name, None)
+        if "${{" in str(value) and not ((section, name) in _TEXTS and isinstance(value, str)):
             found.append(((section, name), value))
     return found
 
 
 def count_problem(where: str, value: Any) -> Problem:
-    """Return the error of a binding in place of a number."""
-    return COUNT_BINDING.problem(where, f"{value}, a binding", "a whole number")
+    """Return the error of a binding in place of a value."""
+    return COUNT_BINDING.problem(where, f"{value}, a binding", "a value")

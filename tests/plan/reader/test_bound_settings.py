@@ -9,13 +9,21 @@ import pytest
 from allranks.contract.mpi import Mpi
 from allranks.errors import InputError
 from allranks.plan.graph import Step, Sweep
+from allranks.plan.parallel import Parallel
 from allranks.plan.ports import Literal
 from pipeline_files import read, write_dsl
 
 PIPELINE = """
 from azure.ai.ml import command
 from azure.ai.ml.entities import JobResourceConfiguration, QueueSettings
+from azure.ai.ml.parallel import RunFunction, parallel_run_function
 from azure.ai.ml.sweep import Choice
+
+task = RunFunction(code="src", entry_script="score.py", environment="azureml:x:1")
+score = parallel_run_function(
+    name="score", inputs={"images": Input(type="uri_folder")}, input_data="${{inputs.images}}", task=task,
+    mini_batch_size="2", error_threshold=9,
+)
 
 @dsl.pipeline
 def bound(n: int = 2, seconds: int = 60, name: str = "loss", tier: str = "spot", size: str = None):
@@ -26,9 +34,13 @@ VALID = """
     step.distribution = MpiDistribution(process_count_per_instance=n)
     step.resources = JobResourceConfiguration(instance_count=n, instance_type=f"Standard_D{n}s_v5", shm_size=f"{n}g")
     step.set_limits(timeout=seconds)
-    step.queue_settings = QueueSettings(job_tier=tier)
     step.compute = f"cluster-{size}"
     data = Input(type="uri_folder", path="data")
+    batches = score(images=data)
+    batches.resources = JobResourceConfiguration(instance_count=n)
+    batches.max_concurrency_per_instance = batches.error_threshold = n
+    batches.retry_settings = {"max_retries": n, "timeout": seconds}
+    batches.mini_batch_size, batches.logging_level = "${{parent.inputs.n}}", "debug"
     tune = train(data=data, lr=Choice([0.1, n])).sweep(primary_metric=name, goal="minimize", sampling_algorithm="grid")
     tune.set_limits(max_total_trials=n)
 """
@@ -36,11 +48,15 @@ VALID = """
 
 def test_values(here: Path) -> None:
     nodes = read(write_dsl(here, PIPELINE + VALID), {"n": "3"}).graph.by_name
-    step, tune = nodes["step"], nodes["tune"]
+    step, tune, batches = nodes["step"], nodes["tune"], nodes["score"]
     assert isinstance(step, Step)
+    assert isinstance(batches, Step)
     assert isinstance(tune, Sweep)
     assert (step.distribution, step.instance_count, step.instance_type) == (Mpi(3), 3, "Standard_D3s_v5")
-    assert (step.shm_size, step.timeout, step.job_tier) == (3 << 30, 60, "spot")
+    assert (step.shm_size, step.timeout) == (3 << 30, 60)
+    settings = {"max_concurrency": 3, "error_threshold": 3, "max_retries": 3, "mini_batch_size": 3}
+    assert batches.parallel == Parallel("score.py", "${{inputs.images}}", **settings, logging_level="DEBUG")
+    assert batches.instance_count == 3
     assert (tune.metric, tune.limits.total) == ("loss", 3)
     assert tune.search_space[0].choices == (Literal(0.1), Literal(3))
 
@@ -54,11 +70,19 @@ def test_values(here: Path) -> None:
         ("step.resources = {'instance_type': '${{parent.inputs.sise}}'}", "resources.instance_type", "no input sise"),
         ("step.resources = {'instance_type': f'D{size}'}", "resources.instance_type", "input size, which has no value"),
         ("step.resources = {'shm_size': f'{n} lots'}", "resources.shm_size", "'2 lots'"),
+        ("step.queue_settings = QueueSettings(job_tier=tier)", "queue_settings.job_tier", "which azure-ai-ml refuses"),
+        ("step.set_resources(instance_count=n)", "resources.instance_count", "${{parent.inputs.n}}, a binding"),
+        (
+            "step.component.resources = JobResourceConfiguration(instance_type=tier)",
+            "resources.instance_type",
+            "a binding",
+        ),
+        ("step = score(images=Input(path='d')); step.logging_level = name", "logging_level", "azure-ai-ml cannot send"),
     ],
 )
 def test_mistakes(here: Path, statement: str, key: str, found: str) -> None:
     with pytest.raises(InputError) as caught:
         read(write_dsl(here, f"{PIPELINE}    {statement}\n"))
     (problem,) = caught.value.problems
-    assert problem.where.startswith(f"step step, key {key} (")
+    assert f", key {key} (" in problem.where
     assert found in problem.found

@@ -22,6 +22,7 @@ from allranks.plan.ports import GraphInput, Literal, NodeOutput, Path, Text, ref
 from allranks.plan.reader import environments, registered_component, snapshot, step_ports
 from allranks.plan.reader.context import Context, Place, plain, settled, value_of, whole
 from allranks.plan.rules import NO_ENVIRONMENT as NO_ENVIRONMENT_NAMED
+from allranks.plan.rules import bound_counts, count_problem
 from allranks.sdk import internals, yaml_lines
 from allranks.sdk.messages import unknown_distribution
 from allranks.sdk.paths import is_remote, shown
@@ -51,7 +52,12 @@ def read(name: str, node: Any, context: Context) -> Step | None:
         context.problems.append(NO_ENVIRONMENT_NAMED.problem(place.key("environment"), "the step has no environment"))
     # azure-ai-ml sends those of the node, never those of its component.
     variables = _variables(node.environment_variables, place, context)
-    job_tier = str(settled(setting(node.queue_settings, "job_tier"), "queue_settings.job_tier", place, context) or "")
+    job_tier = str(plain(setting(node.queue_settings, "job_tier")) or "")
+    if "${{" in job_tier:
+        found, expected = f"{job_tier}, a binding, which azure-ai-ml refuses", "spot, basic, standard or premium"
+        context.problems.append(Problem(place.key("queue_settings.job_tier"), found, expected))
+    own = {"resources": component.resources, "distribution": setting(component, "distribution")}
+    context.problems += (count_problem(place.key(".".join(keys)), value) for keys, value in bound_counts(own))
     _check_compute(node, place, context)
     # A parallel node has no environment of its own; the SDK returns {} for any name that a node lacks.
     own_environment = environments.local(node.environment or None, place, context)

@@ -28,7 +28,8 @@ def read(name: str, node: Any, context: Context) -> Sweep | StandIn | None:
     if not registered_component.attach(node, place, context):
         return None
     if is_conditional(node):
-        return stand_in.read(name, node, None, context, CONDITIONAL)
+        found = stand_in.read(name, node, None, context, CONDITIONAL)
+        return replace(found, inputs=tuple(port for port in found.inputs if port.name not in node.search_space))
     trial = internals.trial(node)
     if context.alone:
         # azure-ai-ml sends the variables of a job's trial, and none of a trial in a pipeline.
@@ -41,7 +42,8 @@ def read(name: str, node: Any, context: Context) -> Sweep | StandIn | None:
     keys = ("max_total_trials", "max_concurrent_trials")
     total, concurrent = (whole(getattr(node.limits, key, None), f"limits.{key}", place, context) for key in keys)
     timeout = settled(getattr(node.limits, "timeout", None), "limits.timeout", place, context)
-    objective, goal = node.objective, str(plain(getattr(node.objective, "goal", None) or "")).lower()
+    objective = node.objective
+    goal = str(settled(getattr(objective, "goal", None), "objective.goal", place, context) or "").lower()
     if goal not in ("minimize", "maximize"):
         context.problems.append(Problem(place.key("objective.goal"), repr(goal), "minimize or maximize"))
     return Sweep(
