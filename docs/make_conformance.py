@@ -3,10 +3,12 @@
 ALLRANKS_EXAMPLES=DIR python docs/make_conformance.py [--run] [--results FILE]
 
 DIR is a checkout of Azure/azureml-examples. Nothing is copied from it but the names of files. Its commit is read from a
-file COMMIT in it, or from git. A notebook is executed up to its jobs, in a process of its own, for at most a minute.
+file COMMIT in it, or from git. If a file MISSING is in it, that lists the files which the checkout lacks. A notebook is
+executed up to its jobs, in a process of its own, for at most a minute.
 
-With --run, `allranks run` executes each file for which this machine lacks nothing, for at most two minutes. The
-outcomes are saved in FILE, from which a later call continues.
+With --run, `allranks run` executes each file for which this machine lacks nothing, for at most two minutes. Some of
+their commands install packages: use a virtual environment that is not needed afterwards. The outcomes are saved in
+FILE, from which a later call continues.
 """
 
 from __future__ import annotations
@@ -17,13 +19,14 @@ import json
 import multiprocessing
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
 import tempfile
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from multiprocessing.connection import Connection
 from pathlib import Path
 
@@ -46,11 +49,15 @@ SUBMITS = re.compile(r"jobs\s*\.\s*(begin_)?create_or_update")
 HEAD = """# The examples of Azure ML
 
 Made by `ALLRANKS_EXAMPLES=DIR python docs/make_conformance.py --run` from a checkout of Azure/azureml-examples, commit
-`{commit}`, on a machine without access to the internet. None of its files is part of this project.
+`{commit}`, on a machine that reaches PyPI and no other site. {missing}None of its files is part of this project.
 
 A file that checks has no error. Of what only this machine lacks, the first thing is counted: a name that `allranks map`
 resolves, a package, or a node that does not run here, for which `--stand-in` gives outputs. Of a notebook with several
 jobs, each is checked, and the worst outcome is counted.
+
+| | all | check | without {excluded} | of these, check | |
+|---|---:|---:|---:|---:|---:|
+{shares}
 
 """
 TAIL = """
@@ -66,17 +73,39 @@ Seen with azure-ai-ml 1.35.2: the 15 pairs of `data_binding_expression` (12), `c
 are equal. Compared is everything but names, places in files, and what a function declares of its inputs beyond their
 values. Other folders were not at hand. Pairs that name registered components are skipped.
 """
-REASONS = {
+EXCLUDED = {
+    "AutoML": r"import automl\b|ai\.ml\.automl|type: automl",
+    "a flow": r"flow\.dag\.yaml|promptflow",
+    "fine-tuning": r"ai\.ml\.(finetuning|model_customization)|type: finetuning|fine_tuning\.jobs",
+    "components that only a registry has": r"registries/[\w.-]+/components|\w*registry\w*\.components\.get",
+}
+"""What runs on Azure ML only, by what the text of a file contains."""
+
+LACKS = {
     "": "check, and this machine lacks nothing",
     "unresolved-name": "check; name something that only a workspace or a registry has",
     "not-run-here": "check; have a node that does not run here: AutoML, Flow, fine-tuning, or Spark without PySpark",
     "missing-package": "check; need a package or a program that this machine lacks",
-    "machine file-fails": "check; a cell of theirs needs a package, or downloads something, that this machine lacks",
-    "data": "refer to data that the repository does not have",
-    "file-fails": "make their job from something that this machine lacks: a package, or what they download",
-    "time": f"take longer than {PATIENCE:.0f} s to execute",
+    "file-fails": "check; a cell of theirs needs a package, or downloads something, that this machine lacks",
+    "missing-data": "check; use data that a cell would download",
 }
-"""What is said of files, by the rule of their first problem. Other problems are listed by themselves."""
+"""What is said of files that check, by the code of what this machine lacks first."""
+
+WHY = {
+    r"NameError: name '(\w+)'": "no cell defines {0}",
+    r"KeyError: '(AZUREML_\w+)'": "needs the variable {0}, which Azure ML's machines have",
+    r"it is not Python": "a cell is not Python",
+    r"URLError|ConnectionError|Max retries|service not known|exit code": "makes its job from what it downloads",
+    r"ImportError: cannot import": "needs another version of a package",
+    r"there is no module (\S+)": "needs the package that provides {0}",
+    r"registered component|one of uri_file": "reads a component's definition, which only the registry has",
+    r"FileNotFoundError": "reads a file that neither the repository nor a cell makes",
+    r"does not exist": "the repository does not have it",
+    r"is a file$": "names a file as a folder, which azure-ai-ml refuses when it submits the job",
+    r"has no value|< ?your": "is a template: a value must be written first",
+    r"^time$": f"takes longer than {PATIENCE:.0f} s to execute",
+}
+"""Why a file does not check, by what its first error contains."""
 
 ENDS = {
     "Completed": "complete",
@@ -88,20 +117,26 @@ ENDS = {
 }
 """What is said of the files that ran, by how their runs ended. Others are listed by themselves."""
 SIGNS = {
-    "package": r"ModuleNotFoundError|No module named|there is no module",
-    "version": r"cannot import name|object has no attribute|module '\S+' has no attribute",
     "network": r"URLError|ConnectionError|[Rr]esolve host|name resolution|service not known|Max retries|ProxyError",
     "program": r"command not found|: not found|cannot open shared object|is not installed",
+    "version": r"cannot import name|object has no attribute|module '\S+' has no attribute",
+    "package": r"ModuleNotFoundError|No module named|there is no module",
 }
-"""By how a run ended, what its reason or the end of its log contains."""
+"""By how a run ended, what its reason or a line of its logs contains."""
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """rule: of the first problem; found: what it found; names: the jobs of a file that has several"""
+    """What a check found first. An error is before what only this machine lacks.
+
+    rule:  its code or rule; "" if nothing was found
+    names: the jobs of a file that has several
+    """
 
     rule: str = ""
+    where: str = ""
     found: str = ""
+    is_error: bool = False
     names: tuple[str, ...] = ()
 
 
@@ -148,8 +183,11 @@ def checked(path: Path) -> Outcome:
         return outcome
     names = tuple(name for name in outcome.names if name.isidentifier())
     each = [first_problem(f"{path}:{name}") for name in names]
-    worst = max(each, key=lambda one: list(REASONS).index(one.rule) if one.rule in REASONS else 99, default=outcome)
-    return Outcome(worst.rule, worst.found, names)
+    return replace(max(each, key=_severity, default=outcome), names=names)
+
+
+def _severity(outcome: Outcome) -> int:
+    return len(LACKS) if outcome.is_error else list(LACKS).index(outcome.rule)
 
 
 def first_problem(target: str) -> Outcome:
@@ -159,9 +197,9 @@ def first_problem(target: str) -> Outcome:
     process.start()
     sender.close()
     try:
-        return receiver.recv() if receiver.poll(PATIENCE) else Outcome("time")
+        return receiver.recv() if receiver.poll(PATIENCE) else Outcome("time", found="time", is_error=True)
     except EOFError:
-        return Outcome("crash", "the check ended without a result")
+        return Outcome("crash", found="the check ended without a result", is_error=True)
     finally:
         process.kill()
         process.join()
@@ -179,16 +217,17 @@ def _check(target: str, sender: Connection) -> None:
         sender.send(Outcome())
         return
     first = problems[0]
-    rule = first.rule or first.code or "refused"
-    rule = f"machine {rule}" if rule == "file-fails" and not checked.errors else rule
-    names = re.findall(r"\S+:(\w+)", first.fix) if rule == "several-pipelines" else ()
-    sender.send(Outcome(rule, first.found, tuple(names)))
+    names = re.findall(r"\S+:(\w+)", first.fix) if first.code == "several-pipelines" else ()
+    sender.send(Outcome(first.code or first.rule, first.where, first.found, bool(checked.errors), tuple(names)))
 
 
-def how_it_runs(target: str) -> tuple[str, str]:
-    """Run a job. Return how it ended, a key of ENDS or "failed", and the reason."""
+def how_it_runs(target: str, *options: str) -> tuple[str, str]:
+    """Run a job. Return how it ended, a key of ENDS or "failed", and the reason.
+
+    If the job needs a network, run it again on instances whose steps reach that of this machine.
+    """
     with tempfile.TemporaryDirectory() as folder:
-        command = [str(ALLRANKS), "run", target, "--folder", folder]
+        command = [str(ALLRANKS), "run", target, "--folder", folder, *options]
         process = subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
         )
@@ -203,27 +242,32 @@ def how_it_runs(target: str) -> tuple[str, str]:
             return "time", ""
         if process.returncode == 0:
             return "Completed", ""
+        logs = sorted(Path(folder).rglob("std_log*"))
+        lines = "\n".join(log.read_text(encoding="utf-8", errors="replace") for log in logs).splitlines()
         runs = history.runs(Workspace(Path(folder)))
         verdict = runs[0].verdict if runs else None
-        reason = verdict.reason if verdict else output.strip().partition("\n")[0]
-        said = "\n".join((reason, *verdict.tail)) if verdict else output
-    kind = next((kind for kind, sign in SIGNS.items() if re.search(sign, said)), "failed")
-    return kind, f"{reason}; {verdict.tail[-1]}" if kind == "failed" and verdict and verdict.tail else reason
+    reason = verdict.reason if verdict else output.strip().partition("\n")[0]
+    for kind, sign in SIGNS.items():
+        if line := next((line for line in (reason, *reversed(lines)) if re.search(sign, line)), ""):
+            again = kind == "network" and not options
+            return how_it_runs(target, "--instances", "loopback") if again else (kind, line)
+    return "failed", f"{reason}; {lines[-1]}" if lines else reason
 
 
-def table(names: Iterable[str], outcomes: Outcomes, root: Path) -> str:
-    """Return the outcomes of files by their reason, and the files with other reasons."""
+def table(names: Sequence[str], outcomes: Outcomes, root: Path) -> str:
+    """Return the outcomes of files by their reason, and the reason of each that does not check or complete."""
     by_rule: dict[str, list[str]] = defaultdict(list)
     for name in names:
-        by_rule[outcomes.checks[name].rule].append(name)
-    lines = _counts(by_rule, REASONS, "have one of the errors below")
-    others = {rule: files for rule, files in by_rule.items() if rule not in REASONS}
-    if others:
-        lines += ["", "| file | rule | error | azure-ai-ml refuses it |", "|---|---|---|---|"]
-    for rule, files in sorted(others.items()):
-        for name in files:
-            refused = refused_by_sdk(root / name) if name.endswith((".yml", ".yaml")) else ""
-            lines.append(f"| {name} | `{rule}` | {_said(outcomes.checks[name].found, root)} | {refused} |")
+        outcome = outcomes.checks[name]
+        by_rule["error" if outcome.is_error else outcome.rule].append(name)
+    lines = _counts(by_rule, LACKS, "do not check, as listed below")
+    lines += ["", "| does not check | since it | first error | azure-ai-ml refuses it |", "|---|---|---|---|"]
+    for name in by_rule["error"]:
+        refused = refused_by_sdk(root / name) if name.endswith((".yml", ".yaml")) else ""
+        outcome = outcomes.checks[name]
+        lines.append(
+            f"| {name} | {why(outcome, root / name, missing_files(root))} | {_said(outcome.found, root)} | {refused} |"
+        )
     ran: dict[str, list[str]] = defaultdict(list)
     for name in names:
         if name in outcomes.ends:
@@ -231,11 +275,39 @@ def table(names: Iterable[str], outcomes: Outcomes, root: Path) -> str:
     if ran:
         lines += ["", f"Of those for which this machine lacks nothing, {sum(map(len, ran.values()))} were run:", ""]
         lines += _counts(ran, ENDS, "fail as listed below")
-        lines += ["", "| file | what its run says |", "|---|---|"]
-        ended = ENDS["time"]
-        failed = (name for kind, files in ran.items() if kind != "Completed" for name in files)
-        lines += [f"| {name} | {_said(outcomes.ends[name][1], root) or ended} |" for name in sorted(failed)]
+        lines += ["", "| does not complete | what its run says |", "|---|---|"]
+        failed = sorted((name, kind) for kind, files in ran.items() if kind != "Completed" for name in files)
+        lines += [f"| {name} | {_said(outcomes.ends[name][1], root) or ENDS[kind]} |" for name, kind in failed]
     return "\n".join(lines) + "\n"
+
+
+def missing_files(root: Path) -> list[str]:
+    """Return the files of the repository that the checkout lacks."""
+    listed = root / "MISSING"
+    return listed.read_text(encoding="utf-8").splitlines() if listed.exists() else []
+
+
+def why(outcome: Outcome, path: Path, missing: Sequence[str]) -> str:
+    """Return why a file does not check. missing: files that the checkout lacks"""
+    if any(Path(name).name in outcome.found for name in missing):
+        return "this checkout lacks the file"
+    if (cell := re.search(r"cell (\d+), line (\d+)", outcome.where)) and path.suffix == ".ipynb":
+        source = json.loads(path.read_text(encoding="utf-8"))["cells"][int(cell[1]) - 1]["source"]
+        lines = "".join(source).splitlines()
+        if lines[int(cell[2]) - 1].strip().startswith("raise "):
+            return "raises this itself, until its reader edits it"
+    for sign, reason in WHY.items():
+        if found := re.search(sign, outcome.found):
+            return reason.format(*found.groups())
+    return f"`{outcome.rule}`"
+
+
+def share(names: Sequence[str], outcomes: Outcomes, root: Path) -> str:
+    """Return a row: how many files check, of all and of those without what runs on Azure ML only."""
+    signs = re.compile("|".join(EXCLUDED.values()))
+    own = [name for name in names if not signs.search((root / name).read_text(encoding="utf-8", errors="replace"))]
+    of_all, of_own = (sum(not outcomes.checks[name].is_error for name in each) for each in (names, own))
+    return f"{len(names)} | {of_all} | {len(own)} | {of_own} | {of_own / len(own):.0%} |"
 
 
 def _counts(groups: Mapping[str, list[str]], reasons: Mapping[str, str], otherwise: str) -> list[str]:
@@ -261,7 +333,11 @@ def page(root: Path, outcomes: Outcomes, run: bool) -> str:
     for path in (*own_jobs, *notebooks):
         outcomes.examine(path, root, run)
     of_jobs, of_notebooks = ([path.relative_to(root).as_posix() for path in each] for each in (own_jobs, notebooks))
-    text = HEAD.format(commit=commit_of(root))
+    groups = {"files": of_jobs, "notebooks": of_notebooks, "together": [*of_jobs, *of_notebooks]}
+    shares = "\n".join(f"| {title} | {share(names, outcomes, root)}" for title, names in groups.items())
+    missing = len(missing_files(root))
+    note = f"The checkout lacks {missing} large files, such as some data. " if missing else ""
+    text = HEAD.format(commit=commit_of(root), missing=note, excluded=", ".join(EXCLUDED), shares=shares)
     text += f"## Pipelines and jobs in YAML\n\n{len(own_jobs)} files, each without its components.\n\n"
     text += f"{table(of_jobs, outcomes, root)}\n"
     text += f"## Notebooks with pipelines\n\n{len(notebooks)} notebooks that submit a job and name a pipeline.\n\n"
@@ -275,5 +351,8 @@ if __name__ == "__main__":
     arguments = parser.parse_args()
     if not os.environ.get("ALLRANKS_EXAMPLES"):
         sys.exit("ALLRANKS_EXAMPLES: is not set\n  expected: the folder of a checkout of Azure/azureml-examples")
-    folder = Path(os.environ["ALLRANKS_EXAMPLES"]).resolve()
-    PAGE.write_text(page(folder, Outcomes.load(arguments.results), arguments.run), encoding="utf-8")
+    with tempfile.TemporaryDirectory() as temporary:  # notebooks write files beside themselves
+        folder = Path(temporary, "azureml-examples")
+        shutil.copytree(os.environ["ALLRANKS_EXAMPLES"], folder, symlinks=True)
+        text = page(folder, Outcomes.load(arguments.results), arguments.run)
+    PAGE.write_text(text, encoding="utf-8")

@@ -160,6 +160,8 @@ def test_advice_is_counted_and_strict_lists_it(project: Path) -> None:
         ("component.yaml", YAML, True),
         ("greet.yml", YAML, True),
         ("greet.yaml", "type: command\nversion: '1'\ncommand: echo\n", True),
+        ("train.yml", "type: command\ncommand: echo\ninputs: {lr: {type: number}}\n", True),
+        ("job.yaml", "type: command\ncommand: echo\ninputs: {lr: 0.1, data: {type: uri_file, path: f}}\n", False),
         ("job.yaml", "type: command\ncommand: echo\nenvironment: azureml:cpu:1\n", False),
         ("pipeline.yaml", PIPELINE, False),
         ("deployment.yml", "$schema: https://x/pipelineComponentBatchDeployment.schema.json\ntype: pipeline\n", False),

@@ -266,7 +266,7 @@ def test_states_are_set(job: Any) -> None:
     internals.set_status(job, "Completed")
     assert (internals.status(job), job.status) == ("Completed", "Completed")
     compute = AmlCompute(name="cluster")
-    internals.set_provisioned(compute)
+    internals.set_provisioning_state(compute, "Succeeded")
     assert compute.provisioning_state == "Succeeded"
     internals.set_id(compute, "an id")
     data = Data(name="numbers", path="/data")

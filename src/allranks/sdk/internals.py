@@ -242,17 +242,8 @@ def build_output(node: Any, name: str, declared: Any = None) -> Any:
 set_outputs = _setter("_outputs")
 status, set_status = _own("_status"), _setter("_status")
 """The status of a job; None before it is submitted."""
-
-
-set_id, set_path = _setter("_id"), _setter("_path")
-"""Set what the service gives an asset."""
-
-
-def set_provisioned(entity: Any) -> None:
-    """Set the state of a compute to that of one that is ready."""
-    entity._provisioning_state = "Succeeded"
-
-
+set_id, set_path, set_provisioning_state = _setter("_id"), _setter("_path"), _setter("_provisioning_state")
+"""Set what the service gives an asset or a compute."""
 is_swept = _own("_swept")
 """Whether a sweep was made of a command."""
 pipeline_builder = _own("_pipeline_builder")

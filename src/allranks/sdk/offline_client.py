@@ -203,7 +203,7 @@ class _Operations:
             from azure.ai.ml.entities import AmlCompute
 
             compute = AmlCompute(name=name, size=_THIS_MACHINE)
-            internals.set_provisioned(compute)
+            internals.set_provisioning_state(compute, "Succeeded")
             return compute
         if self.collection not in _COLLECTIONS:
             return Unknown(f"{self.collection} {name}")
@@ -228,7 +228,7 @@ class _Operations:
         if self.collection in _COLLECTIONS:
             self.workspace.identify(entity, self.collection, self.registry, name or getattr(entity, "name", ""))
         if self.collection == "compute":
-            internals.set_provisioned(entity)
+            internals.set_provisioning_state(entity, "Succeeded")
         self.workspace.registered[self.collection, str(name or getattr(entity, "name", ""))] = entity
         return entity
 

@@ -19,13 +19,12 @@ class Unknown(str):
     def __call__(self, *arguments: Any, **options: Any) -> Any:
         return self
 
+    split = __call__  # of an id
+
     def __iter__(self) -> Iterator[str]:
         return iter(())
 
     def __getitem__(self, key: Any) -> Any:
-        return self
-
-    def split(self, *arguments: Any, **options: Any) -> Any:  # such as a workspace's id, for its subscription
         return self
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Any:

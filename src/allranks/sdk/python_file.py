@@ -8,6 +8,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -54,6 +55,8 @@ class PythonFile:
             stack.enter_context(self.nodes.recorded())
             if self.path.suffix == NOTEBOOK:
                 stack.enter_context(_as_jupyter(self.path, self.module))
+                sdk = importlib.import_module("azure.ai.ml")
+                stack.enter_context(entry(vars(sdk), "load_job", partial(_load_job, sdk.load_job)))
             stack.enter_context(user_code.told(self.path))
             yield
 
@@ -92,6 +95,12 @@ def read(path: Path, find: Find | None = None) -> PythonFile:
     if not file.workspace.submitted and (problems := skipped.required()):
         raise InputError.of(replace(problem, level=Level.ERROR) for problem in problems)
     return file
+
+
+def _load_job(load_job: Callable[..., Any], source: Any, *arguments: Any, **options: Any) -> Any:
+    """Load a job by its absolute path, which is still right outside of the notebook's folder."""
+    source = os.path.abspath(source) if isinstance(source, (str, os.PathLike)) else source
+    return load_job(source, *arguments, **options)
 
 
 @contextlib.contextmanager
@@ -136,25 +145,14 @@ def _is_from(module: ModuleType, folders: list[str]) -> bool:
 def _as_jupyter(path: Path, module: ModuleType) -> Iterator[None]:
     """Reproduce what cells find in Jupyter: the notebook's folder is the current one, and the cells are ``__main__``.
 
-    The cells' output is discarded: the notebook shows it. Jobs that they load keep their paths afterwards.
+    The cells' output is discarded: the notebook shows it.
     """
-    import azure.ai.ml as sdk
-
-    folder, main, load_job = Path.cwd(), sys.modules["__main__"], sdk.load_job
-
-    def loaded(source: Any, *arguments: Any, **options: Any) -> Any:
-        source = Path(source).absolute() if isinstance(source, (str, os.PathLike)) else source
-        return load_job(source, *arguments, **options)
-
+    folder, main = Path.cwd(), sys.modules["__main__"]
     os.chdir(path.parent)
     sys.modules["__main__"] = module
     try:
         # Not a terminal, on which `help` would start a pager.
-        with (
-            open(os.devnull, "w", encoding="utf-8") as nowhere,
-            contextlib.redirect_stdout(nowhere),
-            entry(vars(sdk), "load_job", loaded),
-        ):
+        with open(os.devnull, "w", encoding="utf-8") as nowhere, contextlib.redirect_stdout(nowhere):
             yield
     finally:
         sys.modules["__main__"] = main

@@ -23,8 +23,8 @@ from allranks.sdk import internals, user_code
 
 _COMMAND = "os.system"
 _SDK = os.sep.join(("", "azure", "ai", "ml", ""))
-_MACHINE = frozenset({"ConnectionError", "TimeoutError", "URLError", "gaierror", "ProxyError", "CalledProcessError"})
-"""Names of exceptions, or of their bases, of the standard library and of packages for HTTP."""
+_LACKS = {"ConnectionError", "TimeoutError", "URLError", "gaierror", "ProxyError", "ImportError", "CalledProcessError"}
+"""Names of exceptions, or of their bases: a package, a network or a program of this machine fails."""
 
 
 @dataclass(frozen=True)
@@ -58,9 +58,8 @@ class SkippedStatements:
                     exec(code, namespace)
                 return
             except Exception as error:
-                line = next(
-                    frame.lineno or 0 for frame in traceback.extract_tb(error.__traceback__) if frame.filename == file
-                )
+                frames = traceback.extract_tb(error.__traceback__)
+                line = next(frame.lineno or 0 for frame in frames if frame.filename == file)
                 failed = [each for each in statements if _first(each) <= line <= (each.end_lineno or 0)]
                 if not self._skip(error, all(isinstance(each, (ast.Import, ast.ImportFrom)) for each in failed)):
                     raise
@@ -96,11 +95,10 @@ class SkippedStatements:
             self.problems[index] = replace(self.problems[index], level=Level.MACHINE)
             return True
         problem = user_code.problem(error, self.path)
-        is_own = used or is_raised or _SDK in innermost.filename
         if isinstance(error, FileNotFoundError) and (self.shell or self.required()):
             fix = f"run the shell lines that make it: {self.shell[-1]}" if self.shell else problem.fix
             problem = replace(problem, fix=fix)
-        elif not isinstance(error, ImportError) and not _is_of_machine(error) and (is_own or not self.required()):
+        elif not _is_of_machine(error) and (used or is_raised or _SDK in innermost.filename or not self.required()):
             return False
         self.problems.append(replace(problem, level=Level.WARNING if imports else Level.MACHINE))
         return True
@@ -108,7 +106,7 @@ class SkippedStatements:
 
 def _is_of_machine(error: BaseException | None) -> bool:
     while error is not None:
-        if _MACHINE & {kind.__name__ for kind in type(error).__mro__}:
+        if _LACKS & {kind.__name__ for kind in type(error).__mro__}:
             return True
         error = error.__cause__ or error.__context__
     return False

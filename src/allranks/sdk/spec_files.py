@@ -22,6 +22,7 @@ _SCHEMA = re.compile(r"^\$schema:\s*[\"']?([^\s\"']+)", re.MULTILINE)
 _KEYS = re.compile(r"^[\"']?(\$schema|type|command|jobs)[\"']?\s*:", re.MULTILINE)
 _TYPES = ("automl", "command", "data_transfer", "import", "parallel", "pipeline", "spark", "sweep")
 """The types that jobs and components share; assets, computes and endpoints have others."""
+_VALUE_TYPES = ("boolean", "integer", "number", "string")
 _STEP_KEYS = ("command", "component", "type")
 _SKIPPED = ("__pycache__", "node_modules", "site-packages")
 _CODE = re.compile(r"^code:[ \t]*[\"']?(?:\./)?(?P<folder>[^\s\"'/]+)/?[\"']?[ \t]*$", re.MULTILINE)
@@ -137,8 +138,11 @@ def kind_of(document: Mapping[str, Any]) -> Kind | None:
         return Kind.COMPONENT
     elif declared not in _TYPES:
         return None
-    # A job has a type and a command too, but no version, and it is never reused by itself.
-    return Kind.COMPONENT if {"version", "is_deterministic"} & document.keys() else Kind.JOB
+    # A job has a type and a command too, but no version, it is never reused by itself, and its inputs have values.
+    inputs = document.get("inputs") if declared == "command" else None
+    ports = [port for port in inputs.values() if isinstance(port, dict)] if isinstance(inputs, dict) else []
+    declares = any(port.get("type") in _VALUE_TYPES for port in ports)
+    return Kind.COMPONENT if declares or {"version", "is_deterministic"} & document.keys() else Kind.JOB
 
 
 def _statements(text: str) -> list[ast.stmt] | None:

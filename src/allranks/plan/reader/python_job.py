@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import inspect
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -142,12 +142,12 @@ def _plain_type(parameter: inspect.Parameter) -> str | None:
 
 def refuse(job: Any, locate: Callable[[str], Location | None]) -> None:
     """Raise InputError if an input of the job, or of a node at any depth, has an unknown value."""
-    problems = [_of_unknown(f"input {name} of the pipeline", value) for name, value in _unknown(job)]
+    problems = [Problem(f"input {name} of the pipeline", *_details(value)) for name, value in _unknown(job)]
     for path, node in _nodes(job, ""):
         place = Place(path, locate(path))
-        problems += [_of_unknown(place.key(f"inputs.{name}"), value) for name, value in _unknown(node)]
+        problems += [Problem(place.key(f"inputs.{name}"), *_details(value)) for name, value in _unknown(node)]
     if problems:
-        raise InputError.of(problems)
+        raise InputError.of(replace(each, code="unresolved-name", level=Level.MACHINE) for each in problems)
 
 
 def _nodes(pipeline: Any, prefix: str) -> Iterator[tuple[str, Any]]:
@@ -168,9 +168,8 @@ def _unknown(job: Any) -> Iterator[tuple[str, str]]:
             yield name, value
 
 
-def _of_unknown(where: str, value: str) -> Problem:
-    found = f"it is {value}, which only a workspace knows"
-    return Problem(where, found, "a value that is known before the run", "write the value", level=Level.MACHINE)
+def _details(value: str) -> tuple[str, str, str]:
+    return f"it is {value}, which only a workspace knows", "a value that is known before the run", "write the value"
 
 
 @dataclass(frozen=True)
