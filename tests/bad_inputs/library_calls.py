@@ -96,6 +96,12 @@ ROWS = {
     "a step after an output": _after(
         f"{_TWO} allranks.after(b, a.outputs.images)", "a value of NodeOutput", "a step that runs a component"
     ),
+    "a condition after a step": _after(
+        "from azure.ai.ml.dsl._condition import condition; "
+        f"{_TWO} allranks.after(condition(condition=True, true_block=a), b)",
+        "a value of ConditionNode",
+        "name the steps of its blocks",
+    ),
     "a step after one of another pipeline": _after(
         f"{_TWO} c = other(); allranks.after(b, next(iter(c.component.jobs.values())))",
         "prepare_images is a step of another pipeline",

@@ -46,8 +46,10 @@ def _problems(where: str, node: Any, others: tuple[Any, ...]) -> Iterator[Proble
     for each in (node, *others):
         body = _body(each)
         if not isinstance(body, internals.BaseNode) or (each is node and body.type == "data_transfer"):
-            found = "a data transfer, which copies every input" if body is node else f"a value of {type(each).__name__}"
-            yield Problem(where, found, "a step that runs a component, a sweep, a loop or a pipeline component")
+            copies = isinstance(body, internals.BaseNode)
+            found = "a data transfer, which copies every input" if copies else f"a value of {type(each).__name__}"
+            fix = "name the steps of its blocks" if type(each).__name__ == "ConditionNode" else ""
+            yield Problem(where, found, "a step that runs a component, a sweep, a loop or a pipeline component", fix)
         elif isinstance(internals.component(body), str) and (each is node or not body.outputs):
             found = f"the component {internals.component(body)} is not loaded, so that nothing can be added to it"
             yield Problem(where, found, "", "load it, with load_component(FILE) or ml_client.components.get(...)")

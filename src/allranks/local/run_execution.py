@@ -134,6 +134,11 @@ class RunExecution:
                 if self._killed:
                     _log.warning("engine was killed", extra={"run": self._record.id})
                     self._recorder.note(None, "the engine that executed the run before was killed")
+                keys = (f"{key} of {path}" for path, step in steps(self._plan.graph) for key in step.azure_only)
+                if (only := ", ".join(keys)) and (
+                    text := f"no effect on this machine: {only}"
+                ) not in self._record.notes:
+                    self._recorder.note(None, text)
                 if missing:
                     self._recorder.note(None, f"instances are on {supervisor.kind}; this machine has no {missing}")
                 scope = await self._run_graph(supervisor, tracking, decisions)

@@ -58,6 +58,7 @@ class Step:
     ignored_environment:   the environment that the node sets instead of its component's, which azure-ai-ml never sends
     ignored_variables:     names of the component's variables, which azure-ai-ml never sends
     job_tier:              spot, basic, standard or premium; "" if the node does not set it
+    azure_only:            the keys of the node that have no effect on this machine
     spec:                  the file on this machine that describes the component, for messages; "" if there is none
     tags:                  the component's tags that say what it requires (`allranks.contract.requirements`)
     parallel:              how a parallel step runs the script of its command on mini-batches; None for other steps
@@ -86,6 +87,7 @@ class Step:
     retries: int | None = field(default=None, compare=False)
     location: Location | None = None
     job_tier: str = field(default="", compare=False)
+    azure_only: tuple[str, ...] = field(default=(), compare=False)
     ignored_environment: Environment = field(default=NO_ENVIRONMENT, compare=False)
     ignored_variables: tuple[str, ...] = field(default=(), compare=False)
     spec: str = field(default="", compare=False)

@@ -35,6 +35,7 @@ VALID = """
     step.resources = JobResourceConfiguration(instance_count=n, instance_type=f"Standard_D{n}s_v5", shm_size=f"{n}g")
     step.set_limits(timeout=seconds)
     step.compute = f"cluster-{size}"
+    step.queue_settings = QueueSettings(job_tier="standard")
     data = Input(type="uri_folder", path="data")
     batches = score(images=data)
     batches.resources = JobResourceConfiguration(instance_count=n)
@@ -53,7 +54,8 @@ def test_values(here: Path) -> None:
     assert isinstance(batches, Step)
     assert isinstance(tune, Sweep)
     assert (step.distribution, step.instance_count, step.instance_type) == (Mpi(3), 3, "Standard_D3s_v5")
-    assert (step.shm_size, step.timeout) == (3 << 30, 60)
+    assert (step.shm_size, step.timeout, step.job_tier) == (3 << 30, 60, "standard")
+    assert (step.azure_only, batches.azure_only) == (("queue_settings",), ())
     settings = {"max_concurrency": 3, "error_threshold": 3, "max_retries": 3, "mini_batch_size": 3}
     assert batches.parallel == Parallel("score.py", "${{inputs.images}}", **settings, logging_level="DEBUG")
     assert batches.instance_count == 3

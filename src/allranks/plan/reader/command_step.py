@@ -34,6 +34,8 @@ _SIZE = re.compile(r"(\d+)\s*([bkmg]?)", re.IGNORECASE)
 _UPLOADED = re.compile(r"(azureml:)?/subscriptions/.+/codes/")
 """The code of a job that was submitted before, with which the client replaces the folder."""
 
+_AZURE_ONLY = ("identity", "queue_settings", "services")
+
 _UNITS = {"": 1, "b": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
 
 
@@ -83,6 +85,7 @@ def read(name: str, node: Any, context: Context) -> Step | None:
         deterministic=component.is_deterministic is not False,
         location=place.location,
         job_tier=job_tier,
+        azure_only=tuple(key for key in _AZURE_ONLY if getattr(node, key, None)),
         spec=internals.source_path(component),
         tags=requirements.relevant(component.tags or {}),
     )
