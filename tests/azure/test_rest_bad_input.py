@@ -64,7 +64,7 @@ def pipeline(**jobs: Any) -> dict[str, Any]:
     ("body", "message"),
     [
         ({"name": "p"}, "job p: the body has no properties"),
-        ({"name": "p", "properties": {"jobType": "Sweep"}}, "a job of type Sweep is not yet run"),
+        ({"name": "p", "properties": {"jobType": "AutoML"}}, "a job of type AutoML is not yet run"),
         ({"name": "p", "properties": {}}, "key jobType"),
         (pipeline(), "key jobs: the pipeline has no jobs"),
         (pipeline(one={**STEP, "componentId": "nope"}), "step one, nope: there is no such component"),

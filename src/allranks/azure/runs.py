@@ -208,25 +208,44 @@ def add_record(
     return record
 
 
+def update(client: Any, record: RunRecord) -> tuple[JobState, list[StepRecord]]:
+    """Request the state of a run with its steps, and of the trials of its sweeps, and update the record.
+
+    Return the state, and the steps whose state has changed. Raise InputError or AzureError.
+    """
+    sweeps = [step for step in record.steps if step.kind == "sweep" and not step.status.ended]
+    found = state(client, record.id, steps=is_pipeline(record))
+    changed = update_record(record, found)
+    for sweep in (step for step in sweeps if step.mlflow_run_id):
+        with service_errors(f"requesting the trials of {sweep.name}"):
+            jobs = [_step(run) for run in internals.child_runs(client, sweep.mlflow_run_id)]
+        for job in jobs:
+            name = f"{sweep.name}.trial[{job.name.rpartition('_')[2]}]"  # SWEEP_0, SWEEP_1 and so on
+            step = record.find(name) or _unplanned(record, name)
+            changed += [step] if _is_changed(step, job) else []
+    return found, changed
+
+
 def update_record(record: RunRecord, state: JobState) -> list[StepRecord]:
     """Update the record. Return the steps whose state has changed."""
-    changed = []
-    for job, step in _matched(record, state):
-        before = step.status
-        step.mlflow_run_id = job.name
-        step.status = run_status(job.status)
-        step.started, step.ended = job.started, job.ended
-        step.reused_from = job.reused_from or None
-        step.result = job.result
-        if step.status is Status.FAILED:
-            step.verdict = Verdict(step.name, job.error or "the service gives no reason")
-        if step.status is not before:
-            changed.append(step)
+    changed = [step for job, step in _matched(record, state) if _is_changed(step, job)]
     record.status, record.ended = run_status(state.status), state.ended
     failed = record.status is Status.FAILED and not any(step.verdict for step in record.steps)
     if failed and state.error and state.error not in record.notes:
         record.notes.append(state.error)
     return changed
+
+
+def _is_changed(step: StepRecord, job: JobState) -> bool:
+    """Update a step by its job. Return whether its status has changed."""
+    before, step.status = step.status, run_status(job.status)
+    step.mlflow_run_id = job.name
+    step.started, step.ended = job.started, job.ended
+    step.reused_from = job.reused_from or None
+    step.result = job.result
+    if step.status is Status.FAILED:
+        step.verdict = Verdict(step.name, job.error or "the service gives no reason")
+    return step.status is not before
 
 
 def run_status(word: str) -> Status:
@@ -246,17 +265,17 @@ def _matched(record: RunRecord, state: JobState) -> Iterator[tuple[JobState, Ste
         step = step or unmatched.get(job.display_name)
         step = step or next((candidate for candidate in steps if candidate.display_name == job.display_name), None)
         if step is None:
-            step = _unplanned(record, job)
+            is_new = all(step.name != job.display_name for step in record.steps)
+            step = _unplanned(record, job.display_name if is_new else job.name)
         unmatched.pop(step.name, None)
         yield job, step
 
 
-def _unplanned(record: RunRecord, job: JobState) -> StepRecord:
-    """Add a step that the plan lacks, because its kind cannot be planned on this machine."""
-    name = job.display_name if all(step.name != job.display_name for step in record.steps) else job.name
+def _unplanned(record: RunRecord, name: str) -> StepRecord:
+    """Add a step that the plan lacks: a trial, or one of a kind that cannot be planned on this machine."""
     folder = Path(record.folder) / re.sub(r"[^\w.-]", "_", name)
     step = StepRecord(name, name, "", "", 1, 1, folder=str(folder))
-    record.steps.append(step)
+    record.add(step)
     return step
 
 

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 
 from allranks.azure import runs
 from allranks.azure.errors import AzureError, NotFoundError, RejectedSignInError, SignInError, service_errors
-from allranks.azure.runs import is_pipeline, update_record
 from allranks.errors import InputError, Problem
 from allranks.runs import history
 from allranks.runs.log_reader import tail
@@ -130,8 +129,7 @@ def connected(record: RunRecord) -> Iterator[Any]:
 def refresh(client: Any, workspace: Workspace, record: RunRecord) -> None:
     """Update the record and the logs of its steps, and store them. Raise InputError or AzureError."""
     with _locked(workspace, record):
-        state = runs.state(client, record.id, steps=is_pipeline(record))
-        update_record(record, state)
+        runs.update(client, record)
         try:
             _download_logs(client, record)
         finally:
@@ -149,8 +147,7 @@ def watch(client: Any, workspace: Workspace, record: RunRecord, watcher: Observe
     while not record.status.ended:
         changed = []
         try:
-            state = runs.state(client, record.id, steps=is_pipeline(record))
-            changed = update_record(record, state)
+            state, changed = runs.update(client, record)
             polling.succeeded(changed=bool(changed))
         except (AzureError, InputError) as error:
             for note in polling.failed(error):

@@ -159,9 +159,9 @@ class _Mirror:
         """Takes over all that is new."""
         before = {name: self._azure.jobs[name].status for name in self._job.children}
         for step in run.steps:
-            job = self._step_job(step) if self._is_pipeline else self._job
+            job = self._step_job(step)
             self._take_files(job, step)
-            if self._is_pipeline:
+            if job is not self._job:
                 self._take_state(job, str(step.status), step)
         if self._is_pipeline:
             self._take_log(run, before)
@@ -172,12 +172,21 @@ class _Mirror:
             self._job.move("Running")
 
     def _step_job(self, step: StepRecord) -> Job:
-        name = str(uuid.uuid5(uuid.NAMESPACE_URL, f"{self._job.name}/{step.name}"))
+        """The job of a step: of a trial a child of its sweep's, named by its number."""
+        parent, name = self._job, self._name(step.name)
+        if step.is_trial:
+            sweep, _, number = step.name.rpartition(".trial[")
+            parent = self._azure.jobs[self._name(sweep)]
+            name = f"{parent.name}_{number.rstrip(']')}"
         if name not in self._azure.jobs:
-            self._azure.jobs[name] = Job(name, None, "NotStarted", step.name, self._job.name)
+            self._azure.jobs[name] = Job(name, None, "NotStarted", step.name, parent.name)
             self._azure.jobs[name].run_properties = {"azureml.moduleName": step.component, "stepName": step.name}
-            self._job.children.append(name)
+            parent.children.append(name)
         return self._azure.jobs[name]
+
+    def _name(self, step: str) -> str:
+        own = str(uuid.uuid5(uuid.NAMESPACE_URL, f"{self._job.name}/{step}"))
+        return own if self._is_pipeline else self._job.name
 
     def _take_state(self, job: Job, status: str, step: StepRecord) -> None:
         if step.verdict:

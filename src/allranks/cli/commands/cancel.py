@@ -98,7 +98,6 @@ def _print_late(found: str, fix: str) -> None:
 
 def _cancel_in_azure(record: RunRecord, steps: list[str], now: bool) -> None:
     from allranks.azure import runs
-    from allranks.azure.runs import update_record
     from allranks.azure.watch import connected
 
     where = f"run {record.id}"
@@ -109,7 +108,7 @@ def _cancel_in_azure(record: RunRecord, steps: list[str], now: bool) -> None:
         raise InputError(Problem(f"{where}, {unsupported}", "the run is on Azure ML", "a run on this machine", fix))
     with connected(record) as client:
         if not record.status.ended:
-            update_record(record, runs.state(client, record.id, steps=record.submitted.pipeline))
+            runs.update(client, record)
         if record.status.ended:
             raise InputError(Problem(where, f"it is {record.status}", "a run that has not ended"))
         runs.cancel(client, record.id)

@@ -41,7 +41,19 @@ def _read_command(name: str, properties: Mapping[str, Any], assets: Assets) -> A
     return job
 
 
-_KINDS = {"Pipeline": pipeline_job.read, "Command": _read_command}
+def _read_sweep(name: str, properties: Mapping[str, Any], assets: Assets) -> Any:
+    """Return the SDK's SweepJob. Raise as `_read_command`."""
+    from azure.ai.ml.entities import Job
+
+    body = copy.deepcopy(dict(properties))
+    code, environment = body["trial"].pop("codeId", None), body["trial"].get("environmentId")
+    body["outputs"] = {key: value for key, value in (body.get("outputs") or {}).items() if key != "default"}
+    job = sdk_parts.from_rest(Job, "JobBase", {"name": name, "properties": body})
+    components.place(job.trial, code, environment, assets)
+    return job
+
+
+_KINDS = {"Pipeline": pipeline_job.read, "Command": _read_command, "Sweep": _read_sweep}
 
 
 def read_rest(body: Mapping[str, Any], assets: Assets, snapshots: Path) -> Plan:
