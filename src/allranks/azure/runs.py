@@ -216,9 +216,10 @@ def update(client: Any, record: RunRecord) -> tuple[JobState, list[StepRecord]]:
     sweeps = [step for step in record.steps if step.kind == "sweep" and not step.status.ended]
     found = state(client, record.id, steps=is_pipeline(record))
     changed = update_record(record, found)
-    for sweep in (step for step in sweeps if step.mlflow_run_id):
+    for sweep in sweeps:
         with service_errors(f"requesting the trials of {sweep.name}"):
-            jobs = [_step(run) for run in internals.child_runs(client, sweep.mlflow_run_id)]
+            trials = internals.child_runs(client, sweep.mlflow_run_id) if sweep.mlflow_run_id else ()
+            jobs = [_step(run) for run in trials]
         for job in jobs:
             name = f"{sweep.name}.trial[{job.name.rpartition('_')[2]}]"  # SWEEP_0, SWEEP_1 and so on
             step = record.find(name) or _unplanned(record, name)

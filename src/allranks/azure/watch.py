@@ -145,7 +145,7 @@ def watch(client: Any, workspace: Workspace, record: RunRecord, watcher: Observe
     watcher.started(record)
     polling = Polling()
     while not record.status.ended:
-        changed = []
+        changed: list[StepRecord] = []
         try:
             state, changed = runs.update(client, record)
             polling.succeeded(changed=bool(changed))
