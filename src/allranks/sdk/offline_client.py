@@ -222,7 +222,7 @@ class _Operations:
             entity = builder.build(user_provided_kwargs={})
         if self.collection in _COLLECTIONS and not getattr(entity, "version", None):
             entity.version = "1"
-        if isinstance(getattr(entity, "path", None), Path):
+        if self.collection in ("data", "models") and isinstance(entity.path, Path):
             # The service returns a URI, with a slash at the end of a folder's.
             internals.set_path(entity, f"{entity.path}{'/' * (entity.type == 'uri_folder')}")
         if self.collection in _COLLECTIONS:

@@ -13,7 +13,7 @@ from allranks.plan.graph import Location
 from allranks.plan.ports import Input, Literal
 from allranks.plan.ports import Path as DataPath
 from allranks.plan.reader import opened
-from pipeline_files import read, write_dsl
+from pipeline_files import read, write, write_dsl
 
 pytestmark = pytest.mark.usefixtures("no_network")
 
@@ -349,13 +349,14 @@ def test_registered_components_are_placeholders_where_this_machine_has_none(here
 
 
 def test_what_the_file_registers_is_found_again(here: Path) -> None:
+    write(here, "cpu.yml", "name: cpu\nimage: ubuntu\n")
     file = write_dsl(
         here,
         """
         import copy
 
-        from azure.ai.ml import MLClient
-        from azure.ai.ml.entities import AmlCompute, Data, Environment
+        from azure.ai.ml import MLClient, load_environment
+        from azure.ai.ml.entities import AmlCompute, Data
 
         assert copy.deepcopy(MLClient.from_config().models.get("bert", label="latest")).name == "bert"
 
@@ -374,7 +375,7 @@ def test_what_the_file_registers_is_found_again(here: Path) -> None:
             compute = ml_client.begin_create_or_update(AmlCompute(name="gpus", size="STANDARD_ND96asr_v4")).result()
         gpus = {size.name.lower(): size.gpus for size in ml_client.compute.list_sizes()}[compute.size.lower()]
         assert isinstance(data.path + "/images", str)
-        environment = ml_client.environments.create_or_update(Environment(name="cpu", image="ubuntu"))
+        environment = ml_client.environments.create_or_update(load_environment("cpu.yml"))
         assert ml_client.environments.get("cpu", version=environment.version) is environment
 
         @dsl.pipeline()
