@@ -80,7 +80,7 @@ def test_what_cannot_be_invoked(client: Any) -> None:
         ),
         "no default deployment": (HttpResponseError, lambda: client.batch_endpoints.invoke("scorer")),
         "not found": (ValidationException, lambda: client.batch_endpoints.invoke("scorer", deployment_name="third")),
-        "Batch endpoint other was not found": (ResourceNotFoundError, lambda: client.batch_endpoints.get("other")),
+        "batchEndpoints/other was not found": (ResourceNotFoundError, lambda: client.batch_endpoints.get("other")),
         "has no value": (InputError, lambda: client.batch_endpoints.invoke("scorer", deployment_name="first")),
     }
     for words, (error, call) in cases.items():

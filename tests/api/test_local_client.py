@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from azure.ai.ml import Input, Output, command, dsl, load_component, load_job
-from azure.ai.ml.entities import Data, Environment, Model
+from azure.ai.ml.entities import AmlCompute, Data, Environment, ManagedOnlineDeployment, Model
 from azure.ai.ml.exceptions import JobException
 from azure.core.exceptions import ResourceNotFoundError
 
@@ -153,10 +153,23 @@ def test_a_job_is_canceled_and_archived(client: Any) -> None:
     assert (restored.tags, restored.display_name, len(list(client.jobs.list()))) == ({"kind": "test"}, "Waits", 1)
 
 
+def test_this_machine_is_every_compute(client: Any) -> None:
+    assert client.begin_create_or_update(AmlCompute(name="cluster")).result().name == "cluster"
+    client.compute.begin_delete("cluster").result()
+    assert client.compute.get("cluster").provisioning_state == "Succeeded"
+    assert [workspace.name for workspace in client.workspaces.list()] == [client.workspace_name]
+
+
 def test_what_has_no_meaning_here_is_named(client: Any) -> None:
     count = register(client)
     cases = {
         "LocalClient, online_endpoints": lambda: client.online_endpoints.get("scorer"),
+        "fix: start the model's server yourself": lambda: client.online_deployments.begin_create_or_update(
+            ManagedOnlineDeployment(
+                name="blue", endpoint_name="scorer", model=Model(name="net", version="1", path="data")
+            )
+        ),
+        "LocalClient, batch_endpoints": lambda: client.batch_endpoints.list_jobs("scorer"),
         "azureml:nothing:1": lambda: client.jobs.create_or_update(pipeline(count, "azureml:nothing:1")),
     }
     for words, call in cases.items():

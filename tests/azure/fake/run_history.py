@@ -132,6 +132,12 @@ def _sas(azure: FakeAzure, job: Job, log: str) -> str:
     return azure.blobs.signatures.sas(ARTIFACTS, f"{artifacts(job.name)}/{log}")
 
 
+@route(API, "GET", _HISTORY + "/runs/{name}/serviceinstances/{node}")
+def get_services(azure: FakeAzure, request: Request, name: str, node: str) -> Answer:
+    named(azure, name)
+    return Answer.of({"instances": {}})
+
+
 @route(API, "POST", _HISTORY + "/rundata")
 def get_run_data(azure: FakeAzure, request: Request) -> Answer:
     job = named(azure, request.json["runId"])

@@ -1,5 +1,4 @@
-"""Schedules that a client has created: in ``assets/schedules`` of the workspace folder as the client has sent them, and
-in the ledger, by which `allranks schedules run` runs them."""
+"""Schedules that a client has created: in the ledger too, by which `allranks schedules run` runs them."""
 
 from __future__ import annotations
 
@@ -11,7 +10,8 @@ from typing import Any
 
 from allranks.api import jobs
 from allranks.api.client import job_requests
-from allranks.api.client.service import Answer, LocalService, Refusal, Request, read_json, resource, route, write_json
+from allranks.api.client.service import Answer, LocalService, Request, route
+from allranks.api.client.stored_requests import SCHEDULES, find, save
 from allranks.errors import InputError, Problem
 from allranks.local.scheduler import reading
 from allranks.local.scheduler.ledger import CREATED, Ledger, SchedulesPlace
@@ -22,8 +22,6 @@ from allranks.runs import history, secret_values
 from allranks.runs.store import Store
 from allranks.runs.workspace import Workspace
 from allranks.schedules import finding
-
-_VIEWS = {"EnabledOnly": (True,), "DisabledOnly": (False,)}
 
 
 def create(workspace: Workspace, original: Callable[..., Any], schedule: Any, **options: Any) -> Any:
@@ -63,27 +61,7 @@ def _job_name(job: str) -> str:
     return job.rpartition("/")[2].removeprefix("azureml:")
 
 
-def _file(service: LocalService, name: str) -> Path:
-    return service.workspace.root / "assets/schedules" / f"{name}.json"
-
-
-def _find(service: LocalService, name: str) -> dict[str, Any]:
-    return read_json(_file(service, name), f"Schedule {name}")
-
-
-@route("GET", "/schedules")
-def list_schedules(service: LocalService, request: Request) -> Answer:
-    states = _VIEWS.get(request.query.get("listViewType", "EnabledOnly"), (True, False))
-    found = [_find(service, file.stem) for file in sorted(_file(service, "").parent.glob("*.json"))]
-    return Answer({"value": [body for body in found if body["properties"]["isEnabled"] in states]})
-
-
-@route("GET", "/schedules/{name}")
-def get_schedule(service: LocalService, request: Request, name: str) -> Answer:  # noqa: ARG001
-    return Answer(_find(service, name))
-
-
-@route("PUT", "/schedules/{name}")
+@route("PUT", SCHEDULES + "/{name}")
 def put_schedule(service: LocalService, request: Request, name: str) -> Answer:
     properties = request.body["properties"]
     if properties["action"]["actionType"] != "CreateJob":
@@ -91,28 +69,14 @@ def put_schedule(service: LocalService, request: Request, name: str) -> Answer:
         raise InputError(Problem(f"LocalClient, schedule {name}", found, expected, "schedule a pipeline"))
     if "sourceJobId" not in (job := properties["action"]["jobDefinition"]):
         job |= {"status": "NotStarted", "outputs": job_requests.outputs_of(job)}
-    kept = {**properties, "isEnabled": properties.get("isEnabled") is not False, "provisioningState": "Succeeded"}
-    body = resource(request, f"/schedules/{name}", kept)
-    is_new = not _file(service, name).exists()
-    if not is_new:
-        body["systemData"]["createdAt"] = _find(service, name)["systemData"]["createdAt"]
-    write_json(_file(service, name), body)
-    return Answer(body, 201 if is_new else 200)
+    return save(service, request, {**properties, "isEnabled": properties.get("isEnabled") is not False})
 
 
-@route("DELETE", "/schedules/{name}")
-def delete_schedule(service: LocalService, request: Request, name: str) -> Answer:  # noqa: ARG001
-    """Delete a schedule. As on Azure ML, an enabled one is not deleted."""
-    if _find(service, name)["properties"]["isEnabled"]:
-        raise Refusal(400, f"Schedule {name} is enabled. Disable it before deleting it.")
-    _file(service, name).unlink()
-    return Answer(None)
-
-
-@route("POST", "/schedules/{name}/trigger")
+@route("POST", SCHEDULES + "/{name}/trigger")
 def trigger_schedule(service: LocalService, request: Request, name: str) -> Answer:  # noqa: ARG001
     """Start the job of a schedule now."""
-    definition, place = _find(service, name)["properties"]["action"]["jobDefinition"], SchedulesPlace(service.workspace)
+    definition = find(service, f"{SCHEDULES}/{name}")["properties"]["action"]["jobDefinition"]
+    place = SchedulesPlace(service.workspace)
     with Ledger(place.ledger) as ledger:
         plan = codec.loads(restored(ledger.plan(name), secret_values.load(place.secrets(name))))
     if source := definition.get("sourceJobId"):

@@ -158,14 +158,6 @@ def write_json(file: Path, value: Any) -> None:
     os.replace(part, file)
 
 
-def read_json(file: Path, what: str) -> dict[str, Any]:
-    """Return what a file has. Raise Refusal, which names what it is, if there is none."""
-    try:
-        return dict(json.loads(file.read_text(encoding="utf-8")))
-    except FileNotFoundError:
-        raise not_found(what) from None
-
-
 def timestamp(seconds: float | None) -> str | None:
     """Return a time as Azure writes it."""
     return None if seconds is None else datetime.fromtimestamp(seconds, timezone.utc).isoformat()
@@ -224,8 +216,9 @@ _ADVICE = {
 
 
 def _without_meaning(request: Request) -> Problem:
-    kind = next(filter(None, request.path.split("/")), "workspaces")
+    path = re.sub("^/(mferp|management/.*)(?=/)", "", request.path)
+    kind = next(filter(None, path.split("/")), "workspaces")
     name = re.sub(r"(?<!^)([A-Z])", lambda match: f"_{match[1].lower()}", kind)
-    found = f"{request.method} {request.path or '/'} is not available on this machine"
+    found = f"{request.method} {path or '/'} is not available on this machine"
     expected = "jobs, assets, schedules, batch endpoints, compute, datastores, or workspaces.get"
     return Problem(f"LocalClient, {name}", found, expected, _ADVICE.get(kind, "remove it, or use MLClient"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import os
+from dataclasses import replace
 from typing import Any
 
 from allranks.api.client.service import Answer, LocalService, Refusal, Request, resource, route
@@ -26,6 +27,12 @@ def get_workspace(service: LocalService, request: Request) -> Answer:
         "description": "",
     }
     return Answer(resource(request, "", properties, location=LOCATION, kind="Default", tags={}))
+
+
+@route("GET", "/management/{scope:.*}/workspaces")
+def list_workspaces(service: LocalService, request: Request, scope: str) -> Answer:
+    asked = replace(request, scope=f"/{scope}/workspaces/{LOCATION}")
+    return Answer({"value": [get_workspace(service, asked).body]})
 
 
 @route("GET", "/{account}/discovery")
@@ -93,3 +100,9 @@ def list_computes(service: LocalService, request: Request) -> Answer:  # noqa: A
 def get_compute(service: LocalService, request: Request, name: str) -> Answer:  # noqa: ARG001
     """Return this machine, for any name: steps run here whatever compute they name."""
     return Answer(_compute(request, name))
+
+
+@route("DELETE", "/computes/{name}")
+def delete_compute(service: LocalService, request: Request, name: str) -> Answer:  # noqa: ARG001
+    """Do nothing: this machine stays."""
+    return Answer(None)
