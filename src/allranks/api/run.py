@@ -191,6 +191,8 @@ def run(
     cold: bool = False,
     mpi: Literal["rsh", "ssh"] = "rsh",
     start_timeout: float = 20.0,
+    stall: float = 300.0,
+    on_stall: Literal["fail", "dump"] = "fail",
     stand_ins: Mapping[str, str | os.PathLike[str]] | None = None,
     folder: Path | str | None = None,
 ) -> Run:
@@ -213,6 +215,9 @@ def run(
     mpi:         how mpirun starts ranks on other instances: rsh (through the engine) or ssh (through an sshd on each
                  instance, with the configuration of the images)
     start_timeout: seconds that an emulated instance may take to start its processes
+    stall:       seconds for which the ranks of a step may stand still while some wait for others in a collective; 0:
+                 for ever
+    on_stall:    fail: such a step then fails, and names the rank that is not there; dump: it goes on, with a note
     stand_ins:   by step, the folder with its outputs, so that it need not run: an entry for each, or its only output
     folder:      the workspace; default: the `.allranks` folder of the current folder or a parent
 
@@ -239,6 +244,8 @@ def run(
         cold=cold,
         mpi=mpi,
         start_timeout=start_timeout,
+        stall=stall,
+        on_stall=on_stall,
     )
     identity, engine = start(plan, workspace, options)
     _started[identity] = engine

@@ -237,6 +237,21 @@ class RunOptions:
             help="How long an emulated instance may take to start its processes. The step then fails and names it.",
         ),
     ] = 20.0
+    stall: Annotated[
+        float,
+        typer.Option(
+            "--stall",
+            metavar="SECONDS",
+            min=0,
+            help="How long the ranks of a step may stand still while some wait for others. 0: for ever.",
+        ),
+    ] = 300.0
+    on_stall: Annotated[
+        Literal["fail", "dump"],
+        typer.Option(
+            "--on-stall", help="fail: end such a step, and name the rank that is not there. dump: only note it."
+        ),
+    ] = "fail"
     verbose: VerboseOption = False
 
     def of(self, **others: Any) -> Options:

@@ -36,6 +36,9 @@ class Options:
     start_timeout: seconds that an emulated instance may take to start its processes; the step then fails, and names
                   the instance. All instances of a step start together here, in milliseconds. On Azure ML they start
                   minutes apart, so the bound there is the training's own
+    stall:        seconds for which the ranks of a step may stand still while some wait for others; 0: for ever
+    on_stall:     fail: the step then fails, and its verdict names the rank that the others wait for; dump: it goes on,
+                  with a note
     """
 
     instances: str = AUTO
@@ -53,3 +56,5 @@ class Options:
     cold: bool = False
     mpi: str = "rsh"
     start_timeout: float = 20.0
+    stall: float = 300.0
+    on_stall: str = "fail"

@@ -63,6 +63,8 @@ def of_ranks(
     if not symptoms:
         return None
     first = symptoms[0]
+    if first.order[0] and (early := _ended_early(ranks, first)) is not None:
+        first = early
     rank, raised = first.rank, first.raised
     last = tail(rank.log)
     return Verdict(
@@ -79,6 +81,15 @@ def of_ranks(
         where=raised.where if raised else "",
         consequences=_folded([each for each in symptoms if each.rank is not rank or each.worker != first.worker]),
     )
+
+
+def _ended_early(ranks: Sequence[RankRecord], lost: Symptom) -> Symptom | None:
+    """Return the symptom of a rank that had completed before others lost their connection to it, as where it has fewer
+    batches than they."""
+    for rank in ranks:
+        if rank.status is Status.COMPLETED and (rank.ended or 0.0) <= lost.order[2]:
+            return Symptom(rank, "it ended with exit code 0, and others still waited for it", None, lost.order)
+    return None
 
 
 def with_advice(verdict: Verdict, commands: Mapping[str, str], *, isolated: bool | None = None) -> Verdict:

@@ -77,6 +77,11 @@ class LauncherTable:
     exit_code: int
 
 
+def is_library(file: str) -> bool:
+    """Return whether a file of a traceback is no code of the user."""
+    return _LIBRARY.search(file) is not None
+
+
 def of_lines(lines: Iterable[str]) -> tuple[Raised, ...]:
     """Return the exception that ended each of the processes that wrote these lines of a log; none if it has none."""
     workers: dict[int | None, list[str]] = {}
@@ -170,5 +175,5 @@ def _end(lines: Sequence[str], place: int, indent: int) -> int | None:
 
 def _user_line(lines: Iterable[str]) -> str:
     """Return the last line of user code in a traceback, ``FILE:LINE``."""
-    frames = [frame for frame in map(_FRAME.match, lines) if frame and not _LIBRARY.search(frame["file"])]
+    frames = [frame for frame in map(_FRAME.match, lines) if frame and not is_library(frame["file"])]
     return f"{frames[-1]['file'].rpartition('/')[2]}:{frames[-1]['line']}" if frames else ""

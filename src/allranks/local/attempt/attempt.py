@@ -228,6 +228,8 @@ class Attempt:
                 self._step.timeout,
                 self._step.instance_type,
                 context.options.start_timeout,
+                context.options.stall,
+                context.options.on_stall,
             )
             is_ending = functools.partial(context.running.is_ending, record.name)
             await AttemptMonitor(handles, context.recorder, context.supervisor, is_ending).until_gone()

@@ -13,15 +13,17 @@ from pathlib import Path
 from allranks.contract import report
 from allranks.local import capacity
 from allranks.local.attempt import usage_watch
+from allranks.local.attempt.stall import RAISED, StallWatch
 from allranks.local.attempt.usage_watch import UsageWatch
 from allranks.local.instances.supervisor import Event, Supervisor
 from allranks.local.launchers.launching import LaunchedPrograms, rank_name, read_events
-from allranks.runs.formatting import rank_list
+from allranks.runs.formatting import cause, rank_list
 from allranks.runs.log_reader import tail
 from allranks.runs.recorder import RunRecorder
 from allranks.runs.records import Point, Progress, RankRecord, Status, StepRecord, Verdict
 from allranks.verdict import judge, signatures
 from allranks.verdict.signatures import NOT_STARTED
+from allranks.verdict.stacks import CODE, Stack, of_hang, of_time_out
 
 _log = logging.getLogger(__name__)
 
@@ -30,9 +32,6 @@ POLL = 0.2
 
 SETTLE = 2.0
 """Seconds that the other ranks have to end by themselves after one has failed."""
-
-RAISED = 5.0
-"""Seconds that a rank has to end after an exception. mpi4py, and threads that are not daemons, wait for ever."""
 
 DISMISSAL = 5.0
 """Seconds from SIGTERM to SIGKILL for processes without remaining work: servers of a finished step."""
@@ -55,6 +54,8 @@ class AttemptHandles:
     timeout:   seconds, or None
     size_name: the Azure size of the instances; "" if it is not known
     start_timeout: seconds that an instance may take to start its processes
+    stall:     seconds for which the ranks may stand still; 0: for ever
+    on_stall:  fail, or dump: go on, with a note of where they are
     """
 
     record: StepRecord
@@ -66,6 +67,8 @@ class AttemptHandles:
     timeout: float | None
     size_name: str
     start_timeout: float
+    stall: float
+    on_stall: str
 
 
 class AttemptMonitor:
@@ -108,6 +111,10 @@ class AttemptMonitor:
         self._raised: dict[int, float] = {}
         self._offsets = dict.fromkeys(handles.reports, 0)
         self._memory_kills = capacity.memory_kills()
+        self._stall = StallWatch(handles.record, handles.reports, handles.stall)
+        self._stalled: Verdict | None = None
+        self._noted_stall = False
+        self._stacks: Sequence[Stack] | None = None
 
     async def until_gone(self) -> None:
         """Wait until all processes of the attempt have ended. Then set the status of its record and, if it failed, the
@@ -127,23 +134,49 @@ class AttemptMonitor:
             else:
                 self._read_reports(clock())
                 self._read_launcher_events(clock())
+                await self._look_for_stall(clock())
                 if self._changed:
                     self._changed = False
                     self._recorder.save(self._record)
             timeout = self._handles.timeout
             if timeout is not None and self._overdue is None and clock() > started + timeout:
                 self._overdue = clock()
+                self._stacks = await self._stall.stacks()
                 await self._signal(signal.SIGTERM)
             if event is None:
                 self._require_start(clock())
+            if self._failed is not None and self._stacks is None:
+                self._stacks = await self._stall.stacks() if self._has_timed_out() else ()
             if self._must_dismiss(clock()):
                 self._dismissed = clock()
                 await self._signal(signal.SIGTERM)
             if not self._killed and self._must_kill(clock()):
                 self._killed = True
                 await self._signal(signal.SIGKILL)
+        self._stall.close()
         self._read_reports(clock())
         self._judge()
+
+    async def _look_for_stall(self, now: float) -> None:
+        """Fail the step if its ranks stand still, or note it. End the ranks that have raised and do not end."""
+        if self._failed or self._overdue or self._stopping() or self._killed:
+            return
+        for rank in await self._stall.exiting(now):
+            self._raised.setdefault(rank, now - RAISED)
+        if self._noted_stall or not (stacks := self._stall.stalled(now)):
+            return
+        verdict = of_hang(self._record.name, self._record.ranks, stacks, self._handles.stall)
+        if verdict is not None and self._handles.on_stall == "fail":
+            self._stalled = verdict
+        elif verdict is not None:
+            self._noted_stall = True
+            self._recorder.note(self._record, f"it hangs: {cause(verdict) or verdict.reason}")
+
+    def _has_timed_out(self) -> bool:
+        """Return whether the first rank to fail has waited for another one in vain."""
+        verdict = judge.of_ranks(self._record.name, self._record.ranks, self._handles.reports)
+        known = signatures.consequence(verdict.reason) if verdict is not None else None
+        return known is not None and known.code == CODE
 
     def _require_start(self, now: float) -> None:
         """End the attempt if an instance has not started its processes in time, also while the run is being stopped."""
@@ -164,6 +197,7 @@ class AttemptMonitor:
     def _must_kill(self, now: float) -> bool:
         return (
             bool(self._broken)
+            or self._stalled is not None
             or self._late
             or (self._failed is not None and now > self._failed + SETTLE)
             or any(now > raised + RAISED for raised in self._raised.values())
@@ -299,11 +333,18 @@ class AttemptMonitor:
         if failed or self._overdue or any(rank.rank in self._raised for rank in ranks if rank.exit_code != 0):
             kills = capacity.memory_kills() - self._memory_kills
             verdict = judge.of_ranks(record.name, ranks, self._handles.reports, memory_kills=kills)
-        if verdict is not None and not (self._overdue and signatures.consequence(verdict.reason)):
+            if verdict is not None and self._stacks and self._has_timed_out():
+                verdict = of_time_out(verdict, ranks, self._stacks)
+        hang = self._stalled
+        if self._overdue is not None and hang is None:
+            hang = of_hang(record.name, ranks, self._stacks or ())
+        if hang is not None:
+            after = (self._limit(),) if self._overdue else ()
+            record.status, record.verdict = Status.FAILED, replace(hang, consequences=(*hang.consequences, *after))
+        elif verdict is not None and not (self._overdue and signatures.consequence(verdict.reason)):
             record.status, record.verdict = Status.FAILED, verdict
             if self._overdue is not None:
-                after = f"the step: stopped after {self._handles.timeout:g} s, its limits.timeout"
-                record.verdict = replace(verdict, consequences=(*verdict.consequences, after))
+                record.verdict = replace(verdict, consequences=(*verdict.consequences, self._limit()))
             if self._starting:
                 self._recorder.note(record, f"{self._names(self._starting)} {NOT_STARTED}")
         elif self._broken:
@@ -311,7 +352,7 @@ class AttemptMonitor:
             if self._server_ended:
                 record.verdict = self._launcher_verdict(self._broken)
         elif self._overdue is not None:
-            reason = f"stopped after {self._handles.timeout:g} s, its limits.timeout"
+            reason = self._limit().partition(": ")[2]
             record.status = Status.FAILED
             said = () if verdict is None else (f"{rank_list([verdict.rank or 0])}: {verdict.reason}",)
             log = first.log if verdict is None else verdict.log
@@ -331,6 +372,9 @@ class AttemptMonitor:
             record.verdict = Verdict(record.name, reason, log=first.log, tail=tail(first.log))
         else:
             record.status = Status.COMPLETED
+
+    def _limit(self) -> str:
+        return f"the step: stopped after {self._handles.timeout:g} s, its limits.timeout"
 
     def _launcher_verdict(self, reason: str) -> Verdict:
         """Return a verdict with the log of the launcher's own programs."""

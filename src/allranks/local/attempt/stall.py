@@ -1,0 +1,110 @@
+"""Watch whether the ranks of a step stand still: none writes or reports anything, and each stays at the same line."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from allranks.local import stack_dumps
+from allranks.runs.records import Status, StepRecord
+from allranks.verdict import tracebacks
+from allranks.verdict.stacks import Stack
+
+LOOKS = 4
+"""How many times the stacks are read in the second half of the time, at least every LONGEST seconds."""
+
+LONGEST = 5.0
+
+CHECK = 1.0
+"""Seconds between two looks at the files."""
+
+RAISED = 3.0
+"""Seconds after which a rank whose log ends with an exception should have ended."""
+
+
+class StallWatch:
+    """The watch over one attempt.
+
+    reports: the report file of each rank
+    seconds: for which the ranks must stand still; 0: for ever
+    """
+
+    def __init__(self, record: StepRecord, reports: Mapping[int, Path], seconds: float) -> None:
+        self._record = record
+        self._files = [*(rank.log for rank in record.ranks), *map(str, reports.values())]
+        self._seconds = seconds
+        self._seen: Sequence[int] = ()
+        self._since = self._next_check = self._next_look = 0.0
+        self._places: Sequence[object] = ()
+        self._places_since = 0.0
+        self._looking: asyncio.Task[list[Stack]] | None = None
+        self._asked_exceptions = False
+
+    def stalled(self, now: float) -> Sequence[Stack]:
+        """Return the stacks of ranks that have stood still for so long; none otherwise."""
+        self._check_files(now)
+        stacks = self._looked(now)
+        if not self._seconds or now < self._since + self._seconds / 2 or self._looking is not None:
+            return ()
+        if stacks and now >= self._since + self._seconds and now >= self._places_since + self._seconds / 2:
+            return stacks
+        if now >= self._next_look:
+            end = self._since + self._seconds
+            pause = min(self._seconds / 2 / LOOKS, LONGEST)
+            self._next_look = min(now + pause, end) if now < end else now + pause
+            self._looking = asyncio.create_task(self.stacks())
+        return ()
+
+    async def stacks(self) -> list[Stack]:
+        """Return the stacks of the running ranks now."""
+        logs = {rank.rank: rank.log for rank in self._record.ranks if rank.status is Status.RUNNING}
+        return await asyncio.to_thread(stack_dumps.of_ranks, logs)
+
+    async def exiting(self, now: float) -> list[int]:
+        """Return the ranks whose log has ended with an exception for some seconds, and which run nothing any more:
+        mpi4py, and threads that are not daemons, wait for ever."""
+        if self._asked_exceptions or now < self._since + RAISED or stack_dumps.program() is None:
+            return []
+        self._asked_exceptions = True
+        raised = [rank.rank for rank in self._record.ranks if rank.status is Status.RUNNING and _has_raised(rank.log)]
+        if not raised:
+            return []
+        running = {stack.rank for stack in await self.stacks() if not stack.is_exiting}
+        return [rank for rank in raised if rank not in running]
+
+    def close(self) -> None:
+        """End what still reads stacks."""
+        if self._looking is not None:
+            self._looking.cancel()
+
+    def _check_files(self, now: float) -> None:
+        if now < self._next_check:
+            return
+        self._next_check = now + CHECK
+        seen = []
+        for file in self._files:
+            with contextlib.suppress(OSError):
+                seen.append(os.stat(file).st_size)
+        seen.append(sum(rank.status.ended for rank in self._record.ranks))
+        if seen != self._seen or not self._since:
+            self._seen, self._since, self._asked_exceptions = seen, now, False
+            self._places = ()
+
+    def _looked(self, now: float) -> list[Stack]:
+        """Return the stacks that have just been read."""
+        if self._looking is None or not self._looking.done():
+            return []
+        stacks, self._looking = self._looking.result(), None
+        places = [(stack.number, stack.user or stack.frames[:1]) for stack in stacks]
+        if places != self._places:
+            self._places, self._places_since = places, now
+        return stacks
+
+
+def _has_raised(log: str) -> bool:
+    lines = [line for line in tracebacks.last_lines(log) if line.strip()]
+    found = tracebacks.of_lines(lines)
+    return bool(found) and lines[-1].strip().endswith(found[-1].text)

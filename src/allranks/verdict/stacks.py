@@ -1,0 +1,203 @@
+"""Judge a step that hangs by the stacks of its ranks: which wait in a collective, and which one is not there."""
+
+from __future__ import annotations
+
+import linecache
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from allranks.runs.formatting import rank_list, shortened
+from allranks.runs.records import RankRecord, Status, Verdict
+from allranks.verdict.tracebacks import is_library
+
+CODE = "collective-timeout"
+"""The section of docs/troubleshooting.md."""
+
+ADVICE = "every rank must call the same collectives, as often and in the same order: see where this rank is"
+
+_COLLECTIVES = (
+    (re.compile(r"/torch/distributed/rendezvous\.py$"), "init_process_group"),
+    (re.compile(r"/torch/nn/parallel/distributed\.py$"), "DistributedDataParallel"),
+    (re.compile(r"/torch/distributed/"), ""),
+    (re.compile(r"/horovod/|/deepspeed/comm/"), ""),
+)
+"""Files in which a rank waits for others, and the name of the collective; "": the function's."""
+
+_MPI = re.compile(
+    r"\.(?P<name>I?(?:all(?:gather|reduce|toall)|barrier|bcast|gather|m?probe|recv|reduce|scan|scatter|send|wait)\w*)\(",
+    re.IGNORECASE,
+)
+"""mpi4py's methods have no frames: the line that calls one."""
+
+_BACKWARD = re.compile(r"/torch/autograd/graph\.py$|/tensorflow/python/eager/execute\.py$")
+"""In these files a rank computes, or waits for the others in a collective that has no frame of its own."""
+
+_WRAPPERS = frozenset({"wrapper", "wait"})
+
+
+@dataclass(frozen=True)
+class Frame:
+    """A call in a stack. file: absolute"""
+
+    function: str
+    file: str
+    line: int
+
+    @property
+    def text(self) -> str:
+        """The line of code; "" if the file cannot be read."""
+        return linecache.getline(self.file, self.line).strip()
+
+    def __str__(self) -> str:
+        return f"{self.file.rpartition('/')[2]}:{self.line}"
+
+
+@dataclass(frozen=True)
+class Stack:
+    """The main thread of a process of a rank.
+
+    rank:   of the job
+    frames: the innermost call first; none while the interpreter exits
+    worker: the rank by the count of a launcher that the rank started; None without one
+    """
+
+    rank: int
+    frames: tuple[Frame, ...]
+    worker: int | None = None
+
+    @property
+    def number(self) -> int:
+        """The rank, by the launcher's count if it has one."""
+        return self.rank if self.worker is None else self.worker
+
+    @property
+    def user(self) -> Frame | None:
+        """The innermost call of user code."""
+        return next((frame for frame in self.frames if not is_library(frame.file)), None)
+
+    @property
+    def where(self) -> str:
+        """The line of user code, such as ``train.py:10``; "" if there is none."""
+        return str(self.user or "")
+
+    @property
+    def collective(self) -> str:
+        """The collective in which it waits for other ranks; "" if it does not."""
+        for pattern, name in _COLLECTIVES:
+            calls = [frame.function for frame in self.frames if pattern.search(frame.file)]
+            if calls:
+                # The outermost function that has a public name: init_process_group, not what it calls.
+                public = [call for call in calls if not call.startswith("_") and call not in _WRAPPERS]
+                return name or (public or calls)[-1]
+        if self.frames and self.frames[0] == self.user and (call := _MPI.search(self.frames[0].text)):
+            return call["name"]
+        return ""
+
+    @property
+    def may_wait(self) -> bool:
+        """Whether it waits in a collective, or in what may contain one."""
+        return bool(self.collective) or any(_BACKWARD.search(frame.file) for frame in self.frames)
+
+    @property
+    def is_exiting(self) -> bool:
+        """Whether its interpreter exits: it runs nothing any more, or waits for threads."""
+        return not self.frames or self.frames[-1].function in ("_shutdown", "_run_exitfuncs")
+
+    def __str__(self) -> str:
+        """The stack as Python prints that of an exception."""
+        lines = [f'  File "{each.file}", line {each.line}, in {each.function}\n    {each.text}' for each in self.frames]
+        return "\n".join((f"Stack of rank {self.number} (most recent call last):", *reversed(lines)))
+
+
+def of_hang(step: str, ranks: Sequence[RankRecord], stacks: Sequence[Stack], seconds: float = 0) -> Verdict | None:
+    """Return the verdict on a step whose ranks do not move; None if no rank waits for another.
+
+    seconds: for which they have not moved; 0 if that is not known
+
+    The rank to blame is the one that is not in the collective: it is elsewhere, or has ended. If all wait, it is one
+    that waits at another line than most.
+    """
+    waiting = [stack for stack in stacks if stack.collective]
+    if not waiting:
+        return None
+    for_how_long = f" for {seconds:.0f} s" if seconds else ""
+    groups = _groups(waiting)
+    names = " or ".join(dict.fromkeys(stack.collective for stack in waiting))
+    ended = [rank for rank in ranks if rank.status is Status.COMPLETED]
+    # In backward() a rank may compute or wait: it is to blame if no other is.
+    elsewhere = [stack for stack in stacks if not stack.collective]
+    if absent := [stack for stack in elsewhere if not stack.may_wait] or elsewhere:
+        first = absent[0]
+        reason = f"{_doing(first)}, and {_numbers(waiting)} wait for it in {names}{for_how_long}"
+    elif ended:
+        first = Stack(ended[0].rank, ())
+        reason = f"it has ended, and {_numbers(waiting)} wait for it in {names}{for_how_long}"
+    elif len(groups) > 1:
+        smallest = min(groups, key=len)
+        first, others = smallest[0], [stack for group in groups if group is not smallest for stack in group]
+        reason = f"it waits in {first.collective}, and {_numbers(others)} in {_place(others[0])}{for_how_long}"
+    else:
+        reason = f"every rank waits in {_place(waiting[0])}{for_how_long}, and no message arrives"
+        return Verdict(
+            step, reason, traceback=str(waiting[0]), code=CODE, advice="see whether the instances are connected"
+        )
+    return replace(_blaming(step, ranks, first, reason), consequences=_folded(groups, first))
+
+
+def of_time_out(verdict: Verdict, ranks: Sequence[RankRecord], stacks: Sequence[Stack]) -> Verdict:
+    """Return the verdict on ranks that waited in vain for one that still runs: it blames that one.
+
+    verdict: blames one that waited
+    stacks:  of the ranks that still ran when the first one gave up
+    """
+    absent = [stack for stack in stacks if not stack.may_wait and not stack.is_exiting]
+    if not absent:
+        return verdict
+    waited = rank_list([verdict.rank or 0])
+    made = _blaming(verdict.step, ranks, absent[0], f"{_doing(absent[0])}, and {waited} waited for it in vain")
+    return replace(made, consequences=(f"{waited}: {shortened(verdict.reason)}", *verdict.consequences))
+
+
+def _blaming(step: str, ranks: Sequence[RankRecord], stack: Stack, reason: str) -> Verdict:
+    rank = next(rank for rank in ranks if rank.rank == stack.rank)
+    return Verdict(
+        step,
+        reason,
+        rank=rank.rank,
+        instance_rank=rank.instance_rank,
+        log=rank.log,
+        traceback=str(stack) if stack.frames else "",
+        worker=stack.worker if stack.worker != rank.rank else None,
+        where=stack.where,
+        code=CODE,
+        advice=ADVICE,
+    )
+
+
+def _doing(stack: Stack) -> str:
+    if stack.is_exiting:
+        return "it exits"
+    text = stack.user.text if stack.user else ""
+    return f"it is at `{text}`" if text else f"it is in {stack.frames[0].function}"
+
+
+def _place(stack: Stack) -> str:
+    return f"{stack.collective} ({stack.where})" if stack.where else stack.collective
+
+
+def _numbers(stacks: Iterable[Stack]) -> str:
+    return rank_list(sorted({stack.number for stack in stacks}))
+
+
+def _groups(stacks: Sequence[Stack]) -> list[list[Stack]]:
+    """Return the ranks that wait at the same place, the lowest ranks first."""
+    groups: dict[str, list[Stack]] = {}
+    for stack in sorted(stacks, key=lambda stack: stack.number):
+        groups.setdefault(_place(stack), []).append(stack)
+    return list(groups.values())
+
+
+def _folded(groups: Sequence[Sequence[Stack]], first: Stack) -> tuple[str, ...]:
+    others = [[stack for stack in group if stack is not first] for group in groups]
+    return tuple(f"{_numbers(group)}: in {_place(group[0])}" for group in others if group)

@@ -1,0 +1,77 @@
+"""Ranks of scripts that know nothing of allranks, and hang: the step fails and names the rank that is not there."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from allranks.contract.mpi import Mpi
+from allranks.contract.pytorch import PyTorch
+from allranks.plan import digest
+from allranks.plan.graph import Code, Step
+from allranks.runs.records import RunRecord, Status
+
+Runner = Callable[..., RunRecord]
+
+MPI = """
+import sys, time
+from mpi4py import MPI
+
+comm = MPI.COMM_WORLD
+if comm.rank == 2 and "sleep" in sys.argv:
+    time.sleep(1000)
+if comm.rank == 2 and "raise" in sys.argv:
+    raise ValueError("bad shard")
+comm.barrier()
+"""
+TORCH = """
+import os, sys, time
+from datetime import timedelta
+import torch.distributed as dist
+
+dist.init_process_group("gloo", timeout=timedelta(seconds=float(sys.argv[1])))
+if dist.get_rank() == 1:
+    time.sleep(1000)
+dist.barrier()
+"""
+
+
+def _step(folder: Path, script: str, arguments: str, distribution: Mpi | PyTorch) -> Step:
+    (folder / "code").mkdir()
+    (folder / "code" / "train.py").write_text(script)
+    code = Code(str(folder / "code"), digest.of_path(folder / "code"))
+    command = f"{sys.executable} train.py {arguments}"
+    return Step("train", command, code=code, distribution=distribution, instance_count=2)
+
+
+def test_a_rank_that_never_reaches_a_collective(tmp_path: Path, kind: str, run_steps: Runner) -> None:
+    step = _step(tmp_path, MPI, "sleep", Mpi(2))
+    record = run_steps(step, instances=kind, stall=2.0)
+    verdict = record.step("train").verdict
+    assert (record.status, verdict.rank, verdict.where) == (Status.FAILED, 2, "train.py:7")
+    assert "ranks 0, 1 and 3 wait for it in barrier" in verdict.reason
+
+
+def test_it_is_only_noted_if_that_is_asked_for(tmp_path: Path, run_steps: Runner) -> None:
+    script = MPI.replace("1000", "8")
+    record = run_steps(_step(tmp_path, script, "sleep", Mpi(2)), stall=2.0, on_stall="dump")
+    (note,) = record.step("train").notes
+    assert record.status is Status.COMPLETED
+    assert "it hangs: rank 2 on instance 1: it is at `time.sleep(8)`" in note
+
+
+def test_a_rank_that_has_raised_and_does_not_end(tmp_path: Path, run_steps: Runner) -> None:
+    """mpi4py waits for the others when the interpreter exits."""
+    record = run_steps(_step(tmp_path, MPI, "raise", Mpi(2)), cold=True)
+    verdict = record.step("train").verdict
+    assert (verdict.rank, verdict.reason, verdict.where) == (2, "ValueError: bad shard", "train.py:9")
+
+
+def test_the_time_out_of_the_others_does_not_blame_them(tmp_path: Path, run_steps: Runner) -> None:
+    pytest.importorskip("torch")
+    verdict = run_steps(_step(tmp_path, TORCH, "3", PyTorch(1))).step("train").verdict
+    assert (verdict.rank, verdict.where) == (1, "train.py:8")
+    assert "rank 0 waited for it in vain" in verdict.reason

@@ -1,0 +1,115 @@
+"""Which rank of a step that hangs is to blame, by the stacks of all."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from allranks.runs.records import RankRecord, Status, Verdict
+from allranks.verdict.stacks import Frame, Stack, of_hang, of_time_out
+from run_records import make_ranks
+
+TORCH = "/venv/lib/python3.11/site-packages/torch"
+SCRIPT = """\
+comm.barrier()
+time.sleep(1000)
+dist.all_reduce(loss)
+dist.barrier()
+loss.backward()
+"""
+
+
+@pytest.fixture
+def script(tmp_path: Path) -> str:
+    (tmp_path / "train.py").write_text(SCRIPT)
+    return str(tmp_path / "train.py")
+
+
+def _stack(rank: int, what: str, script: str) -> Stack:
+    """Return the stack of a rank that is at a line of the script, and in what that line calls."""
+    distributed = f"{TORCH}/distributed/distributed_c10d.py"
+    wrapper = Frame("wrapper", f"{TORCH}/distributed/c10d_logger.py", 83)
+    calls = {
+        "mpi": (1, ()),
+        "sleep": (2, ()),
+        "all_reduce": (3, (Frame("all_reduce", distributed, 3252), wrapper)),
+        "barrier": (4, (Frame("barrier", distributed, 5000), wrapper)),
+        "init_process_group": (
+            4,
+            (
+                Frame("_rendezvous", f"{TORCH}/distributed/rendezvous.py", 9),
+                Frame("init_process_group", distributed, 1),
+            ),
+        ),
+        "backward": (5, (Frame("_engine_run_backward", f"{TORCH}/autograd/graph.py", 800),)),
+        "ddp": (5, (Frame("_sync", f"{TORCH}/nn/parallel/distributed.py", 1),)),
+    }
+    if what == "exiting":
+        return Stack(rank, ())
+    line, frames = calls[what]
+    return Stack(rank, (*frames, Frame("<module>", script, line)))
+
+
+def _running(count: int) -> list[RankRecord]:
+    ranks = make_ranks(1, count)
+    for rank in ranks:
+        rank.status = Status.RUNNING
+    return ranks
+
+
+@pytest.mark.parametrize(
+    ("places", "blamed", "reason"),
+    [
+        (
+            ("all_reduce", "sleep", "all_reduce"),
+            1,
+            "`time.sleep(1000)`, and ranks 0 and 2 wait for it in all_reduce",
+        ),
+        (("mpi", "mpi", "sleep"), 2, "at `time.sleep(1000)`, and ranks 0 and 1 wait for it in barrier"),
+        (("backward", "barrier", "backward", "sleep"), 3, "and rank 1 wait"),
+        (("backward", "barrier", "barrier"), 0, "at `loss.backward()`, and ranks 1 and 2 wait for it in barrier"),
+        (("barrier", "all_reduce", "all_reduce"), 0, "waits in barrier, and ranks 1 and 2 in all_reduce (train.py:3)"),
+        (("init_process_group", "exiting"), 1, "it exits, and rank 0 wait"),
+        (("ddp", "sleep"), 1, "in DistributedDataParallel"),
+        (("all_reduce", "all_reduce"), None, "every rank waits in all_reduce (train.py:3)"),
+    ],
+)
+def test_the_rank_that_is_not_there(places: tuple[str, ...], blamed: int | None, reason: str, script: str) -> None:
+    stacks = [_stack(rank, place, script) for rank, place in enumerate(places)]
+    verdict = of_hang("train", _running(len(places)), stacks, 300)
+    assert verdict is not None
+    assert verdict.rank == blamed
+    assert reason in verdict.reason
+    assert "300 s" in verdict.reason
+
+
+@pytest.mark.parametrize("places", [("sleep", "sleep"), ("backward",), ("exiting",), ()])
+def test_no_hang_without_a_rank_that_waits(places: tuple[str, ...], script: str) -> None:
+    stacks = [_stack(rank, place, script) for rank, place in enumerate(places)]
+    assert of_hang("train", make_ranks(1, 2), stacks) is None
+
+
+def test_a_rank_that_has_ended_before_the_others(script: str) -> None:
+    ranks = [*_running(2), make_ranks(1, 3)[2]]
+    verdict = of_hang("train", ranks, [_stack(rank, "all_reduce", script) for rank in (0, 1)], 60)
+    assert verdict is not None
+    assert (verdict.rank, verdict.where) == (2, "")
+    assert verdict.reason == "it has ended, and ranks 0 and 1 wait for it in all_reduce for 60 s"
+
+
+def test_the_time_out_of_one_rank_blames_the_one_that_it_waited_for(script: str) -> None:
+    timed_out = Verdict("train", "RuntimeError: Timed out waiting 8000ms for recv operation", rank=0, instance_rank=0)
+    verdict = of_time_out(timed_out, make_ranks(2, 1), [_stack(1, "sleep", script)])
+    assert (verdict.rank, verdict.instance_rank, verdict.where) == (1, 1, "train.py:2")
+    assert verdict.consequences == ("rank 0: RuntimeError: Timed out waiting 8000ms for recv operation",)
+    assert of_time_out(timed_out, make_ranks(2, 1), [_stack(1, "all_reduce", script)]) is timed_out
+
+
+def test_workers_have_the_count_of_their_launcher(script: str) -> None:
+    stacks = [replace(_stack(1, "all_reduce", script), worker=2), replace(_stack(1, "sleep", script), worker=3)]
+    verdict = of_hang("train", make_ranks(2, 1), stacks)
+    assert verdict is not None
+    assert (verdict.rank, verdict.worker) == (1, 3)
+    assert verdict.consequences == ("rank 2: in all_reduce (train.py:3)",)
