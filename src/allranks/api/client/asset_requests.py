@@ -213,7 +213,8 @@ def put_version(service: LocalService, request: Request, kind: str, name: str, v
         properties["dataUri"] = str(properties.get("dataUri")).replace("azureml://datastores/", request.datastores)
     elif kind == "components":
         spec = properties["componentSpec"]
-        spec |= {"inputs": {key: {"optional": False, **port} for key, port in (spec.get("inputs") or {}).items()}}
+        inputs = {key: {"optional": False, **port} for key, port in (spec.get("inputs") or {}).items()}
+        spec |= {"inputs": inputs, "version": spec.get("version") or version}
         if spec.get("type") == "command":
             spec.setdefault("resources", {"instance_count": 1})
     _check(kind, name, version)

@@ -1,0 +1,149 @@
+"""`LocalClient` on a folder and `MLClient` on the fake service side by side, and what a call gives on each."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+from azure.ai.ml import MLClient, load_component
+from azure.core.exceptions import HttpResponseError
+from fake.names import GROUP, REGISTRY, SUBSCRIPTION, WORKSPACE
+from fake.service import FakeAzure
+
+from allranks import LocalClient
+from allranks_command import write
+
+SPEC = """\
+name: train
+version: {version}
+type: command
+display_name: {display}
+environment: {{image: "python:3.12"}}
+code: code
+inputs:
+  data: {{type: uri_folder}}
+  lr: {{type: number, default: 0.1}}
+outputs:
+  model: {{type: uri_folder}}
+command: python train.py ${{{{inputs.data}}}} {option} ${{{{inputs.lr}}}} ${{{{outputs.model}}}}
+"""
+
+
+@dataclass
+class Side:
+    """One of both clients, and the results of earlier calls by name."""
+
+    client: Any
+    folder: Path
+    registry: Any = None
+    results: dict[str, Any] = field(default_factory=dict)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.client, name)
+
+    def path(self, name: str) -> str:
+        return str(self.folder / name)
+
+    def component(self, version: str = "1", display: str = "Train", option: str = "--lr") -> Any:
+        text = SPEC.format(version=version, display=display, option=option)
+        return load_component(write(self.folder, f"train-{version}-{display}-{len(option)}.yaml", text))
+
+
+Call = Callable[[Side], Any]
+
+
+def kept(name: str, call: Call) -> Call:
+    """Make the call, and keep its result for later calls."""
+
+    def keep(side: Side) -> Any:
+        side.results[name] = call(side)
+        return side.results[name]
+
+    return keep
+
+
+def outcome(call: Call, side: Side) -> Any:
+    """What a call gives, without what differs by nature: ids, times, the names of the workspace."""
+    try:
+        result = call(side)
+        if isinstance(result, Iterator):
+            result = sorted((plain(each, side) for each in result), key=str)
+    except Exception as error:
+        # The message of the service is not the SDK's.
+        return type(error), getattr(error, "status_code", None) if isinstance(error, HttpResponseError) else ""
+    return plain(result, side)
+
+
+DIFFERENT = {
+    "creation_context": "the time, and who has created it",
+    "created_on": "the time",
+    **dict.fromkeys(
+        (
+            "_azureml.ComputeTargetType",
+            "runType",
+            "runSource",
+            "azureml.runsource",
+            "azureml.pipeline",
+            "azureml.nodeid",
+        ),
+        "what the service notes of its own working",
+    ),
+    "identity": "the workspace is a folder",
+    "hbi_workspace": "the workspace is a folder",
+    "size": "a compute is this machine",
+    "location": "a compute is this machine",
+    "max_instances": "a compute is this machine",
+    "idle_time_before_scale_down": "a compute is this machine",
+    "account_name": "the files are in the workspace folder",
+    "container_name": "the files are in the workspace folder",
+    "network_settings": "a compute is this machine",
+    "discovery_url": "the workspace is a folder",
+    "mlflow_tracking_uri": "the workspace is a folder",
+    "public_network_access": "the workspace is a folder",
+    "storage_account": "the workspace is a folder",
+    "services": "the page and the metrics of a job are in the folder",
+}
+"""The attributes that differ, with the reason."""
+
+STARTING = re.compile("JobStatus.(QUEUED|PREPARING|RUNNING)")
+GENERATED = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f-]+|https://\w+\.blob\.core\.windows\.net(:\d+)?/\S+")
+
+
+def plain(value: Any, side: Side) -> Any:
+    """An entity as its class and its attributes."""
+    if hasattr(type(value), "_to_dict"):
+        return type(value).__name__, plain(value._to_dict(), side)
+    if isinstance(value, dict):
+        return {key: plain(inner, side) for key, inner in value.items() if key not in DIFFERENT}
+    if isinstance(value, (list, tuple)):
+        return [plain(inner, side) for inner in value]
+    if isinstance(value, str):
+        text = value.replace(str(side.folder), "FOLDER")
+        for kept_as, job in side.results.items():
+            # A step has a name of its own here, and a generated one there.
+            text = re.sub(rf"{job.name}:\w+", "GENERATED", text).replace(job.name, kept_as)
+        return STARTING.sub("starting", GENERATED.sub("GENERATED", text))
+    return value if value is None or isinstance(value, (bool, int, float)) else (type(value).__name__, str(value)[:0])
+
+
+@pytest.fixture
+def sides(azure: FakeAzure, quick: None, tmp_path: Path) -> tuple[Side, Side]:
+    azure.executes = False
+    folders = []
+    for name in ("local", "fake"):
+        folder = tmp_path / name
+        write(folder, "code/train.py", "print()\n")
+        write(folder, "other/words", "a b\n")
+        write(folder, "image/Dockerfile", "FROM python:3.12\n")
+        write(folder, "broken.yaml", "name: broken\ntype: command\n")
+        folders.append(folder)
+    options: dict[str, Any] = {"folder": folders[0] / "workspace", "show_progress": False}
+    local = LocalClient(None, SUBSCRIPTION, GROUP, WORKSPACE, **options)
+    assert isinstance(local, MLClient)
+    registries = LocalClient(registry_name=REGISTRY, **options), azure.client(REGISTRY, show_progress=False)
+    clients = local, azure.client(show_progress=False)
+    return tuple(map(Side, clients, folders, registries))  # type: ignore[return-value]
