@@ -22,6 +22,7 @@ app = lazy_group(
         "resume": "Resume a run that did not finish.",
         "rerun": "Run the pipeline of a run again, as a new run.",
         "warm": "Keep imported packages in memory, so that runs start at once.",
+        "migrate": "Turn scripts of SDK v1 into pipelines of azure-ai-ml.",
         "submit": "Submit a pipeline to Azure ML.",
         "verify-workspace": "Verify that a workspace gives the processes of a job what the local engine gives them.",
         "cancel": "End a run, or steps of it, here or on Azure ML.",

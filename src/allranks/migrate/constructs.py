@@ -1,0 +1,59 @@
+"""The constructs of v1 that azure-ai-ml does not have in the same way, and those that need nothing in a job."""
+
+from __future__ import annotations
+
+ESTIMATORS = ("Estimator", "PyTorch", "TensorFlow", "SKLearn", "Chainer", "MMLBaseEstimator")
+STEPS = ("PythonScriptStep", "CommandStep", "MpiStep", "EstimatorStep", "HyperDriveStep", "ParallelRunStep")
+JOBS = ("ScriptRunConfig", "HyperDriveConfig", *ESTIMATORS, *STEPS)
+PORTS = ("OutputFileDatasetConfig", "PipelineData", "PipelineOutputFileDataset", "OutputTabularDatasetConfig")
+
+_MLFLOW = "log with mlflow, which azure-ai-ml's jobs do: mlflow.log_metric, mlflow.log_artifact"
+_ENDPOINT = "deploy it to a managed online or batch endpoint of azure-ai-ml"
+_STEP = "azure-ai-ml has no such step"
+
+MISSING: dict[str, tuple[str, str]] = {
+    "AutoMLConfig": ("automated ML has jobs of its own in azure-ai-ml", "write it with azure.ai.ml.automl"),
+    "AutoMLStep": ("automated ML has jobs of its own in azure-ai-ml", "write it with azure.ai.ml.automl"),
+    "DatabricksStep": (_STEP, "start the Databricks job with its own API, from a command component"),
+    "DataTransferStep": (_STEP, "copy the files in a command component"),
+    "AdlaStep": (_STEP, "Azure Data Lake Analytics has ended; write a command or Spark component"),
+    "AzureBatchStep": (_STEP, "write a command component"),
+    "RScriptStep": (_STEP, "write a command component that runs Rscript, with R in its environment"),
+    "SynapseSparkStep": (_STEP, "write a Spark component"),
+    "KustoStep": (_STEP, "query with a command component"),
+    "ModuleStep": (_STEP, "write the module as a component"),
+    "Run.get_context": ("azure-ai-ml has no run object inside of a job", _MLFLOW),
+    "Run": ("azure-ai-ml has no run object", "use MLClient.jobs.get"),
+    "start_logging": ("azure-ai-ml has no interactive runs", "use mlflow.start_run"),
+    "Model.deploy": ("deployments are endpoints in azure-ai-ml", _ENDPOINT),
+    "InferenceConfig": ("deployments are endpoints in azure-ai-ml", _ENDPOINT),
+    "AciWebservice.deploy_configuration": ("deployments are endpoints in azure-ai-ml", _ENDPOINT),
+    "AksWebservice.deploy_configuration": ("deployments are endpoints in azure-ai-ml", _ENDPOINT),
+    "LocalWebservice.deploy_configuration": ("deployments are endpoints in azure-ai-ml", _ENDPOINT),
+    "Schedule.create": ("a schedule is a file of its own", "write it with azure.ai.ml.entities.JobSchedule"),
+    "PublishedPipeline": ("azure-ai-ml publishes components", "register the pipeline as a component"),
+    "PipelineEndpoint.publish": ("azure-ai-ml publishes components", "deploy the pipeline to a batch endpoint"),
+    "publish": ("azure-ai-ml publishes components", "register the pipeline as a component"),
+    "register_model": ("a run does not register models in azure-ai-ml", "register it in a step: mlflow.register_model"),
+    "Model.register": ("a model is registered by the client", "use MLClient.models.create_or_update"),
+    "RunConfiguration.load": ("its file is a format of v1", "write its settings into the component"),
+    "ScriptRun": ("azure-ai-ml has no local runs", "allranks run starts the pipeline on this machine"),
+}
+"""Why a construct is not carried over, and what to do."""
+
+SAMPLERS = {
+    "RandomParameterSampling": "random",
+    "GridParameterSampling": "grid",
+    "BayesianParameterSampling": "bayesian",
+}
+POLICIES = {
+    "BanditPolicy": ("evaluation_interval", "slack_factor", "slack_amount", "delay_evaluation"),
+    "MedianStoppingPolicy": ("evaluation_interval", "delay_evaluation"),
+    "TruncationSelectionPolicy": ("truncation_percentage", "evaluation_interval", "delay_evaluation"),
+}
+VALUES = {
+    "choice": "Choice", "randint": "Randint", "uniform": "Uniform", "quniform": "QUniform", "loguniform": "LogUniform",
+    "qloguniform": "QLogUniform", "normal": "Normal", "qnormal": "QNormal", "lognormal": "LogNormal",
+    "qlognormal": "QLogNormal",
+}  # fmt: skip
+"""The functions of azure.ai.ml.sweep for those of v1."""

@@ -1,0 +1,75 @@
+"""What reading the jobs of one script shares."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from allranks.errors import Level, Problem
+from allranks.migrate.evaluation import Made, Script, Unknown
+
+UNKNOWN = "its value is not in this file"
+
+
+@dataclass(frozen=True)
+class Context:
+    """The collections are filled while the jobs are read.
+
+    base:       the folder that the paths of a script are relative to
+    found:      the constructs that are not carried over, or not exactly, by line and name
+    parameters: the inputs of the pipeline with their defaults; None: it has none
+    jobs:       the name of each job, by the id of its object
+    producers:  the id of the step that writes to an object of v1, as far as its lists of outputs say so
+    written:    for each object of v1 that a step writes to, the step and its output
+    """
+
+    script: Script
+    base: Path
+    found: dict[tuple[int, str], Problem] = field(default_factory=dict)
+    parameters: dict[str, Any] = field(default_factory=dict)
+    jobs: dict[int, str] = field(default_factory=dict)
+    producers: dict[int, int] = field(default_factory=dict)
+    written: dict[int, tuple[str, str]] = field(default_factory=dict)
+
+    def report(self, line: int, what: str, why: str, fix: str, place: str = "") -> None:
+        """Add a construct that a person has to look at, once for a line. place: by default that of the line"""
+        problem = Problem(place or self.script.place(line), f"{what}: {why}", "", fix, level=Level.WARNING)
+        self.found.setdefault((line, what), problem)
+
+    def findings(self) -> tuple[Problem, ...]:
+        return tuple(self.found[key] for key in sorted(self.found))
+
+    def text(self, value: Any, line: int, what: str, fix: str, otherwise: str = "") -> str:
+        """Return a text or a path; otherwise report that it is unknown."""
+        if isinstance(value, (str, Path)):
+            return str(value)
+        if value is not None:
+            self.report(line, f"{what} {getattr(value, 'text', '')}".strip(), UNKNOWN, fix)
+        return otherwise
+
+
+def named(text: str, otherwise: str) -> str:
+    """Return a text as the name of a component, an input or an output."""
+    name = re.sub(r"\W+", "_", text.lower()).strip("_") or otherwise
+    return f"_{name}" if name[0].isdigit() else name
+
+
+def listed(value: Any) -> Sequence[Any]:
+    """Return the items of a list, or what stands for a list of one."""
+    return value if isinstance(value, (list, tuple)) else () if value is None or value is ... else (value,)
+
+
+def whole(value: Any, default: int) -> int:
+    """Return a whole number, the default for anything else."""
+    return value if isinstance(value, int) and not isinstance(value, bool) else default
+
+
+def of(made: Any, name: str) -> Any:
+    """Return an argument or attribute of an object; None for anything else."""
+    return made.get(name) if isinstance(made, Made) else None
+
+
+__all__ = ["UNKNOWN", "Context", "Made", "Unknown", "listed", "named", "of", "whole"]

@@ -1,0 +1,143 @@
+"""Read the environments of v1."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from allranks.migrate.context import Context, Made, Unknown, listed
+from allranks.migrate.jobs import Environment
+from allranks.sdk import bounded_yaml
+from allranks.sdk.distributed_component import DEFAULT_IMAGE
+
+_PYTHON = "3.10"
+_ADD = {"add_pip_package": "pip_packages", "add_conda_package": "conda_packages", "add_channel": "channels"}
+
+
+def environment(value: Any, context: Context, line: int) -> Environment | None:
+    """Return an environment of v1, given by its object, its name, or a RunConfiguration; None if there is none."""
+    if isinstance(value, Unknown):
+        name = value.text.rpartition(".")[2].strip("()'\"")
+        context.report(line, f"environment {value.text}", "it is not in this file", "name it in the component")
+        return Environment(name, reference=f"azureml:{name}@latest")
+    if isinstance(value, str):
+        return Environment(value, reference=f"azureml:{value}@latest")
+    if not isinstance(value, Made):
+        return None
+    if value.kind in ("[]", "register", "build"):  # ws.environments["name"]
+        return environment(value.values[0] if value.kind == "[]" else value.receiver, context, line)
+    prefix = "environment."
+    if value.kind == "RunConfiguration":
+        if "environment" in value.attributes:
+            return environment(value.attributes["environment"], context, line)
+        given = {name.removeprefix(prefix): each for name, each in value.attributes.items() if name.startswith(prefix)}
+        if "conda_dependencies" in value.named:
+            given["python.conda_dependencies"] = value.named["conda_dependencies"]
+        own = Made("Environment", (f"environment_{value.line}",), {}, value.line, None, given, value.calls)
+        return _defined(own, context) if given else None
+    if value.kind == "clone" and value.receiver is not None:
+        original = value.receiver
+        copied = replace(original, attributes={**original.attributes, **value.attributes})
+        made = environment(copied, context, line)
+        is_changed = any(name.startswith(("docker.", "python.")) for name in value.attributes)
+        if made is None or (made.reference and not is_changed):
+            return made
+        return replace(made, name=str(value.get("new_name", 0)), reference="", image=made.image or DEFAULT_IMAGE)
+    if not value.kind.endswith(".get"):
+        return _defined(value, context)
+    name, version = str(value.get("name", 1)), value.get("version", 2)
+    if name.startswith("AzureML-"):
+        fix = "list those that exist: az ml environment list --registry-name azureml"
+        context.report(value.line, f"curated environment {name}", "those of v1 are removed over time", fix)
+    return Environment(
+        name, reference=f"azureml:{name}{f':{version}' if isinstance(version, (str, int)) else '@latest'}"
+    )
+
+
+def _defined(value: Made, context: Context) -> Environment:
+    """Return an environment that the script defines."""
+    docker = {name.rpartition(".")[2]: each for name, each in value.attributes.items() if name.startswith("docker.")}
+    variables = value.attributes.get("environment_variables") or {}
+    image = docker.get("base_image") or value.get("image", 1 if value.kind.endswith("image") else None)
+    dockerfile = docker.get("base_dockerfile") or value.get("dockerfile", 1 if value.kind.endswith("file") else None)
+    made = Environment(
+        str(value.get("name", 0, "environment")),
+        conda=None if value.get("python.user_managed_dependencies") else _conda(value, context),
+        variables={str(name): str(each) for name, each in variables.items()} if isinstance(variables, dict) else {},
+    )
+    if value.kind.endswith("from_existing_conda_environment"):
+        fix = "write its packages into the conda file"
+        context.report(value.line, value.kind, "it copies an environment of this machine", fix)
+    if isinstance(dockerfile, (str, Path)):
+        text = str(dockerfile)
+        if "\n" in text:
+            return replace(made, dockerfile=text)
+        return replace(made, build=((context.base / text).parent, Path(text).name))
+    return replace(made, image=image if isinstance(image, str) else DEFAULT_IMAGE)
+
+
+def _conda(value: Made, context: Context) -> Any:
+    """Return the content of the conda file; None if there is none."""
+    method = value.kind.rpartition(".")[2]
+    file = value.get("conda_specification", default=value.get("file_path", 1) if "conda" in method else None)
+    if file is not None:
+        return _read(file, context, value)
+    file = value.get("pip_requirements", default=value.get("file_path", 1) if "pip" in method else None)
+    if file is not None:
+        return conda_file(requirements(file, context, value))
+    dependencies = value.attributes.get("python.conda_dependencies")
+    calls = [call for call in value.calls if "conda_dependencies." in call.kind]
+    if not isinstance(dependencies, Made):
+        return _collected(Made("", (), {}, value.line), calls) if calls else None
+    file = dependencies.get("conda_dependencies_file_path", 0) if dependencies.kind == "CondaDependencies" else None
+    return _read(file, context, value) if file is not None else _collected(dependencies, [*calls, *dependencies.calls])
+
+
+def _collected(dependencies: Made, calls: list[Made]) -> Any:
+    """Return CondaDependencies, with what is added to them later, as a conda file."""
+    given = {name: [str(each) for each in listed(dependencies.get(name))] for name in _ADD.values()}
+    python = dependencies.get("python_version", default=_PYTHON)
+    for call in calls:
+        method, argument = call.kind.rpartition(".")[2], [*call.values, *call.named.values(), ""][0]
+        if method in _ADD:
+            given[_ADD[method]].append(str(argument))
+        elif method == "set_python_version":
+            python = argument
+    return conda_file(given["pip_packages"], given["conda_packages"], given["channels"], str(python))
+
+
+def conda_file(
+    packages: list[str], conda: list[str] | None = None, channels: list[str] | None = None, python: str = _PYTHON
+) -> dict[str, Any]:
+    """Return the content of a conda file. packages: those of pip"""
+    dependencies: list[Any] = [f"python={python}", *(conda or ())]
+    return {
+        "channels": [*(channels or ()), "conda-forge"],
+        "dependencies": [*dependencies, "pip", {"pip": packages}] if packages else dependencies,
+    }
+
+
+def _read(file: Any, context: Context, value: Made) -> Any:
+    try:
+        return bounded_yaml.load_file(context.base / str(file))
+    except (OSError, ValueError, yaml.YAMLError):
+        _unreadable(file, context, value)
+        return conda_file([])
+
+
+def requirements(file: Any, context: Context, value: Made) -> list[str]:
+    """Return the packages of a requirements file; none, with a finding, if it cannot be read."""
+    try:
+        lines = [line.strip() for line in bounded_yaml.read(context.base / str(file)).splitlines()]
+    except (OSError, ValueError):
+        _unreadable(file, context, value)
+        return []
+    return [line for line in lines if line and not line.startswith("#")]
+
+
+def _unreadable(file: Any, context: Context, value: Made) -> None:
+    fix = "write its packages into the conda file"
+    context.report(value.line, f"{value.kind} {getattr(file, 'text', file)}", "the file cannot be read", fix)

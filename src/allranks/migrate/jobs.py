@@ -1,0 +1,106 @@
+"""What v1 scripts describe, in the terms of azure-ai-ml, as plain data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Environment:
+    """An environment: a reference to a registered one, or what it is built from.
+
+    conda:     the content of a conda file
+    build:     the folder and the name of a Dockerfile
+    variables: environment variables, which azure-ai-ml sets on a step
+    """
+
+    name: str
+    reference: str = ""
+    image: str = ""
+    conda: Any = None
+    build: tuple[Path, str] | None = None
+    dockerfile: str = ""
+    variables: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Input:
+    """An input of a step. At most one of the last four is set.
+
+    default:   a literal
+    path:      where data is: a local path, a URI, or ``azureml:NAME@latest``
+    source:    the step and its output that it is bound to
+    parameter: the parameter of the pipeline that it is bound to
+    """
+
+    type: str
+    mode: str = ""
+    default: Any = None
+    path: str = ""
+    source: tuple[str, str] | None = None
+    parameter: str = ""
+    optional: bool = False
+
+
+@dataclass(frozen=True)
+class Output:
+    """An output of a step. path: where it is written to; "" for the default datastore; asset: the name it gets"""
+
+    mode: str = ""
+    path: str = ""
+    asset: str = ""
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """A search. space: for each input, the function of azure-ai-ml.sweep and its arguments"""
+
+    space: Mapping[str, tuple[str, tuple[Any, ...]]]
+    sampling: str
+    metric: str
+    goal: str
+    limits: Mapping[str, int]
+    policy: tuple[str, Mapping[str, Any]] | None = None
+
+
+@dataclass(frozen=True)
+class Job:
+    """A step.
+
+    code:       the folder of the script
+    script:     the script, relative to it; "" for another command
+    parallel:   the settings of a parallel component, which has no command
+    comments:   the comments above it
+    """
+
+    name: str
+    code: Path
+    script: str
+    command: str
+    line: int
+    inputs: Mapping[str, Input] = field(default_factory=dict)
+    outputs: Mapping[str, Output] = field(default_factory=dict)
+    distribution: Mapping[str, Any] = field(default_factory=dict)
+    instance_count: int = 1
+    environment: Environment | None = None
+    variables: Mapping[str, str] = field(default_factory=dict)
+    compute: str = ""
+    shm_size: str = ""
+    timeout: int | None = None
+    reuse: bool = True
+    sweep: Sweep | None = None
+    parallel: Mapping[str, Any] | None = None
+    comments: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Pipeline:
+    """All steps of a script, in order. parameters: the defaults of the pipeline's inputs; experiment: "" if unknown"""
+
+    jobs: tuple[Job, ...]
+    parameters: Mapping[str, Any]
+    experiment: str = ""
+    comments: tuple[str, ...] = ()

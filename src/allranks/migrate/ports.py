@@ -1,0 +1,199 @@
+"""Read the arguments of v1 jobs, and the data that they read and write, as inputs and outputs."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from allranks.migrate import constructs
+from allranks.migrate.context import UNKNOWN, Context, Made, Unknown, listed, named
+from allranks.migrate.jobs import Input, Output
+
+VARIABLE = re.compile(r"\$\{?\w+")
+_MODES = {"as_mount": "", "as_download": "download", "as_upload": "upload", "as_hdfs": "", "as_direct": "direct"}
+_METHODS = (
+    *_MODES, "as_named_input", "as_input", "as_dataset", "read_delimited_files", "register_on_complete",
+    "parse_delimited_files", "parse_parquet_files",
+)  # fmt: skip
+READS = ("as_input", "read_delimited_files")
+"""Methods of an output that a step reads."""
+
+_INPUT, _OUTPUT = "${{{{inputs.{}}}}}", "${{{{outputs.{}}}}}"
+
+
+def type_of(value: Any) -> str:
+    """Return the type of an input with a literal."""
+    kinds = ((bool, "boolean"), (int, "integer"), (float, "number"))
+    return next((name for kind, name in kinds if isinstance(value, kind)), "string")
+
+
+class Ports:
+    """The inputs and outputs of a job, collected from its arguments and from its lists of inputs and outputs."""
+
+    def __init__(self, made: Made, context: Context, job: str) -> None:
+        self.made, self.context, self.job = made, context, job
+        self.inputs: dict[str, Input] = {}
+        self.outputs: dict[str, Output] = {}
+        self.of_object: dict[int, str] = {}
+
+    def arguments(self, words: Iterable[Any]) -> str:
+        """Return the arguments of a script. A literal after a flag becomes an input of the flag's name."""
+        written: list[str] = []
+        flag = ""
+        for word in words:
+            is_flag = isinstance(word, str) and word.startswith("-") and not re.fullmatch(r"-[\d.]+", word)
+            is_literal = isinstance(word, (int, float)) or (
+                isinstance(word, str) and word and not VARIABLE.search(word)
+            )
+            if is_literal and flag and not is_flag:
+                name = self.name(flag)
+                self.inputs[name] = Input(type_of(word), default=word)
+                written.append(_INPUT.format(name))
+            else:
+                written.append(self.word(word, flag))
+            flag = word if is_flag else ""
+        return " ".join(written)
+
+    def command(self, words: Iterable[Any]) -> str:
+        """Return a command, whose texts are not quoted."""
+        return " ".join(str(word) if isinstance(word, (str, int, float)) else self.word(word) for word in words)
+
+    def name(self, text: str) -> str:
+        """Return a name that no port has."""
+        name, number = named(text, "value"), 1
+        while name in self.inputs or name in self.outputs:
+            number += 1
+            name = f"{named(text, 'value')}_{number}"
+        return name
+
+    def word(self, word: Any, flag: str = "") -> str:
+        """Return an argument as a word of the command."""
+        if isinstance(word, Unknown):
+            name = self.name(flag or word.text)
+            self.context.report(self.made.line, f"argument {word.text}", UNKNOWN, f"set the input {name}")
+            return self.parameter(name, "string")
+        if isinstance(word, Made):
+            return self.port(word, flag)
+        return str(word) if VARIABLE.search(str(word)) else shlex.quote(str(word))
+
+    def parameter(self, name: str, kind: str, default: Any = None, mode: str = "") -> str:
+        """Add an input that is bound to one of the pipeline."""
+        self.context.parameters.setdefault(name, default)
+        self.inputs[name] = Input(kind, mode, parameter=name)
+        return _INPUT.format(name)
+
+    def add_listed(self) -> None:
+        """Add what is in the lists of inputs and outputs, and not in the arguments."""
+        for key in ("inputs", "side_inputs", "outputs", "output"):
+            for value in listed(self.made.get(key)):
+                if isinstance(value, Made):
+                    self.port(value, "")
+
+    def port(self, value: Made, flag: str) -> str:
+        """Return the reference to the port of an object of v1."""
+        if value.kind == "PipelineParameter":
+            default = value.get("default_value", 1)
+            if isinstance(default, Made):
+                return self.port(default, flag)
+            name = named(str(value.get("name", 0)), "value")
+            return self.parameter(name, type_of(default), None if isinstance(default, Unknown) else default)
+        root, name, mode = consumed(value)
+        key = id(root)
+        is_own = self.context.producers.get(key, id(self.made)) == id(self.made)
+        if root.kind in constructs.PORTS and is_own and value.kind not in READS:
+            return self.output(root, mode)
+        if key not in self.of_object:
+            source = self.context.written.get(key)
+            variable = self.context.script.variables.get(key, "data")
+            name = self.name(name or flag or (source[1] if source else variable))
+            kind, path = ("uri_folder", "") if source else _data(root, self.context)
+            self.of_object[key] = _INPUT.format(name)
+            if source or path:
+                self.inputs[name] = Input(kind, mode, path=path, source=source)
+            else:
+                what = f"data {self.context.script.variables.get(key, root.kind)}"
+                self.context.report(root.line, what, "its place is not in this file", f"set the input {name}")
+                self.parameter(name, kind, mode=mode)
+        return self.of_object[key]
+
+    def output(self, root: Made, mode: str) -> str:
+        name = output_name(root, self.context)
+        if name not in self.outputs:
+            destination = root.get("destination")
+            path = ""
+            if isinstance(destination, tuple) and len(destination) == 2:
+                path = _datastore_path(*destination).replace("{output-name}", name).replace("{run-id}", "${{name}}")
+            assets = [call.get("name", 0) for call in root.calls if call.kind == "register_on_complete"]
+            if root.get("source") is not None:
+                fix = f"write to the path of the output {name}, which is an argument"
+                self.context.report(root.line, f"source of {root.kind}", "an output has one place", fix)
+            self.outputs[name] = Output(mode, path, next((each for each in assets if isinstance(each, str)), ""))
+            self.context.written[id(root)] = (self.job, name)
+        return _OUTPUT.format(name)
+
+
+def output_name(root: Made, context: Context) -> str:
+    """Return the name of the output that an object of v1 is."""
+    given = root.get("name", 0)
+    return named(given if isinstance(given, str) else context.script.variables.get(id(root), "output"), "output")
+
+
+def consumed(value: Made) -> tuple[Made, str, str]:
+    """Return the data that an object stands for, with the name and the mode that the job uses it by."""
+    name = mode = ""
+    while value.receiver is not None and value.kind in _METHODS:
+        given = value.get("name", 0) if value.kind in ("as_named_input", "as_input") else None
+        name = given if isinstance(given, str) else name
+        mode = mode or _MODES.get(value.kind, "")
+        value = value.receiver
+    if value.kind == "DatasetConsumptionConfig":
+        inner = value.get("dataset", 1)
+        if isinstance(inner, Made) and inner.kind == "PipelineParameter":
+            inner = inner.get("default_value", 1)
+        mode = str(value.get("mode")) if value.get("mode") in ("download", "direct") else mode
+        return (inner if isinstance(inner, Made) else value), str(value.get("name", 0)), mode
+    return value, name, mode
+
+
+def _data(root: Made, context: Context) -> tuple[str, str]:
+    """Return the type and the path of data; "" if it is not in the file."""
+    method = root.kind.rpartition(".")[2]
+    if "Tabular" in root.kind:
+        fix = "write an MLTable file, or read the file in the script"
+        context.report(root.line, root.kind, "azure-ai-ml has tables as MLTable", fix)
+    path: Any = ""
+    if root.kind == "[]" or method == "get_by_name":
+        name, version = root.get("name", 0 if root.kind == "[]" else 1), root.get("version", 2)
+        tag = f":{version}" if isinstance(version, (int, str)) and version != "latest" else "@latest"
+        path = f"azureml:{name}{tag}" if isinstance(name, str) else ""
+    elif root.kind == "register" and root.receiver is not None:
+        return _data(root.receiver, context)
+    elif method == "upload_directory":
+        path = root.get("src_dir", 0)
+        if not (isinstance(path, (str, Path)) and (context.base / path).is_dir()):
+            fix = "upload the folder there, or name it in the pipeline"
+            context.report(root.line, root.kind, "the folder that it uploads does not exist yet", fix)
+            path = root.get("target", 1)
+    elif root.kind == "DataReference":
+        path = (root.get("datastore", 0), root.get("path_on_datastore", 2) or "")
+    elif method == "path":
+        path = (root.receiver, root.get("path", 0) or "")
+    elif method.startswith("from_"):
+        paths = root.get("path", 0)
+        path = paths[0] if isinstance(paths, list) and paths else paths
+    if isinstance(path, tuple) and len(path) == 2:
+        path = _datastore_path(*path)
+    text = str(path) if isinstance(path, (str, Path)) else ""
+    is_file = method.startswith("from_") and Path(text).suffix and "*" not in text
+    return "uri_file" if is_file else "uri_folder", text
+
+
+def _datastore_path(datastore: Any, path: Any) -> str:
+    name: Any = None
+    if isinstance(datastore, Made) and "get_default_datastore" not in datastore.kind:
+        name = datastore.get("datastore_name", 1) or (datastore.values[-1] if datastore.values else None)
+    store = name if isinstance(name, str) else "workspaceblobstore"
+    return f"azureml://datastores/{store}/paths/{path.strip('/')}" if isinstance(path, str) else ""

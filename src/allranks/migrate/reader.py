@@ -1,0 +1,122 @@
+"""Read the pipeline that a v1 script describes."""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from allranks.errors import InputError, Problem
+from allranks.migrate import constructs, steps
+from allranks.migrate.context import Context, Made, listed, named
+from allranks.migrate.evaluation import Script
+from allranks.migrate.jobs import Input, Job, Output, Pipeline
+from allranks.migrate.ports import READS, consumed, output_name
+from allranks.sdk.paths import shown
+
+
+def read(script: Script) -> tuple[Pipeline, tuple[Problem, ...]]:
+    """Return the pipeline of a script, and what a person has to look at.
+
+    Raise InputError if the script describes no job, with the constructs of v1 that it has instead.
+    """
+    context = Context(script, script.path.absolute().parent)
+    objects = _jobs(script)
+    names: Counter[str] = Counter()
+    for made in objects:
+        name = _name(made, script)
+        names[name] += 1
+        context.jobs[id(made)] = name if names[name] == 1 else f"{name}_{names[name]}"
+    for made in objects:
+        for root in _written(made):
+            if context.producers.setdefault(id(root), id(made)) == id(made):
+                context.written[id(root)] = (context.jobs[id(made)], output_name(root, context))
+    jobs = [job for made in objects if (job := steps.read(made, context)) is not None]
+    for made in script.made:
+        if made.kind in constructs.MISSING:
+            context.report(made.line, made.kind, *constructs.MISSING[made.kind])
+    if not jobs:
+        kinds = ", ".join(dict.fromkeys(made.kind for made in script.made if made.kind in constructs.MISSING))
+        found = f"it has no job that can be migrated, but {kinds}" if kinds else "it describes no job of SDK v1"
+        expected = "ScriptRunConfig, an Estimator, HyperDriveConfig, or a Pipeline with steps"
+        raise InputError(Problem(shown(script.path), found, expected), *context.findings())
+    experiments = [made.get("name", 1) for made in script.made if made.kind == "Experiment"]
+    experiment = next((name for name in experiments if isinstance(name, str)), "")
+    header = tuple(text for line, text in script.comments if line < script.start)
+    ordered = _in_order(_after(jobs, context))
+    return Pipeline(tuple(_commented(ordered, script)), context.parameters, experiment, header), context.findings()
+
+
+def _jobs(script: Script) -> list[Made]:
+    """Return the objects that are jobs, without those that are a part of another job."""
+    parts = {id(part) for made in script.made for part in (steps.inner(made), made.get("hyperdrive_config", 1))}
+    return [made for made in script.made if made.kind in constructs.JOBS and id(made) not in parts]
+
+
+def _written(made: Made) -> Iterator[Made]:
+    """Yield what a step writes to: its outputs, and what it has in its arguments and not among its inputs."""
+    for key in ("outputs", "output"):
+        yield from (consumed(port)[0] for port in listed(made.get(key)) if isinstance(port, Made))
+    read = {id(consumed(port)[0]) for port in listed(made.get("inputs")) if isinstance(port, Made)}
+    for port in listed(made.get("arguments")):
+        if isinstance(port, Made) and port.kind not in READS and id(root := consumed(port)[0]) not in read:
+            yield from [root] * (root.kind in constructs.PORTS)
+
+
+def _name(made: Made, script: Script) -> str:
+    """Return the name of a job: its own, or that of its script."""
+    job = steps.inner(made)
+    own = made.get("name", 0) if made.kind in constructs.STEPS else None
+    if isinstance(own, str):
+        return named(own, "train")
+    if isinstance(job, Made):
+        return _name(job, script)
+    file = made.get("script", 1) if made.kind == "ScriptRunConfig" else made.get("script_name")
+    file = file or made.get("entry_script")
+    return named(Path(file).stem if isinstance(file, str) else script.variables.get(id(made), "train"), "train")
+
+
+def _commented(jobs: Sequence[Job], script: Script) -> Iterator[Job]:
+    """Yield the jobs with the comments that are above them in the script, and the last one with the rest."""
+    done, by_line = script.start - 1, dict[str, tuple[str, ...]]()
+    by_place = sorted(jobs, key=lambda each: each.line)
+    for job in by_place:
+        is_last = job is by_place[-1]
+        texts = [text for line, text in script.comments if done < line and (line <= job.line or is_last)]
+        by_line[job.name], done = tuple(texts), max(done, job.line)
+    yield from (replace(job, comments=by_line[job.name]) for job in jobs)
+
+
+def _after(jobs: Sequence[Job], context: Context) -> list[Job]:
+    """Return the jobs with an input for each step that they run after: azure-ai-ml orders steps by data only."""
+    calls = [made for made in context.script.made if made.kind == "run_after"]
+    pairs = [(value, call.receiver) for call in calls for value in call.values]
+    for made in context.script.made:
+        if made.kind == "StepSequence":
+            pairs += itertools.pairwise(listed(made.get("steps", 0)))
+    by_name = {job.name: job for job in jobs}
+    for pair in pairs:
+        before, after = (by_name.get(context.jobs.get(id(each), "")) for each in pair)
+        if (
+            not before
+            or not after
+            or any(port.source and port.source[0] == before.name for port in after.inputs.values())
+        ):
+            continue
+        by_name[before.name] = replace(before, outputs={**before.outputs, "done": Output()})
+        port = Input("uri_folder", source=(before.name, "done"), optional=True)
+        by_name[after.name] = replace(after, inputs={**after.inputs, f"after_{before.name}": port})
+    return list(by_name.values())
+
+
+def _in_order(jobs: Sequence[Job]) -> list[Job]:
+    """Return the jobs so that each comes after those whose outputs it uses."""
+    done, waiting = dict[str, Job](), list(jobs)
+    while waiting:
+        sources = {job.name: {port.source[0] for port in job.inputs.values() if port.source} for job in waiting}
+        for job in [each for each in waiting if sources[each.name] <= done.keys()] or waiting[:1]:
+            done[job.name] = job
+            waiting.remove(job)
+    return list(done.values())

@@ -1,0 +1,227 @@
+"""Read the jobs of v1: scripts, commands, estimators, sweeps and parallel steps."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from allranks.migrate import constructs, environments
+from allranks.migrate.context import UNKNOWN, Context, Made, Unknown, listed, named, of, whole
+from allranks.migrate.distribution import distribution
+from allranks.migrate.jobs import Environment, Input, Job, Sweep
+from allranks.migrate.ports import Ports, type_of
+from allranks.sdk.distributed_component import DEFAULT_IMAGE
+from allranks.sdk.paths import shown
+
+_SECONDS = 60
+_IMPORT = re.compile(r"\s*(from|import)\s+azureml[.\s](?!.*mlflow)")
+
+
+def inner(made: Made) -> Any:
+    """Return the job that a HyperDriveConfig, a HyperDriveStep or an EstimatorStep runs; None for another object."""
+    if made.kind == "HyperDriveStep":
+        config = made.get("hyperdrive_config", 1)
+        return inner(config) if isinstance(config, Made) else None
+    if made.kind == "HyperDriveConfig":
+        return made.get("run_config") or made.get("estimator", 0)
+    return made.get("estimator", 1) if made.kind == "EstimatorStep" else None
+
+
+def read(made: Made, context: Context) -> Job | None:
+    """Return the job of an object of v1; None, with a finding, if it is not in the file what it runs."""
+    name = context.jobs[id(made)]
+    if made.kind == "ParallelRunStep":
+        return _parallel(made, made.get("parallel_run_config"), name, context)
+    if made.kind in ("HyperDriveConfig", "HyperDriveStep", "EstimatorStep"):
+        job = inner(made)
+        if not isinstance(job, Made):
+            context.report(made.line, made.kind, "the job that it runs is not in this file", "write it by hand")
+            return None
+        read_job = replace(_script(job, name, context), line=made.line)
+        config = made.get("hyperdrive_config", 1) if made.kind == "HyperDriveStep" else made
+        return read_job if made.kind == "EstimatorStep" else _sweep(config, read_job, context)
+    return _script(made, name, context)
+
+
+def _script(made: Made, name: str, context: Context) -> Job:
+    """Return the job of a ScriptRunConfig, an estimator, a PythonScriptStep, a CommandStep or an MpiStep."""
+    is_step, is_estimator = made.kind in constructs.STEPS, made.kind in constructs.ESTIMATORS
+    configuration = made.get("runconfig" if is_step else "run_config")
+    key = "script_name" if is_step else "entry_script" if is_estimator else "script"
+    ports = Ports(made, context, name)
+    command = made.get("command")
+    if command is None:
+        fix = "write it in the command of the component"
+        script = context.text(made.get(key, None if is_step or is_estimator else 1), made.line, key, fix, f"{name}.py")
+        flags = made.get("script_params") or {}
+        words = [word for pair in flags.items() for word in pair if word not in ("", None)]
+        given = listed(made.get("arguments", 2)) if not is_estimator else words
+        text = f"python {shlex.quote(script)} {ports.arguments(given)}"
+    else:
+        script, text = "", ports.command(listed(command))
+    ports.add_listed()
+    if "AZ_BATCHAI_PYTORCH_INIT_METHOD" in text:
+        why = "azure-ai-ml does not set it"
+        context.report(made.line, "$AZ_BATCHAI_PYTORCH_INIT_METHOD", why, "use env://: MASTER_ADDR and MASTER_PORT")
+    environment = made.get("environment", default=made.get("environment_definition"))
+    if environment is None and is_estimator:
+        given_environment: Environment | None = _of_estimator(made, context)
+    else:
+        environment = configuration if environment is None else environment
+        given_environment = environments.environment(environment, context, made.line)
+    settings, instances = distribution(made, configuration, context)
+    docker = made.get("docker_runtime_config", default=of(configuration, "docker"))
+    size = of(docker, "shm_size") or made.get("shm_size")
+    seconds = made.get("max_run_duration_seconds", default=made.get("timeout_seconds"))
+    job = Job(
+        name=name,
+        code=_folder(made, 0 if not is_step else None, context),
+        script=script,
+        command=" ".join(text.split()),
+        line=made.line,
+        distribution=settings,
+        instance_count=instances,
+        environment=given_environment,
+        variables=_variables(made, configuration),
+        compute=_compute(made.get("compute_target", default=of(configuration, "target")), made, context),
+        shm_size=size if isinstance(size, str) else "",
+        timeout=seconds if isinstance(seconds, int) else None,
+        reuse=made.get("allow_reuse") is not False,
+    )
+    return _finished(job, ports, context)
+
+
+def _finished(job: Job, ports: Ports, context: Context) -> Job:
+    """Return a job with its ports, an environment and its variables. Report what its script imports of v1."""
+    environment = job.environment
+    if environment is None:
+        context.report(job.line, "no environment", "azure-ai-ml has no default", "name one in the component")
+        environment = Environment("allranks-cpu", reference="azureml:allranks-cpu@latest")
+    file = job.code / job.script
+    if job.script and file.is_file():
+        for number, line in enumerate(file.read_text(encoding="utf-8", errors="replace").splitlines(), 1):
+            if _IMPORT.match(line):
+                what, fix = " ".join(line.split()), "log with mlflow, and take data from the arguments"
+                context.report(job.line, what, "v1 is used inside of the job", fix, f"{shown(file)}:{number}")
+    variables = {**environment.variables, **job.variables}
+    return replace(job, environment=environment, inputs=ports.inputs, outputs=ports.outputs, variables=variables)
+
+
+def _folder(made: Made, position: int | None, context: Context) -> Path:
+    """Return the folder of the code."""
+    text = context.text(made.get("source_directory", position), made.line, "source_directory", "set code", ".")
+    return Path(os.path.normpath(context.base / text))
+
+
+def _compute(value: Any, made: Made, context: Context) -> str:
+    while isinstance(value, Made):  # ws.compute_targets["name"], ComputeTarget(workspace=ws, name="name")
+        names = [each for each in (value.get("name", 1), *value.values[:1]) if isinstance(each, str)]
+        value = names[0] if names else value.receiver
+    return context.text(value, made.line, "compute target", "set default_compute of the pipeline")
+
+
+def _variables(made: Made, configuration: Any) -> dict[str, str]:
+    given = made.get("environment_variables") or made.get("run_config.environment_variables")
+    given = given or of(configuration, "environment_variables")
+    return {str(name): str(value) for name, value in given.items()} if isinstance(given, Mapping) else {}
+
+
+def _of_estimator(made: Made, context: Context) -> Environment:
+    conda = [str(each) for each in listed(made.get("conda_packages"))]
+    packages = [str(each) for each in listed(made.get("pip_packages"))]
+    if framework := {"PyTorch": "torch", "TensorFlow": "tensorflow", "SKLearn": "scikit-learn"}.get(made.kind):
+        version = made.get("framework_version")
+        packages.insert(0, f"{framework}=={version}" if isinstance(version, str) else framework)
+        fix = "check the image and the packages of the environment"
+        context.report(made.line, made.kind, "v1 chose its image and packages by the framework", fix)
+    file = made.get("pip_requirements_file", default=made.get("pip_requirements_file_path"))
+    packages += environments.requirements(file, context, made) if file is not None else []
+    image = made.get("custom_docker_image", default=made.get("custom_docker_base_image"))
+    return Environment(
+        named(f"{context.script.path.stem}_{made.kind}", "environment"),
+        image=image if isinstance(image, str) else DEFAULT_IMAGE,
+        conda=environments.conda_file(packages, conda),
+    )
+
+
+def _sweep(made: Made, job: Job, context: Context) -> Job:
+    """Return the job as the trial of a sweep."""
+    sampling = made.get("hyperparameter_sampling", 1)
+    space, inputs, words = dict[str, tuple[str, tuple[Any, ...]]](), dict(job.inputs), [job.command]
+    values = sampling.get("parameter_space", 0) if isinstance(sampling, Made) else {}
+    for flag, value in values.items() if isinstance(values, Mapping) else ():
+        kind = constructs.VALUES.get(value.kind, "") if isinstance(value, Made) else ""
+        parts = [*value.values, *value.named.values()] if isinstance(value, Made) else []
+        flat = [each for part in parts for each in (part if isinstance(part, (list, range)) else [part])]
+        if not kind or not flat or any(isinstance(each, (Unknown, Made)) for each in flat):
+            context.report(made.line, f"{flag} of {made.kind}", UNKNOWN, "add it to the sweep")
+            continue
+        name = named(str(flag), "value")
+        space[name] = (kind, (flat,) if kind == "Choice" else tuple(flat))
+        inputs[name] = Input({"Choice": type_of(flat[0]), "Randint": "integer"}.get(kind, "number"))
+        words += [f"{flag} ${{{{inputs.{name}}}}}"] * (f"${{{{inputs.{name}}}}}" not in job.command)
+    goal = getattr(made.get("primary_metric_goal"), "dotted", made.get("primary_metric_goal"))
+    minutes = made.get("max_duration_minutes")
+    given = {
+        "max_total_trials": made.get("max_total_runs", default=1),
+        "max_concurrent_trials": made.get("max_concurrent_runs"),
+        "timeout": minutes * _SECONDS if isinstance(minutes, int) else None,
+    }
+    policy, early = made.get("policy"), None
+    if isinstance(policy, Made) and policy.kind in constructs.POLICIES:
+        named_values = {name: policy.get(name, index) for index, name in enumerate(constructs.POLICIES[policy.kind])}
+        early = (policy.kind, {name: each for name, each in named_values.items() if isinstance(each, (int, float))})
+    sweep = Sweep(
+        space=space,
+        sampling=constructs.SAMPLERS.get(sampling.kind if isinstance(sampling, Made) else "", "random"),
+        metric=str(made.get("primary_metric_name")),
+        goal="minimize" if "minimize" in str(goal).lower() else "maximize",
+        limits={name: value for name, value in given.items() if isinstance(value, int)},
+        policy=early,
+    )
+    return replace(job, sweep=sweep, inputs=inputs, command=" ".join(words))
+
+
+def _parallel(made: Made, config: Any, name: str, context: Context) -> Job | None:
+    if not isinstance(config, Made):
+        context.report(made.line, made.kind, "its parallel_run_config is not in this file", "write it by hand")
+        return None
+    ports = Ports(made, context, name)
+    arguments = ports.arguments(listed(made.get("arguments")))
+    ports.add_listed()
+    data = [each for each, port in ports.inputs.items() if port.type.startswith("uri_")]
+    if not data:
+        ports.parameter("data", "uri_folder")
+    size = config.get("mini_batch_size", default=10)
+    entry = context.text(config.get("entry_script"), made.line, "entry_script", "write it in the component", "score.py")
+    settings = {
+        "mini_batch_size": str(size if isinstance(size, (int, str)) else 10),
+        "mini_batch_error_threshold": whole(config.get("error_threshold"), -1),
+        "max_concurrency_per_instance": whole(config.get("process_count_per_node"), 1),
+        "retry_settings": {
+            "max_retries": whole(config.get("run_max_try"), 3),
+            "timeout": whole(config.get("run_invocation_timeout"), _SECONDS),
+        },
+        "arguments": arguments,
+        "input": data[0] if data else "data",
+        "append_row": config.get("output_action", default="append_row") == "append_row",
+        "append_row_file": str(config.get("append_row_file_name", default="parallel_run_step.txt")),
+    }
+    job = Job(
+        name=name,
+        code=_folder(config, None, context),
+        script=entry,
+        command="",
+        line=made.line,
+        instance_count=whole(config.get("node_count"), 1),
+        environment=environments.environment(config.get("environment"), context, made.line),
+        compute=_compute(config.get("compute_target"), made, context),
+        parallel=settings,
+        reuse=made.get("allow_reuse") is not False,
+    )
+    return _finished(job, ports, context)

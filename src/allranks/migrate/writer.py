@@ -1,0 +1,233 @@
+"""Write jobs as components, environments and a pipeline of azure-ai-ml."""
+
+from __future__ import annotations
+
+import json
+import keyword
+import os
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from allranks.errors import Problem
+from allranks.migrate.jobs import Environment, Input, Job, Pipeline
+from allranks.sdk.paths import is_remote
+
+_SCHEMA = "https://azuremlschemas.azureedge.net/latest/{}.schema.json"
+_WIDTH = 110
+PIPELINE, FINDINGS = "pipeline.py", "migration.md"
+_PYTHON = '''\
+{comments}"""The pipeline of {source}: allranks run {file}"""
+
+from pathlib import Path
+
+from azure.ai.ml import {names}
+{imports}
+HERE = Path(__file__).parent
+
+{components}
+
+
+@dsl.pipeline({settings})
+def pipeline({parameters}):
+{steps}
+{job}'''
+
+
+def contents(pipeline: Pipeline, source: Path, folder: Path, findings: Iterable[Problem]) -> dict[str, str]:
+    """Return the text of each file to write, by its path in the folder."""
+    files: dict[str, str] = {}
+    for job in pipeline.jobs:
+        where = f"components/{job.name}"
+        assert job.environment is not None
+        files[f"{where}/component.yaml"] = _yaml(_component(job, folder, where))
+        files |= _environment(job.environment, folder)
+    files[PIPELINE] = _pipeline(pipeline, source, folder)
+    files[FINDINGS] = report(source, findings)
+    return files
+
+
+def report(source: Path, findings: Iterable[Problem]) -> str:
+    """Return what needs a human eye, as Markdown."""
+    lines = [f"# From {source.name} to azure-ai-ml", ""]
+    listed = [f"- `{each.where}`: {each.found}. **To do:** {each.fix}." for each in findings]
+    return "\n".join([*lines, *(listed or ["Everything was carried over."]), ""])
+
+
+def _yaml(tree: Mapping[str, Any]) -> str:
+    return yaml.safe_dump(dict(tree), sort_keys=False, width=sys.maxsize, allow_unicode=True)
+
+
+def _relative(path: Path, start: Path) -> str:
+    return Path(os.path.relpath(path, start.absolute())).as_posix()
+
+
+# Components and environments
+
+
+def _component(job: Job, folder: Path, where: str) -> dict[str, Any]:
+    assert job.environment is not None
+    code = _relative(job.code, folder / where)
+    environment = job.environment.reference or f"file:../../environments/{job.environment.name}/environment.yaml"
+    tree: dict[str, Any] = {
+        "$schema": _SCHEMA.format("commandComponent" if job.parallel is None else "parallelComponent"),
+        "type": "command" if job.parallel is None else "parallel",
+        "name": job.name,
+        "version": "1",
+        "is_deterministic": job.reuse,
+        "inputs": {name: _declared(port) for name, port in job.inputs.items()},
+        "outputs": {name: {"type": "uri_folder"} for name in job.outputs},
+    }
+    resources = {"instance_count": job.instance_count, **({"shm_size": job.shm_size} if job.shm_size else {})}
+    if job.parallel is None:
+        tree |= {"code": code, "environment": environment, "distribution": dict(job.distribution)}
+        tree |= {"resources": resources, "command": job.command}
+    else:
+        tree |= _task(job, job.parallel, code, environment) | {"resources": resources}
+    return {key: value for key, value in tree.items() if value not in ({}, "")}
+
+
+def _declared(port: Input) -> dict[str, Any]:
+    default = {"default": port.default} if port.default is not None else {}
+    return {"type": port.type, **default, **({"optional": True} if port.optional else {})}
+
+
+def _task(job: Job, settings: Mapping[str, Any], code: str, environment: str) -> dict[str, Any]:
+    """Return the keys of a parallel component."""
+    output = next(iter(job.outputs), "")
+    task = {
+        "type": "run_function",
+        "code": code,
+        "entry_script": job.script,
+        "environment": environment,
+        "program_arguments": settings["arguments"],
+    }
+    if settings["append_row"] and output:
+        task["append_row_to"] = f"${{{{outputs.{output}}}}}/{settings['append_row_file']}"
+    same = ("mini_batch_size", "mini_batch_error_threshold", "max_concurrency_per_instance", "retry_settings")
+    return {
+        "input_data": f"${{{{inputs.{settings['input']}}}}}",
+        **{name: settings[name] for name in same},
+        "task": {key: value for key, value in task.items() if value},
+    }
+
+
+def _environment(environment: Environment, folder: Path) -> dict[str, str]:
+    """Return the files of an environment; none for a registered one."""
+    if environment.reference:
+        return {}
+    where = f"environments/{environment.name}"
+    tree: dict[str, Any] = {"$schema": _SCHEMA.format("environment"), "name": environment.name, "version": "1"}
+    files: dict[str, str] = {}
+    if environment.build is not None:
+        path, dockerfile = environment.build
+        tree["build"] = {"path": _relative(path, folder / where), "dockerfile_path": dockerfile}
+    elif environment.dockerfile:
+        tree["build"] = {"path": "."}
+        files[f"{where}/Dockerfile"] = environment.dockerfile
+    else:
+        tree["image"] = environment.image
+    if environment.conda is not None and "image" in tree:
+        tree["conda_file"] = "conda.yaml"
+        files[f"{where}/conda.yaml"] = _yaml(environment.conda)
+    return {f"{where}/environment.yaml": _yaml(tree), **files}
+
+
+# The pipeline
+
+
+def _pipeline(pipeline: Pipeline, source: Path, folder: Path) -> str:
+    computes = [job.compute for job in pipeline.jobs if job.compute]
+    compute = max(computes, key=computes.count) if computes else ""
+    settings = {"name": source.stem, "experiment_name": pipeline.experiment, "default_compute": compute or "cluster"}
+    steps = [_step(job, compute, folder) for job in pipeline.jobs]
+    text = "\n".join(steps)
+    sweeps = sorted({kind for job in pipeline.jobs if job.sweep for kind, _ in job.sweep.space.values()})
+    sweeps += sorted({job.sweep.policy[0] for job in pipeline.jobs if job.sweep and job.sweep.policy})
+    imports = [f"from azure.ai.ml.sweep import {', '.join(sweeps)}\n"] * bool(sweeps)
+    imports += ["from azure.ai.ml.entities import CommandJobLimits\n"] * ("CommandJobLimits" in text)
+    types = {port.parameter: port for job in pipeline.jobs for port in job.inputs.values() if port.parameter}
+    required = {name: port for name, port in types.items() if pipeline.parameters.get(name) is None}
+    listed = [f"{name}: Input(type={_quoted(port.type)})" for name, port in required.items()]
+    listed += [f"{name}={pipeline.parameters[name]!r}" for name in types if name not in required]
+    names = [*["Input"] * ("Input(" in text or bool(required)), *["Output"] * ("Output(" in text), "dsl"]
+    return _PYTHON.format(
+        comments="".join(f"{comment}\n" for comment in pipeline.comments),
+        source=source.name,
+        file=PIPELINE,
+        names=", ".join([*names, "load_component"]),
+        imports="".join(imports),
+        components="\n".join(
+            f'{_upper(job.name)} = load_component(HERE / "components/{job.name}/component.yaml")'
+            for job in pipeline.jobs
+        ),
+        settings=", ".join(f"{name}={_quoted(value)}" for name, value in settings.items() if value),
+        parameters=", ".join(listed),
+        steps=text,
+        job="" if required else "\n\njob = pipeline()\n",
+    )
+
+
+def _upper(name: str) -> str:
+    return name.upper()
+
+
+def _variable(name: str) -> str:
+    return f"{name}_" if keyword.iskeyword(name) or name in ("dsl", "pipeline", "job") else name
+
+
+def _step(job: Job, compute: str, folder: Path) -> str:
+    bound = [f"{name}={value}" for name, port in job.inputs.items() if (value := _value(name, port, job, folder))]
+    variable = _variable(job.name)
+    call = f"{variable} = {_upper(job.name)}({', '.join(bound)})"
+    if len(call) > _WIDTH:
+        call = "\n        ".join([f"{variable} = {_upper(job.name)}(", *(f"{each}," for each in bound)]) + "\n    )"
+    lines = [*job.comments, call]
+    if job.sweep is not None:
+        sweep = job.sweep
+        goal = f"primary_metric={_quoted(sweep.metric)}, goal={_quoted(sweep.goal)}"
+        lines.append(f"{variable} = {variable}.sweep({goal}, sampling_algorithm={_quoted(sweep.sampling)})")
+        lines.append(f"{variable}.set_limits({', '.join(f'{key}={value}' for key, value in sweep.limits.items())})")
+        if sweep.policy is not None:
+            kind, given = sweep.policy
+            lines.append(f"{variable}.early_termination = {kind}({', '.join(f'{k}={v!r}' for k, v in given.items())})")
+    lines += _settings(job, variable, compute)
+    return "\n".join(f"    {line}" for line in lines)
+
+
+def _settings(job: Job, variable: str, compute: str) -> Iterator[str]:
+    if job.compute and job.compute != compute:
+        yield f"{variable}.compute = {_quoted(job.compute)}"
+    if job.variables:
+        yield f"{variable}.environment_variables = {json.dumps(dict(job.variables), ensure_ascii=False)}"
+    if job.timeout:
+        yield f"{variable}.limits = CommandJobLimits(timeout={job.timeout})"
+    for name, output in job.outputs.items():
+        given = {"mode": output.mode, "path": output.path, "name": output.asset}
+        text = ", ".join(f"{key}={_quoted(value)}" for key, value in given.items() if value)
+        if text:
+            yield f'{variable}.outputs.{name} = Output(type="uri_folder", {text})'
+
+
+def _value(name: str, port: Input, job: Job, folder: Path) -> str:
+    """Return what an input of a step is bound to; "" for its default."""
+    if job.sweep is not None and name in job.sweep.space:
+        kind, arguments = job.sweep.space[name]
+        return f"{kind}({', '.join(map(repr, arguments))})"
+    if port.source is not None:
+        return f"{_variable(port.source[0])}.outputs.{port.source[1]}"
+    if port.parameter:
+        return port.parameter
+    if not port.path:
+        return ""
+    is_uri = is_remote(port.path) or port.path.startswith("azureml:")
+    path = _quoted(port.path) if is_uri else f"str(HERE / {_quoted(_relative(Path(port.path), folder))})"
+    mode = f", mode={_quoted(port.mode)}" if port.mode else ""
+    return f"Input(type={_quoted(port.type)}, path={path}{mode})"
+
+
+def _quoted(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False)
