@@ -92,6 +92,11 @@ _OWN = tuple(
             "sig= sig%3d",
             rf"(?i)(?P<before>(?:[?&;\s\"']|%26|%3f|\b)sig(?:=|%3d)){_VALUE}[^&\s\"'<>;,)}}\]]+",
         ),
+        (
+            "a signature or token in an address",
+            "signature= token=",
+            rf"(?i)(?P<before>[?&](?:(?:x-(?:amz|goog)-)?signature|token)=){_VALUE}[^&\s\"'<>;,)}}\]]+",
+        ),
         # Keys of connection strings, and names of keys and passwords in JSON, forms and variables.
         ("a key", "key", rf"(?i)(?P<before>(?:{_KEYS})_?key[\"']?\s*[=:]\s*[\"']?){_VALUE}[^;&\s\"',}}]+"),
         (
@@ -99,8 +104,13 @@ _OWN = tuple(
             f"signature secret assertion password passwd pwd instrumentation sasur sas_ur {_TOKENS}",
             rf"(?i)(?P<before>(?:{_PASSWORDS})[\"']?\s*[=:]\s*[\"']?){_VALUE}[^;&\s\"',}}]+",
         ),
-        # Also a user without a password, because addresses contain personal tokens in this form.
-        ("a password in an address", "://", r"(?P<before>://)(?!git@|\$|\*)[^/\s@:\"'$]+(?::(?!\$)[^/\s@\"']*)?(?=@)"),
+        # Also a user without a password, because addresses contain personal tokens in this form. In an address of Azure
+        # Storage it is a container.
+        (
+            "a password in an address",
+            "://",
+            r"(?P<before>(?<!abfs)(?<!abfss)(?<!wasb)(?<!wasbs)://)(?!git@|\$|\*)[^/\s@:\"'$]+(?::(?!\$)[^/\s@\"']*)?(?=@)",
+        ),
         # The key of a storage account has 64 bytes. Nothing else in a message has this shape.
         ("an account key", "==", r"(?<![\w+/])(?<!sha512-)[A-Za-z0-9+/]{86}=="),
         # The signature in keys of Azure services since 2024.

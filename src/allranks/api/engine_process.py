@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from allranks.errors import InputError, Problem
+from allranks.local.data.inputs import provided
 from allranks.local.options import Options
 from allranks.local.selection import Selection
 from allranks.plan import codec
@@ -69,6 +70,9 @@ def start(plan: Plan, workspace: Workspace, options: Options, *, detached: bool 
 
     Raise InputError if the run cannot start here, EngineError if the engine fails.
     """
+    # The caller sees the download, which may take long.
+    with provided(plan, workspace, offline=options.offline, sample=options.sample) as data:
+        plan = data.plan
     errors = tempfile.TemporaryFile(prefix="allranks-")  # noqa: SIM115  # it is read when the engine has ended
     process = subprocess.Popen(
         [sys.executable, "-m", "allranks.api.engine_process", *([_DETACHED] if detached else [])],

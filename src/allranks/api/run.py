@@ -193,6 +193,8 @@ def run(
     start_timeout: float = 20.0,
     stall: float = 300.0,
     on_stall: Literal["fail", "dump"] = "fail",
+    offline: bool = False,
+    sample: str = "",
     stand_ins: Mapping[str, str | os.PathLike[str]] | None = None,
     folder: Path | str | None = None,
 ) -> Run:
@@ -218,6 +220,9 @@ def run(
     stall:       seconds for which the ranks of a step may stand still while some wait for others in a collective; 0:
                  for ever
     on_stall:    fail: such a step then fails, and names the rank that is not there; dump: it goes on, with a note
+    offline:     whether nothing uses the network: data comes from the cache, and instances reach only each other
+    sample:      how much of each folder and table of the inputs the run gets, evenly spaced: ``1%``, or ``1000`` files
+                 or rows; default: all
     stand_ins:   by step, the folder with its outputs, so that it need not run: an entry for each, or its only output
     folder:      the workspace; default: the `.allranks` folder of the current folder or a parent
 
@@ -246,6 +251,8 @@ def run(
         start_timeout=start_timeout,
         stall=stall,
         on_stall=on_stall,
+        offline=offline,
+        sample=sample,
     )
     identity, engine = start(plan, workspace, options)
     _started[identity] = engine

@@ -44,6 +44,13 @@ def _gpus(value: str) -> str:
     return value
 
 
+def _sample(value: str) -> str:
+    from allranks.local.data.sampling import parse
+
+    parse(value)
+    return value
+
+
 FolderOption: TypeAlias = Annotated[
     Path | None,
     option("--folder", "Folder for runs and results. Default: .allranks in this folder or a parent.", "DIR"),
@@ -136,6 +143,16 @@ GpusOption: TypeAlias = Annotated[
 ]
 TrackOption: TypeAlias = Annotated[
     bool, typer.Option("--track/--no-track", help="Create an MLflow run for each step that runs Python.")
+]
+SampleOption: TypeAlias = Annotated[
+    str,
+    option(
+        "--sample",
+        "Run on a part of each folder and table of the inputs, evenly spaced: 1%, or 1000 files or rows. The same data "
+        "gives the same part.",
+        "N%|N",
+        callback=_sample,
+    ),
 ]
 ForceOption: TypeAlias = Annotated[
     bool, option("--force-rerun", "Run every step, even if an earlier result could be reused.")
@@ -252,6 +269,10 @@ class RunOptions:
             "--on-stall", help="fail: end such a step, and name the rank that is not there. dump: only note it."
         ),
     ] = "fail"
+    offline: Annotated[
+        bool,
+        option("--offline", "Use no network: data comes from the cache, and instances reach only each other."),
+    ] = False
     verbose: VerboseOption = False
 
     def of(self, **others: Any) -> Options:

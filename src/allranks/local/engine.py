@@ -13,6 +13,7 @@ from pathlib import Path
 
 from allranks.errors import InputError, Problem
 from allranks.local import machine, stop_signals
+from allranks.local.data.inputs import provided
 from allranks.local.executor import renewed
 from allranks.local.forkserver.early import EarlyForkServer
 from allranks.local.nodes.sweep import settled_trials
@@ -51,33 +52,39 @@ def run(
     tracker: of this workspace; the run takes its process if it needs one
     fork_server: that was started early for this run
 
-    The caller has checked the plan (`requirements`). Raise DiskFullError if the disk is full.
+    The caller has checked the plan (`requirements`). Raise InputError if its data cannot be downloaded, DiskFullError
+    if the disk is full.
     """
-    modes = modes_of(plan.graph, options.selection)
-    record = _new_record(plan, workspace, options)
-    filled = values.filled(plan, record)
-    record.inputs = {name: text for name, text in inputs_of(filled).items() if text is not None}
-    hidden = plan_secrets.hidden(codec.dumps(plan))
-    with stop_signals.raised(), _opened(workspace, record.id) as store:
+    with (
+        stop_signals.raised(),
+        provided(plan, workspace, offline=options.offline, sample=options.sample) as data,
+    ):
+        modes = modes_of(data.plan.graph, options.selection)
+        record = _new_record(data.plan, workspace, options)
+        filled = values.filled(data.plan, record)
+        record.inputs = {name: text for name, text in inputs_of(filled).items() if text is not None}
+        hidden = plan_secrets.hidden(codec.dumps(data.plan))
 
         def save() -> None:
             secret_values.save(Path(record.folder), {**hidden.values, **secret_values.of_settings(options.settings)})
             store.add_run(record, hidden.plan)
 
-        execution = RunExecution(
-            filled,
-            record,
-            workspace,
-            store,
-            options,
-            observer,
-            hidden.known,
-            modes,
-            origin,
-            tracker=tracker,
-            fork_server=fork_server,
-        )
-        return execution.execute({}, save)
+        with _opened(workspace, record.id) as store:
+            execution = RunExecution(
+                filled,
+                record,
+                workspace,
+                store,
+                options,
+                observer,
+                hidden.known,
+                modes,
+                origin,
+                tracker=tracker,
+                fork_server=fork_server,
+                notes=data.notes,
+            )
+            return execution.execute({}, save)
 
 
 def _new_record(plan: Plan, workspace: Workspace, options: Options) -> RunRecord:
@@ -146,18 +153,20 @@ def resume(
     # Raises InputError if there is none, and creates no workspace.
     workspace, existing = history.find(workspace, run_id)
     require_local(existing)
-    with stop_signals.raised(), _opened(workspace, existing.id) as store:
+    with stop_signals.raised(), contextlib.ExitStack() as held, _opened(workspace, existing.id) as store:
         record = store.run(existing.id)
         store.load_usage(record)  # for the page
         require_resumable(record)
         if options.instances == AUTO:
             options = replace(options, instances=record.instances)
         if latest is not None:
+            latest = held.enter_context(provided(latest, workspace, offline=options.offline)).plan
             return _continue(record, latest, workspace, store, options, observer)
         text = plan_secrets.restored(store.plan(record.id), secret_values.load(Path(record.folder)))
         plan, known = codec.loads(text), plan_secrets.hidden(text).known
         if not options.track and (problems := machine.untracked(plan)):
             raise InputError(*problems)
+        plan = held.enter_context(provided(plan, workspace, offline=options.offline)).plan
         record.ended = None
         decisions = store.decisions(record.id)
         settled = settled_trials(record.steps, decisions)

@@ -39,6 +39,8 @@ class Options:
     stall:        seconds for which the ranks of a step may stand still while some wait for others; 0: for ever
     on_stall:     fail: the step then fails, and its verdict names the rank that the others wait for; dump: it goes on,
                   with a note
+    offline:      whether nothing uses the network: data comes from the cache, and instances reach only each other
+    sample:       how much of each folder or table of the inputs the run gets, such as 1% or 1000; "" for all
     """
 
     instances: str = AUTO
@@ -58,3 +60,5 @@ class Options:
     start_timeout: float = 20.0
     stall: float = 300.0
     on_stall: str = "fail"
+    offline: bool = False
+    sample: str = ""

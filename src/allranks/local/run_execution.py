@@ -9,7 +9,7 @@ import os
 import signal
 import sqlite3
 import time
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -61,7 +61,9 @@ class RunExecution:
         earlier: RunRecord | None = None,
         tracker: EarlyTracker | None = None,
         fork_server: EarlyForkServer | None = None,
+        notes: Sequence[str] = (),
     ) -> None:
+        self._notes = notes
         self._tracker = tracker
         self._fork_server = fork_server
         self._killed = record.status in (Status.RUNNING, Status.INTERRUPTED)
@@ -138,6 +140,8 @@ class RunExecution:
                 if (only := ", ".join(keys)) and (
                     text := f"no effect on this machine: {only}"
                 ) not in self._record.notes:
+                    self._recorder.note(None, text)
+                for text in self._notes:
                     self._recorder.note(None, text)
                 if missing:
                     self._recorder.note(None, f"instances are on {supervisor.kind}; this machine has no {missing}")

@@ -25,10 +25,16 @@ class Path:
     """Data that exists before the run: an absolute local path, or a URI that this machine may be unable to read.
 
     type: the type of the value itself, which may differ from the port's; "" if it has none
+    source: the URI (without secrets) or path that `path` is a copy or a sample of; "" if it is neither
+    sample: how much of it `path` is, such as 1%; "" for all
+    note:   what the copy or the sample is, for the user
     """
 
     path: str
     type: str = field(default="", compare=False)
+    source: str = field(default="", compare=False)
+    sample: str = field(default="", compare=False)
+    note: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,8 @@ from allranks.errors import InputError, Problem
 
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*://")
 
+_DOWNLOADABLE = frozenset(["http", "https", "abfs", "abfss", "az", "wasb", "wasbs", "s3", "s3a", "gs", "gcs", "hf"])
+
 # The SDK drops "azureml:" from these too.
 _ARM = re.compile(r"/subscriptions/[^/]+/resourceGroups/", re.IGNORECASE)
 
@@ -20,6 +22,12 @@ _ARM = re.compile(r"/subscriptions/[^/]+/resourceGroups/", re.IGNORECASE)
 def is_remote(path: str) -> bool:
     """Return whether the path is a URI or the name of an asset, which this machine cannot open."""
     return bool(_SCHEME.match(path)) or path.startswith("azureml:")
+
+
+def is_downloadable(path: str) -> bool:
+    """Return whether the path is a URI of a storage service, from which this machine can make a copy."""
+    scheme, found, _ = path.partition("://")
+    return bool(found) and scheme in _DOWNLOADABLE
 
 
 def located(path: str, base: Path) -> str:

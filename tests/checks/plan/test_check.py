@@ -247,9 +247,9 @@ ONE_PROBLEM: dict[str, tuple[Change, str, str]] = {
         "data is a folder",
     ),
     "far away": (
-        lambda plan: with_input(plan, "data", value=DataPath("https://x/y")),
+        lambda plan: with_input(plan, "data", value=DataPath("adl://x/y")),
         "pipeline digits, key inputs.data (p.py)",
-        "https://x/y cannot be read on this machine",
+        "adl://x/y cannot be read on this machine",
     ),
     "registered": (
         port("data", value=DataPath("azureml:images:3")),

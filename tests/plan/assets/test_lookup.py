@@ -10,6 +10,7 @@ import pytest
 from allranks.errors import InputError, Problem
 from allranks.plan.assets import spec_folder
 from allranks.plan.assets.lookup import AssetLookup
+from allranks.plan.assets.skeleton import missing
 from allranks.runs import assets
 from allranks.runs.assets import RegisteredAsset
 from allranks.runs.workspace import Workspace
@@ -189,7 +190,7 @@ ADD = {
     (f"{SAMPLER}/labels/latest", "component"): "components:\n  registries/azureml/components/sampler/labels/latest: "
     "path/to/component.yaml",
     ("titanic@latest", "data"): "data:\n  titanic@latest: path/to/data",
-    ("https://a/b.csv?x={y}#z", "data"): "data:\n  https://a/b.csv?x={y}#z: path/to/data",
+    ("adl://a/b.csv?x={y}#z", "data"): "data:\n  adl://a/b.csv?x={y}#z: path/to/data",
     ("azureml://datastores/ws/paths/x", "data"): "datastores:\n  ws: path/to/folder",
     (f"azureml:{ARM}/data/titanic/versions/1", "data"): "data:\n  titanic:1: path/to/data",
     ("azureml:gpt2:4", "model"): "models:\n  gpt2:4: path/to/model",
@@ -265,8 +266,8 @@ def test_two_specs_of_one_version(project: Path) -> None:
 def test_an_input_by_its_address(project: Path) -> None:
     write(project, "allranks.yaml", "inputs:\n  train.data: data/titanic\n  '*.model': data/gpt2\n  lost: nowhere\n")
     lookup = AssetLookup.of(project, None)
-    assert lookup.input("train.data") == project / "data/titanic"
-    assert lookup.input("outer.train.model") == project / "data/gpt2"
+    assert lookup.input("train.data") == str(project / "data/titanic")
+    assert lookup.input("outer.train.model") == str(project / "data/gpt2")
     assert lookup.input("train.labels") is None
     with pytest.raises(InputError, match=r"key inputs\.lost \(allranks\.yaml:4\): nowhere does not exist"):
         lookup.input("lost")
@@ -288,3 +289,26 @@ def test_components_in_python_are_found_by_their_name(project: Path) -> None:
         ("component.py", "2.1")
     ]
     assert spec_folder.find(project, "count_lines") == ()
+
+
+REMOTE = {
+    "a URI": ("s3://bucket/x.csv", "", "s3://bucket/x.csv"),
+    "a path in a datastore": (
+        "azureml://datastores/ws/paths/a/x.csv",
+        "datastores:\n  ws: abfss://c@account.dfs.core.windows.net/root/",
+        "abfss://c@account.dfs.core.windows.net/root/a/x.csv",
+    ),
+    "a data asset": ("azureml:titanic:3", "data:\n  titanic: https://a/titanic.csv", "https://a/titanic.csv"),
+    "mapped to another service": ("wasbs://c@a/b/x.csv", "data:\n  wasbs://c@a/*: s3://bucket", "s3://bucket/b/x.csv"),
+}
+
+
+@pytest.mark.parametrize(("text", "lines", "uri"), REMOTE.values(), ids=REMOTE)
+def test_data_that_is_downloaded(project: Path, text: str, lines: str, uri: str) -> None:
+    if lines:
+        write(project, "allranks.yaml", lines)
+    lookup = AssetLookup.of(project, None)
+    assert lookup.find(text, "data", "step a, key x") is None
+    assert lookup.uses[-1].uri == uri
+    assert missing(lookup.uses) == ()
+    assert lookup.output(text) == (uri if lines else None)

@@ -76,7 +76,7 @@ WRONG = {
     "data:\n  a:1:\n": "key data.a:1 (allranks.yaml:2): it has no path; ",
     "data:\n  a:1: 3\n": "key data.a:1 (allranks.yaml:2): 3; ",
     "data:\n  a:1: {path: x}\n": "key data.a:1 (allranks.yaml:2): {'path': 'x'}; ",
-    "data:\n  a:1: https://x/y\n": "key data.a:1 (allranks.yaml:2): https://x/y is not on this machine; "
+    "components:\n  a:1: https://x/y\n": "key components.a:1 (allranks.yaml:2): https://x/y is not on this machine; "
     "get a copy of it, and name the copy",
     "data:\n  a: x\n  azureml:a: y\n": "key data.azureml:a (allranks.yaml:3): it duplicates a "
     "(allranks.yaml:2); remove one",

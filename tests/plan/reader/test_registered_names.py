@@ -63,7 +63,7 @@ $schema: https://azuremlschemas.azureedge.net/latest/pipelineJob.schema.json
 type: pipeline
 settings: {default_compute: azureml:cpu-cluster}
 inputs:
-  script: {type: uri_file, path: https://example.blob.core.windows.net/loaders/squad.py}
+  script: {type: uri_file, path: adl://example.azuredatalakestore.net/loaders/squad.py}
   base: {type: mlflow_model, path: "azureml://registries/azureml/models/bert/versions/4"}
   lr: 0.5
 outputs:
@@ -91,7 +91,7 @@ components:
   registries/azureml/components/*: registry
   trainer: own/trainer.yaml
 data:
-  https://example.blob.core.windows.net/*: data
+  adl://example.azuredatalakestore.net/*: data
 models:
   registries/azureml/models/*: models
 environments:
@@ -221,7 +221,7 @@ def test_everything_that_is_missing_is_told_at_once(project: Path) -> None:
     assert problems() == [
         f"step fetch, key component (pipeline.yml:13): {lacks} {REGISTRY}/components/dataset_downloader/labels/latest",
         f"step train, key component (pipeline.yml:17): {lacks} azureml:trainer:0.0.3",
-        f"key inputs.script (pipeline.yml:5): {lacks} https://example.blob.core.windows.net/loaders/squad.py",
+        f"key inputs.script (pipeline.yml:5): {lacks} adl://example.azuredatalakestore.net/loaders/squad.py",
         f"key inputs.base (pipeline.yml:6): {lacks} {REGISTRY}/models/bert/versions/4",
     ]
 

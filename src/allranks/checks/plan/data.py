@@ -68,7 +68,7 @@ def _wrong_output(where: str, output: Output | GraphOutput, here: bool) -> Itera
     if output.path is None:
         return
     if paths.is_remote(output.path):
-        if here:
+        if here and not paths.is_downloadable(output.path):
             yield from _unmapped(where, output.path)
         return
     for name in used_placeholders(output.path):
@@ -150,7 +150,7 @@ def wrong_path(where: str, port: Input, value: Path, here: bool, fix: str) -> It
     """Yield the problems of a path for a port. Of the port's type and the value's own, either is right."""
     path, kinds = value.path, {port.type, value.type or port.type}
     if paths.is_remote(path):
-        if not here:
+        if not here or paths.is_downloadable(path):
             return
         found = f"{path} cannot be read on this machine"
         yield Problem(

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from allranks.cli.execute import execute_job
-from allranks.cli.options import DryRunOption, FolderOption, JsonOption, RunOptions, argument, option
+from allranks.cli.options import DryRunOption, FolderOption, JsonOption, RunOptions, SampleOption, argument, option
 from allranks.cli.values import settings_of
 
 if TYPE_CHECKING:
@@ -46,6 +46,7 @@ def launch(
     size: Annotated[str, option("--size", "Azure size, such as ND96asr_v4.", "SIZE")] = "",
     environment: Annotated[str, option("--environment", _ENVIRONMENT, "azureml:...|FILE|NAME")] = "",
     emit: Annotated[Path | None, option("--emit", _EMIT, "FILE")] = None,
+    sample: SampleOption = "",
     dry_run: DryRunOption = False,
     *,
     execution: RunOptions,
@@ -92,7 +93,7 @@ def launch(
         )
     else:
         script = next((word for word in command or () if word.endswith(".py")), "")
-        execute_job(job, script, place, execution.of(), json, verbose=execution.verbose)
+        execute_job(job, script, place, execution.of(sample=sample), json, verbose=execution.verbose)
 
 
 def _emit(job: ScriptJob, file: Path, json: bool) -> None:

@@ -11,6 +11,7 @@ from allranks.cli.options import (
     LatestCodeOption,
     RunArgument,
     RunOptions,
+    SampleOption,
     SelectionOptions,
 )
 from allranks.runs.workspace import Workspace
@@ -23,6 +24,7 @@ def rerun(
     latest_code: LatestCodeOption = False,
     chosen: SelectionOptions,
     force_rerun: ForceOption = False,
+    sample: SampleOption = "",
     execution: RunOptions,
     workspace: FolderOption = None,
     json: JsonOption = False,
@@ -38,7 +40,7 @@ def rerun(
     from allranks.cli.views.problems import print_warnings
 
     place = Workspace.at(workspace)
-    options, values = execution.of(force_rerun=force_rerun, selection=chosen.of()), inputs.of()
+    options, values = execution.of(force_rerun=force_rerun, sample=sample, selection=chosen.of()), inputs.of()
     execute(
         lambda observer: retry.rerun(
             identity, place, options, observer, latest_code=latest_code, inputs=values, warn=print_warnings

@@ -18,6 +18,7 @@ from allranks.cli.options import (
     JsonOption,
     LayoutOption,
     RunOptions,
+    SampleOption,
     SelectionOptions,
     StandInOption,
     argument,
@@ -46,6 +47,7 @@ def run(
     chosen: SelectionOptions,
     dry_run: DryRunOption = False,
     force_rerun: ForceOption = False,
+    sample: SampleOption = "",
     execution: RunOptions,
     workspace: FolderOption = None,
     json: JsonOption = False,
@@ -77,7 +79,7 @@ def run(
         }
         if unused := next((name for name, value in of_file.items() if value), "a step" if chosen.of() else ""):
             raise typer.BadParameter(f"{unused} cannot be given: {AS_AZURE} executes the script unchanged")
-        sys.exit(run_as_azure(file, arguments or (), place, execution.of(force_rerun=force_rerun)))
+        sys.exit(run_as_azure(file, arguments or (), place, execution.of(force_rerun=force_rerun, sample=sample)))
     if arguments:
         raise typer.BadParameter(f"found {arguments[0]!r}; only with {AS_AZURE} can the file have arguments")
     values = layout_settings(layout) | inputs.of() | stand_ins_of(stand_ins)
@@ -97,5 +99,7 @@ def run(
 
         print_dry_run(read, place, execution.of(selection=selection), json)
         return
-    options = execution.of(force_rerun=force_rerun, selection=selection, target=os.path.abspath(file), settings=values)
+    options = execution.of(
+        force_rerun=force_rerun, sample=sample, selection=selection, target=os.path.abspath(file), settings=values
+    )
     execute_job(lambda: file, file, place, options, json, verbose=execution.verbose)

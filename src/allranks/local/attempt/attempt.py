@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from allranks.contract.produce import processes
+from allranks.contract.templating import output_path
 from allranks.local import interpreters, machine_variables, rank_environment, stacks
 from allranks.local.attempt import collect, stage
 from allranks.local.attempt.digests import FileDigests
@@ -36,6 +37,7 @@ from allranks.plan.node_records import job_name
 from allranks.plan.ports import PRIMITIVES
 from allranks.runs.recorder import RunRecorder
 from allranks.runs.records import Status, StepRecord
+from allranks.sdk.paths import is_downloadable
 from allranks.verdict import judge
 
 _log = logging.getLogger(__name__)
@@ -249,7 +251,24 @@ class Attempt:
         save = functools.partial(collect.save, record, places, ports, self._stops.saving, digests)
         with judged(record):
             await run_io(save, in_thread=bool(places))
+            await self._upload()
         self._note_left_out(staged)
+
+    async def _upload(self) -> None:
+        """Upload the outputs whose paths are URIs of a storage service."""
+        context, record = self._context, self._record
+        for output, place in self._places:
+            uri = self._scope.output_path_of(self._step, output)
+            if uri is None or not is_downloadable(uri) or record.status is not Status.COMPLETED:
+                continue
+            uri = output_path(uri, name=job_name(context.job.run, record.name), output_name=output.name)
+            if context.options.offline:
+                context.recorder.note(record, f"output {output.name} is not uploaded to {uri}, because of --offline")
+                continue
+            from allranks.local.data import storage  # most runs upload nothing
+
+            await asyncio.to_thread(storage.upload, place, uri, self._stops.saving)
+            context.recorder.note(record, f"output {output.name} is uploaded to {uri}")
 
     def _judge(self) -> None:
         """Add advice on a failure with a known cause."""

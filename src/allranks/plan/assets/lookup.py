@@ -21,7 +21,7 @@ from allranks.plan.assets.asset_id import AssetId
 from allranks.plan.assets.mapping_file import Entry, MappingFile
 from allranks.plan.rules import UNKNOWN_FORM, WRONG_REFERENCE
 from allranks.runs.workspace import Workspace
-from allranks.sdk.paths import is_remote, nearest, shown
+from allranks.sdk.paths import is_downloadable, is_remote, nearest, shown
 
 _SECTIONS = {kind: section for section, kind in mapping_file.SECTIONS.items()}
 _SECTIONS[asset_id.STORAGE] = "data"
@@ -63,12 +63,14 @@ class Use:
     where:  the place that names it
     line:   the line that would resolve it
     path:   the result; None if there is none
+    uri:    of data that is downloaded when the pipeline runs; "" if it is not
     """
 
     asset: AssetId
     where: str
     line: Line
     path: Path | None
+    uri: str = ""
 
 
 @dataclass
@@ -115,7 +117,8 @@ class AssetLookup:
         required: whether a missing asset is a problem; otherwise None is returned
         advice:   what the user can do instead of adding a line
 
-        Raise InputError if there is none, or if the entry in ``allranks.yaml`` cannot be used.
+        Return None for data that is downloaded when the pipeline runs: the last of `uses` has its URI. Raise InputError
+        if there is none, or if the entry in ``allranks.yaml`` cannot be used.
         """
         asset = _parsed(text, kind, where)
         line = line_for(asset)
@@ -123,8 +126,9 @@ class AssetLookup:
         # An unusable entry raises, so only a path or None is recorded.
         misses: list[str] = []
         path = self._created(asset, where) or registration.path or self._in_file(asset, line, misses)
-        self.uses.append(Use(asset, where, line, path))
-        if path is None and required:
+        uri = "" if path or misses else self._uri(asset, line.section)
+        self.uses.append(Use(asset, where, line, path, uri))
+        if path is None and not uri and required:
             problem = self._missing(asset, where, line, registration.versions, misses, advice)
             self.problems.append(problem)
             raise InputError(problem)
@@ -150,8 +154,8 @@ class AssetLookup:
             return self.find(str(entity.path), asset.kind, where, required=False)
         return Path(entity.base_path or self.folder, entity.path)
 
-    def input(self, address: str) -> Path | None:
-        """Return the path that ``allranks.yaml`` gives an input, or None.
+    def input(self, address: str) -> str | None:
+        """Return the path or the URI that ``allranks.yaml`` gives an input, or None.
 
         address: the name of a pipeline's input, or STEP.INPUT
 
@@ -160,7 +164,7 @@ class AssetLookup:
         if self.file is None or address in self.settled:
             return None
         entries = self.file.matching(mapping_file.INPUTS, (address,))
-        return next((_existing(entry) for entry in entries), None)
+        return next((entry.uri or str(_existing(entry)) for entry in entries), None)
 
     def stand_in(self, path: str) -> Path | None:
         """Return the folder with the outputs of the step at a path, which does not run then; None if it runs.
@@ -173,8 +177,8 @@ class AssetLookup:
         entries = self.file.matching(mapping_file.STAND_INS, (path,)) if self.file else ()
         return next((_existing(entry) for entry in entries), None)
 
-    def output(self, text: str) -> Path | None:
-        """Return the path to which ``allranks.yaml`` maps the URI of an output; None if it maps none.
+    def output(self, text: str) -> str | None:
+        """Return the path or URI to which ``allranks.yaml`` maps the URI of an output; None if it maps none.
 
         text: may have placeholders such as ``${{name}}``. The path need not exist
         """
@@ -183,13 +187,22 @@ class AssetLookup:
         except ValueError:
             return None
         for entry in self._entries(asset, line_for(asset).section):
-            return Path(os.path.normpath(entry.path / _below(entry, asset)))
+            return _uri_below(entry, asset) or os.path.normpath(entry.path / _below(entry, asset))
         return None
+
+    def _uri(self, asset: AssetId, section: str) -> str:
+        """Return the URI of data that is in a storage service; "" for other data."""
+        if (entity := self._entity(asset)) is not None and is_downloadable(str(getattr(entity, "path", ""))):
+            return str(entity.path)
+        for entry in self._entries(asset, section):
+            if entry.uri:
+                return _uri_below(entry, asset)
+        return asset.path if asset.kind == asset_id.STORAGE and is_downloadable(asset.path) else ""
 
     def _in_file(self, asset: AssetId, line: Line, misses: list[str]) -> Path | None:
         """Return the path of the first entry that has the asset. misses: receives what the other entries lack."""
         find = {asset_id.COMPONENT: _spec, asset_id.ENVIRONMENT: _environment}.get(asset.kind, _data)
-        paths = (find(entry, asset, misses) for entry in self._entries(asset, line.section))
+        paths = (find(entry, asset, misses) for entry in self._entries(asset, line.section) if not entry.uri)
         return next((path for path in paths if path is not None), None)
 
     def _entries(self, asset: AssetId, section: str) -> Iterator[Entry]:
@@ -348,6 +361,11 @@ def _below(entry: Entry, asset: AssetId) -> str:
     if asset.name and asset.kind != asset_id.DATASTORE:
         return asset.name
     return next((text.removeprefix(entry.literal) for text in spellings if text.startswith(entry.literal)), "")
+
+
+def _uri_below(entry: Entry, asset: AssetId) -> str:
+    """Return the URI of an asset in the storage service of an entry; "" if the entry has none."""
+    return "/".join(filter(None, (entry.uri.rstrip("/"), _below(entry, asset)))) if entry.uri else ""
 
 
 def _literal(entries: Iterator[Entry]) -> Iterator[Entry]:

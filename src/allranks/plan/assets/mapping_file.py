@@ -37,7 +37,7 @@ from allranks.errors import InputError, Level, Problem, did_you_mean
 from allranks.plan.assets import asset_id
 from allranks.plan.assets.asset_id import AssetId
 from allranks.sdk import yaml_lines
-from allranks.sdk.paths import is_remote, located
+from allranks.sdk.paths import is_downloadable, is_remote, located
 from allranks.sdk.yaml_lines import YamlText
 
 NAMES = ("allranks.yaml", "allranks.yml")
@@ -64,6 +64,7 @@ class Entry:
     key:     in the form of `spellings`
     written: as it is in the file
     path:    absolute; it may not exist
+    uri:     of the data, if it is in a storage service; "" if it is at the path
     place:   file and line
     """
 
@@ -72,6 +73,7 @@ class Entry:
     written: str
     path: Path
     place: str
+    uri: str = ""
 
     @property
     def where(self) -> str:
@@ -171,7 +173,8 @@ def _entry(text: YamlText, section: str, key: str, value: Any, problems: list[Pr
         found = "it has no path" if value in (None, "") else repr(value)
         problems.append(Problem(where, found, "a path, relative to the file"))
         return None
-    if is_remote(value) and not value.startswith("file://"):
+    uri = value if is_downloadable(value) and section in ("data", "datastores", "inputs", "models") else ""
+    if is_remote(value) and not uri and not value.startswith("file://"):
         fix = "get a copy of it, and name the copy"
         problems.append(Problem(where, f"{value} is not on this machine", "a path, relative to the file", fix))
         return None
@@ -180,7 +183,7 @@ def _entry(text: YamlText, section: str, key: str, value: Any, problems: list[Pr
     except ValueError as error:
         problems.append(Problem(where, f"it is not a valid id: {error}", "a pattern, or an id such as azureml:NAME:1"))
         return None
-    return Entry(section, name, key, Path(located(value, text.path.parent)), place)
+    return Entry(section, name, key, Path(located(value, text.path.parent)), place, uri)
 
 
 def _normal(key: str, kind: str) -> str:

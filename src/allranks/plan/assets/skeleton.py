@@ -37,7 +37,7 @@ def missing(uses: Iterable[Use]) -> tuple[MissingLine, ...]:
     places: dict[Line, dict[str, None]] = {}
     registries: dict[str, set[Line]] = {}
     for use in uses:
-        if use.path is None:
+        if use.path is None and not use.uri:
             places.setdefault(use.line, {})[use.where] = None
             if use.asset.registry and use.asset.kind == asset_id.COMPONENT:
                 registries.setdefault(use.asset.registry, set()).add(use.line)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from pathlib import Path as FilePath
 from typing import Any
 
 from allranks.errors import InputError, Problem, did_you_mean
@@ -154,7 +153,7 @@ def output_location(path: str, context: Context) -> str:
     """Return the path that a user sets for an output: on this machine, if ``allranks.yaml`` maps its URI to one."""
     text = located(path, context.base)
     mapped = context.lookup.output(text) if context.lookup is not None and is_remote(text) else None
-    return text if mapped is None else str(mapped)
+    return text if mapped is None else mapped
 
 
 def _type(meta: Any) -> str:
@@ -183,11 +182,11 @@ def resolved(value: Value | None, kind: str, address: str, where: str, context: 
     except InputError as error:
         context.problems += error.problems
         return value
-    return value if path is None else Path(str(path), value.type if isinstance(value, Path) else "")
+    return value if path is None else Path(path, value.type if isinstance(value, Path) else "")
 
 
-def _local_data_path(value: Value | None, kind: str, address: str, where: str, context: Context) -> FilePath | None:
-    """Return the path for the value; None if the value is used as it is."""
+def _local_data_path(value: Value | None, kind: str, address: str, where: str, context: Context) -> str | None:
+    """Return the path or the URI for the value; None if the value is used as it is."""
     lookup = context.lookup
     assert lookup is not None
     mapped = lookup.input(address)
@@ -202,4 +201,6 @@ def _local_data_path(value: Value | None, kind: str, address: str, where: str, c
     if not isinstance(value, Path) or not is_remote(value.path):
         return None
     advice = f"or set a path: --set {address}=PATH" if "." not in address else ""
-    return lookup.find(value.path, asset_id.MODEL if kind.endswith("_model") else asset_id.DATA, where, advice=advice)
+    asset_kind = asset_id.MODEL if kind.endswith("_model") else asset_id.DATA
+    path = lookup.find(value.path, asset_kind, where, advice=advice)
+    return lookup.uses[-1].uri if path is None else str(path)

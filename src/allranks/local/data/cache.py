@@ -1,0 +1,344 @@
+"""This user's cache of downloaded data: ``~/.cache/allranks/data/KEY-VERSION/``, of which each is a file or a folder.
+
+    content/    what was downloaded, read-only
+    entry.json  the URI without secrets, and of each file its size, version and checksums. It is written last
+    partial/    what has arrived of a download that was cut off; the next one goes on from there
+    lock        held by whoever downloads, alone, and by the runs that use it
+
+The least recently used are removed when there are more bytes than `LIMIT` says, but none that a run uses.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import hashlib
+import json
+import os
+import re
+import shutil
+import threading
+from base64 import b64encode
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from allranks.local.data import storage
+from allranks.local.data.sampling import suffixes_of
+from allranks.local.data.storage import Remote, RemoteFile, StorageError
+from allranks.plan import file_tree
+from allranks.runs.formatting import count, in_bytes
+from allranks.sdk.paths import cache_folder
+from allranks.secrets import redact
+
+LIMIT = "ALLRANKS_CACHE_LIMIT"
+"""The variable with the size of the cache, such as 20GB."""
+
+_DEFAULT_LIMIT = "50GB"
+_ENTRY, _CONTENT, _PARTIAL = "entry.json", "content", "partial"
+_PART = ".allranks-part"
+_BLOCK = 1 << 22
+"""Bytes of one request: with `_AT_ONCE`, a bound on memory."""
+
+_AT_ONCE = 8
+_TRIES = 5
+"""How many requests in a row may fail before the download does."""
+
+_SIGNED = re.compile(r"[?&](?:sig|(?:X-(?:Amz|Goog)-)?Signature)=", re.IGNORECASE)
+
+
+Progress = Callable[[str, int], contextlib.AbstractContextManager[Callable[[int], object]]]
+"""Shows the download of a URI without secrets, of so many bytes. The block is told how many have arrived."""
+
+
+@contextlib.contextmanager
+def shown(uri: str, size: int) -> Iterator[Callable[[int], object]]:
+    """Show a download on standard error: as a bar on a terminal, else as a line."""
+    from rich.console import Console
+    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
+
+    console = Console(stderr=True)
+    if not (console.is_terminal or console.is_jupyter):
+        console.print(f"downloading {uri} ({in_bytes(size)})", soft_wrap=True, markup=False, highlight=False)
+        yield bool
+        return
+    text = TextColumn("{task.description}", markup=False)
+    columns = (text, BarColumn(), DownloadColumn(), TransferSpeedColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=console, transient=True) as bars:
+        bar = bars.add_task(uri if len(uri) < 50 else f"...{uri[-47:]}", total=size or None)
+        yield lambda arrived: bars.advance(bar, arrived)
+
+
+@dataclass(frozen=True)
+class Copy:
+    """This machine's copy of what a URI names.
+
+    text:     the URI without secrets, the size and the checksum
+    suffixes: how many files of each suffix a folder has, also those that were not chosen
+    """
+
+    path: Path
+    text: str
+    suffixes: Mapping[str, int]
+
+
+def copy_of(
+    uri: str,
+    kind: str,
+    held: contextlib.ExitStack,
+    progress: Progress,
+    *,
+    offline: bool = False,
+    part: str = "",
+    chosen: Callable[[Sequence[str]], Sequence[str]] = list,
+) -> Copy:
+    """Return the copy of what a URI names, which is downloaded unless the same version is in the cache.
+
+    kind:    the type of the port
+    held:    when it is closed, the copy may be removed
+    offline: whether to use the last copy without asking the service. It is also used if the service does not answer
+    part:    what part of a folder is downloaded, as text; "" for all of it
+    chosen:  returns the files of that part
+
+    Raise StorageError.
+    """
+    root = cache_folder("data")
+    key = hashlib.sha256(_unsigned(uri).encode()).hexdigest()[:16]
+    note = ""
+    remote = None
+    suffixes: Mapping[str, int] = {}
+    if not offline:
+        try:
+            remote = storage.find(uri, kind)
+        except StorageError as error:
+            if error.fix or not _last(root, key, part):
+                raise
+            note = f"; the service does not answer ({error.reason}), so this is the last copy"
+    if remote is not None and not remote.is_file:
+        suffixes = suffixes_of(remote.files)
+        remote = replace(remote, files={name: remote.files[name] for name in chosen(list(remote.files))})
+    folder = root / f"{key}-{remote.digest()}" if remote else _last(root, key, part)
+    if folder is None:
+        raise StorageError("it is not in the cache, and --offline allows no download", "run it once without --offline")
+    while not _hold(folder, held):
+        if remote is None:
+            raise StorageError("it was removed from the cache", "run it once without --offline")
+        with _alone(folder):
+            if not (folder / _ENTRY).exists():
+                own = {"uri": redact(uri), "is_file": remote.is_file, "part": part, "suffixes": suffixes}
+                _download(remote, own, uri, folder, progress)
+    entry = _entry(folder)
+    files, is_file = entry["files"], entry["is_file"]
+    path = folder / _CONTENT / next(iter(files)) if is_file else folder / _CONTENT
+    checksums = [file["sha256"] for file in files.values()]
+    checksum = checksums[0] if is_file else hashlib.sha256("".join(checksums).encode()).hexdigest()
+    amount = "" if is_file else f"{count(len(files), 'file')}, "
+    text = f"{entry['uri']}: {amount}{in_bytes(entry['size'])}, sha256 {checksum[:16]}{note}"
+    return Copy(path, text, entry["suffixes"])
+
+
+def hold(path: Path, held: contextlib.ExitStack) -> bool:
+    """Hold the entry that a path is in, if it is in the cache. Return whether the path exists."""
+    root = cache_folder("data")
+    if root in path.parents and not _hold(root / path.relative_to(root).parts[0], held):
+        return False
+    return path.exists()
+
+
+def _entry(folder: Path) -> dict[str, Any]:
+    entry: dict[str, Any] = json.loads((folder / _ENTRY).read_text("utf-8"))
+    return entry
+
+
+def _unsigned(uri: str) -> str:
+    """Return the URI without a signature, which differs from one day to the next."""
+    return uri.partition("?")[0] if _SIGNED.search(uri) else uri
+
+
+def _last(root: Path, key: str, part: str) -> Path | None:
+    """Return the entry of a key, with that part of a folder, that was downloaded last; None if there is none."""
+    entries = [path.parent for path in root.glob(f"{key}-*/{_ENTRY}")]
+    entries = [folder for folder in entries if (entry := _entry(folder))["is_file"] or entry["part"] == part]
+    return max(entries, key=lambda folder: (folder / _CONTENT).stat().st_ctime, default=None)
+
+
+@contextlib.contextmanager
+def _locked(folder: Path, operation: int) -> Iterator[bool]:
+    """Lock an entry. Yield whether its folder is still the one that was locked."""
+    folder.mkdir(parents=True, exist_ok=True)
+    descriptor = os.open(folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(descriptor, operation)
+        try:
+            yield os.path.samestat(os.fstat(descriptor), os.stat(folder / "lock"))
+        except FileNotFoundError:
+            yield False
+    finally:
+        os.close(descriptor)
+
+
+def _hold(folder: Path, held: contextlib.ExitStack) -> bool:
+    """Hold an entry, and note that it is used. Return False if it is not whole."""
+    with contextlib.ExitStack() as lock:
+        if lock.enter_context(_locked(folder, fcntl.LOCK_SH)) and (folder / _ENTRY).exists():
+            os.utime(folder / _ENTRY)
+            held.push(lock.pop_all())
+            return True
+    return False
+
+
+@contextlib.contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    while True:
+        with _locked(folder, fcntl.LOCK_EX) as is_same:
+            if is_same:
+                yield
+                return
+
+
+def _download(remote: Remote, entry: dict[str, Any], uri: str, folder: Path, progress: Progress) -> None:
+    """Download into an entry. Raise StorageError, with what has arrived in its `partial`.
+
+    entry: what is written into its file, besides the files
+    """
+    partial, content = folder / _PARTIAL, folder / _CONTENT
+    if content.exists():  # the process was killed before the entry was written
+        content.rename(partial)
+    partial.mkdir(exist_ok=True)
+    _make_room(folder, remote.size - _size(partial))
+    stop = threading.Event()
+    try:
+        with (
+            progress(redact(uri), remote.size) as advance,
+            ThreadPoolExecutor(min(_AT_ONCE, len(remote.files) or 1)) as pool,
+        ):
+            tasks = {
+                name: pool.submit(_arrive, remote.system, file, partial / name, advance, stop)
+                for name, file in remote.files.items()
+            }
+            try:
+                files = {name: {**asdict(remote.files[name]), **task.result()} for name, task in tasks.items()}
+            except BaseException:
+                stop.set()
+                pool.shutdown(cancel_futures=True)
+                raise
+    except (file_tree.StoppedError, StorageError):
+        raise
+    except Exception as error:
+        raise storage.explained(error, uri) from error
+    for file in files.values():
+        file.pop("path")
+    size = sum(file["size"] for file in files.values())
+    (folder / f"{_ENTRY}.new").write_text(json.dumps({**entry, "size": size, "files": files}, indent=1), "utf-8")
+    partial.rename(content)
+    (folder / f"{_ENTRY}.new").rename(folder / _ENTRY)
+
+
+def _arrive(
+    system: Any, file: RemoteFile, target: Path, advance: Callable[[int], object], stop: threading.Event
+) -> dict[str, Any]:
+    """Download one file, from where an earlier download was cut off. Return its size and its checksum."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    part = target.with_name(f"{target.name}{_PART}")
+    if target.exists():
+        target.chmod(0o644)
+        target.rename(part)
+    hashes = hashlib.sha256(), hashlib.md5(usedforsecurity=False)
+    with part.open("ab+") as sink:
+        sink.seek(0)
+        while block := sink.read(_BLOCK):
+            for each in hashes:
+                each.update(block)
+            advance(len(block))
+        most, requests, failures, size = sink.tell(), 0, 0, _BLOCK
+        while not requests if file.size is None else sink.tell() < file.size:
+            error: Exception = StorageError(f"{target.name} ended after {sink.tell()} of {file.size} bytes")
+            try:
+                with system.open(file.path, "rb", block_size=_BLOCK, cache_type="none") as source:
+                    if sink.tell() and not _sought(source, sink.tell()):
+                        hashes = hashlib.sha256(), hashlib.md5(usedforsecurity=False)
+                        advance(-sink.tell())
+                        sink.truncate(0)
+                    while block := source.read(size):
+                        file_tree.check(stop)
+                        sink.write(block)
+                        for each in hashes:
+                            each.update(block)
+                        advance(len(block))
+                        size = min(2 * size, _BLOCK)
+                requests += 1
+            except (FileNotFoundError, PermissionError, file_tree.StoppedError):
+                raise
+            except Exception as cut:
+                error = cut
+            failures, most = (0, sink.tell()) if sink.tell() > most else (failures + 1, most)
+            size = max(size >> 1, _BLOCK >> 6)  # the block that was cut off is lost
+            if failures > _TRIES:
+                raise error
+            stop.wait(min(0.1 * 2**failures, 5) if failures else 0)
+        size = sink.tell()
+    md5 = b64encode(hashes[1].digest()).decode()
+    if size != (file.size or size) or md5 != (file.md5 or md5):
+        part.unlink()
+        found = f"MD5 {md5}, not {file.md5}" if size == file.size else f"{size} bytes, not {file.size}"
+        raise StorageError(f"what arrived of {target.name} has {found}", "run it again")
+    is_in_parts = size > _BLOCK or requests != 1  # which may be of two versions
+    if is_in_parts and storage.remote_file(system.info(file.path)).version != file.version:
+        part.unlink()
+        raise StorageError(f"{target.name} changed while it was downloaded", "run it again")
+    part.chmod(0o444)
+    part.rename(target)
+    return {"size": size, "sha256": hashes[0].hexdigest()}
+
+
+def _sought(source: Any, offset: int) -> bool:
+    """Go on at an offset. Return False if the service cannot."""
+    try:
+        source.seek(offset)
+    except ValueError:
+        return False
+    return True
+
+
+def _make_room(folder: Path, needed: int) -> None:
+    """Remove the least recently used entries that no run uses, until an entry has room for more bytes."""
+    root, limit = folder.parent, _limit()
+    used = {each: (_used(each), _size(each)) for each in root.iterdir() if each.is_dir()}
+    left = limit - needed - sum(size for _, size in used.values())
+    for other in sorted(used, key=lambda each: used[each][0]):
+        if left >= 0:
+            break
+        if other != folder:
+            with contextlib.suppress(BlockingIOError), _locked(other, fcntl.LOCK_EX | fcntl.LOCK_NB):
+                shutil.rmtree(other, ignore_errors=True)
+                left += used[other][1]
+    free = shutil.disk_usage(root).free
+    if left < 0:
+        raise StorageError(
+            f"it has {in_bytes(needed)}, more than the cache has room for", f"{LIMIT}=SIZE, such as 200GB"
+        )
+    if needed > free:
+        raise StorageError(f"it has {in_bytes(needed)}, but {root} has {in_bytes(free)} free", "free some space")
+
+
+def _limit() -> int:
+    text = os.environ.get(LIMIT) or _DEFAULT_LIMIT
+    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([kMGT]?)B?\s*", text, re.IGNORECASE)
+    if match is None:
+        raise StorageError(f"the variable {LIMIT} is {text!r}", "set it to a size, such as 20GB")
+    return int(float(match[1]) * 1000 ** " kmgt".index(match[2].lower() or " "))
+
+
+def _used(folder: Path) -> float:
+    """Return when an entry was used last."""
+    path = folder / _ENTRY
+    return (path if path.exists() else folder).stat().st_mtime
+
+
+def _size(folder: Path) -> int:
+    try:
+        return int(_entry(folder)["size"])
+    except OSError:
+        return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())

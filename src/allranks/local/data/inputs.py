@@ -1,0 +1,128 @@
+"""Give a plan's inputs paths on this machine: of copies of remote data, and of samples."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, is_dataclass, replace
+from functools import partial
+from pathlib import Path as FilePath
+from typing import Any
+
+from allranks.checks.plan.data import wrong_path
+from allranks.checks.plan.scope import of_plan
+from allranks.errors import InputError, Problem
+from allranks.local.data import cache, sampling
+from allranks.local.data.cache import Progress, shown
+from allranks.local.data.storage import StorageError
+from allranks.plan.exact_places import with_key_lines
+from allranks.plan.graph import Plan
+from allranks.plan.ports import PRIMITIVES, Input, Path
+from allranks.plan.walk import walk
+from allranks.runs.workspace import Workspace
+from allranks.sdk.paths import is_downloadable
+from allranks.secrets import redact
+
+_SAMPLED = frozenset({"uri_file", "uri_folder", "mltable"})
+"""Types of ports of which a sample is of use. A model is not."""
+
+
+@dataclass(frozen=True)
+class Provided:
+    """A plan whose data is on this machine. notes: a line for each input that is a copy or a sample"""
+
+    plan: Plan
+    notes: Sequence[str]
+
+
+@contextlib.contextmanager
+def provided(
+    plan: Plan, workspace: Workspace, *, offline: bool = False, sample: str = "", progress: Progress = shown
+) -> Iterator[Provided]:
+    """Yield the plan with paths on this machine in place of URIs. The copies stay in the cache until the end of the
+    block.
+
+    offline:  whether data comes from the cache only
+    sample:   how much of the data the run gets, such as 1% or 1000; "": what the plan says, else all of it
+    progress: shows downloads
+
+    Raise InputError, with a problem for each input that cannot be provided.
+    """
+    sampling.parse(sample)
+    problems: list[Problem] = []
+    found: dict[str, Path] = {}
+    notes: list[str] = []
+    with contextlib.ExitStack() as held:
+        for where, port, value in _data(plan):
+            if value.path in found:
+                continue
+            try:
+                local = _local(value, port.type, workspace, held, offline, sample, progress)
+            except StorageError as error:
+                source = redact(value.source or value.path)
+                copy = f"add a copy to allranks.yaml:\ndata:\n  {source}: path/to/copy"
+                fix = f"{error.fix}, or {copy}" if error.fix else copy
+                problems.append(Problem(where, f"{source}: {error.reason}", "", fix, code="no-download"))
+            except OSError as error:
+                problems.append(Problem(where, f"its sample cannot be made: {error}", "", "use other data"))
+            else:
+                found[value.path] = local
+                problems += wrong_path(where, port, local, True, "correct its type") if local is not value else ()
+                notes += [f"input {port.name}: {local.note}"] if local.note else []
+        if problems:
+            raise InputError.of(with_key_lines(problems, plan.source))
+        yield Provided(_replaced(plan, found), notes)
+
+
+def _local(
+    value: Path,
+    kind: str,
+    workspace: Workspace,
+    held: contextlib.ExitStack,
+    offline: bool,
+    sample: str,
+    progress: Progress,
+) -> Path:
+    source, amount = value.source or value.path, sampling.parse(sample or value.sample)
+    amount = amount if (value.type or kind) in _SAMPLED else None
+    text = amount.text if amount else ""
+    if value.source and value.sample == text and cache.hold(FilePath(value.path), held):
+        return value
+    if not (amount or is_downloadable(source)):
+        return value
+    path, parts, before = FilePath(source), [], None
+    if is_downloadable(source):
+        choose = partial(sampling.chosen, sample=amount) if amount else list
+        copy = cache.copy_of(source, value.type or kind, held, progress, offline=offline, part=text, chosen=choose)
+        path, parts, before = copy.path, [copy.text], copy.suffixes
+    if amount:
+        path, what = sampling.of_path(path, amount, workspace.root / "samples", before)
+        parts.append(what)
+    # The copy is found again without a signature.
+    return Path(str(path), value.type, redact(source), text, "; ".join(parts))
+
+
+def _data(plan: Plan) -> Iterator[tuple[str, Input, Path]]:
+    """Yield the data that inputs name, with the place of each and its port."""
+    scope = of_plan(plan)
+    places = [(scope.own_key(f"inputs.{port.name}"), port) for port in plan.graph.inputs]
+    for path, node, _ in walk(plan.graph):
+        at = f" ({node.location})" if node.location else ""
+        places += [(f"step {path}, key inputs.{port.name}{at}", port) for port in node.inputs]
+    for where, port in places:
+        if isinstance(port.value, Path) and port.type not in PRIMITIVES:
+            yield where, port, port.value
+
+
+def _replaced(value: Any, found: Mapping[str, Path]) -> Any:
+    """Return a plan, or a part of one, with other data."""
+    if isinstance(value, Path):
+        return found.get(value.path, value)
+    if isinstance(value, tuple):
+        items = tuple(_replaced(item, found) for item in value)
+        return items if any(new is not old for new, old in zip(items, value, strict=True)) else value
+    if not is_dataclass(value) or isinstance(value, type):
+        return value
+    old = {each.name: getattr(value, each.name) for each in fields(value)}
+    changes = {name: new for name, part in old.items() if (new := _replaced(part, found)) is not part}
+    return replace(value, **changes) if changes else value

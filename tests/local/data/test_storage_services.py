@@ -1,0 +1,103 @@
+"""Azure Storage and S3, of which each has an emulator on loopback: folders arrive, and outputs are uploaded."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from fake import azurite
+from fake.names import ACCOUNT
+
+from allranks.local.data import cache, storage
+from allranks.local.engine import run
+from allranks.local.options import Options
+from allranks.plan.graph import Graph, Plan, Step
+from allranks.plan.ports import Input, Output
+from allranks.plan.ports import Path as DataPath
+from allranks.runs.records import Status
+from allranks.runs.workspace import Workspace
+
+Environment = Callable[[str, str], None]
+
+
+@contextlib.contextmanager
+def _azure(setenv: Environment) -> Iterator[str]:
+    pytest.importorskip("adlfs")
+    if azurite.missing():
+        pytest.skip(azurite.missing() or "")
+    with azurite.running() as process:
+        account = (
+            f"AccountName={ACCOUNT};AccountKey={process.key};BlobEndpoint=http://127.0.0.1:{process.port}/{ACCOUNT}"
+        )
+        setenv("AZURE_STORAGE_CONNECTION_STRING", f"DefaultEndpointsProtocol=http;{account}")
+        _made("az://data")
+        yield f"abfss://data@{ACCOUNT}.dfs.core.windows.net"
+
+
+@contextlib.contextmanager
+def _s3(setenv: Environment) -> Iterator[str]:
+    pytest.importorskip("s3fs")
+    server = pytest.importorskip("moto.server").ThreadedMotoServer(port=0, verbose=False)
+    server.start()
+    try:
+        for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+            setenv(name, "testing")
+        setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{server.get_host_and_port()[1]}")
+        setenv("AWS_DEFAULT_REGION", "us-east-1")
+        _made("s3://data")
+        yield "s3://data"
+    finally:
+        server.stop()
+
+
+def _made(uri: str) -> None:
+    import fsspec
+
+    system, path = fsspec.core.url_to_fs(uri, skip_instance_cache=True)
+    system.mkdir(path)
+
+
+# moto and what s3fs needs have 100 MB.
+SERVICES = [
+    pytest.param(_azure, marks=[pytest.mark.azurite, pytest.mark.slow], id="azure"),
+    pytest.param(_s3, marks=pytest.mark.recipe, id="s3"),
+]
+
+
+@pytest.mark.parametrize("service", SERVICES)
+def test_a_pipeline_reads_a_folder_and_writes_another(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, service: Callable[..., contextlib.AbstractContextManager[str]]
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    source = tmp_path / "source"
+    (source / "b").mkdir(parents=True)
+    for name in ("a.txt", "b/c.txt"):
+        (source / name).write_text(name, "utf-8")
+    with service(monkeypatch.setenv) as root:
+        storage.upload(source, f"{root}/in")
+        step = Step(
+            "copy",
+            "cp -r ${{inputs.data}}/. ${{outputs.copy}}/",
+            inputs=(Input("data", "uri_folder", DataPath(f"{root}/in/"), "ro_mount"),),
+            outputs=(Output("copy", "uri_folder", "upload", f"{root}/out/${{{{name}}}}"),),
+        )
+        record = run(Plan("p", Graph((step,))), Workspace(tmp_path / "w"), Options("loopback", track=False))
+        assert record.status is Status.COMPLETED, record.verdict
+        (note,) = record.steps[0].notes
+        name = f"{root}/out/{record.id}:copy" if f"{record.id}:copy" in note else note.rpartition(" ")[2]
+        assert note == f"output copy is uploaded to {name}"
+        with contextlib.ExitStack() as held:
+            copy = cache.copy_of(name, "uri_folder", held, cache.shown)
+            files = {path.relative_to(copy.path).as_posix(): path for path in copy.path.rglob("*") if path.is_file()}
+            assert {name: path.read_text("utf-8") for name, path in files.items()} == {
+                "a.txt": "a.txt",
+                "b/c.txt": "b/c.txt",
+            }
+            file = cache.copy_of(f"{root}/in/a.txt", "uri_file", held, cache.shown)
+            assert file.path.read_text("utf-8") == "a.txt"
+        with pytest.raises(storage.StorageError, match="no such file or folder"):
+            storage.find(f"{root}/none", "uri_folder")
+        with pytest.raises(storage.StorageError, match="no such file or folder"):
+            storage.find(f"{root}/none", "uri_file")
