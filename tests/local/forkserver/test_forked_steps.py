@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from allranks.contract.pytorch import PyTorch
 from allranks.plan.graph import Code, Step
+from allranks.plan.parallel import Parallel
 from allranks.plan.ports import Input, Literal
+from allranks.plan.ports import Path as DataPath
 from allranks.runs.records import Status
 
 SCRIPT = """
@@ -22,12 +25,23 @@ environment = {name: os.environ.get(name) for name in names}
 print(json.dumps([forked, sys.argv, __name__, os.getcwd() == os.environ["PWD"], environment]))
 """
 
+SCORE = """
+import sys
+forked = "scipy" in sys.modules
+import scipy
+import json, numpy.random
+print(json.dumps([numpy.random.rand(), forked, sys.argv, __name__]))
+def run(batch):
+    return batch
+"""
+
 
 @pytest.fixture
 def code(tmp_path: Path) -> Code:
     folder = tmp_path / "code"
     folder.mkdir()
     (folder / "train.py").write_text(SCRIPT)
+    (folder / "score.py").write_text(SCORE)
     return Code(str(folder), "digest")
 
 
@@ -48,6 +62,19 @@ def test_ranks_of_a_python_program_are_forked_and_the_same_as_cold_ones(kind: st
         seen.append(logs)
     assert seen[0] == seen[1]
     assert seen[0][3][0] == ["train.py", "--text", "a  b", "3"]
+
+
+def test_workers_of_a_parallel_step_are_forked_and_the_same_as_cold_ones(code: Code, run_steps) -> None:
+    data = Input("data", "uri_folder", DataPath(code.folder), "ro_mount")
+    score = Step("score", "python score.py --x 'a  b'", code=code, inputs=(data,))
+    score = replace(score, parallel=Parallel("score.py", "${{inputs.data}}", 1, max_concurrency=2))
+    for cold in (False, True):
+        record = run_steps(score, cold=cold, force_rerun=True)
+        assert record.status is Status.COMPLETED, record.verdict
+        lines = Path(record.step("score").ranks[0].log).read_text().splitlines()
+        workers = [json.loads(line) for line in lines if line.startswith("[")]
+        assert len({worker.pop(0) for worker in workers}) == len(workers) > 0  # random numbers
+        assert all(worker == [not cold, ["score.py", "--x", "a  b"], "score"] for worker in workers)
 
 
 @pytest.mark.parametrize(

@@ -107,9 +107,7 @@ class CommandRunner:
 
     def _is_cold(self, step: Step) -> bool:
         """Return whether the ranks of a step start as new processes. A daemon of mpirun in a session by ssh starts
-        them itself, and a parallel step its workers."""
-        if step.parallel is not None:
-            return True
+        them itself."""
         return self._options.cold or (self._options.mpi == "ssh" and step.distribution.type == Mpi.type)
 
     async def reuse(self, scope: Scope, step: Step, record: StepRecord, mode: Mode) -> bool:

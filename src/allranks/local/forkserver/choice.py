@@ -6,6 +6,7 @@ import os
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from allranks.contract.commands import Start, start_of, without_placeholders
@@ -57,6 +58,8 @@ class ForkServers:
         """Return the fork server for the ranks of a step; None if they start cold."""
         if self._cold(step):
             return None
+        if step.parallel is not None:  # the workers import the script, which is an argument of their program
+            programs = [replace(each, python=_script_of_workers(each.python)) for each in programs]
         spec = self._specs.of_programs(programs, interpreter, _code(step), tracked=self._tracks(step))
         if spec is not None and spec not in self.used:
             self.used.append(spec)
@@ -108,6 +111,10 @@ class ForkServers:
                         followers.setdefault(name, []).append(node)
             self._followers[id(graph)] = graph, followers  # the graph too, so that its id stays its own
         return followers
+
+
+def _script_of_workers(program: PythonProgram | None) -> PythonProgram | None:
+    return program and replace(program, script=program.arguments[1], arguments=program.arguments[2:])
 
 
 def _code(step: Step) -> str:

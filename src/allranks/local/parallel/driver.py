@@ -66,6 +66,11 @@ def _serve(settings: dict[str, Any], alive: int, end: int) -> int:
 
 def _work(settings: dict[str, Any], name: str, entry: str, arguments: Sequence[str], end: int) -> int:
     os.close(end)
+    # This process may have them from a fork server. Those of a new process differ.
+    if (numpy := sys.modules.get("numpy.random")) is not None:
+        numpy.seed()
+    if (torch := sys.modules.get("torch")) is not None:
+        torch.default_generator.seed()
     connection = worker.connect(settings["socket"])
     return GONE if connection is None else worker.work(connection, settings, name, entry, arguments)
 
