@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from allranks import LocalClient
 from allranks.cli.main import main
+from allranks_command import allranks as command_line
 from allranks_command import write
 
 SCRIPT = """\
@@ -77,6 +79,28 @@ def test_jobs_in_turn(name: str, allranks, tmp_path: Path) -> None:  # type: ign
     assert f"read: {words or 'words'}" in out
     assert "both are JobStatus.COMPLETED" in out or "both are Completed" in out
     assert len(list((tmp_path / "runs/runs").iterdir())) == 2
+
+
+LEFT = """\
+from azure.ai.ml import MLClient, command
+
+job = command(command="while [ -e {gate} ]; do sleep 0.05; done", environment="azureml:small:1", compute="c")
+MLClient.from_config().jobs.create_or_update(job)
+"""
+
+
+@pytest.mark.slow
+def test_a_job_continues_when_its_script_has_ended(tmp_path: Path) -> None:
+    gate = tmp_path / "gate"
+    gate.touch()
+    write(tmp_path, "script.py", LEFT.format(gate=gate))
+    ended = command_line("run", "--instances", "loopback", "--as-azure", "script.py", folder=tmp_path)
+    client = LocalClient(folder=tmp_path / ".allranks")
+    (job,) = client.jobs.list()
+    assert f"{job.name} continues in the background" in ended.err
+    gate.unlink()
+    client.jobs.stream(job.name)
+    assert client.jobs.get(job.name).status == "Completed"
 
 
 CASES = {
