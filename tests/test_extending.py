@@ -64,7 +64,7 @@ class Constant(Step):
 async def _run_constant(execution: Execution, scope: Scope, node: Constant, record: StepRecord) -> None:
     record.outputs = [OutputRecord(port.name, port.type, "", node.command) for port in node.outputs]
     record.status = Status.COMPLETED
-    execution.changed(record)
+    execution.recorder.changed(record)
 
 
 def test_a_node_kind(run_steps, monkeypatch: pytest.MonkeyPatch) -> None:

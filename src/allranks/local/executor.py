@@ -87,7 +87,7 @@ class Executor:
         earlier: RunRecord | None = None,
     ) -> None:
         self._run = run
-        self._recorder = recorder
+        self.recorder = recorder
         self._runners = runners
         self._steps = steps
         self._slots = slots
@@ -98,17 +98,12 @@ class Executor:
         self._continue_on_failure = continue_on_failure
         self._modes = modes
         self._before = earlier
-        self._stopped = False
+        self.stopped = False
         self._stopped_by_failure = False
         self._canceled: set[str] = set()
         self._folder = Path(run.folder)
         # Records of an earlier execution, by path. This execution may not reach all of them.
         self._earlier = {record.name: record for record in run.steps}
-
-    @property
-    def stopped(self) -> bool:
-        """Whether no more nodes may start."""
-        return self._stopped
 
     async def execute(self, graph: Graph, inputs: Mapping[str, str | None], paths: Mapping[NodeOutput, str]) -> Scope:
         """Run the pipeline's graph. Return its scope, which contains the outputs of its nodes."""
@@ -118,7 +113,7 @@ class Executor:
 
     def stop(self) -> None:
         """Start no more nodes. Running steps are not affected."""
-        self._stopped, self._stopped_by_failure = True, False
+        self.stopped, self._stopped_by_failure = True, False
         self._slots.withdraw(lambda _: True)
 
     async def cancel(self, path: str) -> None:
@@ -176,7 +171,7 @@ class Executor:
         if await self._steps.reuse(scope, step, record, self._modes.of(record.name)):
             return
         ready = time.monotonic()
-        if not (self._stopped or self.is_canceled(record.name)):
+        if not (self.stopped or self.is_canceled(record.name)):
             with contextlib.suppress(WithdrawnError):
                 async with self._slots.take(ranks(step), self._gpus_of(step), record.name) as share:
                     if (seconds := time.monotonic() - ready) > WAITED_SECONDS:
@@ -184,26 +179,26 @@ class Executor:
                     await self._try(scope, step, record, share)
         if record.status is Status.NOT_STARTED and self.is_canceled(record.name):
             record.status = Status.CANCELED
-            self.changed(record)
+            self.recorder.changed(record)
 
     def _register(self, node: Step | Sweep, record: StepRecord) -> None:
         """Register the outputs of a completed node that have the name of an asset."""
         for port in node.outputs:
             if port.asset and record.status is Status.COMPLETED:
                 kind = "model" if port.type.endswith("_model") else "data"
-                self._recorder.register(record, port.name, kind, port.asset)
+                self.recorder.register(record, port.name, kind, port.asset)
 
     async def _try(self, scope: Scope, step: Step, record: StepRecord, share: Share) -> None:
         retries = self._retries if step.retries is None else step.retries
         for retries_left in range(retries, -1, -1):
-            if self._stopped or self.is_canceled(record.name):
+            if self.stopped or self.is_canceled(record.name):
                 return
             await self._steps.attempt(scope, step, record, share)
             if record.status is not Status.FAILED:
                 return
-            if retries_left and not self._stopped:
+            if retries_left and not self.stopped:
                 noun = "retry" if retries_left == 1 else "retries"
-                self.note(record, f"failed, retrying ({retries_left} {noun} left)")
+                self.recorder.note(record, f"failed, retrying ({retries_left} {noun} left)")
                 record.attempt += 1
 
     def is_canceled(self, path: str) -> bool:
@@ -224,7 +219,7 @@ class Executor:
         record = self._earlier.get(path)
         if record is None:
             record = iteration_record(path, label, self._folder)
-            self._recorder.added(record)
+            self.recorder.added(record)
         return record, Scope(graph, f"{path}.")
 
     def decision(self, path: str, key: str) -> str | None:
@@ -235,19 +230,7 @@ class Executor:
         """Save a node's decision before it takes effect."""
         if self._decisions.get((path, key)) != value:
             self._decisions[path, key] = value
-            self._recorder.decided(path, key, value)
-
-    def changed(self, record: StepRecord) -> None:
-        """Save a record, and notify the observer."""
-        self._recorder.changed(record)
-
-    def note(self, record: StepRecord, text: str) -> None:
-        """Add a note for the user to a node."""
-        self._recorder.note(record, text)
-
-    def progressed(self, record: StepRecord, curves: Mapping[str, Sequence[Point]]) -> None:
-        """Add points to a record's curves, and notify the observer."""
-        self._recorder.progressed(record, curves)
+            self.recorder.decided(path, key, value)
 
     def _prepare(self, scope: Scope, node: Node, needs: list[str]) -> None:
         path = scope.path_of(node)
@@ -255,7 +238,7 @@ class Executor:
         if record is None:
             fresh = node_record(node, path, (f"{scope.path}{name}" for name in needs), self._folder)
             record = renewed(fresh, self._before)
-            self._recorder.added(record)
+            self.recorder.added(record)
         scope.records[node.name] = record
 
     async def _run_node(self, scope: Scope, node: Node) -> None:
@@ -270,17 +253,17 @@ class Executor:
                     self._register(node, record)
             elif outcome is not record.status:
                 record.status = outcome
-                self.changed(record)
+                self.recorder.changed(record)
         except Exception as error:
             _log.exception("node failed", extra={"node": record.name})
             if isinstance(error, OSError) and error.errno == errno.ENOSPC:
                 raise  # nothing more can be saved
             record.status = Status.FAILED
             record.verdict = Verdict(record.name, f"{type(error).__name__}: {error}".rstrip(": "))
-            self.changed(record)
+            self.recorder.changed(record)
         _log.info("node ended", extra={"node": record.name, "status": record.status.value})
         ends_run = not (self._continue_on_failure or scope.tolerates_failures)
-        if record.status is Status.FAILED and ends_run and not self._stopped:
+        if record.status is Status.FAILED and ends_run and not self.stopped:
             self.stop()
             self._stopped_by_failure = True
             await self._halt()
@@ -291,8 +274,8 @@ class Executor:
             return Status.CANCELED
         is_last = node.name == scope.graph.last
         if is_last and self._stopped_by_failure:
-            self._stopped = False  # no other node is left
-        if self._stopped or self._modes.of(scope.path_of(node)) is Mode.EXCLUDED:
+            self.stopped = False  # no other node is left
+        if self.stopped or self._modes.of(scope.path_of(node)) is Mode.EXCLUDED:
             return Status.NOT_STARTED
         if is_last:
             return None

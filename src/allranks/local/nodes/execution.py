@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, Protocol
 
 from allranks.local.scope import Scope
 from allranks.plan.graph import Graph, Step
+from allranks.runs.recorder import RunRecorder
 from allranks.runs.records import Point, Status, StepRecord
 
 
 class Execution(Protocol):
-    """One execution of a plan."""
+    """One execution of a plan. stopped: whether no more nodes may start"""
 
-    @property
-    def stopped(self) -> bool:
-        """Whether no more nodes may start."""
+    recorder: RunRecorder
+    stopped: bool
 
     async def run_step(self, scope: Scope, step: Step, record: StepRecord) -> None:
         """Run a step's command, or reuse an earlier result. Set the record's status."""
@@ -38,20 +38,11 @@ class Execution(Protocol):
     async def curve(self, record: StepRecord, metric: str) -> Sequence[Point]:
         """Return what a running step has logged of a metric so far."""
 
-    def progressed(self, record: StepRecord, curves: Mapping[str, Sequence[Point]]) -> None:
-        """Add points to a record's curves, and notify the observer."""
-
     def decision(self, path: str, key: str) -> str | None:
         """Return a node's decision; None if it has not decided."""
 
     def decide(self, path: str, key: str, value: str) -> None:
         """Save a node's decision before it takes effect."""
-
-    def changed(self, record: StepRecord) -> None:
-        """Save a record, and notify the observer."""
-
-    def note(self, record: StepRecord, text: str) -> None:
-        """Add a note for the user to a node."""
 
 
 class NodeRunner(Protocol):

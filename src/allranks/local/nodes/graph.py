@@ -37,13 +37,13 @@ def begin(execution: Execution, record: StepRecord, given: Mapping[str, str | No
     record.status, record.ended = Status.RUNNING, None
     record.started = record.started or time.time()
     record.inputs = {name: text for name, text in given.items() if text is not None}
-    execution.changed(record)
+    execution.recorder.changed(record)
 
 
 def end(execution: Execution, record: StepRecord) -> None:
     """Set the end time of a node that contains others, and save its record. Its status must be set."""
     record.ended = time.time()
-    execution.changed(record)
+    execution.recorder.changed(record)
 
 
 BRANCH = "branch"
@@ -63,7 +63,7 @@ async def run_condition(execution: Execution, scope: Scope, node: Condition, rec
         execution.decide(record.name, BRANCH, str(outcome))
         record.status = Status.COMPLETED
     record.ended = time.time()
-    execution.changed(record)
+    execution.recorder.changed(record)
 
 
 def truth(text: str) -> bool | None:

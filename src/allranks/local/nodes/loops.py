@@ -47,7 +47,7 @@ async def run_do_while(execution: Execution, scope: Scope, node: DoWhile, record
             if not continues:
                 break
         if number + 1 == node.limit:
-            execution.note(record, f"stopped after {node.limit} iterations, its limit")
+            execution.recorder.note(record, f"stopped after {node.limit} iterations, its limit")
         feedback = {name: text_of(written[output]) for output, name in node.feedback if output in written}
         inputs = {**inputs, **feedback}
     end(execution, record)

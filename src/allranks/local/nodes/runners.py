@@ -29,4 +29,4 @@ RUNNERS: Mapping[type[Any], NodeRunner] = MappingProxyType(
         StandIn: stand_in.run,
     }
 )
-"""By the class of the node. A parallel task will be one more row."""
+"""By the class of the node."""

@@ -18,6 +18,6 @@ async def run(execution: Execution, scope: Scope, node: StandIn, record: StepRec
     begin(execution, record, {})
     places = [(output, Path(output.path or node.folder)) for output in node.outputs]
     record.outputs = [await asyncio.to_thread(collect.recorded, output, place) for output, place in places]
-    execution.note(record, f"not run: its outputs are those of {node.folder}")
+    execution.recorder.note(record, f"not run: its outputs are those of {node.folder}")
     record.status = Status.COMPLETED
     end(execution, record)

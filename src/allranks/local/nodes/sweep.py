@@ -152,7 +152,7 @@ class _Search:
                 best = self.sign * max(self.curves[self.best])
                 points = {metric: [Point(trial, best, record.ended or time.time())]}
         self.record.progress = Progress(sum(each.status.ended for each in self._trials()), self.total)
-        self.execution.progressed(self.record, points)
+        self.execution.recorder.progressed(self.record, points)
 
     def _signed(self, points: Iterable[Point]) -> list[float]:
         return [self.sign * point.value for point in points if math.isfinite(point.value)]
@@ -174,7 +174,7 @@ class _Search:
                 if why := reason_to_stop(policy, self.curves, trial, interval, ended):
                     reason = f"stopped by {policy.policy} after {count(interval, 'interval')}: {why}"
                     self.execution.decide(self.record.name, f"{_STOPPED}[{trial}]", reason)
-                    self.execution.note(record, reason)
+                    self.execution.recorder.note(record, reason)
                     self._cancel(trial)
                     break
 
@@ -190,7 +190,7 @@ class _Search:
         elif self.overdue:
             record.status = Status.CANCELED
             seconds = f"{self.node.limits.timeout:g} s"
-            self.execution.note(record, f"canceled after {seconds}, its limits.timeout, as on Azure ML")
+            self.execution.recorder.note(record, f"canceled after {seconds}, its limits.timeout, as on Azure ML")
         elif self.best is None:
             record.status, record.verdict = Status.FAILED, self._why_none()
         else:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
-import importlib.util
 import json
 import os
 import selectors
@@ -17,6 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from . import tables
+from .worker import load
 
 REPORT_INTERVAL = 0.5
 """Seconds between reports of progress."""
@@ -50,7 +50,7 @@ class Hub:
     def __init__(self, settings: dict[str, Any], alive: int) -> None:
         self._settings = settings
         self._alive = alive
-        self._report = _report_module(settings["report"])
+        self._report: Any = load("_allranks_parallel.report", settings["report"])
         self._selector = selectors.DefaultSelector()
         self._idle: list[_Worker] = []
         self._failed_batches = self._failed_items = 0
@@ -299,13 +299,3 @@ def _items(batch: tuple[str, Any, dict[str, Any] | None]) -> str:
     if isinstance(part, dict):
         return f"rows {part['first']} to {part['end'] - 1}"
     return f"{part[0] or 'the file'}{f' and {len(part) - 1} more' if len(part) > 1 else ''}"
-
-
-def _report_module(path: str) -> Any:
-    """Return the module with which a rank reports to the engine."""
-    specification = importlib.util.spec_from_file_location("_allranks_parallel.report", path)
-    assert specification is not None
-    assert specification.loader is not None
-    module = sys.modules["_allranks_parallel.report"] = importlib.util.module_from_spec(specification)
-    specification.loader.exec_module(module)
-    return module

@@ -104,7 +104,8 @@ class _Run:
             traceback.print_exc()
             return "failed", _told(error, self._entry)
         if written is None:
-            found = f"run() returned {_article(result)}, not a list or a DataFrame with one element for each item"
+            what = "None" if result is None else f"an object of type {type(result).__name__}"
+            found = f"run() returned {what}, not a list or a DataFrame with one element for each item"
             return "fatal", f"{self._place()}: {found}", ""
         count, text = written
         short = f"{self._place()}: run() returned {count} for {len(batch)} items" if count < len(batch) else ""
@@ -120,10 +121,14 @@ def _imported(entry: str, arguments: Sequence[str]) -> ModuleType:
     path = os.path.abspath(entry)
     sys.argv = [entry, *arguments]
     sys.path.insert(0, os.path.dirname(path))
-    name = os.path.splitext(os.path.basename(path))[0]
+    return load(os.path.splitext(os.path.basename(path))[0], path)
+
+
+def load(name: str, path: str) -> ModuleType:
+    """Import a file as a module of that name."""
     specification = importlib.util.spec_from_file_location(name, path)
     if specification is None or specification.loader is None:
-        raise ImportError(f"{entry} is not a Python file")
+        raise ImportError(f"{os.path.basename(path)} is not a Python file")
     module = sys.modules[name] = importlib.util.module_from_spec(specification)
     specification.loader.exec_module(module)
     return module
@@ -161,7 +166,3 @@ def _told(error: BaseException, entry: str) -> str:
 
 def _shown(path: str) -> str:
     return os.path.relpath(os.path.abspath(path))
-
-
-def _article(value: object) -> str:
-    return "None" if value is None else f"an object of type {type(value).__name__}"

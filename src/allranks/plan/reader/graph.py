@@ -55,12 +55,7 @@ def read_graph(owner: Any, inputs: tuple[Input, ...], context: Context, *, first
 
 
 def _named(node: Node, assets: Mapping[str, str]) -> Node:
-    """Return a node whose outputs are registered. The steps within it that write them have the names of the assets.
-
-    assets: the asset of each output that has one
-    """
-    if not assets:
-        return node
+    """Return a node whose outputs are registered as assets, by the steps within it that write them."""
     if isinstance(node, Pipeline):
         return replace(node, graph=_with_assets(node.graph, assets))
     if isinstance(node, (DoWhile, ParallelFor, Sweep)):
@@ -80,7 +75,7 @@ def _with_assets(graph: Graph, assets: Mapping[str, str]) -> Graph:
         _named(node, {source.name: asset for source, asset in sources.items() if source.node == node.name})
         for node in graph.nodes
     )
-    return replace(graph, nodes=tuple(nodes))
+    return replace(graph, nodes=tuple(nodes)) if sources else graph
 
 
 def read_node(name: str, entity: Any, context: Context) -> Node | None:
