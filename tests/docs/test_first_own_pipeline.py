@@ -1,4 +1,4 @@
-"""docs/first-own-pipeline.md, executed from the first block to the last one."""
+"""docs/first-own-pipeline.md and docs/migrating.md, executed from the first block to the last one."""
 
 from __future__ import annotations
 
@@ -15,15 +15,22 @@ from documents import FENCE
 
 pytestmark = pytest.mark.slow
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "first-own-pipeline.md"
+DOCS = Path(__file__).resolve().parents[2] / "docs"
 FASTER = {"run": ("--no-track",), "resume": ("--no-track",)}
 """Options that are added: MLflow takes seconds in each training."""
 NUMBER = re.compile(r"\b[0-9a-f]{8}\b|\d+(?:\.\d+)?")
 """Ids, times and values, which differ from run to run."""
 
 
-def test_the_page(tmp_path: Path) -> None:
-    text = PAGE.read_text(encoding="utf-8")
+@pytest.mark.parametrize(
+    ("page", "blocks"),
+    [
+        ("first-own-pipeline.md", {"console": 9, "diff": 4, "file": 3}),
+        ("migrating.md", {"console": 1, "diff": 0, "file": 2}),
+    ],
+)
+def test_the_page(page: str, blocks: dict[str, int], tmp_path: Path) -> None:
+    text = (DOCS / page).read_text(encoding="utf-8")
     folder, before, counts = tmp_path, 0, dict.fromkeys(("console", "diff", "file"), 0)
     file = ""
     for block in FENCE.finditer(text):
@@ -39,7 +46,7 @@ def test_the_page(tmp_path: Path) -> None:
         else:
             (folder / file).parent.mkdir(parents=True, exist_ok=True)
             (folder / file).write_text(content, encoding="utf-8")
-    assert counts == {"console": 9, "diff": 4, "file": 3}
+    assert counts == blocks
 
 
 def execute(block: str, folder: Path) -> Path:

@@ -11,8 +11,10 @@ import pytest
 import yaml
 
 from allranks.api import jobs
+from allranks.api.migration_proof import prove
 from allranks.errors import InputError
 from allranks.migrate import migrate, sources
+from allranks.runs.workspace import Workspace
 
 SCRIPT = """\
 from azureml.core import Dataset, Environment, Experiment, ScriptRunConfig, Workspace
@@ -130,7 +132,7 @@ def test_arguments_become_inputs(folder: Path) -> None:
     made = run(folder, SCRIPT.format(f"arguments={arguments}"))
     component = made.component()
     assert component["command"] == (
-        "python fit.py --epochs ${{inputs.epochs}} --rate ${{inputs.rate}} --note ${{inputs.note}} --flag "
+        "python fit.py --epochs ${{inputs.epochs}} --rate ${{inputs.rate}} --note '${{inputs.note}}' --flag "
         "--local_rank $LOCAL_RANK 'x y' --data ${{inputs.words}} --more ${{inputs.more}} --again ${{inputs.again}} "
         "--again ${{inputs.again_2}}"
     )
@@ -404,3 +406,27 @@ def test_the_files_of_a_folder(folder: Path) -> None:
         (folder / "a.yml").write_text("")
         with pytest.raises(InputError, match=message):
             sources(path)
+
+
+@pytest.mark.slow
+def test_a_proof_names_each_difference(folder: Path) -> None:
+    (folder / "src/fit.py").write_text(
+        "import os, sys\nopen('out.txt', 'w').close()\nsys.exit(int(os.environ['RANK']))\n"
+    )
+    text = SCRIPT.format('arguments=["--epochs", 3], distributed_job_config=PyTorchConfiguration("Nccl", 2, 1)')
+    (folder / "v1.py").write_text(text)
+    made = migrate(folder / "v1.py", folder / "v2")
+    (same,) = prove(made, Workspace.at(folder / ".allranks"))
+    assert (same.ranks, same.differences) == (2, ())
+    component = folder / "v2/components/fit/component.yaml"
+    changed = component.read_text().replace("process_count_per_instance: 2", "process_count_per_instance: 1")
+    component.write_text(changed.replace("default: 3", "default: 4"))
+    (other,) = prove(made, Workspace.at(folder / ".allranks"))
+    assert other.ranks == 1
+    for text in (
+        "v1 starts 2 processes, azure-ai-ml 1",
+        "rank 0: WORLD_SIZE is '2' with v1, '1'",
+        "rank 1: exit code is 1",
+    ):
+        assert any(each.startswith(text) for each in other.differences)
+    assert any("'3'] with v1" in each for each in other.differences)

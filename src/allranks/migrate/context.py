@@ -59,7 +59,7 @@ def named(text: str, otherwise: str) -> str:
 
 def listed(value: Any) -> Sequence[Any]:
     """Return the items of a list, or what stands for a list of one."""
-    return value if isinstance(value, (list, tuple)) else () if value is None or value is ... else (value,)
+    return value if isinstance(value, (list, tuple)) else () if value is None else (value,)
 
 
 def whole(value: Any, default: int) -> int:

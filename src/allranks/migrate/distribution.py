@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from allranks.migrate.context import UNKNOWN, Context, Made, Unknown, of, whole
+from allranks.migrate.jobs import Layout
 
 _TYPES = {"mpi": "mpi", "openmpi": "mpi", "intelmpi": "mpi", "nccl": "pytorch", "gloo": "pytorch"}
 """The distribution for a communicator, or for a backend of an estimator."""
@@ -12,8 +13,8 @@ _TYPES = {"mpi": "mpi", "openmpi": "mpi", "intelmpi": "mpi", "nccl": "pytorch", 
 _FIX = "set distribution and resources.instance_count in the component"
 
 
-def distribution(made: Made, configuration: Any, context: Context) -> tuple[dict[str, Any], int]:
-    """Return the distribution and the number of instances.
+def layout(made: Made, configuration: Any, context: Context) -> Layout:
+    """Return the layout of a job.
 
     configuration: the RunConfiguration of the job, if it has one
     """
@@ -23,19 +24,19 @@ def distribution(made: Made, configuration: Any, context: Context) -> tuple[dict
     nodes = whole(made.get("node_count", default=settings["node_count"]), 1)
     if isinstance(config, Unknown):
         context.report(made.line, f"distributed_job_config {config.text}", UNKNOWN, _FIX)
-        return {}, nodes
+        return Layout({}, nodes, nodes)
     if isinstance(config, Made):
         return _configured(config, made, nodes, context)
     kind = str(made.get("distributed_backend") or settings["communicator"] or "").lower()
     processes = made.get("process_count_per_node", default=of(configuration, "mpi.process_count_per_node"))
     if kind in ("parameterserver", "ps") or (not kind and str(settings["framework"]).lower() == "tensorflow"):
-        return {"type": "tensorflow", "worker_count": nodes}, nodes
+        return Layout({"type": "tensorflow", "worker_count": nodes}, nodes, nodes)
     if made.kind == "MpiStep" or kind in _TYPES or nodes > 1:
-        return _per_instance(_TYPES.get(kind, "mpi"), processes, made, context), nodes
-    return {}, nodes
+        return _per_instance(_TYPES.get(kind, "mpi"), processes, nodes, made, context)
+    return Layout({}, nodes, nodes)
 
 
-def _configured(config: Made, made: Made, nodes: int, context: Context) -> tuple[dict[str, Any], int]:
+def _configured(config: Made, made: Made, nodes: int, context: Context) -> Layout:
     """Return the distribution of MpiConfiguration, PyTorchConfiguration or TensorflowConfiguration."""
     for name in ("node_count", "process_count", "worker_count"):
         if isinstance(value := config.get(name), Unknown):
@@ -44,25 +45,26 @@ def _configured(config: Made, made: Made, nodes: int, context: Context) -> tuple
     if kind in ("tensorflow", "parameterserver"):
         workers, servers = whole(config.get("worker_count", 0), 1), whole(config.get("parameter_server_count", 1), 0)
         if not servers:
-            return {"type": "tensorflow", "worker_count": workers}, workers
+            return Layout({"type": "tensorflow", "worker_count": workers}, workers, workers)
         fix = "check that the cluster has enough instances, or set resources.instance_count to their sum"
         why = "v1 starts each parameter server on a node of its own, azure-ai-ml beside a worker"
         context.report(config.line, f"parameter_server_count={servers}", why, fix)
         counts = {"worker_count": workers, "parameter_server_count": servers}
-        return {"type": "tensorflow", **counts}, max(workers, servers)
+        return Layout({"type": "tensorflow", **counts}, max(workers, servers), workers + servers)
     nodes = whole(config.get("node_count", 2 if kind == "pytorch" else 1), nodes)
     if kind != "pytorch":
         processes = config.get("process_count_per_node", 0, made.get("process_count_per_node"))
-        return _per_instance(_TYPES.get(kind, "mpi"), processes, config, context), nodes
+        return _per_instance(_TYPES.get(kind, "mpi"), processes, nodes, config, context)
     total = whole(config.get("process_count", 1), nodes)
     if nodes < 1 or total < 1 or total % nodes:
         fix = "choose process_count_per_instance in the component"
         why = f"azure-ai-ml starts equally many processes on each of {nodes} instances"
         context.report(config.line, f"process_count={total}, node_count={nodes}", why, fix)
-    return {"type": "pytorch", "process_count_per_instance": max(total // max(nodes, 1), 1)}, nodes
+    return Layout({"type": "pytorch", "process_count_per_instance": max(total // max(nodes, 1), 1)}, nodes, total)
 
 
-def _per_instance(kind: str, processes: Any, made: Made, context: Context) -> dict[str, Any]:
+def _per_instance(kind: str, processes: Any, nodes: int, made: Made, context: Context) -> Layout:
     if isinstance(processes, Unknown):
         context.report(made.line, f"process_count_per_node={processes.text}", UNKNOWN, _FIX)
-    return {"type": kind, "process_count_per_instance": whole(processes, 1)}
+    count = whole(processes, 1)
+    return Layout({"type": kind, "process_count_per_instance": count}, nodes, nodes * count)

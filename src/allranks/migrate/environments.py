@@ -20,7 +20,7 @@ _ADD = {"add_pip_package": "pip_packages", "add_conda_package": "conda_packages"
 def environment(value: Any, context: Context, line: int) -> Environment | None:
     """Return an environment of v1, given by its object, its name, or a RunConfiguration; None if there is none."""
     if isinstance(value, Unknown):
-        name = value.text.rpartition(".")[2].strip("()'\"")
+        name = value.text.rpartition(".")[2].strip("()'\"") or "environment"
         context.report(line, f"environment {value.text}", "it is not in this file", "name it in the component")
         return Environment(name, reference=f"azureml:{name}@latest")
     if isinstance(value, str):

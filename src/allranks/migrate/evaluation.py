@@ -251,6 +251,8 @@ class _Evaluation:
             case cst.SimpleString() | cst.ConcatenatedString() | cst.Integer() | cst.Float():
                 text = node.evaluated_value
                 return _NOTHING if text is None else text
+            case cst.Ellipsis():  # a sample's "fill this in"
+                return None
             case cst.Name():
                 known = {"True": True, "False": False, "None": None, **self.globals, **scope}
                 sample = Name(f"azureml.core.{node.value}") if node.value in _CLASSES else _NOTHING

@@ -67,11 +67,21 @@ class Sweep:
 
 
 @dataclass(frozen=True)
+class Layout:
+    """The distribution as azure-ai-ml has it. processes: how many v1 starts in all"""
+
+    distribution: Mapping[str, Any]
+    instance_count: int
+    processes: int
+
+
+@dataclass(frozen=True)
 class Job:
     """A step.
 
     code:       the folder of the script
     script:     the script, relative to it; "" for another command
+    original:   the command with v1's own arguments
     parallel:   the settings of a parallel component, which has no command
     comments:   the comments above it
     """
@@ -83,8 +93,8 @@ class Job:
     line: int
     inputs: Mapping[str, Input] = field(default_factory=dict)
     outputs: Mapping[str, Output] = field(default_factory=dict)
-    distribution: Mapping[str, Any] = field(default_factory=dict)
-    instance_count: int = 1
+    original: str = ""
+    layout: Layout = Layout({}, 1, 1)
     environment: Environment | None = None
     variables: Mapping[str, str] = field(default_factory=dict)
     compute: str = ""

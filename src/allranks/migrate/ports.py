@@ -38,6 +38,7 @@ class Ports:
         self.inputs: dict[str, Input] = {}
         self.outputs: dict[str, Output] = {}
         self.of_object: dict[int, str] = {}
+        self.literals: dict[str, str] = {}
 
     def arguments(self, words: Iterable[Any]) -> str:
         """Return the arguments of a script. A literal after a flag becomes an input of the flag's name."""
@@ -48,14 +49,21 @@ class Ports:
             is_literal = isinstance(word, (int, float)) or (
                 isinstance(word, str) and word and not VARIABLE.search(word)
             )
-            if is_literal and flag and not is_flag:
+            text = shlex.quote(str(word)) if is_literal else ""
+            if is_literal and flag and not is_flag and "'" not in str(word):
                 name = self.name(flag)
                 self.inputs[name] = Input(type_of(word), default=word)
-                written.append(_INPUT.format(name))
+                reference = _INPUT.format(name) if text == str(word) else f"'{_INPUT.format(name)}'"
+                self.literals[reference] = text
+                written.append(reference)
             else:
                 written.append(self.word(word, flag))
             flag = word if is_flag else ""
         return " ".join(written)
+
+    def original(self, command: str) -> str:
+        """Return a command with the literals that v1 gives it, in place of the inputs that they became."""
+        return " ".join(self.literals.get(word, word) for word in command.split())
 
     def command(self, words: Iterable[Any]) -> str:
         """Return a command, whose texts are not quoted."""

@@ -12,8 +12,8 @@ from typing import Any
 
 from allranks.migrate import constructs, environments
 from allranks.migrate.context import UNKNOWN, Context, Made, Unknown, listed, named, of, whole
-from allranks.migrate.distribution import distribution
-from allranks.migrate.jobs import Environment, Input, Job, Sweep
+from allranks.migrate.distribution import layout
+from allranks.migrate.jobs import Environment, Input, Job, Layout, Sweep
 from allranks.migrate.ports import Ports, type_of
 from allranks.sdk.distributed_component import DEFAULT_IMAGE
 from allranks.sdk.paths import shown
@@ -74,7 +74,6 @@ def _script(made: Made, name: str, context: Context) -> Job:
     else:
         environment = configuration if environment is None else environment
         given_environment = environments.environment(environment, context, made.line)
-    settings, instances = distribution(made, configuration, context)
     docker = made.get("docker_runtime_config", default=of(configuration, "docker"))
     size = of(docker, "shm_size") or made.get("shm_size")
     seconds = made.get("max_run_duration_seconds", default=made.get("timeout_seconds"))
@@ -84,8 +83,8 @@ def _script(made: Made, name: str, context: Context) -> Job:
         script=script,
         command=" ".join(text.split()),
         line=made.line,
-        distribution=settings,
-        instance_count=instances,
+        original=ports.original(text),
+        layout=layout(made, configuration, context),
         environment=given_environment,
         variables=_variables(made, configuration),
         compute=_compute(made.get("compute_target", default=of(configuration, "target")), made, context),
@@ -115,7 +114,10 @@ def _finished(job: Job, ports: Ports, context: Context) -> Job:
 def _folder(made: Made, position: int | None, context: Context) -> Path:
     """Return the folder of the code."""
     text = context.text(made.get("source_directory", position), made.line, "source_directory", "set code", ".")
-    return Path(os.path.normpath(context.base / text))
+    folder = Path(os.path.normpath(context.base / text))
+    if not folder.is_dir():
+        context.report(made.line, f"source_directory {text}", "there is no such folder yet", "create it, or set code")
+    return folder
 
 
 def _compute(value: Any, made: Made, context: Context) -> str:
@@ -218,7 +220,7 @@ def _parallel(made: Made, config: Any, name: str, context: Context) -> Job | Non
         script=entry,
         command="",
         line=made.line,
-        instance_count=whole(config.get("node_count"), 1),
+        layout=Layout({}, whole(config.get("node_count"), 1), 1),
         environment=environments.environment(config.get("environment"), context, made.line),
         compute=_compute(config.get("compute_target"), made, context),
         parallel=settings,

@@ -81,9 +81,9 @@ def _component(job: Job, folder: Path, where: str) -> dict[str, Any]:
         "inputs": {name: _declared(port) for name, port in job.inputs.items()},
         "outputs": {name: {"type": "uri_folder"} for name in job.outputs},
     }
-    resources = {"instance_count": job.instance_count, **({"shm_size": job.shm_size} if job.shm_size else {})}
+    resources = {"instance_count": job.layout.instance_count, **({"shm_size": job.shm_size} if job.shm_size else {})}
     if job.parallel is None:
-        tree |= {"code": code, "environment": environment, "distribution": dict(job.distribution)}
+        tree |= {"code": code, "environment": environment, "distribution": dict(job.layout.distribution)}
         tree |= {"resources": resources, "command": job.command}
     else:
         tree |= _task(job, job.parallel, code, environment) | {"resources": resources}

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from allranks.cli.console import print_result
-from allranks.cli.options import JsonOption, option
+from allranks.cli.options import FolderOption, JsonOption, option
 from allranks.errors import InputError, Problem
 from allranks.runs.formatting import count
+
+if TYPE_CHECKING:
+    from allranks.migrate import Migration
 
 
 def migrate(
@@ -18,6 +22,15 @@ def migrate(
     out: Annotated[
         Path | None, option("--out", "The new folder to write. By default NAME_v2 beside the file or folder.", "DIR")
     ] = None,
+    prove: Annotated[
+        bool,
+        option(
+            "--prove",
+            "Then run each job as v1 starts it, run the pipeline, and compare them by rank: arguments, variables, exit "
+            "codes and outputs. Exit with 1 if they differ.",
+        ),
+    ] = False,
+    workspace: FolderOption = None,
     json: JsonOption = False,
 ) -> None:
     """Turn scripts of SDK v1 into pipelines of azure-ai-ml.
@@ -48,9 +61,31 @@ def migrate(
         written.append(done)
         print_warnings(done.findings)
         jobs = len(done.content.jobs)
-        lines.append(f"{done.pipeline}: {count(jobs, 'step')}, {count(len(done.findings), 'finding')}")
+        lines.append(f"{done.pipeline}: {count(jobs, 'step')}, {len(done.findings) or 'nothing'} to look at")
         rows.append({"source": str(file), "pipeline": str(done.pipeline), "findings": list(map(vars, done.findings))})
     if not written:
         raise InputError.of(refused)
     print_warnings(refused)
+    compared = _prove(written, workspace, rows, lines) if prove else True
     print_result(json, rows, *lines, f"  allranks check {written[0].pipeline}")
+    if not compared:
+        sys.exit(1)
+
+
+def _prove(written: list[Migration], workspace: Path | None, rows: list[dict[str, object]], lines: list[str]) -> bool:
+    """Prove each migration, add the comparisons to its row and to the lines, and return whether all ranks are equal."""
+    from allranks.api.migration_proof import prove
+    from allranks.runs.workspace import Workspace
+
+    equal = True
+    for done, row in zip(written, rows, strict=True):
+        found = prove(done, Workspace.at(workspace))
+        row["proof"] = list(map(vars, found))
+        equal = equal and not any(one.differences for one in found)
+        for one in found:
+            what = f"arguments, {one.variables} variables, exit codes, {count(one.outputs, 'output file')}"
+            lines.append(
+                f"{one.step}: {count(one.ranks, 'rank')} " + ("differ:" if one.differences else f"equal: {what}")
+            )
+            lines += [f"  {text}" for text in one.differences]
+    return equal

@@ -1,0 +1,141 @@
+"""Prove a migration: start each job as v1 starts it, run the pipeline that was written, and compare both by rank."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import tempfile
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from allranks.api import jobs
+from allranks.contract.distributions import DISTRIBUTIONS
+from allranks.contract.single import Single
+from allranks.local import engine
+from allranks.local.options import Options
+from allranks.migrate import Migration
+from allranks.migrate.jobs import Job
+from allranks.plan.graph import Step
+from allranks.plan.walk import with_steps
+from allranks.runs.records import RunRecord, StepRecord
+from allranks.runs.workspace import Workspace
+
+_FOLDER = "ALLRANKS_PROOF"
+_PROBE = f"""\
+import json, os, sys
+folder = os.environ.pop("{_FOLDER}", "")
+if folder:
+    with open(os.path.join(folder, str(os.getpid()) + "-" + os.urandom(4).hex()), "w") as file:
+        json.dump({{"arguments": sys.orig_argv[1:], "variables": dict(os.environ)}}, file)
+"""
+"""Python imports it at its start, as sitecustomize. The first Python program of a rank writes what it was given."""
+
+_ADDRESS = re.compile(r"\d+\.\d+\.\d+\.\d+(:\d+)?")
+_OWN = re.compile(
+    r"AZUREML_RUN|AZUREML_ROOT|MLFLOW|ALLRANKS_|PYTHONPATH|OMPI_(?!COMM_WORLD)|PMIX|PRTE|HOSTNAME|TMPDIR|_$"
+)
+"""Variables that no two runs share, and those that Open MPI has for itself."""
+
+_RANKS = ("RANK", "OMPI_COMM_WORLD_RANK", "AZUREML_CR_NODE_RANK")
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A step with v1 and with azure-ai-ml. ranks: how many are equal; differences: one line for each"""
+
+    step: str
+    ranks: int
+    variables: int
+    outputs: int
+    differences: tuple[str, ...]
+
+
+def prove(migration: Migration, workspace: Workspace) -> tuple[Comparison, ...]:
+    """Run the jobs of v1 and the pipeline that was written, and return a comparison for each step with a command.
+
+    Raise InputError if the pipeline cannot run on this machine.
+    """
+    plan = jobs.read(str(migration.pipeline), {}, workspace, track=False)
+    by_name = {job.name: job for job in migration.content.jobs if job.sweep is None and job.parallel is None}
+    with tempfile.TemporaryDirectory(prefix="proof-", dir=workspace.root) as folder:
+        Path(folder, "sitecustomize.py").write_text(_PROBE)
+
+        def probed(side: str) -> tuple[RunRecord, Path]:
+            def change(step: Step, path: str) -> Step:
+                own = step if side == "v2" or path not in by_name else _as_v1(step, by_name[path])
+                target = Path(folder, side, path)
+                target.mkdir(parents=True)
+                variables = {**step.environment_variables, "PYTHONPATH": folder, _FOLDER: str(target)}
+                return replace(own, environment_variables=variables)
+
+            changed = replace(plan, graph=with_steps(plan.graph, change))
+            return engine.run(changed, workspace, Options(force_rerun=True, track=False, cold=True)), Path(folder, side)
+
+        v1, v2 = probed("v1"), probed("v2")
+        return tuple(_compared(job, v1, v2) for job in by_name.values())
+
+
+def _as_v1(step: Step, job: Job) -> Step:
+    """Return a step with the command and the processes of v1."""
+    settings = dict(job.layout.distribution)
+    kind = settings.pop("type", "")
+    if "process_count_per_instance" in settings:
+        settings["process_count_per_instance"] = job.layout.processes // job.layout.instance_count or 1
+    own = DISTRIBUTIONS[kind].settings(**settings) if kind else Single()
+    return replace(step, command=job.original, distribution=own, instance_count=job.layout.instance_count)
+
+
+def _compared(job: Job, v1: tuple[RunRecord, Path], v2: tuple[RunRecord, Path]) -> Comparison:
+    old, new = (_ranks(record.step(job.name), folder / job.name, record) for record, folder in (v1, v2))
+    outputs = [_outputs(Path(record.step(job.name).folder)) for record, _ in (v1, v2)]
+    differences = [f"v1 starts {job.layout.processes} processes, azure-ai-ml {len(new)}"] * (
+        job.layout.processes != len(new)
+    )
+    for rank in sorted(old.keys() | new.keys()):
+        for what in sorted(old.get(rank, {}).keys() | new.get(rank, {}).keys()):
+            values = [side.get(rank, {}).get(what) for side in (old, new)]
+            if values[0] != values[1]:
+                differences.append(f"rank {rank}: {what} is {values[0]!r} with v1, {values[1]!r} with azure-ai-ml")
+    for name in sorted(outputs[0].keys() | outputs[1].keys()):
+        if outputs[0].get(name) != outputs[1].get(name):
+            differences.append(
+                f"{name}: {'different' if name in outputs[0] and name in outputs[1] else 'on one side only'}"
+            )
+    variables = len(next(iter(new.values()), {})) - 2
+    return Comparison(job.name, len(new), variables, len(outputs[1]), tuple(differences))
+
+
+def _ranks(step: StepRecord, folder: Path, run: RunRecord) -> dict[int, dict[str, Any]]:
+    """Return what each rank was given, and how it ended."""
+    found: dict[int, dict[str, Any]] = {rank.rank: {"exit code": rank.exit_code} for rank in step.ranks}
+    for file in folder.iterdir():
+        given = json.loads(file.read_text())
+        variables: Mapping[str, str] = given["variables"]
+        rank = next((int(variables[name]) for name in _RANKS if name in variables), 0)
+        found.setdefault(rank, {})["arguments"] = [_same(word, run) for word in given["arguments"]]
+        found[rank] |= {name: _same(value, run) for name, value in variables.items() if not _OWN.match(name)}
+    return found
+
+
+def _same(text: str, run: RunRecord) -> str:
+    """Return a text without what differs between two runs: the run's folder and name, addresses and ports."""
+    for own, name in ((run.folder, "RUN"), (run.id, "RUN")):
+        text = text.replace(own, name)
+    return _ADDRESS.sub("ADDRESS", text)
+
+
+def _outputs(folder: Path) -> dict[str, str]:
+    """Return the digests of the files that a step has written."""
+    return dict(_digests(folder, ("outputs", "named-outputs")))
+
+
+def _digests(folder: Path, names: tuple[str, ...]) -> Iterator[tuple[str, str]]:
+    for name in names:
+        for where, _, files in os.walk(folder / name):
+            for file in sorted(files):
+                path = Path(where, file)
+                yield str(path.relative_to(folder)), hashlib.sha256(path.read_bytes()).hexdigest()
