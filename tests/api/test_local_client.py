@@ -155,7 +155,8 @@ def test_a_job_is_canceled_and_archived(client: Any) -> None:
 
 def test_this_machine_is_every_compute(client: Any) -> None:
     assert client.begin_create_or_update(AmlCompute(name="cluster")).result().name == "cluster"
-    client.compute.begin_delete("cluster").result()
+    for change in (client.compute.begin_stop, client.compute.begin_start, client.compute.begin_delete):
+        change("cluster").wait()
     assert client.compute.get("cluster").provisioning_state == "Succeeded"
     assert [workspace.name for workspace in client.workspaces.list()] == [client.workspace_name]
 

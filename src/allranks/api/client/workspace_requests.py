@@ -103,6 +103,8 @@ def get_compute(service: LocalService, request: Request, name: str) -> Answer:  
 
 
 @route("DELETE", "/computes/{name}")
-def delete_compute(service: LocalService, request: Request, name: str) -> Answer:  # noqa: ARG001
-    """Do nothing: this machine stays."""
-    return Answer(None)
+@route("POST", "/computes/{name}/{action:start|stop|restart}")
+def change_compute(service: LocalService, request: Request, name: str, action: str = "") -> Answer:  # noqa: ARG001
+    """Change nothing: this machine stays."""
+    place = f"https://management.azure.com{request.scope}/computes/{name}?api-version=1"
+    return Answer(None, 202, {"Location": place})
