@@ -3,6 +3,7 @@
 # Without `annotations` of the future: the DSL reads those of functions as they are.
 
 import asyncio
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from azure.core.exceptions import ResourceNotFoundError
 from allranks import InputError, LocalClient
 from allranks.api import jobs
 from allranks.api.client import running_jobs
+from allranks.plan.graph import Pipeline
 from allranks.runs.workspace import Workspace
 from allranks_command import write
 
@@ -131,6 +133,57 @@ def test_a_registered_pipeline_component_runs_twice_and_as_a_job(client: Any, tm
     client.jobs.stream(alone.name)
     client.jobs.download(alone.name, output_name="counted")
     assert Path("named-outputs/counted/count").read_text() == "hello"
+
+
+RICH = """\
+name: rich
+version: "1"
+type: pipeline
+inputs: {n: {type: integer, default: 3}, words: {type: uri_folder}}
+outputs: {o: {type: uri_folder}}
+jobs:
+  a:
+    type: command
+    command: echo ${{inputs.n}} ${{outputs.o}}
+    environment: azureml:small:1
+    compute: azureml:cluster
+    inputs: {n: "${{parent.inputs.n}}"}
+    outputs: {o: "${{parent.outputs.o}}"}
+    environment_variables: {A: "b"}
+    distribution: {type: pytorch, process_count_per_instance: 2}
+    resources: {instance_count: 2, shm_size: 3g}
+    limits: {timeout: 100}
+  p:
+    type: parallel
+    compute: azureml:cluster
+    input_data: ${{inputs.files}}
+    mini_batch_size: "2"
+    retry_settings: {max_retries: 2, timeout: 60}
+    inputs: {files: {type: uri_folder, path: "${{parent.inputs.words}}"}}
+    outputs: {out: {type: uri_file}}
+    task: {type: run_function, code: code, entry_script: score.py, environment: azureml:small:1}
+"""
+
+
+def test_a_registered_pipeline_component_has_the_settings_of_its_nodes(client: Any, tmp_path: Path) -> None:
+    register(client)
+    write(tmp_path, "code/score.py", "def init(): ...\ndef run(batch): return batch\n")
+    rich = load_component(write(tmp_path, "rich.yml", RICH))
+
+    def plan(component: Any) -> list[Any]:
+        @dsl.pipeline(compute="any")
+        def outer(words):  # type: ignore[no-untyped-def]
+            component(words=words)
+
+        (node,) = jobs.read(outer(Input(type="uri_folder", path="data")), None, Workspace.at()).graph.nodes
+        assert isinstance(node, Pipeline)
+        others = {"spec": "", "component": "", "version": "", "location": None}  # those of anonymous components
+        return [replace(step, **others) for step in node.graph.nodes]
+
+    before = plan(rich)
+    client.components.create_or_update(rich)
+    assert plan(client.components.get("rich", "1")) == before
+    assert before[0].environment_variables == {"A": "b"}
 
 
 @pytest.mark.slow

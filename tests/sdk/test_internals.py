@@ -401,6 +401,14 @@ def test_rest_bodies_become_entities(component: Any) -> None:
     workspace = "/subscriptions/s/resourceGroups/g/providers/Microsoft.MachineLearningServices/workspaces/w"
     image = {"name": "1", "id": f"{workspace}/environments/e/versions/1", "properties": {"image": "python:3.12"}}
     assert sdk_parts.from_rest(Environment, "EnvironmentVersion", image).image == "python:3.12"
+    node = {"type": "command", "componentId": f"{workspace}/components/c/versions/1"}
+    spec = {
+        "name": "p",
+        "version": "1",
+        "type": "pipeline",
+        "jobs": {"a": {**node, "computeId": f"{workspace}/computes/c"}},
+    }
+    assert internals.nodes_of_rest(spec)["a"]["compute"] == "azureml:c"
     command = {"jobType": "Command", "command": "echo", "environmentId": "e", "computeId": "cpu"}
     assert sdk_parts.from_rest(Job, "JobBase", {"name": "j", "properties": command}).command == "echo"
 

@@ -16,7 +16,7 @@ import functools
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping
-from copy import copy
+from copy import copy, deepcopy
 from http import HTTPStatus
 from importlib import import_module
 from operator import attrgetter, methodcaller
@@ -58,6 +58,7 @@ PARTS = {
     "job_streams": f"{_SDK}.operations._job_ops_helper",
     "storage_clients": f"{_SDK}._utils._storage_utils",
     "studio_url_from_job_id": f"{_SDK}.entities._job._studio_url_from_job_id:studio_url_from_job_id",
+    "ComponentVersion": f"{_SDK}._restclient.arm_ml_service.models:ComponentVersion",
     "RestModel": f"{_SDK}._restclient.arm_ml_service._utils.model_base:Model",
     "requests_with_retry": f"{_SDK}._utils.utils:create_requests_pipeline_with_retry",
 }
@@ -467,6 +468,14 @@ def adapt_jobs(client: Any, pause: Callable[[str], contextlib.AbstractContextMan
 
     operations._stream_logs_until_completion = stream
     operations._append_tid_to_studio_url = lambda _: None
+
+
+def nodes_of_rest(spec: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the nodes of a pipeline component as a file has them. spec: the REST form of the component"""
+    from azure.ai.ml.entities import Component
+
+    body = __getattr__("ComponentVersion")(properties={"componentSpec": deepcopy(spec)})
+    return dict(as_dict(Component._from_rest_object(body))["jobs"])
 
 
 def component_version(client: Any, name: str, version: str) -> Any:

@@ -17,6 +17,7 @@ from azure.ai.ml.entities import Job
 
 from allranks.api import engine_process, jobs, notebook_view
 from allranks.api.client import (  # noqa: F401  # they add routes
+    asset_requests,
     endpoint_requests,
     schedule_requests,
     workspace_requests,

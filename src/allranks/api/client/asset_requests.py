@@ -353,22 +353,5 @@ def _component(service: LocalService, spec: dict[str, Any], properties: dict[str
         code = replace(asset_id.parse(str(sent["code"]), asset_id.CODE), registry="")
         sent["code"] = str(registered.find(service.workspace, code).path)
     if sent.get("jobs"):
-        sent["jobs"] = {name: _node(job) for name, job in sent["jobs"].items()}
+        sent["jobs"] = internals.nodes_of_rest(sent)
     return {**spec, **sent, "version": spec["version"]}  # an anonymous one has a name of its own
-
-
-def _node(job: dict[str, Any]) -> dict[str, Any]:
-    """Return a node of a pipeline component as its YAML file has it."""
-    node = {key: value for key, value in job.items() if key not in ("componentId", "_source") and value is not None}
-    for side in ("inputs", "outputs"):
-        ports = job.get(side) or {}
-        node[side] = {name: port.get("value", port) if isinstance(port, dict) else port for name, port in ports.items()}
-    if job.get("componentId"):
-        node["component"] = component_reference(job["componentId"])
-    return node
-
-
-def component_reference(identity: str) -> str:
-    """Return the id of a component as a file has it, without the workspace."""
-    component = asset_id.parse(identity, asset_id.COMPONENT)
-    return str(component if component.registry else AssetId(component.kind, component.name, component.version))

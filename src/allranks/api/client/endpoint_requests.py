@@ -6,7 +6,7 @@ import uuid
 from typing import Any
 
 from allranks.api import jobs
-from allranks.api.client import asset_requests, job_requests
+from allranks.api.client import job_requests
 from allranks.api.client.service import Answer, LocalService, Refusal, Request, route
 from allranks.api.client.stored_requests import DEPLOYMENTS, ENDPOINTS, find, save
 from allranks.errors import InputError, Problem
@@ -58,7 +58,7 @@ def invoke(service: LocalService, request: Request, endpoint: str) -> Answer:
         raise Refusal(400, f"Batch endpoint {endpoint} has no default deployment.")
     configuration = find(service, f"{path}/deployments/{deployment}")["properties"]["deploymentConfiguration"]
     job = PipelineJob(
-        component=asset_requests.component_reference(configuration["componentId"]["assetId"]),
+        component=configuration["componentId"]["assetId"],
         inputs=ports("inputData", "jobInputType", Input),
         outputs=ports("outputData", "jobOutputType", Output),
     )
