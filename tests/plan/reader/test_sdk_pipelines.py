@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import re
 from dataclasses import replace
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -19,12 +20,23 @@ from allranks.plan.ports import PRIMITIVES
 from allranks.plan.reader import opened
 
 FOLDER = os.environ.get("ALLRANKS_SDK_TESTS", "")
-FUNCTION = re.compile(r"^def (generate_dsl_pipeline(?:_from_yaml)?)\(", re.MULTILINE)
-PAIRS = {
-    file: function[1]
+FUNCTION = re.compile(r"^def (generate_dsl_pipeline(?:_from_yaml|(_from_builder))?)\(\)", re.MULTILINE)
+PAIRS = [
+    (file, function, yaml)
     for file in sorted(Path(FOLDER).rglob("*.py") if FOLDER else ())
-    if file.with_suffix(".yml").exists() and (function := FUNCTION.search(file.read_text()))
+    for function, built in FUNCTION.findall(file.read_text())
+    for yaml in sorted(file.parent.glob(f"{file.stem}_inline*.yml" if built else f"{file.stem}.yml"))
+]
+OTHER_PIPELINES = {
+    "basic_component_with_component_in_folder": "the YAML has one more step",
+    "automl_job_in_pipeline": "the type of a step's input is declared in Python, and guessed in YAML",
+    "command_job_in_pipeline": "only the steps in Python have outputs",
+    "export_file_system": "azure-ai-ml refuses both",
+    "pipeline_with_pipeline_component": "their outputs have other names",
 }
+"""Pairs that are not one pipeline: azure-ai-ml's own tests do not compare them, or not these parts."""
+OTHER_COMPONENTS = ("run_settings_literal", "e2e_inline_components", "data_transfer_job_in_pipeline/pipeline")
+"""Pairs with other environments, or with other files of a component. azure-ai-ml's own tests compare no components."""
 
 pytestmark = pytest.mark.skipif(not FOLDER, reason="ALLRANKS_SDK_TESTS names no folder with the SDK's tests")
 
@@ -34,24 +46,34 @@ def read(target: str) -> Plan:
         return job.plan()
 
 
-def comparable(graph: Graph) -> Graph:
+def comparable(graph: Graph, components: bool) -> Graph:
     """The graph without places in files. A function declares the types of its inputs, and a file only their values."""
     inputs = (replace(port, optional=False, type="" if port.type in PRIMITIVES else port.type) for port in graph.inputs)
-    ordered = tuple(sorted(inputs, key=lambda port: port.name))
-    return replace(graph, nodes=tuple(map(_node, graph.nodes)), inputs=ordered)
+    nodes, ordered = (_node(node, components) for node in graph.nodes), {"key": attrgetter("name")}
+    return replace(graph, nodes=tuple(sorted(nodes, **ordered)), inputs=tuple(sorted(inputs, **ordered)))
 
 
-def _node(node: Any) -> Any:
-    inner = {"graph": comparable(node.graph)} if hasattr(node, "graph") else {}
-    body = {"body": _node(node.body)} if hasattr(node, "body") else {}
-    return replace(node, location=None, **inner, **body)
+def _node(node: Any, components: bool) -> Any:
+    changes: dict[str, Any] = {"location": None}
+    if hasattr(node, "graph"):
+        changes["graph"] = comparable(node.graph, components)
+    if hasattr(node, "body"):
+        changes["body"] = _node(node.body, components)
+    if not components:
+        changes |= {key: None for key in ("command", "environment", "spec") if hasattr(node, key)}
+    return replace(node, **changes)
 
 
-@pytest.mark.parametrize("file", PAIRS, ids=lambda file: str(file.relative_to(FOLDER)))
-def test_python_and_yaml_are_the_same_plan(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("file", "function", "yaml"), PAIRS, ids=lambda part: str(part).removeprefix(FOLDER))
+def test_python_and_yaml_are_the_same_plan(
+    file: Path, function: str, yaml: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(file.parent)  # the paths in Python are relative to it, too
-    yaml = file.with_suffix(".yml")
+    name = str(file.with_suffix("").relative_to(FOLDER))
+    if reason := OTHER_PIPELINES.get(file.parent.name):
+        pytest.skip(reason)
     if re.search(r"(component|trial): *azureml:", yaml.read_text()):
         pytest.skip("its components are registered")
-    in_python, in_yaml = (comparable(read(target).graph) for target in (f"{file}:{PAIRS[file]}", str(yaml)))
+    components = not name.startswith(OTHER_COMPONENTS) and file.stem not in OTHER_COMPONENTS
+    in_python, in_yaml = (comparable(read(target).graph, components) for target in (f"{file}:{function}", str(yaml)))
     assert in_python == in_yaml
