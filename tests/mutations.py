@@ -137,7 +137,7 @@ MUTATIONS = st.tuples(
 
 def mutated(text: str, of_tree: list[Mutation], of_text: list[Mutation]) -> bytes:
     """Return the text of a YAML file after the mutations."""
-    tree = {"": yaml.safe_load(text)}
+    tree = {"": yaml.load(text, Loader=yaml.CSafeLoader)}
     for mutation in of_tree:
         places = list(_places(tree))
         at, other = (places[number % len(places)] for number in (mutation.place, mutation.other))
