@@ -17,12 +17,12 @@ from fake.server import Server
 from fake.service import FakeAzure
 
 from allranks.azure.changes import place
-from allranks.azure.requirements import without_compute
 from allranks.plan import digest
 from allranks.plan.graph import DoWhile, Graph, Node, ParallelFor, Pipeline, Plan, Step, Sweep
 from allranks.plan.ports import Input, Value
 from allranks.plan.ports import Path as DataPath
 from allranks.plan.reader import read_job
+from allranks.plan.reader.pipeline import without_compute
 from allranks.plan.walk import walk
 from allranks.sdk import python_file, session
 

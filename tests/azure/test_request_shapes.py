@@ -13,9 +13,9 @@ import yaml
 
 from allranks.azure import dry_run
 from allranks.azure.changes import place
-from allranks.azure.requirements import without_compute
 from allranks.azure.workspace import NO_WORKSPACE
 from allranks.plan.reader import opened
+from allranks.plan.reader.pipeline import without_compute
 
 PIPELINES = Path(__file__).resolve().parents[2] / "pipelines"
 

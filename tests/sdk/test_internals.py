@@ -358,6 +358,7 @@ def test_a_component_is_validated_and_written(component: Any) -> None:
     from azure.ai.ml.entities import PipelineJob
 
     assert internals.validate_first_and_last(PipelineJob(jobs={})).passed
+    assert internals.validate_compute(PipelineJob(jobs={})).passed
     assert internals.as_dict(component)["command"] == COMPONENT["command"]
     sdk_parts.set_inputs(component, {})
     assert "inputs" not in internals.as_dict(component) or not internals.as_dict(component)["inputs"]

@@ -189,16 +189,3 @@ def _of_step(step: JobStep, planned: Step | None) -> Requirements:
         cuda=cuda,
         infiniband=infiniband,
     )
-
-
-def without_compute(job: Any) -> tuple[str, ...]:
-    """Return the paths of the steps for which neither they nor the SDK's pipeline job name a compute.
-
-    The SDK refuses to submit them, even if they name a size. A command job without a compute has no such step.
-    """
-    from azure.ai.ml.entities import PipelineJob
-
-    if not isinstance(job, PipelineJob) or job.compute or job.settings.default_compute:
-        return ()
-    kinds = ("Command", "Parallel", "Spark", "Sweep")
-    return tuple(step.path for step in job_steps(job) if step.kind in kinds and not vars(step.node).get("compute"))

@@ -20,11 +20,12 @@ from allranks.azure.changes import cluster_sizes, place, set_sizes
 from allranks.azure.checks import of_sizes
 from allranks.azure.errors import service_errors
 from allranks.azure.last_state import LastState
-from allranks.azure.requirements import requirements, without_compute
+from allranks.azure.requirements import requirements
 from allranks.azure.workspace import WorkspaceName, WorkspaceOptions, quiet_uploads, with_placeholders
 from allranks.errors import InputError, Problem, did_you_mean
 from allranks.plan.graph import Graph
 from allranks.plan.reader import OpenJob
+from allranks.plan.reader.pipeline import without_compute
 from allranks.schedules import triggers
 from allranks.schedules.finding import Declared, find_schedules
 from allranks.schedules.firings import firings

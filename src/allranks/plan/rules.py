@@ -50,6 +50,13 @@ NO_ENVIRONMENT = Rule(
     "azure-ai-ml, `_schema/component/command_component.py`: required, as PipelineJob._validate checks",
     "name an environment: azureml:NAME:VERSION, or keys such as image and conda_file",
 )
+NO_COMPUTE = Rule(
+    "no-compute",
+    Level.WARNING,
+    "Steps have no compute, and the pipeline has no default one. It runs here; azure-ai-ml refuses to submit it.",
+    "azure-ai-ml, `entities/_component/pipeline_component.py`, PipelineComponent._validate_compute_is_set",
+    "name one: settings.default_compute; or submit it with --compute NAME, or with --size SIZE for serverless",
+)
 IGNORED_KEY = Rule(
     "ignored-key",
     Level.WARNING,
@@ -75,7 +82,7 @@ COUNT_BINDING = Rule(
 )
 
 RULES = (
-    *(WRONG_REFERENCE, UNKNOWN_FORM, ENVIRONMENT_EMPTY, NO_ENVIRONMENT),
+    *(WRONG_REFERENCE, UNKNOWN_FORM, ENVIRONMENT_EMPTY, NO_ENVIRONMENT, NO_COMPUTE),
     *(UNKNOWN_PORT, UNKNOWN_STEP, IGNORED_KEY, REPEATED_KEY, COUNT_BINDING),
 )
 

@@ -301,6 +301,8 @@ yaml_text, set_yaml_text = attrgetter("_yaml_str"), _setter("_yaml_str")
 """The YAML of a component as the SDK has cached it."""
 validate_first_and_last = methodcaller("_validate_init_finalize_job")
 """The SDK's validation of a pipeline's `on_init` and `on_finalize`."""
+validate_compute = methodcaller("_validate_compute_is_set")
+"""The SDK's validation that a pipeline job, or each of its steps, has a compute."""
 validate = methodcaller("_validate")
 """The SDK's validation of a component."""
 as_dict = methodcaller("_to_dict")

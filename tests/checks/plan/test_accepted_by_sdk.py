@@ -61,7 +61,7 @@ def by_submit(folder: Path) -> set[Finding]:
 Finding = tuple[str, str, str]
 OURS = (
     *("unknown-port", "value-outside-enum", "dangling-binding", "asset-id"),
-    *("repeated-key", "ignored-key", "no-environment", "unknown-expression"),
+    *("repeated-key", "ignored-key", "no-environment", "no-compute", "unknown-expression"),
 )
 UNKNOWN = "Azure ML has no such key"
 
@@ -95,7 +95,10 @@ REPEATED = "tags: {a: '1'}\ntype: pipeline\ntags: {b: '2'}\n"
         ("style: cool", "style: '${{parent.jobs.prepare.outputs.style}}'", [("error", "dangling-binding")]),
         ("type: pipeline\n", REPEATED, [("warning", "repeated-key")]),
         ("type: pipeline\n", REPEATED + "displ_nam: x\n", [("error", "unknown-key"), ("warning", "repeated-key")]),
-        ("default_compute", "default_computer", [("warning", "ignored-key")]),
+        ("default_compute", "default_computer", [("warning", "ignored-key"), ("warning", "no-compute")]),
+        ('{default_compute: "azureml:cpu"}', "{force_rerun: false}", [("warning", "no-compute")]),
+        ('settings: {default_compute: "azureml:cpu"}', "# allranks: ignore no-compute\nsettings: {}", []),
+        ('{default_compute: "azureml:cpu"}', "{default_compute: serverless}", []),
         ("component: component.yaml\n    inputs: {style: cool}", "command: ls", [("warning", "no-environment")]),
         ("component: component.yaml\n    inputs: {style: cool}", "command: ls\n    environment: azureml:x:1", []),
         ("type: pipeline\n", "type: pipeline\ndisplay_nam: x\n", [("error", "unknown-key")]),
@@ -133,7 +136,8 @@ def test_a_component_that_a_job_cannot_have(tmp_path: Path, component: str, foun
     [
         ("style: cool", "styles: cool", "unknown-port"),
         ("style: cool", "style: hot", "value-outside-enum"),
-        ("settings: {default_compute:", "settings: {default_computer:", "ignored-key"),
+        ("settings: {default_compute:", "tags: {compute:", "no-compute"),
+        ("settings: {default_compute:", "settings: {force_reruns: true, default_compute:", "ignored-key"),
         ("type: pipeline\n", "tags: {a: '1'}\ntype: pipeline\ntags: {b: '2'}\n", "repeated-key"),
     ],
 )

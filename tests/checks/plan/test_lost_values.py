@@ -73,6 +73,7 @@ def test_a_pipeline_components_node_as_the_job(here: Path, values: str, expected
 
 WRITE = """\
 type: pipeline
+settings: {default_compute: azureml:cpu}
 outputs: {all: {type: uri_folder, path: "azureml://datastores/blobs/paths/all"}}
 jobs:
   one:

@@ -256,6 +256,7 @@ def test_spot_without_checkpoints() -> None:
 
 PIPELINE = """\
 type: pipeline
+settings: {default_compute: azureml:cpu}
 jobs:
   train:
     type: command
@@ -283,7 +284,7 @@ def checked(folder: Path, pipeline: str = PIPELINE, component: str = COMPONENT) 
 def test_comments_in_the_pipeline_and_in_the_components_file_ignore_them(tmp_path: Path) -> None:
     nested, spot = checked(tmp_path)
     assert (nested.rule, spot.rule) == ("nested-launcher", "spot-without-checkpoints")
-    assert spot.where.endswith("pipeline.yml:6)")
+    assert spot.where.endswith("pipeline.yml:7)")
     on_the_line = PIPELINE.replace("Spot}", "Spot}  # allranks: ignore spot-without-checkpoints")
     assert checked(tmp_path, pipeline=on_the_line) == [nested]
     at_the_command = COMPONENT.replace("train.py", "train.py  # allranks: ignore nested-launcher")

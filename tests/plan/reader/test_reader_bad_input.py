@@ -186,8 +186,10 @@ DROPPED = {
 def test_what_azure_ai_ml_drops_is_a_warning(here: Path, text: str, where: str, found: str) -> None:
     (here / "x.yml").write_text(text)
     plan = read("x.yml")
-    assert [(problem.where, problem.found, problem.level) for problem in plan.findings] == [
-        (where, found, Level.WARNING)
+    warnings = [(problem.where, problem.found, problem.level) for problem in plan.findings]
+    assert warnings == [
+        (where, found, Level.WARNING),
+        ("key settings.default_compute (x.yml)", "no compute is given for step a", Level.WARNING),
     ]
     assert codec.loads(codec.dumps(plan)).findings == ()
 

@@ -95,9 +95,9 @@ def changes_of(compute: str, size: list[str], experiment: str, display_name: str
 def _print_body(file: str, settings: dict[str, str], changes: Changes, options: WorkspaceOptions) -> None:
     from allranks.azure.changes import apply, place, set_sizes
     from allranks.azure.dry_run import NO_COMPUTE, body_of
-    from allranks.azure.requirements import without_compute
     from allranks.cli.views.uploads import print_uploads
     from allranks.plan.reader import opened
+    from allranks.plan.reader.pipeline import without_compute
     from allranks.plan.secrets import shown
     from allranks.sdk.uploads import uploads_of
 
@@ -168,11 +168,12 @@ def submit_job(
 def _checked(job: OpenJob) -> tuple[Plan, list[Requirements]]:
     """Return the plan and what its steps require of a workspace. Raise InputError with every problem."""
     from allranks.azure.checks import of_compute, of_sizes
-    from allranks.azure.requirements import requirements, without_compute
+    from allranks.azure.requirements import requirements
     from allranks.checks.plan import findings
     from allranks.checks.table import Findings
     from allranks.cli.views.problems import print_warnings
     from allranks.plan.graph import Graph, Plan
+    from allranks.plan.reader.pipeline import without_compute
 
     if unread := job.unread():
         plan = Plan(str(job.job.display_name or Path(job.source).stem), Graph(()), source=job.source)

@@ -32,6 +32,7 @@ class OpenJob:
     location: returns where the node at a path is in the file; a path is ``prepare``, or ``tune.train`` if it is nested
     lookup:   resolves ids; None: ids are not resolved, as for Azure ML
     warnings: what azure-ai-ml drops of the file
+    is_called: whether a function made it, whose caller may name the compute
     """
 
     job: Any
@@ -39,6 +40,7 @@ class OpenJob:
     location: Callable[[str], Location | None]
     lookup: AssetLookup | None = None
     warnings: tuple[Problem, ...] = ()
+    is_called: bool = False
 
     def unread(self) -> tuple[str, ...]:
         """Return the steps that cannot be read on this machine, so that `plan` would fail."""
@@ -54,7 +56,8 @@ class OpenJob:
             plan = pipeline.read(self.job, snapshots, self.source, self.location, self.lookup)
         except InputError as error:
             raise InputError.of(with_key_lines((*error.problems, *self.warnings), self.source)) from None
-        return replace(plan, findings=(*self.warnings, *plan.findings))
+        nowhere = () if self.is_called else pipeline.no_compute(self.job, self.source)
+        return replace(plan, findings=(*self.warnings, *plan.findings, *nowhere))
 
 
 def lookup_of(target: str, values: Mapping[str, str], workspace: Workspace) -> AssetLookup:
@@ -84,7 +87,8 @@ def opened(
     with session.session(client=client), python_file.importable(path):
         file = _open(path, function, lookup)
         job = file.build(_converted(file, settings.split(values)[0]))
-        yield OpenJob(job, str(path), file.location, lookup, tuple(getattr(file, "warnings", ())))
+        warnings = tuple(getattr(file, "warnings", ()))
+        yield OpenJob(job, str(path), file.location, lookup, warnings, isinstance(file, DslFile))
 
 
 def read_plan(target: str, values: Mapping[str, str], snapshots: Path, workspace: Workspace | None = None) -> Plan:
@@ -116,7 +120,7 @@ def read_job(
         built = file.build(_converted(file, inputs))
         lookup = replace(lookup, stand_ins=stand_ins) if lookup is not None else None
         try:
-            return pipeline.read(built, snapshots, "", file.location, lookup)
+            return OpenJob(built, "", file.location, lookup, is_called=isinstance(file, DslFile)).plan(snapshots)
         finally:
             for undo in lookup.attached if lookup else ():
                 undo()

@@ -21,7 +21,7 @@ from allranks.plan.reader.context import Context, Locate, plain
 from allranks.plan.reader.graph import READERS, declared_inputs, read_graph
 from allranks.plan.reader.graph import types_by_use as types_of_nodes
 from allranks.plan.reader.sweep import is_conditional
-from allranks.plan.rules import UNKNOWN_STEP
+from allranks.plan.rules import NO_COMPUTE, UNKNOWN_STEP
 from allranks.plan.walk import with_steps
 from allranks.sdk import internals, validation_errors
 from allranks.sdk.paths import is_remote, shown
@@ -121,6 +121,28 @@ def _is_local(component: Any) -> bool:
         return False
     code = internals.code_text(component) if isinstance(component, internals.ComponentCodeMixin) else None
     return code is None or not (is_remote(code) or code.startswith("git+"))
+
+
+def without_compute(job: Any) -> tuple[str, ...]:
+    """Return the paths of the steps for which neither they nor the SDK's pipeline job name a compute.
+
+    The SDK refuses to submit them, even if they name a size. A command job without a compute has no such step.
+    """
+    from azure.ai.ml.entities import PipelineJob
+
+    # Their keys are jobs.inner.jobs.train.compute.
+    keys = internals.validate_compute(job).error_messages if isinstance(job, PipelineJob) else ()
+    return tuple(".".join(key.split(".")[1:-1:2]) for key in keys)
+
+
+def no_compute(job: Any, source: str) -> tuple[Problem, ...]:
+    """Return the warning that steps of the SDK's job have no compute."""
+    if not (steps := without_compute(job)):
+        return ()
+    where = f"key settings.default_compute{f' ({shown(source)})' if source else ''}"
+    found = f"no compute is given for step{'s' if steps[1:] else ''} {', '.join(steps)}"
+    problem = NO_COMPUTE.problem(where, found, "a cluster, or serverless")
+    return Suppressions().remaining(with_key_lines([problem], source))
 
 
 def types_by_use(job: Any) -> dict[str, str]:
