@@ -96,9 +96,9 @@ def find_specs(root: Path) -> tuple[Path, ...]:
 
     Raise InputError if there is none, or if a folder has several.
     """
-    if root.is_file():
+    if os.path.isfile(root):
         return (root,)
-    if not root.is_dir():
+    if not os.path.isdir(root):
         raise InputError(Problem(str(root), "no such folder", "a folder with components", "check the spelling"))
     specs: list[Path] = []
     problems: list[Problem] = []

@@ -49,7 +49,7 @@ def of_path(path: Path, stop: Stop | None = None, known: KnownDigests | None = N
     """
     digest = hashlib.sha256()
     try:
-        if not path.is_dir():
+        if not os.path.isdir(path):
             _add(digest, path.name)
             _add(digest, _of_file(path, None, stop, known))
             return digest.hexdigest()

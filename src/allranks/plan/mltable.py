@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,7 +24,7 @@ class MLTable:
 def read(folder: Path) -> MLTable | None:
     """Return the MLTable of a folder; None if it has none. Raise OSError, with the reason, if it cannot be read."""
     file = folder / NAME
-    if not file.is_file():
+    if not os.path.isfile(file):
         return None
     try:
         tree = bounded_yaml.read_values(file)

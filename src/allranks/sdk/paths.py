@@ -69,16 +69,16 @@ def require_file(path: Path, expected: str, suffixes: Sequence[str]) -> None:
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else str(error)
         raise InputError(Problem(shown(path), f"cannot be read: {reason}", f"{expected} that you may read")) from None
-    if path.is_dir():
+    if os.path.isdir(path):
         names = sorted(each.name for each in path.iterdir() if each.suffix in suffixes)
         fix = f"name one of its files: {', '.join(names[:10])}" if names else ""
         raise InputError(Problem(shown(path), "it is a folder", expected, fix))
-    if not path.is_file():
+    if not os.path.isfile(path):
         raise InputError(Problem(shown(path), "it is not a regular file", expected))
 
 
 def _similar(path: Path) -> str:
-    if not path.parent.is_dir():
+    if not os.path.isdir(path.parent):
         return ""
     similar = difflib.get_close_matches(path.name, [other.name for other in path.parent.iterdir()], n=1)
     return f"did you mean {shown(path.parent / similar[0])}?" if similar else ""

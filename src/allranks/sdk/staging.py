@@ -147,7 +147,7 @@ class _Stage:
         files = merged(includes, scratch, where, where, _command.get())
         if files is None:
             return None
-        alone = not includes.with_includes and not code.is_dir()
+        alone = not includes.with_includes and not os.path.isdir(code)
         if alone and len(files.files) == 1:
             return Path(code).absolute()
         target = self._new() / (_MERGED if includes.with_includes or alone else code.name)
@@ -156,10 +156,10 @@ class _Stage:
 
     def path(self, path: Path) -> Path:
         """Return the folder that replaces any code folder. A single file and a missing path are returned unchanged."""
-        if path.is_relative_to(self._folder) or not path.exists():
+        if path.is_relative_to(self._folder) or not os.path.exists(path):
             return path
         files = code_at(path, shown(path), _command.get()).files
-        alone = not path.is_dir()
+        alone = not os.path.isdir(path)
         if alone and len(files) == 1:
             return path
         target = self._new() / (_MERGED if alone else path.name)
@@ -168,7 +168,7 @@ class _Stage:
 
     def context(self, path: Path) -> Path:
         """Return the folder that replaces a build context."""
-        if path.is_relative_to(self._folder) or not path.is_dir():
+        if path.is_relative_to(self._folder) or not os.path.isdir(path):
             return path
         target = self._new() / path.name
         copy_links(context_of(path).files, target)

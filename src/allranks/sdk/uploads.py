@@ -89,7 +89,7 @@ def _included(includes: Any, base: Path, where: str) -> list[Path]:
         found = " ".join(str(error).split())
         raise InputError(Problem(where, found, "code that can be read", "correct additional_includes")) from error
     local = [path if path.is_absolute() else (base / path).resolve() for path in paths]
-    missing = [path for path in local if not path.exists() and not is_archive(path)]
+    missing = [path for path in local if not os.path.exists(path) and not is_archive(path)]
     if missing:
         fix = "correct additional_includes"
         raise InputError.of(

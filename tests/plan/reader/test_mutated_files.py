@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from hypothesis import HealthCheck, Phase, assume, given, note, settings
 from hypothesis import strategies as st
 
@@ -364,13 +365,27 @@ def test_the_files_are_right_before_they_are_mutated(project: Path) -> None:
     assert [jobs.check(project / user, folder=Path("workspace")).errors for user in sorted(users)] == [()] * len(users)
 
 
+LONG = "x" * 5000
 FOUND = (
-    "inputs: {a: {enum: true}}\ntags: {requires.a.b: ''}", "code: " + "x" * 5000, "environment_variables: 3",
-    "additional_includes: 7",
+    "inputs: {a: {enum: true}}\ntags: {requires.a.b: ''}", f"code: {LONG}", "environment_variables: 3",
+    "additional_includes: 7", f"environment: {LONG}", f"additional_includes: [{LONG}]\ncommand: python train.py",
 )  # fmt: skip
+FOUND_IN_PIPELINES = {
+    "pipeline.yml": ("path: data", "path: data" + "/z" * 3000),
+    "job.yml": ("Dockerfile", LONG),
+    "scored.yml": ("entry_script: score.py", f"entry_script: {LONG}"),
+    "outer.yml": ("path: data", 'path: "a\\0b"'),
+    "sweep.yml": ("./train.yml", LONG),
+    "choice.yml": ("component: ./prepare.yml", f"component: {LONG}"),
+}
 
 
 def test_what_mutations_have_found(project: Path) -> None:
     for keys in FOUND:
-        Path("a.yml").write_text(f"type: command\nname: a\ncommand: ls\nenvironment: azureml:x:1\n{keys}\n")
+        tree = {"environment": "azureml:x:1", "command": "ls", **yaml.safe_load(keys)}
+        Path("a.yml").write_text(f"type: command\nname: a\n{yaml.safe_dump(tree)}")
         assert component.check([Path("a.yml")]).errors, keys
+    for name, (old, new) in FOUND_IN_PIPELINES.items():
+        Path(f"a-{name}").write_text(FILES[name].replace(old, new))
+        found = jobs.check(f"a-{name}", folder=Path("workspace"))
+        assert found.errors or name == "pipeline.yml", name

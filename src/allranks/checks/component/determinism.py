@@ -211,5 +211,5 @@ def _modules(name: str, importer: Path, subject: Subject) -> Iterator[Path]:
             for path in (f"{base}/{relative}.py", f"{base}/{relative}/__init__.py"):
                 if os.path.isfile(path):
                     yield Path(path)
-        if folder.stem == name and folder.is_file():
+        if folder.stem == name and os.path.isfile(folder):
             yield folder

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -62,7 +63,7 @@ def environment(subject: Subject) -> Iterator[Problem]:
     if value is None or value == "":
         yield subject.report(ENVIRONMENT_MISSING, keys, "no environment", "the image that the code runs in")
     elif isinstance(value, Path):
-        if not value.is_file():
+        if not os.path.isfile(value):
             yield subject.report(ENVIRONMENT_FILE, keys, f"{value} is not there", "an environment's file")
     elif isinstance(value, str):
         yield from _reference(subject, value)
@@ -94,7 +95,7 @@ def _inline(subject: Subject, settings: Any) -> Iterator[Problem]:
         )
     folder = _get(settings, "path") or _get(build, "path")
     file = str(_get(build, "dockerfile_path") or "Dockerfile")
-    if folder and "://" not in str(folder) and not (Path(folder) / file).is_file():
+    if folder and "://" not in str(folder) and not os.path.isfile(Path(folder) / file):
         yield subject.report(DOCKERFILE_MISSING, ("environment",), f"no {file} in {folder}", "a build context")
 
 

@@ -183,7 +183,7 @@ def _entries(command: str, folder: Path, includes: list[Path]) -> Iterator[Path]
             candidates = [name.with_suffix(".py"), name / "__main__.py"]
         for candidate in candidates:
             bases = (folder, *(include.parent for include in includes))
-            yield from (base / candidate for base in bases if (base / candidate).is_file())
+            yield from (base / candidate for base in bases if os.path.isfile(base / candidate))
 
 
 DECORATOR = "command_component"

@@ -29,7 +29,7 @@ _SCHEMA = "environment.schema"
 
 def environment_files(path: Path) -> tuple[Path, ...]:
     """Return a file itself, or the files below a folder that describe environments, by path."""
-    if not path.is_dir():
+    if not os.path.isdir(path):
         return (path,)
     return tuple(file for file in _yaml_files(path) if _is_environment(file))
 
@@ -44,7 +44,7 @@ def _yaml_files(folder: Path) -> Iterator[Path]:
         folders[:] = sorted(
             name
             for name in folders
-            if not name.startswith(".") and name not in _SKIPPED and not Path(where, name, "pyvenv.cfg").exists()
+            if not name.startswith(".") and name not in _SKIPPED and not os.path.exists(Path(where, name, "pyvenv.cfg"))
         )
         for name in sorted(names):
             if name.lower().endswith((".yaml", ".yml")):
@@ -126,9 +126,9 @@ def _build_context(file: Path, build: Mapping[str, Any]) -> Iterator[Problem]:
     if not isinstance(path, str) or "://" in path or is_template(path):
         return
     folder = file.parent / path
-    if not folder.is_dir():
+    if not os.path.isdir(folder):
         yield CONTEXT.problem(at(file, "build", "path"), f"{path} is not a folder", "the folder with the Dockerfile")
-    elif not is_template(name) and not (folder / name).is_file():
+    elif not is_template(name) and not os.path.isfile(folder / name):
         key = "dockerfile_path" if "dockerfile_path" in build else "path"
         yield CONTEXT.problem(at(file, "build", key), f"no {name} in {path}", "a Dockerfile in the build context")
 
@@ -191,7 +191,7 @@ def conda(file: Path, document: Mapping[str, Any]) -> Iterator[Problem]:
         yield from _of_specification(value, lambda *keys: at(file, "conda_file", *keys))
     elif isinstance(value, str) and value and not is_template(value):
         path = file.parent / value.removeprefix("file:")
-        if not path.is_file():
+        if not os.path.isfile(path):
             yield CONDA_FILE.problem(at(file, "conda_file"), f"{value} does not exist", "a conda file")
             return
         try:
@@ -255,7 +255,7 @@ def build_context(file: Path, document: Mapping[str, Any]) -> Iterator[Problem]:
         return
     folder = file.parent / path
     dockerfile = folder / str(build.get("dockerfile_path") or "Dockerfile")
-    if not dockerfile.is_file():
+    if not os.path.isfile(dockerfile):
         return
     try:
         parsed = read(dockerfile)

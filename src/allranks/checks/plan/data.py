@@ -141,8 +141,8 @@ def _why_missing(path: str) -> str:
     except FileNotFoundError:
         if os.path.islink(path):
             return f"is a link to {os.readlink(path)}, which does not exist"
-    except OSError as error:
-        return f"cannot be read: {error.strerror}"
+    except (OSError, ValueError) as error:
+        return f"cannot be read: {getattr(error, 'strerror', error)}"
     return "does not exist"
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -65,7 +66,7 @@ def _shell_scripts(step: Step) -> Iterator[str]:
     for simple in simple_commands(step.command) if step.code else ():
         for word in (simple.program, *simple.arguments):
             path = Path(step.code.folder if step.code else "", word)
-            if word.endswith(".sh") and path.is_file() and path.stat().st_size < _LARGE:
+            if word.endswith(".sh") and os.path.isfile(path) and path.stat().st_size < _LARGE:
                 yield _COMMENT.sub("", path.read_text(encoding="utf-8", errors="replace"))
 
 

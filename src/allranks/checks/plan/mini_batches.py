@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import os
 from collections.abc import Iterator
 from pathlib import Path as FilePath
 
@@ -73,7 +74,7 @@ def _ports(scope: Scope, step: Step, settings: Parallel) -> Iterator[Problem]:
 
 def _script(scope: Scope, step: Step, entry: str, code: FilePath) -> Iterator[Problem]:
     where, file = scope.key(step, "task.entry_script"), code / entry
-    if not entry or not file.is_file():
+    if not entry or not os.path.isfile(file):
         found = f"{entry} is not in the code" if entry else "it is empty"
         yield Problem(where, found, "a Python file, relative to the code")
         return
@@ -107,6 +108,6 @@ def _tables(scope: Scope, step: Step, settings: Parallel) -> Iterator[Problem]:
             except OSError as error:
                 yield Problem(scope.key(step, f"inputs.{port.name}"), str(error), "an MLTable that can be read")
                 continue
-            if table is None and port.type == "mltable" and FilePath(value.path).is_dir():
+            if table is None and port.type == "mltable" and os.path.isdir(FilePath(value.path)):
                 found = f"{value.path} has no file {mltable.NAME}"
                 yield Problem(scope.key(step, f"inputs.{port.name}"), found, "a folder with one")

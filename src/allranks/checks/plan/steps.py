@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import re
 from collections.abc import Iterator, Set
 from dataclasses import replace
@@ -222,7 +223,7 @@ def inline_environment(scope: Scope, step: Step) -> Iterator[Problem]:
     if environment.name and not (environment.version or environment.registry or described):
         expected = f"azureml:{environment.name}:VERSION or azureml:{environment.name}@latest"
         yield WRONG_REFERENCE.problem(where, f"{environment} has no version and no label", expected)
-    if environment.folder and not Path(environment.folder, environment.dockerfile).is_file():
+    if environment.folder and not os.path.isfile(Path(environment.folder, environment.dockerfile)):
         found = f"no {environment.dockerfile} in {shown(environment.folder)}"
         yield DOCKERFILE_MISSING.problem(where, found, "a build context")
 

@@ -80,7 +80,7 @@ def stage(
         if port.mode in DOWNLOADED:
             ports.left_out += [f"input {port.name}: {text}" for text in copy(source, target, stop)]
         else:
-            target.mkdir() if source.is_dir() else target.touch()
+            target.mkdir() if os.path.isdir(source) else target.touch()
             ports.read_only.append((str(source), str(target)))
     for output, place in outputs:
         seen = seen_output(output, place, folder)
@@ -100,7 +100,7 @@ def seen_at(port: ResolvedInput, folder: Path, *, mounts: bool) -> Path | None:
         return None
     source, target = Path(port.value), folder / "inputs" / port.name
     # Programs may depend on a file's name, especially its suffix.
-    return target / plain_name(source.name) if source.is_file() else target
+    return target / plain_name(source.name) if os.path.isfile(source) else target
 
 
 def seen_output(output: Output, place: Path, folder: Path) -> Path:
@@ -121,15 +121,15 @@ def upload(ports: Ports, stop: Stop | None = None) -> None:
     Raise OSError if something cannot be copied, StoppedError once `stop` is set.
     """
     for source, target in ports.uploads:
-        if source.exists():
+        if os.path.exists(source):
             ports.left_out += [f"output {source.name}: {text}" for text in copy(source, target, stop, move=True)]
 
 
 def remove(path: Path) -> None:
     """Remove a file, a link or a folder, if it exists."""
-    if path.is_symlink() or path.is_file():
+    if path.is_symlink() or os.path.isfile(path):
         path.unlink()
-    elif path.is_dir():
+    elif os.path.isdir(path):
         shutil.rmtree(path)
 
 
@@ -271,7 +271,7 @@ def _working_copy(code: Path | None, folder: Path, artifacts: Path, stop: Stop) 
     else:
         shutil.copytree(code, copy, symlinks=True, copy_function=_copy_code)
     outputs = copy / "outputs"
-    if outputs.is_dir() and not outputs.is_symlink():
+    if os.path.isdir(outputs) and not outputs.is_symlink():
         # Files that the snapshot has there are artifacts of the run from the start, as on Azure ML.
         shutil.copytree(outputs, artifacts, dirs_exist_ok=True)
         shutil.rmtree(outputs)

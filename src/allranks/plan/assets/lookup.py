@@ -292,7 +292,7 @@ def _expected(asset: AssetId) -> str:
 
 def _existing(entry: Entry) -> Path:
     """Return the path of an entry. Raise InputError if it does not exist."""
-    if not entry.path.exists():
+    if not os.path.exists(entry.path):
         found, expected = f"{shown(entry.path)} does not exist", "a path, relative to the file"
         raise InputError(Problem(entry.where, found, expected, "correct the path"))
     return entry.path
@@ -300,7 +300,7 @@ def _existing(entry: Entry) -> Path:
 
 def _spec(entry: Entry, asset: AssetId, misses: list[str]) -> Path | None:
     path = _existing(entry)
-    if path.is_file():
+    if os.path.isfile(path):
         return path
     specs = spec_folder.find(path, asset.name)
     if asset.version:
@@ -327,9 +327,9 @@ def _spec(entry: Entry, asset: AssetId, misses: list[str]) -> Path | None:
 
 def _environment(entry: Entry, asset: AssetId, misses: list[str]) -> Path | None:
     path = _existing(entry)
-    if path.is_file() or interpreter_in(path):
+    if os.path.isfile(path) or interpreter_in(path):
         return path
-    if (named := path / asset.name).is_dir() and interpreter_in(named):
+    if os.path.isdir(named := path / asset.name) and interpreter_in(named):
         return named
     misses.append(f"{shown(path)} is not a virtual environment, and contains none named {asset.name}")
     return None
@@ -343,9 +343,9 @@ def interpreter_in(folder: Path) -> Path | None:
 
 def _data(entry: Entry, asset: AssetId, misses: list[str]) -> Path | None:
     path = _existing(entry)
-    if path.is_dir() and (rest := _below(entry, asset)):
+    if os.path.isdir(path) and (rest := _below(entry, asset)):
         path = Path(os.path.normpath(path / rest))
-        if not path.exists():
+        if not os.path.exists(path):
             misses.append(f"{shown(path)} does not exist")
             return None
     return path

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import os
 import re
 from collections.abc import Mapping
 from functools import cache
@@ -220,7 +221,7 @@ def _copied(component: Any, code: str | None, includes: bool, place: Place, cont
             fix = "get a copy, and use its path as the component's code"
             raise InputError(Problem(where, f"{code} is not on this machine", "a local folder", fix))
         path = FilePath(component.base_path, code)
-        if not path.exists():
+        if not os.path.exists(path):
             raise InputError(Problem(where, f"{shown(path)} does not exist", "a folder or a file"))
     if context.snapshots is None:
         return None

@@ -5,6 +5,7 @@ azure-ai-ml refuses an export to a file system. A URI is read through fsspec.
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 from pathlib import Path as FilePath
@@ -48,7 +49,7 @@ def from_files(name: str, entity: Any, context: Context) -> Step | StandIn:
     depth = next((place for place, part in enumerate(parts) if _GLOB.search(part)), len(parts))
     uri = f"azureml://datastores/{str(files.connection).removeprefix('azureml:')}/paths/{'/'.join(parts[:depth])}"
     value = step_ports.resolved(Path(uri), "uri_folder", f"{place.step}.source", place.key("source"), context)
-    is_file = isinstance(value, Path) and FilePath(value.path).is_file()
+    is_file = isinstance(value, Path) and os.path.isfile(FilePath(value.path))
     source = Input("source", "uri_file" if is_file else "uri_folder", value, "ro_mount")
     texts = _GLOB.split("/".join(parts[depth:]))
     pattern = "".join(text if _GLOB.fullmatch(text) else shlex.quote(text) for text in texts if text)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -32,7 +33,7 @@ def local(environment: Any, place: Place, context: Context) -> Environment:
         return read(created, place, context)
     try:
         path = context.lookup.find(environment, asset_id.ENVIRONMENT, place.key("environment"), required=False)
-        if path is not None and path.is_file():
+        if path is not None and os.path.isfile(path):
             return read(_loaded(path), place, context)
     except InputError as error:
         context.problems += error.problems

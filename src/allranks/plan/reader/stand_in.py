@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -88,8 +89,9 @@ def _complete(node: StandIn, nodes: Iterable[Node], context: Context) -> StandIn
     folder = Path(node.folder)
     located = {output.name: _located(output, folder, is_only=len(outputs) == 1) for output in outputs}
     missing = [name for name, path in located.items() if path is None]
-    if missing or not folder.exists():
-        found = f"{shown(folder)} has no {', '.join(missing)}" if folder.exists() else f"{shown(folder)} does not exist"
+    is_there, names = os.path.exists(folder), ", ".join(missing)
+    if missing or not is_there:
+        found = f"{shown(folder)} {f'has no {names}' if is_there else 'does not exist'}"
         expected = f"a folder with an entry for each output: {', '.join(located)}" if located else "a folder"
         where = f"{OPTION} {context.path}{node.name}"
         context.problems.append(Problem(where, found, expected, "correct the folder, or add what is missing"))
@@ -110,8 +112,8 @@ def _located(output: Output, folder: Path, *, is_only: bool) -> Path | None:
     """Return the path of an output: the entry with its name, which a file may have with a suffix, or the folder."""
     is_file = output.type in FILE_TYPES
     named = [folder / output.name, *(sorted(folder.glob(f"{output.name}.*")) if is_file else ())]
-    is_itself = is_only and (folder.is_file() if is_file else folder.is_dir())
-    return next((path for path in named if path.exists()), folder if is_itself else None)
+    is_itself = is_only and (os.path.isfile(folder) if is_file else os.path.isdir(folder))
+    return next((path for path in named if os.path.exists(path)), folder if is_itself else None)
 
 
 def unknown(lookup: AssetLookup) -> Iterator[Problem]:

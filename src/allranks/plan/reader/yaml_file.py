@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -132,7 +133,7 @@ def read(path: Path) -> YamlFile | ComponentFile:
     component = text.tree.get("component")
     if kind == "pipeline" and "jobs" not in text.tree and isinstance(component, str):
         inner = text.path.parent / component.removeprefix("file:")
-        if inner.is_file():
+        if os.path.isfile(inner):
             yaml_lines.parse(inner)
         elif not is_remote(component):
             where, expected = f"key component ({text.place('component')})", "a path, relative to this file"
@@ -175,7 +176,7 @@ def _missing_components(text: YamlText) -> Iterator[Problem]:
         path = text.path.parent / component.removeprefix("file:")
         if path in parsed:
             continue
-        if not path.is_file():
+        if not os.path.isfile(path):
             expected = "the path of a component's YAML file, relative to this file"
             yield Problem(where(text, f"jobs.{name}.component"), f"{component} does not exist", expected)
         else:
@@ -198,7 +199,7 @@ def _environment_files(text: YamlText) -> Iterator[Problem]:
         name = environment.get("conda_file") if isinstance(environment, dict) else None
         if isinstance(environment, str) and environment.startswith("file:"):
             name = environment.removeprefix("file:")
-        if isinstance(name, str) and (path := text.path.parent / name).is_file():
+        if isinstance(name, str) and os.path.isfile(path := text.path.parent / name):
             try:
                 bounded_yaml.read_values(path)
             except InputError as error:
