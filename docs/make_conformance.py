@@ -76,8 +76,8 @@ places in files, the order of steps, and what a function declares of its inputs 
   `env_registered`, `local_data_input`, `mpi_hello_world`, `nyc_taxi_data_regression`, `parallel_component`,
   `parallel_component_with_file_input`, `parallel_component_with_tabular_input`, `pipline_with_data`,
   `pytorch_hello_world`, `spark_job_in_pipeline` (2), `tf_hello_world`, `tf_mnist`, `web_url_input`,
-  `data_transfer_job_in_pipeline` and its `copy_data` (2), `export_database`, `import_database`, `import_file_system` and
-  `import_stored_database`. In 3 of these pairs the components themselves are not compared: they name other files.
+  `data_transfer_job_in_pipeline` and its `copy_data` (2), `export_database`, `import_database`, `import_file_system`
+  and `import_stored_database`. In 3 of these pairs the components themselves are not compared: they name other files.
 - refused in both, as by azure-ai-ml: `export_file_system`
 - equal but for the type of one input, which is declared in Python and guessed in YAML by azure-ai-ml:
   `automl_job_in_pipeline`
