@@ -128,6 +128,7 @@ ENDS = {
     "package": "need a package that this machine lacks, which a check does not find",
     "version": "need an older version of a package",
     "program": "need a program or a library of the system that this machine lacks",
+    "file": "need a file that neither the repository nor this machine has",
     "network": "download something",
     "time": f"take longer than {RUN_PATIENCE:.0f} s",
 }
@@ -137,6 +138,7 @@ SIGNS = {
     "program": r"command not found|: not found|cannot open shared object|is not installed",
     "version": r"cannot import name|object has no attribute|module '\S+' has no attribute",
     "package": r"ModuleNotFoundError|No module named|there is no module",
+    "file": r"No such file or directory",
 }
 """By how a run ended, what its reason or a line of its logs contains."""
 

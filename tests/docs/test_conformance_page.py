@@ -1,0 +1,57 @@
+"""The page about azureml-examples: its program gives each file its reason, and counts what checks."""
+
+from __future__ import annotations
+
+import importlib
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from notebooks import write_notebook
+
+DOCS = Path(__file__).resolve().parents[2] / "docs"
+AUTOML = "type: pipeline\njobs: {find: {type: automl}}\n"
+
+
+@pytest.fixture
+def program(monkeypatch: pytest.MonkeyPatch) -> Any:
+    monkeypatch.syspath_prepend(str(DOCS))
+    module = importlib.import_module("make_conformance")
+    monkeypatch.setattr(module, "refused_by_sdk", lambda path: "submitting")
+    return module
+
+
+def test_the_page_meets_its_goal_and_gives_every_reason() -> None:
+    text = (DOCS / "conformance.md").read_text(encoding="utf-8")
+    shares = {name: int(share) for name, share in re.findall(r"^\| (\w+) \|.* (\d+)% \|$", text, re.MULTILINE)}
+    assert shares.keys() == {"files", "notebooks", "together"}
+    assert shares["together"] >= 90
+    rows = [line.split(" | ") for line in text.splitlines() if re.match(r"\| \S+\.(ya?ml|ipynb) ", line)]
+    assert len(rows) > 20
+    assert [row for row in rows if not row[1].strip("| ") or row[1].startswith("`refused")] == []
+
+
+def test_a_file_that_does_not_check_has_a_reason(program: Any, tmp_path: Path) -> None:
+    for name, text in {"fits.yml": "type: pipeline\n", "wrong.yml": "type: pipeline\n", "find.yml": AUTOML}.items():
+        (tmp_path / name).write_text(text)
+    write_notebook(tmp_path, "x = 1\nraise RuntimeError('edit me')", name="edit.ipynb")
+    (tmp_path / "MISSING").write_text("data/words.txt\n")
+    outcomes = program.Outcomes(None)
+    checks = {
+        "fits.yml": program.Outcome(),
+        "wrong.yml": program.Outcome("data", "pipeline p, key inputs.x", "data/words.txt does not exist", True),
+        "find.yml": program.Outcome("not-run-here", "step find", "its type is automl"),
+        "edit.ipynb": program.Outcome("file-fails", "edit.ipynb, cell 1, line 2", "RuntimeError: edit me", True),
+    }
+    outcomes.checks.update(checks)
+    outcomes.ends["fits.yml"] = ("version", "'DataFrame' object has no attribute 'append'")
+    assert program.share(list(checks), outcomes, tmp_path) == "4 | 2 | 3 | 1 | 33% |"
+    table = program.table(list(checks), outcomes, tmp_path)
+    assert "| wrong.yml | this checkout lacks the file | data/words.txt does not exist | submitting |" in table
+    assert "| edit.ipynb | raises this itself, until its reader edits it | RuntimeError: edit me |" in table
+    assert "| fits.yml | 'DataFrame' object has no attribute 'append' |" in table
+    assert (
+        program.why(program.Outcome(found="NameError: name 'ml' is not defined"), tmp_path, []) == "no cell defines ml"
+    )
