@@ -236,7 +236,8 @@ def _check(target: str, sender: Connection) -> None:
         return
     first = problems[0]
     names = re.findall(r"\S+:(\w+)", first.fix) if first.code == "several-pipelines" else ()
-    sender.send(Outcome(first.code or first.rule, first.where, first.found, bool(checked.errors), tuple(names)))
+    rule = first.code or first.rule or ("refused" if checked.errors else "not-run-here")
+    sender.send(Outcome(rule, first.where, first.found, bool(checked.errors), tuple(names)))
 
 
 def how_it_runs(target: str, *options: str) -> tuple[str, str]:
@@ -295,7 +296,10 @@ def table(names: Sequence[str], outcomes: Outcomes, root: Path) -> str:
         lines += _counts(ran, ENDS, "fail as listed below")
         lines += ["", "| does not complete | what its run says |", "|---|---|"]
         failed = sorted((name, kind) for kind, files in ran.items() if kind != "Completed" for name in files)
-        lines += [f"| {name} | {_said(outcomes.ends[name][1], root) or ENDS[kind]} |" for name, kind in failed]
+        for name, kind in failed:
+            lacking = [file for file in missing_files(root) if Path(file).is_relative_to(Path(name).parent)]
+            note = f"; this checkout lacks {lacking[0]}" if lacking and kind == "failed" else ""
+            lines.append(f"| {name} | {_said(outcomes.ends[name][1], root) or ENDS[kind]}{note} |")
     return "\n".join(lines) + "\n"
 
 
