@@ -341,7 +341,8 @@ def _counts(groups: Mapping[str, list[str]], reasons: Mapping[str, str], otherwi
 
 
 def _said(found: str, root: Path) -> str:
-    return re.sub(r"\s+", " ", found.replace(str(root), "").replace(sys.prefix, "").replace("|", "\\|"))[:120]
+    text = re.sub(rf"\S*/({root.name}|site-packages)/", "", found)
+    return re.sub(r"\s+", " ", text.replace("|", "\\|"))[:120]
 
 
 def page(root: Path, outcomes: Outcomes, run: bool) -> str:
