@@ -4,7 +4,7 @@ ALLRANKS_EXAMPLES=DIR python docs/make_conformance.py [--run] [--results FILE]
 
 DIR is a checkout of Azure/azureml-examples. Nothing is copied from it but the names of files. Its commit is read from a
 file COMMIT in it, or from git. If a file MISSING is in it, that lists the files which the checkout lacks. A notebook is
-executed up to its jobs, in a process of its own, for at most a minute.
+executed up to its jobs, in a process of its own, for at most two minutes.
 
 With --run, `allranks run` executes each file for which this machine lacks nothing, for at most two minutes. Some of
 their commands install packages: use a virtual environment that is not needed afterwards. The outcomes are saved in
@@ -26,6 +26,7 @@ import sys
 import tempfile
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field, replace
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -40,8 +41,8 @@ from allranks.sdk import spec_files
 
 PAGE = Path(__file__).resolve().parent / "conformance.md"
 ALLRANKS = Path(sys.executable).parent / "allranks"
-PATIENCE, RUN_PATIENCE = 60.0, 120.0
-"""Seconds to check a file, and to run a job."""
+WORKERS, PATIENCE, RUN_PATIENCE = 4, 120.0, 120.0
+"""How many files are checked at a time, and the seconds to check a file and to run a job."""
 
 SUBMITS = re.compile(r"jobs\s*\.\s*(begin_)?create_or_update")
 """What a notebook contains that submits a job."""
@@ -115,6 +116,7 @@ WHY = {
     r"ImportError: cannot import": "needs another version of a package",
     r"there is no module (\S+)": "needs the package that provides {0}",
     r"registered component|one of uri_file": "reads a component's definition, which only the registry has",
+    r"there is no file": "runs a notebook that the repository does not have at this path",
     r"FileNotFoundError": "reads a file that neither the repository nor a cell makes",
     r"does not exist": "the repository does not have it",
     r"is a file$": "names a file as a folder, which azure-ai-ml refuses when it submits the job",
@@ -181,17 +183,23 @@ class Outcomes:
             checks = {name: asdict(each) for name, each in self.checks.items()}
             self.file.write_text(json.dumps({"checks": checks, "ends": self.ends}, indent=1), encoding="utf-8")
 
-    def examine(self, path: Path, root: Path, run: bool) -> None:
-        """Check a file and, if this machine lacks nothing, run it."""
-        name = path.relative_to(root).as_posix()
-        if name not in self.checks:
-            self.checks[name] = checked(path)
-            self.save()
-        outcome = self.checks[name]
-        if run and not outcome.rule and name not in self.ends:
-            ends = [how_it_runs(f"{path}:{job}" if job else str(path)) for job in outcome.names or ("",)]
-            self.ends[name] = next((end for end in ends if end[0] != "Completed"), ends[0])
-            self.save()
+    def check(self, paths: Sequence[Path], root: Path) -> None:
+        """Check the files, some at a time, each in a process that is forked from this one."""
+        jobs.check(str(paths[0]))  # imports azure-ai-ml for all of them
+        new = [path for path in paths if path.relative_to(root).as_posix() not in self.checks]
+        with ThreadPoolExecutor(WORKERS) as pool:
+            for path, outcome in zip(new, pool.map(checked, new), strict=True):
+                self.checks[path.relative_to(root).as_posix()] = outcome
+                self.save()
+
+    def run(self, root: Path) -> None:
+        """Run the files for which this machine lacks nothing."""
+        for name, outcome in self.checks.items():
+            if not outcome.rule and name not in self.ends:
+                targets = [f"{root / name}:{job}" for job in outcome.names] or [str(root / name)]
+                ends = [how_it_runs(target) for target in targets]
+                self.ends[name] = next((end for end in ends if end[0] != "Completed"), ends[0])
+                self.save()
 
 
 def checked(path: Path) -> Outcome:
@@ -353,8 +361,9 @@ def page(root: Path, outcomes: Outcomes, run: bool) -> str:
         for path in sorted(root.rglob("*.ipynb"))
         if SUBMITS.search(text := path.read_text(encoding="utf-8", errors="replace")) and "pipeline" in text
     ]
-    for path in (*own_jobs, *notebooks):
-        outcomes.examine(path, root, run)
+    outcomes.check([*own_jobs, *notebooks], root)
+    if run:
+        outcomes.run(root)
     of_jobs, of_notebooks = ([path.relative_to(root).as_posix() for path in each] for each in (own_jobs, notebooks))
     groups = {"files": of_jobs, "notebooks": of_notebooks, "together": [*of_jobs, *of_notebooks]}
     shares = "\n".join(f"| {title} | {share(names, outcomes, root)}" for title, names in groups.items())

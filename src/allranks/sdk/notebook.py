@@ -181,7 +181,7 @@ def _line_magic(text: str, module: ModuleType, skipped: SkippedStatements | None
         path = Path(files[0])
         path = (path if path.suffix else path.with_suffix(".py")).absolute()
         if not path.is_file():
-            raise FileNotFoundError(f"there is no file {files[0]}")
+            raise ValueError(f"there is no file {files[0]}")
         if path.suffix == ".ipynb":
             run(path, module, skipped)
         else:

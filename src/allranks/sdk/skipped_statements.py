@@ -22,7 +22,6 @@ from allranks.errors import Level, Problem
 from allranks.sdk import internals, user_code
 
 _COMMAND = "os.system"
-_SDK = os.sep.join(("", "azure", "ai", "ml", ""))
 _LACKS = {"ConnectionError", "TimeoutError", "URLError", "gaierror", "ProxyError", "ImportError", "CalledProcessError"}
 """Names of exceptions, or of their bases: a package, a network or a program of this machine fails."""
 
@@ -95,10 +94,11 @@ class SkippedStatements:
             self.problems[index] = replace(self.problems[index], level=Level.MACHINE)
             return True
         problem = user_code.problem(error, self.path)
+        is_own = used or is_raised or any(part in innermost.filename for part in ("/azure/ai/ml/", "/allranks/sdk/"))
         if isinstance(error, FileNotFoundError) and (self.shell or self.required()):
             fix = f"run the shell lines that make it: {self.shell[-1]}" if self.shell else problem.fix
             problem = replace(problem, fix=fix)
-        elif not _is_of_machine(error) and (used or is_raised or _SDK in innermost.filename or not self.required()):
+        elif not _is_of_machine(error) and (is_own or not self.required()):
             return False
         self.problems.append(replace(problem, level=Level.WARNING if imports else Level.MACHINE))
         return True

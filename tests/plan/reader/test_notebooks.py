@@ -243,6 +243,10 @@ REQUIRED = {
     "a file that nothing makes": ((FETCH, "open('rows.csv')"), f"cell 4, line 1: FileNotFoundError: {NO_FILE}"),
     "an error of its own": (("import nothing_like_it", "rate = 1 / 0"), "cell 4, line 1: ZeroDivisionError"),
     "what it raises itself": ((FETCH, "fetch('x')", "raise RuntimeError('edit me')"), "cell 5, line 1: RuntimeError"),
+    "a notebook that is not there": (
+        (FETCH, "fetch('x')", "%run gone.ipynb"),
+        "cell 5, line 1: ValueError: there is no",
+    ),
     "a mistake in a name": ((FETCH, "fetch('x')", "rate = rats"), "cell 5, line 1: NameError"),
     "what azure-ai-ml refuses": ((FETCH, "fetch('x')", "train(rats=1)"), "cell 5, line 1: "),
 }
