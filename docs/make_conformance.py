@@ -138,7 +138,7 @@ ENDS = {
 SIGNS = {
     "network": r"URLError|ConnectionError|[Rr]esolve host|name resolution|service not known|Max retries|ProxyError",
     "program": r"command not found|: not found|cannot open shared object|is not installed",
-    "version": r"cannot import name|object has no attribute|module '\S+' has no attribute",
+    "version": r"cannot import name|object has no attribute|module '\S+' has no attribute|No module named '(?!azure|google)\w+\.",
     "package": r"ModuleNotFoundError|No module named|there is no module",
     "file": r"No such file or directory",
 }
