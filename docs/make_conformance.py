@@ -50,11 +50,13 @@ SUBMITS = re.compile(r"jobs\s*\.\s*(begin_)?create_or_update")
 HEAD = """# The examples of Azure ML
 
 Made by `ALLRANKS_EXAMPLES=DIR python docs/make_conformance.py --run` from a checkout of Azure/azureml-examples, commit
-`{commit}`, on a machine that reaches PyPI and no other site. {missing}None of its files is part of this project.
+`{commit}`, on a machine that reaches PyPI and no other site.
+{missing}None of its files is part of this project.
 
 A file that checks has no error. Of what only this machine lacks, the first thing is counted: a name that `allranks map`
 resolves, a package, or a node that does not run here, for which `--stand-in` gives outputs. Of a notebook with several
-jobs, each is checked, and the worst outcome is counted.
+jobs, each is checked, and the worst outcome is counted. Components of a registry are those whose definition only the
+registry has.
 
 | | all | check | without {excluded} | of these, check | |
 |---|---:|---:|---:|---:|---:|
@@ -94,7 +96,7 @@ EXCLUDED = {
     "AutoML": r"import automl\b|ai\.ml\.automl|type: automl",
     "a flow": r"flow\.dag\.yaml|promptflow",
     "fine-tuning": r"ai\.ml\.(finetuning|model_customization)|type: finetuning|fine_tuning\.jobs",
-    "components that only a registry has": r"registries/[\w.-]+/components|\w*registry\w*\.components\.get",
+    "components of a registry": r"registries/[\w.-]+/components|\w*registry\w*\.components\.get",
 }
 """What runs on Azure ML only, by what the text of a file contains."""
 
@@ -110,7 +112,9 @@ LACKS = {
 
 WHY = {
     r"NameError: name '(\w+)'": "no cell defines {0}",
+    r"^value-outside-enum": "gives a value that the component's enum does not have, which azure-ai-ml does not compare",
     r"KeyError: '(AZUREML_\w+)'": "needs the variable {0}, which Azure ML's machines have",
+    r"KeyError": "looks up a key of what only a workspace or a registry has",
     r"it is not Python": "a cell is not Python",
     r"URLError|ConnectionError|Max retries|service not known|exit code": "makes its job from what it downloads",
     r"ImportError: cannot import": "needs another version of a package",
@@ -121,7 +125,7 @@ WHY = {
     r"does not exist": "the repository does not have it",
     r"is a file$": "names a file as a folder, which azure-ai-ml refuses when it submits the job",
     r"has no value|< ?your": "is a template: a value must be written first",
-    r"^time$": f"takes longer than {PATIENCE:.0f} s to execute",
+    r"^time": f"takes longer than {PATIENCE:.0f} s to execute",
 }
 """Why a file does not check, by what its first error contains."""
 
@@ -138,7 +142,8 @@ ENDS = {
 SIGNS = {
     "network": r"URLError|ConnectionError|[Rr]esolve host|name resolution|service not known|Max retries|ProxyError",
     "program": r"command not found|: not found|cannot open shared object|is not installed",
-    "version": r"cannot import name|object has no attribute|module '\S+' has no attribute|No module named '(?!azure|google)\w+\.",
+    "version": r"cannot import name|object has no attribute|module '\S+' has no attribute|"
+    r"No module named '(?!azure|google)\w+\.",
     "package": r"ModuleNotFoundError|No module named|there is no module",
     "file": r"No such file or directory",
 }
@@ -288,13 +293,17 @@ def table(names: Sequence[str], outcomes: Outcomes, root: Path) -> str:
         outcome = outcomes.checks[name]
         by_rule["error" if outcome.is_error else outcome.rule].append(name)
     lines = _counts(by_rule, LACKS, "do not check, as listed below")
-    lines += ["", "| does not check | since it | first error | azure-ai-ml refuses it |", "|---|---|---|---|"]
+    lines += [
+        "",
+        "| does not check | uses | since it | first error | azure-ai-ml refuses it |",
+        "|---|---|---|---|---|",
+    ]
     for name in by_rule["error"]:
         refused = refused_by_sdk(root / name) if name.endswith((".yml", ".yaml")) else ""
         outcome = outcomes.checks[name]
-        lines.append(
-            f"| {name} | {why(outcome, root / name, missing_files(root))} | {_said(outcome.found, root)} | {refused} |"
-        )
+        reason = why(outcome, root / name, missing_files(root))
+        used = ", ".join(excluded(root / name))
+        lines.append(f"| {name} | {used} | {reason} | {_said(outcome.found, root)} | {refused} |")
     ran: dict[str, list[str]] = defaultdict(list)
     for name in names:
         if name in outcomes.ends:
@@ -326,16 +335,23 @@ def why(outcome: Outcome, path: Path, missing: Sequence[str]) -> str:
         lines = "".join(source).splitlines()
         if lines[int(cell[2]) - 1].strip().startswith("raise "):
             return "raises this itself, until its reader edits it"
+    if path.suffix == ".ipynb" and outcome.found.endswith("does not exist") and "rmtree(" in path.read_text("utf-8"):
+        return "a later cell removes it, and a job is read after all cells"
     for sign, reason in WHY.items():
-        if found := re.search(sign, outcome.found):
+        if found := re.search(sign, f"{outcome.rule}: {outcome.found}"):
             return reason.format(*found.groups())
     return f"`{outcome.rule}`"
 
 
+def excluded(path: Path) -> list[str]:
+    """Return what runs on Azure ML only and that a file uses."""
+    text = path.read_text(encoding="utf-8", errors="replace")
+    return [kind for kind, sign in EXCLUDED.items() if re.search(sign, text)]
+
+
 def share(names: Sequence[str], outcomes: Outcomes, root: Path) -> str:
     """Return a row: how many files check, of all and of those without what runs on Azure ML only."""
-    signs = re.compile("|".join(EXCLUDED.values()))
-    own = [name for name in names if not signs.search((root / name).read_text(encoding="utf-8", errors="replace"))]
+    own = [name for name in names if not excluded(root / name)]
     of_all, of_own = (sum(not outcomes.checks[name].is_error for name in each) for each in (names, own))
     return f"{len(names)} | {of_all} | {len(own)} | {of_own} | {of_own / len(own):.0%} |"
 
@@ -349,7 +365,7 @@ def _counts(groups: Mapping[str, list[str]], reasons: Mapping[str, str], otherwi
 
 
 def _said(found: str, root: Path) -> str:
-    text = re.sub(rf"\S*/({root.name}|site-packages)/", "", found)
+    text = re.sub(rf"[^\s('\"]*/({root.name}|site-packages|code)/", "", found)
     return re.sub(r"\s+", " ", text.replace("|", "\\|"))[:120]
 
 
@@ -369,7 +385,7 @@ def page(root: Path, outcomes: Outcomes, run: bool) -> str:
     shares = "\n".join(f"| {title} | {share(names, outcomes, root)}" for title, names in groups.items())
     missing = len(missing_files(root))
     note = f"The checkout lacks {missing} large files, such as some data. " if missing else ""
-    text = HEAD.format(commit=commit_of(root), missing=note, excluded=", ".join(EXCLUDED), shares=shares)
+    text = HEAD.format(commit=commit_of(root), missing=note, excluded=" or ".join(EXCLUDED), shares=shares)
     text += f"## Pipelines and jobs in YAML\n\n{len(own_jobs)} files, each without its components.\n\n"
     text += f"{table(of_jobs, outcomes, root)}\n"
     text += f"## Notebooks with pipelines\n\n{len(notebooks)} notebooks that submit a job and name a pipeline.\n\n"
