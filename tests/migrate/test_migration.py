@@ -183,7 +183,7 @@ if __name__ == "__main__":
     # Of the end.
 """
     made = run(folder, text)
-    component = made.component("job")
+    component = made.component("job_")
     assert component["command"] == "python fit.py --nodes 2 --out outputs/x $RANK"
     assert component["distribution"] == {"type": "mpi", "process_count_per_instance": 2}
     assert component["environment"] == "azureml:first_one:3"
@@ -246,6 +246,23 @@ def test_environments(text: str, expected: dict[str, Any], folder: Path) -> None
     environment = made.environment("e")
     assert {key: environment[key] for key in expected} == expected
     assert made.component()["environment"] == "file:../../environments/e/environment.yaml"
+
+
+def test_names_are_unique_and_safe(folder: Path) -> None:
+    text = "from azureml.core import Environment\n" + "".join(
+        f'ScriptRunConfig("src", "{script}.py", arguments=["--in", x], compute_target="c", '
+        f'environment=Environment("../a b", image="i:{number}"))\n'
+        for number, script in enumerate(["fit", "fit", "fit_2", "class", "pipeline", "2"])
+    )
+    (folder / "v1.py").write_text(text)
+    made = migrate(folder / "v1.py", folder / "v2")
+    assert [job.name for job in made.content.jobs] == ["fit", "fit_2", "fit_2_2", "class_", "pipeline_", "_2"]
+    written = {
+        str(path.relative_to(folder / "v2/environments")) for path in (folder / "v2/environments").rglob("*.yaml")
+    }
+    assert written == {f"-a-b{end}/environment.yaml" for end in ("", "_2", "_3", "_4", "_5", "_6")}
+    compile(made.pipeline.read_text(), "pipeline.py", "exec")
+    assert [port.parameter for port in made.content.jobs[0].inputs.values()] == ["in_"]
 
 
 def test_environment_variables_and_other_settings(folder: Path) -> None:

@@ -47,15 +47,22 @@ def sources(path: Path) -> tuple[Path, ...]:
                 Problem(shown(path), f"a file that ends with {path.suffix!r}", "a .py or .ipynb of SDK v1")
             )
         return (path,)
-    found = [each for each in sorted(path.rglob("*")) if each.suffix in _SUFFIXES and _uses_v1(each)]
+    listed = (each for each in sorted(path.rglob("*")) if each.suffix in _SUFFIXES and each.is_file())
+    found = [each for each in listed if not _is_installed(each.relative_to(path)) and _uses_v1(each)]
     if not found:
         raise InputError(Problem(shown(path), "no file in it uses azureml-core", "scripts or notebooks of SDK v1"))
     return tuple(found)
 
 
+def _is_installed(path: Path) -> bool:
+    return any(part.startswith(".") or part in ("site-packages", "node_modules") for part in path.parts)
+
+
 def _uses_v1(path: Path) -> bool:
     text = path.read_text(encoding="utf-8", errors="replace")
-    return any(kind in text for kind in ("ScriptRunConfig", "Estimator(", "HyperDriveConfig", "azureml.pipeline"))
+    return "azureml" in text and any(
+        kind in text for kind in ("ScriptRunConfig", "Estimator(", "HyperDriveConfig", "azureml.pipeline")
+    )
 
 
 def migrate(source: Path, folder: Path) -> Migration:

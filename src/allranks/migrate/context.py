@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import itertools
+import keyword
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from allranks.errors import Level, Problem
 from allranks.migrate.evaluation import Made, Script, Unknown
+
+_TAKEN = ("dsl", "here", "job", "pipeline")
+"""Names that the pipeline uses itself."""
 
 UNKNOWN = "its value is not in this file"
 
@@ -54,7 +59,13 @@ class Context:
 def named(text: str, otherwise: str) -> str:
     """Return a text as the name of a component, an input or an output."""
     name = re.sub(r"\W+", "_", text.lower()).strip("_") or otherwise
-    return f"_{name}" if name[0].isdigit() else name
+    return f"_{name}" if name[0].isdigit() else f"{name}_" if keyword.iskeyword(name) or name in _TAKEN else name
+
+
+def unique(name: str, others: Collection[str]) -> str:
+    """Return a name that the others do not have."""
+    numbered = (f"{name}_{number}" for number in itertools.count(2))
+    return next(each for each in itertools.chain([name], numbered) if each not in others)
 
 
 def listed(value: Any) -> Sequence[Any]:
@@ -72,4 +83,4 @@ def of(made: Any, name: str) -> Any:
     return made.get(name) if isinstance(made, Made) else None
 
 
-__all__ = ["UNKNOWN", "Context", "Made", "Unknown", "listed", "named", "of", "whole"]
+__all__ = ["UNKNOWN", "Context", "Made", "Unknown", "listed", "named", "of", "unique", "whole"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -45,7 +46,7 @@ def environment(value: Any, context: Context, line: int) -> Environment | None:
         is_changed = any(name.startswith(("docker.", "python.")) for name in value.attributes)
         if made is None or (made.reference and not is_changed):
             return made
-        return replace(made, name=str(value.get("new_name", 0)), reference="", image=made.image or DEFAULT_IMAGE)
+        return replace(made, name=_name(value.get("new_name", 0)), reference="", image=made.image or DEFAULT_IMAGE)
     if not value.kind.endswith(".get"):
         return _defined(value, context)
     name, version = str(value.get("name", 1)), value.get("version", 2)
@@ -64,7 +65,7 @@ def _defined(value: Made, context: Context) -> Environment:
     image = docker.get("base_image") or value.get("image", 1 if value.kind.endswith("image") else None)
     dockerfile = docker.get("base_dockerfile") or value.get("dockerfile", 1 if value.kind.endswith("file") else None)
     made = Environment(
-        str(value.get("name", 0, "environment")),
+        _name(value.get("name", 0)),
         conda=None if value.get("python.user_managed_dependencies") else _conda(value, context),
         variables={str(name): str(each) for name, each in variables.items()} if isinstance(variables, dict) else {},
     )
@@ -77,6 +78,11 @@ def _defined(value: Made, context: Context) -> Environment:
             return replace(made, dockerfile=text)
         return replace(made, build=((context.base / text).parent, Path(text).name))
     return replace(made, image=image if isinstance(image, str) else DEFAULT_IMAGE)
+
+
+def _name(value: Any) -> str:
+    """Return a name that is a folder's, too."""
+    return re.sub(r"[^\w.-]+", "-", value).lstrip(".") if isinstance(value, str) and value.strip(".") else "environment"
 
 
 def _conda(value: Made, context: Context) -> Any:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from allranks.migrate import constructs
-from allranks.migrate.context import UNKNOWN, Context, Made, Unknown, listed, named
+from allranks.migrate.context import UNKNOWN, Context, Made, Unknown, listed, named, unique
 from allranks.migrate.jobs import Input, Output
 
 VARIABLE = re.compile(r"\$\{?\w+")
@@ -71,11 +71,7 @@ class Ports:
 
     def name(self, text: str) -> str:
         """Return a name that no port has."""
-        name, number = named(text, "value"), 1
-        while name in self.inputs or name in self.outputs:
-            number += 1
-            name = f"{named(text, 'value')}_{number}"
-        return name
+        return unique(named(text, "value"), self.inputs.keys() | self.outputs.keys())
 
     def word(self, word: Any, flag: str = "") -> str:
         """Return an argument as a word of the command."""
@@ -89,8 +85,9 @@ class Ports:
 
     def parameter(self, name: str, kind: str, default: Any = None, mode: str = "") -> str:
         """Add an input that is bound to one of the pipeline."""
-        self.context.parameters.setdefault(name, default)
-        self.inputs[name] = Input(kind, mode, parameter=name)
+        parameter = f"{name}_value" if name in self.context.jobs.values() else name  # a step is a variable
+        self.context.parameters.setdefault(parameter, default)
+        self.inputs[name] = Input(kind, mode, parameter=parameter)
         return _INPUT.format(name)
 
     def add_listed(self) -> None:

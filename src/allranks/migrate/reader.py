@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import itertools
-from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from allranks.errors import InputError, Problem
 from allranks.migrate import constructs, steps
-from allranks.migrate.context import Context, Made, listed, named
+from allranks.migrate.context import Context, Made, listed, named, unique
 from allranks.migrate.evaluation import Script
-from allranks.migrate.jobs import Input, Job, Output, Pipeline
+from allranks.migrate.jobs import Environment, Input, Job, Output, Pipeline
 from allranks.migrate.ports import READS, consumed, output_name
 from allranks.sdk.paths import shown
 
@@ -24,11 +23,8 @@ def read(script: Script) -> tuple[Pipeline, tuple[Problem, ...]]:
     """
     context = Context(script, script.path.absolute().parent)
     objects = _jobs(script)
-    names: Counter[str] = Counter()
     for made in objects:
-        name = _name(made, script)
-        names[name] += 1
-        context.jobs[id(made)] = name if names[name] == 1 else f"{name}_{names[name]}"
+        context.jobs[id(made)] = unique(_name(made, script), context.jobs.values())
     for made in objects:
         for root in _written(made):
             if context.producers.setdefault(id(root), id(made)) == id(made):
@@ -45,7 +41,7 @@ def read(script: Script) -> tuple[Pipeline, tuple[Problem, ...]]:
     experiments = [made.get("name", 1) for made in script.made if made.kind == "Experiment"]
     experiment = next((name for name in experiments if isinstance(name, str)), "")
     header = tuple(text for line, text in script.comments if line < script.start)
-    ordered = _in_order(_after(jobs, context))
+    ordered = _in_order(_after(_with_own_environments(jobs), context))
     return Pipeline(tuple(_commented(ordered, script)), context.parameters, experiment, header), context.findings()
 
 
@@ -78,6 +74,19 @@ def _name(made: Made, script: Script) -> str:
     return named(Path(file).stem if isinstance(file, str) else script.variables.get(id(made), "train"), "train")
 
 
+def _with_own_environments(jobs: Sequence[Job]) -> Iterator[Job]:
+    """Yield the jobs with different names for environments that differ."""
+    names: list[tuple[str, Environment]] = []
+    for job in jobs:
+        own = job.environment
+        assert own is not None
+        name = next((name for name, known in names if known == own), "") or unique(
+            own.name, [name for name, _ in names]
+        )
+        names.append((name, own))
+        yield replace(job, environment=replace(own, name=name))
+
+
 def _commented(jobs: Sequence[Job], script: Script) -> Iterator[Job]:
     """Yield the jobs with the comments that are above them in the script, and the last one with the rest."""
     done, by_line = script.start - 1, dict[str, tuple[str, ...]]()
@@ -89,7 +98,7 @@ def _commented(jobs: Sequence[Job], script: Script) -> Iterator[Job]:
     yield from (replace(job, comments=by_line[job.name]) for job in jobs)
 
 
-def _after(jobs: Sequence[Job], context: Context) -> list[Job]:
+def _after(jobs: Iterable[Job], context: Context) -> list[Job]:
     """Return the jobs with an input for each step that they run after: azure-ai-ml orders steps by data only."""
     calls = [made for made in context.script.made if made.kind == "run_after"]
     pairs = [(value, call.receiver) for call in calls for value in call.values]

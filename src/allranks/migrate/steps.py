@@ -58,8 +58,9 @@ def _script(made: Made, name: str, context: Context) -> Job:
     if command is None:
         fix = "write it in the command of the component"
         script = context.text(made.get(key, None if is_step or is_estimator else 1), made.line, key, fix, f"{name}.py")
-        flags = made.get("script_params") or {}
-        words = [word for pair in flags.items() for word in pair if word not in ("", None)]
+        flags = made.get("script_params")
+        pairs = flags.items() if isinstance(flags, Mapping) else ()
+        words = [word for pair in pairs for word in pair if word not in ("", None)]
         given = listed(made.get("arguments", 2)) if not is_estimator else words
         text = f"python {shlex.quote(script)} {ports.arguments(given)}"
     else:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import keyword
 import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping
@@ -161,7 +160,7 @@ def _pipeline(pipeline: Pipeline, source: Path, folder: Path) -> str:
         names=", ".join([*names, "load_component"]),
         imports="".join(imports),
         components="\n".join(
-            f'{_upper(job.name)} = load_component(HERE / "components/{job.name}/component.yaml")'
+            f'{job.name.upper()} = load_component(HERE / "components/{job.name}/component.yaml")'
             for job in pipeline.jobs
         ),
         settings=", ".join(f"{name}={_quoted(value)}" for name, value in settings.items() if value),
@@ -171,20 +170,12 @@ def _pipeline(pipeline: Pipeline, source: Path, folder: Path) -> str:
     )
 
 
-def _upper(name: str) -> str:
-    return name.upper()
-
-
-def _variable(name: str) -> str:
-    return f"{name}_" if keyword.iskeyword(name) or name in ("dsl", "pipeline", "job") else name
-
-
 def _step(job: Job, compute: str, folder: Path) -> str:
     bound = [f"{name}={value}" for name, port in job.inputs.items() if (value := _value(name, port, job, folder))]
-    variable = _variable(job.name)
-    call = f"{variable} = {_upper(job.name)}({', '.join(bound)})"
+    variable = job.name
+    call = f"{variable} = {job.name.upper()}({', '.join(bound)})"
     if len(call) > _WIDTH:
-        call = "\n        ".join([f"{variable} = {_upper(job.name)}(", *(f"{each}," for each in bound)]) + "\n    )"
+        call = "\n        ".join([f"{variable} = {job.name.upper()}(", *(f"{each}," for each in bound)]) + "\n    )"
     lines = [*job.comments, call]
     if job.sweep is not None:
         sweep = job.sweep
@@ -218,7 +209,7 @@ def _value(name: str, port: Input, job: Job, folder: Path) -> str:
         kind, arguments = job.sweep.space[name]
         return f"{kind}({', '.join(map(repr, arguments))})"
     if port.source is not None:
-        return f"{_variable(port.source[0])}.outputs.{port.source[1]}"
+        return f"{port.source[0]}.outputs.{port.source[1]}"
     if port.parameter:
         return port.parameter
     if not port.path:

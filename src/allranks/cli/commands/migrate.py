@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -48,7 +49,8 @@ def migrate(
     from allranks.cli.views.problems import print_warnings
 
     files = sources(source)
-    folder = out or source.with_name(f"{source.stem or source.absolute().name}_v2")
+    place = source.absolute()
+    folder = out or Path(os.path.relpath(place.with_name(f"{place.stem}_v2")))
     require_new(folder)
     written, refused, rows, lines = [], list[Problem](), list[dict[str, object]](), list[str]()
     for file in files:
