@@ -106,10 +106,20 @@ def test_a_notebook_with_the_extension(tmp_path: Path) -> None:
 
 EXAMPLES = os.environ.get("ALLRANKS_EXAMPLES", "")
 PIPELINES, DEPLOYED = "sdk/python/jobs/pipelines", "sdk/python/endpoints/batch/deploy-pipelines"
+TRAIN_EVAL = "pipeline_with_train_eval_pipeline_component"
 UNCHANGED = (
     f"{PIPELINES}/1a_pipeline_with_components_from_yaml/pipeline_with_components_from_yaml.ipynb",
     f"{PIPELINES}/1e_pipeline_with_registered_components/pipeline_with_registered_components.ipynb",
+    f"{PIPELINES}/1j_pipeline_with_pipeline_component/{TRAIN_EVAL}/{TRAIN_EVAL}.ipynb",
     f"{PIPELINES}/stepsequence/pipeline_with_step_sequence_dummy_dependencies.ipynb",
+)
+WITHOUT_JOBS = (
+    "sdk/python/assets/component/component.ipynb",
+    "sdk/python/assets/data/versioning.ipynb",
+    "sdk/python/assets/environment/environment.ipynb",
+    "sdk/python/assets/model/model.ipynb",
+    "sdk/python/resources/compute/compute.ipynb",
+    "sdk/python/schedules/job-schedule.ipynb",
 )
 SHARING = "sdk/python/assets/assets-in-registry/share-models-components-environments.ipynb"
 SHARED = "cli/jobs/pipelines-with-components/nyc_taxi_data_regression"
@@ -138,6 +148,15 @@ def test_an_unchanged_notebook(name: str, tmp_path: Path) -> None:
     assert executed.code == 0, executed.err
     assert "Execution Summary" in executed.out
     assert statuses(folder) == ["Completed"] * 3
+
+
+@no_examples
+@pytest.mark.recipe
+@pytest.mark.parametrize("name", WITHOUT_JOBS, ids=lambda name: Path(name).stem)
+def test_an_unchanged_notebook_that_creates_assets(name: str, tmp_path: Path) -> None:
+    """It creates, lists, archives, changes and deletes, and ends without an error."""
+    notebook, folder = example(name, tmp_path, str(Path(UNCHANGED[0]).parent))
+    execute(notebook, folder, "--ext", "allranks")
 
 
 @no_examples
