@@ -321,6 +321,12 @@ def test_the_function_of_a_pipeline_has_its_builder() -> None:
 
 def test_what_a_component_knows_of_its_file(component: Any, tmp_path: Path) -> None:
     assert Path(internals.source_path(component)) == tmp_path / "component.yaml"
+    (tmp_path / "conda.yml").write_text("dependencies: [six]\n")
+    from azure.ai.ml.entities import Environment
+
+    environment = Environment(image="i:1", conda_file=tmp_path / "conda.yml")
+    assert Path(internals.conda_path(environment)) == tmp_path / "conda.yml"
+    assert internals.conda_path(Environment(image="i:1", conda_file={"dependencies": ["six"]})) == ""
     assert internals.code_text(component) == "."
     assert Path(internals.code_base(component)) == tmp_path
     assert internals.includes_configs(component) == []

@@ -21,6 +21,13 @@ _READING = threading.Lock()
 Warn = Callable[[Sequence[Problem]], object]
 """Is called with warnings."""
 
+Report = Callable[[str, str, int, int], None]
+"""Is called while an environment is being made: with its name, what happens, and the packages ready and in all."""
+
+
+def silent(*_: object) -> None:
+    """Report nothing."""
+
 
 @dataclass(frozen=True)
 class Checked(Findings):
@@ -84,22 +91,27 @@ def read(
     *,
     track: bool = True,
     mpi: str = "rsh",
+    environment: str = "host",
+    report: Report = silent,
     warn: Warn = bool,
 ) -> Plan:
     """Return the plan of a job, with its code copied into the workspace.
 
     track: whether it will run with MLflow
     mpi:   how mpirun will reach the instances
+    environment: how environments are realised: a name of `plan.environment.REALISED`
+    report: is called while an environment is being made
     warn:  is called with the warnings
 
     The workspace is not changed before the plan has been checked. Raise InputError if the job cannot run here.
     """
-    from allranks.local import requirements
+    from allranks.local import realised, requirements
     from allranks.plan.reader import snapshot
 
     with tempfile.TemporaryDirectory(prefix="allranks-") as snapshots:
         plan = _read(job, texts_of(inputs), Path(snapshots), workspace)
-        warn(requirements.require(plan, track=track, mpi=mpi))
+        plan, differences = realised.with_interpreters(plan, environment, report)
+        warn((*requirements.require(plan, track=track, mpi=mpi), *differences))
         workspace.make()
         return snapshot.save(plan, workspace.snapshots)
 

@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from allranks.api import jobs
+from allranks.environments.realise import HOST
 from allranks.errors import InputError, Problem
-from allranks.local import engine, requirements
+from allranks.local import engine, realised, requirements
 from allranks.local.options import Options
 from allranks.plan.graph import Plan
 from allranks.plan.reader import settings as plan_settings
@@ -26,6 +27,7 @@ def resume(
     latest_code: bool = False,
     inputs: Mapping[str, str] | None = None,
     warn: jobs.Warn = bool,
+    report: jobs.Report = jobs.silent,
 ) -> RunRecord:
     """Resume a run that did not finish. Return its record after all its processes have ended.
 
@@ -33,6 +35,7 @@ def resume(
                  their results. Otherwise the run continues with the plan and the code that it started with
     inputs:      new values of inputs, as text; only with `latest_code`
     warn:        is called with the warnings
+    report:      is called while an environment is being made
 
     Raise InputError if the run cannot be resumed.
     """
@@ -44,10 +47,13 @@ def resume(
     engine.require_resumable(record)
     plan = None
     if latest_code:
-        plan, texts = _latest(record, inputs or {}, workspace, options, warn)
+        plan, texts = _latest(record, inputs or {}, workspace, options, warn, report)
         options = replace(options, target=record.target, settings=texts)
     else:
-        warn(requirements.warnings(engine.stored_plan(record, workspace)))
+        stored = engine.stored_plan(record, workspace)
+        # Its interpreters may have been removed; one that is made again has the same path.
+        realised.with_interpreters(stored, HOST, report)
+        warn(requirements.warnings(stored))
     return engine.resume(record.id, workspace, options, observer, plan)
 
 
@@ -60,6 +66,7 @@ def rerun(
     latest_code: bool = False,
     inputs: Mapping[str, str] | None = None,
     warn: jobs.Warn = bool,
+    report: jobs.Report = jobs.silent,
 ) -> RunRecord:
     """Run a run's pipeline again, as a new run. Return its record after all its processes have ended.
 
@@ -68,28 +75,44 @@ def rerun(
     latest_code: whether to read the pipeline's file again. Otherwise the new run has the plan and code of the run
     inputs:      new values of inputs, as text. The others are those of the run
     warn:        is called with the warnings
+    report:      is called while an environment is being made
 
     Raise InputError if it cannot run.
     """
     place, record = history.find(workspace, identity)
     engine.require_local(record)
     if latest_code:
-        plan, texts = _latest(record, inputs or {}, workspace, options, warn)
+        plan, texts = _latest(record, inputs or {}, workspace, options, warn, report)
     else:
         stored = engine.stored_plan(record, place, inputs or {})
-        plan = plan_settings.with_inputs(stored, inputs or {})
-        warn(requirements.require(plan, track=options.track, mpi=options.mpi))
+        plan, differences = realised.with_interpreters(plan_settings.with_inputs(stored, inputs or {}), HOST, report)
+        warn((*differences, *requirements.require(plan, track=options.track, mpi=options.mpi)))
         texts = {**record.settings, **(inputs or {})}
     options = replace(options, target=record.target, settings=texts)
     return engine.run(plan, workspace, options, observer, record if options.selection else None)
 
 
 def _latest(
-    record: RunRecord, inputs: Mapping[str, str], workspace: Workspace, options: Options, warn: jobs.Warn
+    record: RunRecord,
+    inputs: Mapping[str, str],
+    workspace: Workspace,
+    options: Options,
+    warn: jobs.Warn,
+    report: jobs.Report,
 ) -> tuple[Plan, dict[str, str]]:
     """Return the latest plan of a run's file, and the inputs that are set."""
     if not record.target:
         found = "its job was not read from a file, so its latest code cannot be read"
         raise InputError(Problem(f"run {record.id}", found, "a run of a file", "start the job again"))
     texts = {**secret_values.settings_of(record, inputs), **inputs}
-    return jobs.read(record.target, texts, workspace, track=options.track, mpi=options.mpi, warn=warn), texts
+    plan = jobs.read(
+        record.target,
+        texts,
+        workspace,
+        track=options.track,
+        mpi=options.mpi,
+        environment=realised.option_of(engine.stored_plan(record, workspace, inputs)),
+        report=report,
+        warn=warn,
+    )
+    return plan, texts

@@ -195,6 +195,7 @@ def run(
     on_stall: Literal["fail", "dump"] = "fail",
     offline: bool = False,
     sample: str = "",
+    environment: Literal["auto", "host", "venv", "conda"] = "host",
     stand_ins: Mapping[str, str | os.PathLike[str]] | None = None,
     folder: Path | str | None = None,
 ) -> Run:
@@ -223,6 +224,8 @@ def run(
     offline:     whether nothing uses the network: data comes from the cache, and instances reach only each other
     sample:      how much of each folder and table of the inputs the run gets, evenly spaced: ``1%``, or ``1000`` files
                  or rows; default: all
+    environment: how environments are realised here, unless ``allranks.yaml`` says so: host (this Python), venv (the
+                 packages of the definition from PyPI), conda, or auto: the first that is true to it
     stand_ins:   by step, the folder with its outputs, so that it need not run: an entry for each, or its only output
     folder:      the workspace; default: the `.allranks` folder of the current folder or a parent
 
@@ -236,7 +239,7 @@ def run(
     workspace = Workspace.at(folder)
     texts = jobs.texts_of(inputs, stand_ins)
     job = jobs.resolved(job)
-    plan = jobs.read(job, texts, workspace, track=track, mpi=mpi, warn=_warn)
+    plan = jobs.read(job, texts, workspace, track=track, mpi=mpi, environment=environment, warn=_warn)
     options = Options(
         instances,
         force_rerun,
@@ -253,6 +256,7 @@ def run(
         on_stall=on_stall,
         offline=offline,
         sample=sample,
+        environment=environment,
     )
     identity, engine = start(plan, workspace, options)
     _started[identity] = engine

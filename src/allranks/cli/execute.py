@@ -36,10 +36,21 @@ def execute_job(
         EarlyForkServer(workspace, file, enabled=not options.cold) as fork_server,
     ):
         from allranks.api import jobs
+        from allranks.cli.views.environments import Installations
         from allranks.cli.views.problems import print_warnings
         from allranks.local import engine
 
-        plan = jobs.read(job(), options.settings, workspace, track=options.track, mpi=options.mpi, warn=print_warnings)
+        with Installations() as report:
+            plan = jobs.read(
+                job(),
+                options.settings,
+                workspace,
+                track=options.track,
+                mpi=options.mpi,
+                environment=options.environment,
+                report=report,
+                warn=print_warnings,
+            )
         execute(
             lambda observer: engine.run(plan, workspace, options, observer, tracker=tracker, fork_server=fork_server),
             json,

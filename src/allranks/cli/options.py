@@ -114,6 +114,15 @@ InstancesOption: TypeAlias = Annotated[
         "loopback: addresses on 127.0.0.0/8. auto: rack if this machine supports it.",
     ),
 ]
+EnvironmentOption: TypeAlias = Annotated[
+    Literal["auto", "host", "venv", "conda"],
+    typer.Option(
+        "--environment",
+        help="How environments are realised here, unless allranks.yaml says so. host: the Python of allranks. venv: a "
+        "virtual environment with the Python and the packages of the definition, from PyPI. conda: by micromamba or "
+        "conda. auto: the first that is true to the definition; what differs is printed.",
+    ),
+]
 DryRunOption: TypeAlias = Annotated[
     bool,
     option("--dry-run", "Print the plan, each rank's environment, and the copied files, without starting anything."),

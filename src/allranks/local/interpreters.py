@@ -59,6 +59,12 @@ def described(environment: Environment, source: str) -> Interpreter:
     return Interpreter(path, _version_of_venv(path.parent.parent), False)
 
 
+def runs_fork_server(path: Path) -> bool:
+    """Return whether an interpreter is of a version that fork servers are written for."""
+    version = "" if path == Path(sys.executable) else _version_of_venv(path.parent.parent)
+    return not version or tuple(map(int, version.split(".")[:2])) >= (3, 10)
+
+
 def _version_of_venv(folder: Path) -> str:
     """Return the version in a virtual environment's configuration, whichever tool has created it."""
     try:

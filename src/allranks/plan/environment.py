@@ -27,8 +27,11 @@ class Environment:
     context:    the digest of its build context, or the context's URI
     dockerfile: the path of the Dockerfile within the context
 
-    interpreter: the Python on this machine that ``allranks.yaml`` maps it to
+    interpreter: the Python on this machine that ``allranks.yaml`` maps it to, or that was made for it
     folder:      the build context on this machine
+    definition:  the conda specification as JSON
+    file:        the file that contains the definition
+    realised:    how it is realised on this machine: a name of `REALISED`; "" for the run's option
     """
 
     name: str = ""
@@ -40,6 +43,9 @@ class Environment:
     dockerfile: str = ""
     interpreter: str = field(default="", compare=False)
     folder: str = field(default="", compare=False)
+    definition: str = field(default="", compare=False, repr=False)
+    file: str = field(default="", compare=False)
+    realised: str = field(default="", compare=False)
 
     def __bool__(self) -> bool:
         return self != NO_ENVIRONMENT
@@ -65,6 +71,9 @@ class Environment:
     def _version(self) -> str:
         return self.version if not self.version or self.version.startswith("@") else f":{self.version}"
 
+
+REALISED = ("auto", "host", "venv", "conda")
+"""How an environment may be realised on this machine. host: by this machine's Python."""
 
 NO_ENVIRONMENT = Environment()
 """The environment of a step that names none."""

@@ -67,7 +67,7 @@ IGNORED_KEY = Rule(
 UNKNOWN_STEP = Rule(
     "unknown-step",
     Level.WARNING,
-    "`allranks.yaml` sets the retries of a step that the pipeline does not have. Another pipeline may have it.",
+    "`allranks.yaml` has a setting for a step that the pipeline does not have. Another pipeline may have it.",
     "[names.md](names.md), which describes `allranks.yaml`",
     "correct the name",
 )

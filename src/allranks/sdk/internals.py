@@ -265,6 +265,11 @@ def source_path(asset: Any) -> str:
     return str(asset._source_path or "")
 
 
+def conda_path(environment: Any) -> str:
+    """Return the conda file of an environment; "" if its specification is inline."""
+    return str(environment._conda_file_path or "")
+
+
 def is_mldesigner_component(value: Any) -> bool:
     """Return whether a value is a function with mldesigner's @command_component."""
     return bool(getattr(value, "_is_mldesigner_component", False))

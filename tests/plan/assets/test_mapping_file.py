@@ -26,6 +26,8 @@ inputs:
   outer.train.images: few
 retries:
   outer.train: 2
+run_in:
+  sklearn: venv
 """
 
 
@@ -37,6 +39,7 @@ def test_what_a_file_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     file = mapping_file.read(path)
     found = file.entries
     assert file.retries == {"outer.train": (2, "key retries.outer.train (allranks.yaml:15)")}
+    assert file.run_in == {"sklearn": ("venv", "key run_in.sklearn (allranks.yaml:17)")}
     assert [
         (entry.section, entry.key, str(entry.path), entry.place) for entries in found.values() for entry in entries
     ] == [
@@ -71,6 +74,7 @@ WRONG = {
     "component:\n  train:3: x\n": "key component (allranks.yaml:1): there is no such section; did you mean components?",
     "jobs: {}\n": "key jobs (allranks.yaml:1): there is no such section; remove it",
     "retries:\n  train: -1\n": "key retries.train (allranks.yaml:2): -1; ",
+    "run_in:\n  train: cellar\n": "key run_in.train (allranks.yaml:2): 'cellar'; ",
     "retries:\n  train: yes\n": "key retries.train (allranks.yaml:2): True; ",
     "data: [a]\n": "key data (allranks.yaml:1): ['a']; ",
     "data:\n  a:1:\n": "key data.a:1 (allranks.yaml:2): it has no path; ",

@@ -35,8 +35,8 @@ def outer(data: Input(type="uri_folder")):
 """
 
 
-def plan(here: Path, retries: str) -> Plan:
-    write(here, "allranks.yaml", f"environments: {{torch: .venv}}\nretries: {retries}\n")
+def plan(here: Path, retries: str, run_in: str = "{}") -> Plan:
+    write(here, "allranks.yaml", f"environments: {{torch: .venv}}\nretries: {retries}\nrun_in: {run_in}\n")
     (here / ".venv" / "bin").mkdir(parents=True, exist_ok=True)
     file = str(write_dsl(here, PIPELINE))
     with opened(file, {"data": "data"}, lookup_of(file, {}, Workspace(here / ".allranks"))) as job:
@@ -65,3 +65,10 @@ def test_a_step_that_is_not_there(here: Path) -> None:
     assert (finding.rule, finding.found) == ("unknown-step", "there is no step group.frist")
     assert "one of prepare, group.first, group.second, loop.first, loop.second, tune" in finding.expected
     assert "group.first" in finding.fix
+
+
+def test_the_environment_of_a_step_is_realised_as_the_nearest_line_says(here: Path) -> None:
+    read = plan(here, "{}", "{torch: conda, group: venv, group.second: auto, none: host}")
+    found = {path: step.environment.realised for path, step in steps(read.graph)}
+    assert (found["prepare"], found["group.first"], found["group.second"]) == ("conda", "venv", "auto")
+    assert [finding.found for finding in read.findings] == ["there is no step none"]

@@ -107,7 +107,7 @@ class LocalClient(MLClient):  # type: ignore[misc]
         notebook_view.show_jobs(Job, self._run_of)
         for operations in (self.jobs, self.components, self.environments, self.schedules):
             _wrap(operations, _creating)
-        _wrap(self.jobs, functools.partial(_with_plan, workspace, self.jobs.validate))
+        _wrap(self.jobs, functools.partial(_with_plan, workspace, self._run_options, self.jobs.validate))
         _wrap(self.schedules, functools.partial(schedule_requests.create, workspace))
 
     @classmethod
@@ -179,7 +179,12 @@ def _creating(original: Callable[..., Any], *arguments: Any, **options: Any) -> 
 
 
 def _with_plan(
-    workspace: Workspace, validate: Callable[..., Any], original: Callable[..., Any], job: Any, **options: Any
+    workspace: Workspace,
+    run_options: Options,
+    validate: Callable[..., Any],
+    original: Callable[..., Any],
+    job: Any,
+    **options: Any,
 ) -> Any:
     """Read a job before the SDK replaces its parts by ids, then submit it."""
     if not isinstance(job, Job) or getattr(job, "id", None):
@@ -189,7 +194,7 @@ def _with_plan(
             setattr(job, name, options[name])
     plan = None
     if options.get("skip_validation") or validate(job).passed:  # else the SDK raises its own error
-        plan = jobs.read(job, None, workspace)
+        plan = jobs.read(job, None, workspace, environment=run_options.environment)
     token = _plan.set(plan)
     try:
         return original(job, **options)

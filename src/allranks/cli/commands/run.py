@@ -11,6 +11,7 @@ from allranks.cli.execute import execute_job
 from allranks.cli.options import (
     AS_AZURE,
     DryRunOption,
+    EnvironmentOption,
     FileArgument,
     FolderOption,
     ForceOption,
@@ -45,6 +46,7 @@ def run(
     stand_ins: StandInOption = None,
     layout: LayoutOption = "",
     chosen: SelectionOptions,
+    environment: EnvironmentOption = "host",
     dry_run: DryRunOption = False,
     force_rerun: ForceOption = False,
     sample: SampleOption = "",
@@ -79,7 +81,8 @@ def run(
         }
         if unused := next((name for name, value in of_file.items() if value), "a step" if chosen.of() else ""):
             raise typer.BadParameter(f"{unused} cannot be given: {AS_AZURE} executes the script unchanged")
-        sys.exit(run_as_azure(file, arguments or (), place, execution.of(force_rerun=force_rerun, sample=sample)))
+        options = execution.of(force_rerun=force_rerun, sample=sample, environment=environment)
+        sys.exit(run_as_azure(file, arguments or (), place, options))
     if arguments:
         raise typer.BadParameter(f"found {arguments[0]!r}; only with {AS_AZURE} can the file have arguments")
     values = layout_settings(layout) | inputs.of() | stand_ins_of(stand_ins)
@@ -97,9 +100,14 @@ def run(
             with opened(file, values, lookup_of(file, values, place)) as job:
                 return job.plan(snapshots), uploads_of(job.job)
 
-        print_dry_run(read, place, execution.of(selection=selection), json)
+        print_dry_run(read, place, execution.of(selection=selection, environment=environment), json)
         return
     options = execution.of(
-        force_rerun=force_rerun, sample=sample, selection=selection, target=os.path.abspath(file), settings=values
+        force_rerun=force_rerun,
+        sample=sample,
+        selection=selection,
+        environment=environment,
+        target=os.path.abspath(file),
+        settings=values,
     )
     execute_job(lambda: file, file, place, options, json, verbose=execution.verbose)

@@ -18,7 +18,7 @@ from allranks.cli.views.plan import plan_json, print_plan
 from allranks.cli.views.problems import print_machine, print_warnings
 from allranks.cli.views.uploads import print_uploads
 from allranks.errors import InputError
-from allranks.local import capacity, preview, requirements
+from allranks.local import capacity, preview, realised, requirements
 from allranks.local.options import Options
 from allranks.local.selection import Mode, Modes, modes_of
 from allranks.plan import codec
@@ -48,6 +48,7 @@ def print_dry_run(
     """
     with tempfile.TemporaryDirectory(prefix="allranks-") as snapshots:
         plan, uploads = read(Path(snapshots))
+        plan, differences = realised.with_interpreters(plan, options.environment, makes=False)
         modes = modes_of(plan.graph, options.selection)
         problems, lacking = requirements.of_plan_and_machine(plan, options.mpi)
     if problems:
@@ -65,7 +66,7 @@ def print_dry_run(
         print_uploads(console(), uploads)
         if options.selection:
             _print_selection(console(), plan, modes)
-    print_warnings([*warnings(plan, date.today()), *capacity.warnings(plan)])
+    print_warnings([*warnings(plan, date.today()), *capacity.warnings(plan), *differences])
     print_machine(lacking)
 
 

@@ -13,7 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from allranks.contract.mpi import Mpi
-from allranks.local import gpus
+from allranks.local import gpus, interpreters
 from allranks.local.attempt.attempt import Attempt, AttemptContext
 from allranks.local.attempt.digests import Digests, FileDigests
 from allranks.local.attempt.earlier_results import EarlierResult, EarlierResults, is_intact, restore
@@ -107,7 +107,9 @@ class CommandRunner:
 
     def _is_cold(self, step: Step) -> bool:
         """Return whether the ranks of a step start as new processes. A daemon of mpirun in a session by ssh starts
-        them itself."""
+        them itself. Fork servers are not written for old interpreters."""
+        if not interpreters.runs_fork_server(interpreters.of_environment(step.environment, self._context.plan.source)):
+            return True
         return self._options.cold or (self._options.mpi == "ssh" and step.distribution.type == Mpi.type)
 
     async def reuse(self, scope: Scope, step: Step, record: StepRecord, mode: Mode) -> bool:

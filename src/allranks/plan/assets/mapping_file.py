@@ -17,11 +17,13 @@
       automl: results/automl
     retries:
       tune.train: 2
+    run_in:
+      sklearn-1.5: venv
 
 A key is an id in any form, with or without its version, or a pattern with ``*``. A value is a path, relative to the
 file. The key under `inputs` is the name of a pipeline's input, or STEP.INPUT. The key under `stand_ins` is
 a step that does not run; its outputs are in the folder. Under `retries`, the value says how often a failed step is
-retried.
+retried. Under `run_in`, the key is a step or the name of an environment, and the value how its environment is realised.
 """
 
 from __future__ import annotations
@@ -36,6 +38,7 @@ from typing import Any
 from allranks.errors import InputError, Level, Problem, did_you_mean
 from allranks.plan.assets import asset_id
 from allranks.plan.assets.asset_id import AssetId
+from allranks.plan.environment import REALISED
 from allranks.sdk import yaml_lines
 from allranks.sdk.paths import is_downloadable, is_remote, located
 from allranks.sdk.yaml_lines import YamlText
@@ -43,7 +46,7 @@ from allranks.sdk.yaml_lines import YamlText
 NAMES = ("allranks.yaml", "allranks.yml")
 """Names of the file, the usual one first."""
 
-INPUTS, STAND_INS, RETRIES = "inputs", "stand_ins", "retries"
+INPUTS, STAND_INS, RETRIES, RUN_IN = "inputs", "stand_ins", "retries", "run_in"
 SECTIONS = {
     "components": asset_id.COMPONENT,
     "data": asset_id.DATA,
@@ -96,11 +99,13 @@ class MappingFile:
     """The entries of a file by section, in order.
 
     retries: by the path of a step: how often it is retried, and the line as named in messages
+    run_in:  by the path of a step, or the name of an environment: how it is realised, and the line
     """
 
     path: Path
     entries: Mapping[str, tuple[Entry, ...]]
     retries: Mapping[str, tuple[int, str]] = field(default_factory=dict)
+    run_in: Mapping[str, tuple[str, str]] = field(default_factory=dict)
 
     def matching(self, section: str, spellings: tuple[str, ...]) -> Iterator[Entry]:
         """Yield the entries of a section that match: first those with its name, the most specific first; then
@@ -137,8 +142,9 @@ def read(path: Path) -> MappingFile:
     problems: list[Problem] = []
     entries: dict[str, tuple[Entry, ...]] = {}
     retries: dict[str, tuple[int, str]] = {}
+    run_in: dict[str, tuple[str, str]] = {}
     for section, lines in text.tree.items():
-        if section not in (*SECTIONS, INPUTS, STAND_INS, RETRIES):
+        if section not in (*SECTIONS, INPUTS, STAND_INS, RETRIES, RUN_IN):
             problems.append(_unknown(text, section))
         elif lines is not None and not isinstance(lines, dict):
             where = f"key {section} ({text.place(section)})"
@@ -150,16 +156,23 @@ def read(path: Path) -> MappingFile:
                     retries[step] = number, where
                 else:
                     problems.append(Problem(where, repr(number), "a whole number, such as 2"))
+        elif section == RUN_IN:
+            for name, way in (lines or {}).items():
+                where = f"key {section}.{name} ({text.place(f'{section}.{name}')})"
+                if way in REALISED:
+                    run_in[name] = way, where
+                else:
+                    problems.append(Problem(where, repr(way), f"one of {', '.join(REALISED)}"))
         else:
             parsed = [_entry(text, section, key, value, problems) for key, value in (lines or {}).items()]
             entries[section] = tuple(_once([entry for entry in parsed if entry], problems))
     if problems:
         raise InputError.of(problems)
-    return MappingFile(path, entries, retries)
+    return MappingFile(path, entries, retries, run_in)
 
 
 def _unknown(text: YamlText, section: str) -> Problem:
-    known = (*SECTIONS, INPUTS, STAND_INS, RETRIES)
+    known = (*SECTIONS, INPUTS, STAND_INS, RETRIES, RUN_IN)
     fix = did_you_mean(section, known, "remove it")
     return Problem(
         f"key {section} ({text.place(section)})", "there is no such section", f"one of {', '.join(known)}", fix

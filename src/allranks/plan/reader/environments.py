@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -34,7 +35,7 @@ def local(environment: Any, place: Place, context: Context) -> Environment:
     try:
         path = context.lookup.find(environment, asset_id.ENVIRONMENT, place.key("environment"), required=False)
         if path is not None and os.path.isfile(path):
-            return read(_loaded(path), place, context)
+            return of_file(Path(path), place, context)
     except InputError as error:
         context.problems += error.problems
         path = None
@@ -45,7 +46,6 @@ def _loaded(path: Path) -> Any:
     """Return the SDK's environment of a file. Raise InputError if the file does not describe one."""
     from azure.ai.ml import load_environment
 
-    yaml_lines.parse(path)
     try:
         return load_environment(path)
     except Exception as error:
@@ -67,9 +67,10 @@ def read(environment: Any, place: Place, context: Context) -> Environment:
         name = str(environment.conda_file["name"])
     else:
         name = _name_in_file(environment)
-    conda = ""
+    conda = definition = ""
     if environment.conda_file:
-        conda = _short(digest.of_text(json.dumps(environment.conda_file, sort_keys=True, default=str)))
+        definition = json.dumps(environment.conda_file, sort_keys=True, default=str)
+        conda = _short(digest.of_text(definition))
     has_build = environment.build is not None
     if not has_build and not environment.image:
         found = "an environment without image and build"
@@ -82,6 +83,8 @@ def read(environment: Any, place: Place, context: Context) -> Environment:
         context=_context(environment, place, context) if has_build else "",
         dockerfile=str(environment.build.dockerfile_path or _DOCKERFILE) if has_build else "",
         folder=_folder(environment) if has_build else "",
+        definition=definition,
+        file=internals.conda_path(environment) or internals.source_path(environment),
     )
 
 
@@ -113,8 +116,18 @@ def of_folder(folder: Path, place: Place, context: Context) -> Environment:
 
 
 def of_file(path: Path, place: Place, context: Context) -> Environment:
-    """Return the environment that a file describes. Raise InputError if it describes none."""
-    return read(_loaded(path), place, context)
+    """Return the environment that a file describes: one of Azure ML, a conda file, or a requirements file (.txt). Raise
+    InputError if it describes none."""
+    if path.suffix == ".txt":
+        return _of_packages({"dependencies": [{"pip": [f"-r {path}"]}]}, path)
+    tree = yaml_lines.parse(path).tree
+    return _of_packages(tree, path) if "dependencies" in tree else read(_loaded(path), place, context)
+
+
+def _of_packages(specification: Mapping[str, Any], path: Path) -> Environment:
+    text = json.dumps(specification, sort_keys=True, default=str)
+    name = str(specification.get("name") or path.stem)
+    return Environment(name, conda=_short(digest.of_text(text)), definition=text, file=str(path))
 
 
 def _context(environment: Any, place: Place, context: Context) -> str:

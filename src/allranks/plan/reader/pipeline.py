@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from allranks.errors import InputError, Level, Problem, did_you_mean
 from allranks.plan.assets.lookup import AssetLookup
-from allranks.plan.environment import NO_ENVIRONMENT
+from allranks.plan.environment import NO_ENVIRONMENT, Environment
 from allranks.plan.exact_places import with_key_lines
 from allranks.plan.graph import Graph, Plan, StandIn, Step, Sweep
 from allranks.plan.node_records import is_within
@@ -164,7 +164,7 @@ def _pipeline(job: Any, source: str, context: Context, dropped: frozenset[str] =
     first, last = (str(name or "") for name in (job.settings.on_init, job.settings.on_finalize))
     graph = read_graph(job, (), replace(context, base=base), first=first, last=last)
     context.problems.extend(stand_in.unknown(context.lookup) if context.lookup else ())
-    graph = _with_retries(graph, context)
+    graph = _with_settings(graph, context)
     for key, message in internals.validate_first_and_last(job).error_messages.items():
         where = f"key {key}{f' ({shown(source)})' if source else ''}"
         context.problems.append(Problem(where, message, "a step that no other node is connected to"))
@@ -190,7 +190,7 @@ def _job_of_one_node(job: Any, source: str, context: Context) -> Plan:
     if isinstance(node, StandIn):
         context.problems.append(_not_run(str(context.place(name)), node.what))
     elif node is not None:
-        (node,) = _with_retries(Graph((node,)), context).nodes
+        (node,) = _with_settings(Graph((node,)), context).nodes
     warnings = _remaining(context, source)
     assert isinstance(node, (Step, Sweep))
     step = node.body if isinstance(node, Sweep) else node
@@ -220,23 +220,43 @@ def _job_of_one_node(job: Any, source: str, context: Context) -> Plan:
     )
 
 
-def _with_retries(graph: Graph, context: Context) -> Graph:
-    """Return the graph with the retries that ``allranks.yaml`` sets for its steps. A loop or a pipeline component sets
-    those of all steps within it. Add a warning for each name without a step."""
-    given = context.lookup.file.retries if context.lookup and context.lookup.file else {}
+def _with_settings(graph: Graph, context: Context) -> Graph:
+    """Return the graph with the retries of its steps, and the ways to realise their environments, that
+    ``allranks.yaml`` sets. A loop or a pipeline component sets those of all steps within it. Add a warning for each
+    name without a step."""
+    file = context.lookup.file if context.lookup else None
+    if file is None or not (file.retries or file.run_in):
+        return graph
     paths: list[str] = []
+    environments: set[str] = set()
+
+    def realised(environment: Environment, path: str) -> Environment:
+        environments.add(environment.name)
+        name = _nearest(file.run_in, path) or environment.name
+        return replace(environment, realised=file.run_in[name][0]) if name in file.run_in else environment
 
     def changed(step: Step, path: str) -> Step:
         paths.append(path)
-        nearest = max((name for name in given if is_within(path, name)), key=len, default=None)
-        return step if nearest is None else replace(step, retries=given[nearest][0])
+        step = replace(
+            step,
+            environment=realised(step.environment, path),
+            ignored_environment=realised(step.ignored_environment, path),
+        )
+        nearest = _nearest(file.retries, path)
+        return step if nearest is None else replace(step, retries=file.retries[nearest][0])
 
-    graph = with_steps(graph, changed) if given else graph
-    for name, (_, where) in given.items():
-        if not any(is_within(path, name) for path in paths):
+    graph = with_steps(graph, changed)
+    for name, (_, where) in (*file.retries.items(), *file.run_in.items()):
+        is_environment = name in file.run_in and name in environments
+        if not is_environment and not any(is_within(path, name) for path in paths):
             found, expected = f"there is no step {name}", f"one of {', '.join(paths)}"
             context.problems.append(UNKNOWN_STEP.problem(where, found, expected, did_you_mean(name, paths)))
     return graph
+
+
+def _nearest(names: Iterable[str], path: str) -> str | None:
+    """Return the longest of the names at or around a path; None if there is none."""
+    return max((name for name in names if is_within(path, name)), key=len, default=None)
 
 
 def _remaining(context: Context, source: str) -> tuple[Problem, ...]:

@@ -1,0 +1,54 @@
+"""Environments of conda with the packages of a definition, made by micromamba, mamba or conda."""
+
+from __future__ import annotations
+
+import json
+import platform
+import shutil
+from pathlib import Path
+
+import yaml
+
+from allranks.environments import cache
+from allranks.environments.cache import Report
+from allranks.environments.packages import Packages
+from allranks.errors import InputError, Problem
+from allranks.plan import digest
+
+PROGRAMS = ("micromamba", "mamba", "conda")
+
+
+def program() -> str | None:
+    """Return the path of the first of the programs on PATH."""
+    return next((path for name in PROGRAMS if (path := shutil.which(name))), None)
+
+
+def folder_of(definition: str, packages: Packages) -> Path:
+    """Return the folder of the environment with a specification, given as JSON. It may not exist. Raise OSError if a
+    file that it names cannot be read."""
+    files = (digest.of_path(path) for path in packages.files)
+    return cache.root() / f"conda-{digest.of_text(definition, platform.platform(), *files)[:24]}"
+
+
+def make(definition: str, packages: Packages, folder: Path, where: str, file: Path, report: Report) -> None:
+    """Make the environment of a specification. where, file: as for a virtual environment
+
+    Raise InputError if it cannot be made.
+    """
+    if (found := program()) is None:
+        fix = "install micromamba, or: --environment venv"
+        raise InputError(Problem(where, f"no {', '.join(PROGRAMS)} on PATH", "one of them", fix))
+    specification = {key: value for key, value in json.loads(definition).items() if key != "prefix"}
+    for entry in specification["dependencies"]:
+        if isinstance(entry, dict):  # with absolute paths
+            entry["pip"] = list(packages.requirements[len(packages.from_conda) :])
+    written = folder.with_suffix(".yaml")
+    written.touch(mode=0o600)
+    written.write_text(yaml.safe_dump(specification), encoding="utf-8")
+    verb = ["create", "--yes"] if Path(found).name == "micromamba" else ["env", "create", "--quiet"]
+    try:
+        code, lines = cache.run([found, *verb, "--prefix", str(folder), "--file", str(written)], report)
+    finally:
+        written.unlink()
+    if code:
+        raise cache.failed(where, file, packages, lines)

@@ -1,0 +1,128 @@
+"""Virtual environments with the packages of a definition, made by uv, or by venv and pip."""
+
+from __future__ import annotations
+
+import configparser
+import contextlib
+import os
+import platform
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from allranks.environments import cache
+from allranks.environments.cache import Report
+from allranks.environments.packages import Packages, place_of
+from allranks.errors import InputError, Problem
+from allranks.plan import digest
+
+_MINORS = tuple(f"3.{minor}" for minor in range(14, 6, -1))
+_OF_PIP = {"index-url": "UV_DEFAULT_INDEX", "extra-index-url": "UV_INDEX", "find-links": "UV_FIND_LINKS"}
+"""Settings of pip that uv does not read, and its variables for them."""
+
+
+def version_of(packages: Packages) -> str:
+    """Return the version of Python for the packages, such as 3.11: this Python's if they allow it, else the newest that
+    they do."""
+    own = f"{sys.version_info[0]}.{sys.version_info[1]}"
+    if not packages.python:
+        return own
+    if exact := re.fullmatch(r"==(\d+\.\d+)\.\*", packages.python):
+        return exact[1]
+    from packaging.specifiers import SpecifierSet
+
+    allowed = SpecifierSet(packages.python)
+    return next((minor for minor in (own, *_MINORS) if any(allowed.contains(f"{minor}.{n}") for n in (99, 9, 0))), own)
+
+
+def folder_of(packages: Packages) -> Path:
+    """Return the folder of the virtual environment with these packages, which may not exist. Raise OSError if a file
+    that they name cannot be read."""
+    files = (digest.of_path(path) for path in packages.files)
+    key = digest.of_text(version_of(packages), platform.platform(), *packages.requirements, "files", *files)
+    return cache.root() / f"venv-{key[:24]}"
+
+
+def make(packages: Packages, folder: Path, where: str, file: Path, report: Report) -> None:
+    """Make the virtual environment with these packages.
+
+    where: the environment, for messages
+    file:  that contains its definition
+
+    Raise InputError if it cannot be made.
+    """
+    version, uv = version_of(packages), uv_program()
+    report(f"Python {version}", 0, 0)
+    python = find_python(version, uv)
+    if uv:
+        command = [uv, "venv", "--quiet", "--python", python or version, str(folder)]
+    elif python:
+        command = [python, "-m", "venv", "--without-pip", str(folder)]
+    else:
+        raise _no_python(where, file, version, "there is none on PATH or in pyenv, and no uv to install it")
+    code, lines = cache.run(command, report)
+    if code and python is None:
+        raise _no_python(where, file, version, lines[-1].strip() if lines else "uv cannot install it")
+    if not code and packages.requirements:
+        requirements = folder / "requirements.txt"
+        requirements.write_text("\n".join(packages.requirements) + "\n", encoding="utf-8")
+        code, lines = cache.run(_install(folder, requirements, uv), report, _settings_of_pip())
+        requirements.unlink()  # an index in it may have a password
+    if code:
+        raise cache.failed(where, file, packages, lines)
+
+
+def _install(folder: Path, requirements: Path, uv: str | None) -> list[str]:
+    python = str(folder / "bin" / "python")
+    if uv is None:
+        pip = [sys.executable, "-m", "pip", "--python", python, "--disable-pip-version-check"]
+        return [*pip, "install", "--requirement", str(requirements)]
+    # As pip, which takes the best version of all indexes.
+    strategy = ["--index-strategy", "unsafe-best-match"]
+    return [uv, "pip", "install", "--python", python, *strategy, "--requirement", str(requirements)]
+
+
+def _settings_of_pip() -> dict[str, str]:
+    """Return the indexes of this user's pip as variables of uv."""
+    home = Path.home()
+    files = ("/etc/pip.conf", "/etc/xdg/pip/pip.conf", home / ".pip/pip.conf", home / ".config/pip/pip.conf")
+    settings = configparser.RawConfigParser()
+    with contextlib.suppress(configparser.Error, ValueError):
+        settings.read([*files, Path(sys.prefix, "pip.conf"), os.environ.get("PIP_CONFIG_FILE", os.devnull)])
+    found: dict[str, str] = {}
+    for key, name in _OF_PIP.items():
+        values = [settings.get(section, key, fallback="") for section in ("install", "global")]
+        if text := os.environ.get(f"PIP_{key.upper().replace('-', '_')}") or next(filter(None, values), ""):
+            found[name] = " ".join(text.split())
+    return found
+
+
+def uv_program() -> str | None:
+    """Return the path of uv: the one beside this Python, or on PATH."""
+    own = Path(sys.executable).with_name("uv")
+    return str(own) if os.access(own, os.X_OK) else shutil.which("uv")
+
+
+def find_python(version: str, uv: str | None) -> str | None:
+    """Return an installed interpreter of a version, such as 3.9; None if there is none."""
+    if version == f"{sys.version_info[0]}.{sys.version_info[1]}":
+        return str(getattr(sys, "_base_executable", sys.executable))
+    versions = Path(os.environ.get("PYENV_ROOT") or Path.home() / ".pyenv", "versions")
+    for path in (*sorted(versions.glob(f"{version}.*/bin/python")), shutil.which(f"python{version}")):
+        # The shims of pyenv are there for versions that are not in use.
+        if path and subprocess.run([path, "-c", ""], capture_output=True, check=False).returncode == 0:
+            return str(path)
+    if uv is None:
+        return None
+    command: Sequence[str] = [uv, "python", "find", "--quiet", "--no-python-downloads", "--no-project", version]
+    found = subprocess.run(command, capture_output=True, text=True, check=False)
+    return found.stdout.strip() or None if found.returncode == 0 else None
+
+
+def _no_python(where: str, file: Path, version: str, reason: str) -> InputError:
+    fix = f"install it (uv python install {version}), name another version, or: --environment host"
+    found = f"Python {version} cannot be had: {reason}"
+    return InputError(Problem(f"{where} ({place_of(file, 'python')})", found, "", fix))

@@ -1,0 +1,83 @@
+"""Realise the environments of a plan: its steps then name the interpreters that were made for them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+from allranks.environments import cache
+from allranks.environments.realise import HOST, Realised, realise
+from allranks.errors import InputError, Level, Problem
+from allranks.local import interpreters
+from allranks.plan.environment import Environment
+from allranks.plan.graph import Plan, Step
+from allranks.plan.walk import steps, with_steps
+
+Report = Callable[[str, str, int, int], None]
+"""Is called with the name of an environment that is being made, and as `cache.Report`."""
+
+
+def with_interpreters(
+    plan: Plan, how: str, report: Report = lambda *_: None, *, makes: bool = True
+) -> tuple[Plan, list[Problem]]:
+    """Return the plan with an interpreter for each environment that gets one, and warnings of what differs from the
+    environments' definitions.
+
+    how:    a name of `plan.environment.REALISED`, for each environment for which ``allranks.yaml`` names none
+    makes:  whether to make what does not exist yet
+
+    An environment that was realised before is made again if it is gone. A virtual environment that the user has made or
+    mapped is used as it is. Raise InputError, with every problem, if an environment cannot be realised.
+    """
+    wanted: dict[tuple[Environment, str, str], list[str]] = {}
+    for path, step in steps(plan.graph):
+        environment = step.environment
+        if environment and (environment.realised or how) != HOST and not _is_users_own(environment, plan.source):
+            wanted.setdefault(_key(environment, how), []).append(path)
+    if not wanted:
+        return plan, []
+    found: dict[tuple[Environment, str, str], Realised] = {}
+    problems: list[Problem] = []
+    for key, paths in wanted.items():
+        environment, way, _ = key
+        name = environment.name or paths[0]
+        try:
+            found[key] = realise(environment, way, lambda *state, of=name: report(of, *state), makes=makes)
+        except InputError as error:
+            problems += error.problems
+    if problems:
+        raise InputError.of(problems)
+
+    def changed(step: Step, path: str) -> Step:  # noqa: ARG001 - as with_steps calls it
+        if (result := found.get(_key(step.environment, how))) is None:
+            return step
+        interpreter = str(result.interpreter or "")
+        return replace(step, environment=replace(step.environment, interpreter=interpreter, realised=result.how))
+
+    warnings = [_warning(environment, paths, found[key]) for key, paths in wanted.items() for environment in key[:1]]
+    return replace(plan, graph=with_steps(plan.graph, changed)), [each for each in warnings if each]
+
+
+def option_of(plan: Plan) -> str:
+    """Return how a plan was realised whose steps name their interpreters, as far as it is the same for all of them."""
+    ways = {step.environment.realised for _, step in steps(plan.graph)} - {"", HOST}
+    return ways.pop() if len(ways) == 1 else HOST
+
+
+def _key(environment: Environment, how: str) -> tuple[Environment, str, str]:
+    return environment, environment.realised or how, environment.definition
+
+
+def _is_users_own(environment: Environment, source: str) -> bool:
+    if environment.interpreter:
+        return not Path(environment.interpreter).is_relative_to(cache.root())
+    return interpreters.of_environment(environment, source) != interpreters.of_environment(Environment(), source)
+
+
+def _warning(environment: Environment, paths: list[str], result: Realised) -> Problem | None:
+    if not result.notes:
+        return None
+    where = f"environment {environment.name or environment} of {', '.join(paths[:3])}{', ...' if paths[3:] else ''}"
+    kind = "" if result.how == HOST else f"{result.how}: "
+    return Problem(where, kind + "; ".join(result.notes), level=Level.WARNING)

@@ -1,0 +1,75 @@
+"""`allranks run --environment`: one training in virtual environments with other versions of a package."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from allranks.environments import cache
+from allranks_command import allranks
+from wheels import write_wheel
+
+OWN = f"{sys.version_info[0]}.{sys.version_info[1]}"
+
+RUN = ("run", "job.yml", "--environment", "venv")
+
+PIPELINE = """\
+type: pipeline
+jobs:
+  train:
+    type: command
+    command: python train.py
+    code: code
+    environment: {image: "python:OWN", conda_file: conda.yml}
+    distribution: {type: pytorch, process_count_per_instance: 2}
+    resources: {instance_count: 2}
+"""
+TRAIN = """\
+import os, sys, tinypackage
+print(tinypackage.step(int(os.environ["RANK"])), tinypackage.VERSION, sys.prefix)
+"""
+
+
+def write_project(folder: Path, version: str) -> None:
+    (folder / "code").mkdir(exist_ok=True)
+    (folder / "code/train.py").write_text(TRAIN)
+    (folder / "job.yml").write_text(PIPELINE.replace("OWN", OWN))
+    pip = ["--no-index", "--find-links wheels", f"tinypackage=={version}"]
+    (folder / "conda.yml").write_text(json.dumps({"dependencies": [f"python={OWN}", {"pip": pip}]}))
+
+
+@pytest.mark.slow
+def test_a_2x2_training_in_two_environments(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    own = str(tmp_path / "cache")
+    monkeypatch.setenv("XDG_CACHE_HOME", own)
+    write_wheel(tmp_path / "wheels", "1.0", code="step = lambda rank: rank * 2\n")
+    write_wheel(tmp_path / "wheels", "2.0", code="step = lambda rank: rank * 3\n")
+
+    def results(version: str, *options: str) -> list[str]:
+        write_project(tmp_path, version)
+        ended = allranks(*RUN, "--no-track", "--json", *options, folder=tmp_path, XDG_CACHE_HOME=own)
+        assert ended.code == 0, ended.err
+        (step,) = (step for step in ended.json["steps"] if step["name"] == "train")
+        assert not step["reused_from"]
+        return [Path(rank["log"]).read_text().strip() for rank in step["ranks"]]
+
+    first, second = results("1.0"), results("2.0")
+    prefixes = {line.split()[-1] for line in first + second}
+    assert {Path(prefix).parent for prefix in prefixes} == {cache.root()}
+    assert len(prefixes) == 2
+    assert [line.rsplit(" ", 1)[0] for line in first] == [f"{rank * 2} 1.0" for rank in range(4)]
+    assert [line.rsplit(" ", 1)[0] for line in second] == [f"{rank * 3} 2.0" for rank in range(4)]
+    assert results("1.0", "--force-rerun", "--cold") == first  # whose environment exists
+
+    (tmp_path / "conda.yml").write_text((tmp_path / "conda.yml").read_text().replace("1.0", "3.0"))
+    ended = allranks(*RUN, folder=tmp_path, XDG_CACHE_HOME=own)
+    assert ended.code == 2
+    assert "its packages cannot be installed" in ended.err
+    assert "Traceback" not in ended.err
+    assert len(list(cache.root().glob("venv-*/"))) == 2
+    dry = allranks(*RUN, "--dry-run", folder=tmp_path, XDG_CACHE_HOME=own)
+    assert dry.code == 0, dry.err
+    assert "venv-" in dry.out
