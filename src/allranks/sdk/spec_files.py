@@ -22,7 +22,6 @@ _SCHEMA = re.compile(r"^\$schema:\s*[\"']?([^\s\"']+)", re.MULTILINE)
 _KEYS = re.compile(r"^[\"']?(\$schema|type|command|jobs)[\"']?\s*:", re.MULTILINE)
 _TYPES = ("automl", "command", "data_transfer", "import", "parallel", "pipeline", "spark", "sweep")
 """The types that jobs and components share; assets, computes and endpoints have others."""
-_VALUE_TYPES = ("boolean", "integer", "number", "string")
 _STEP_KEYS = ("command", "component", "type")
 _SKIPPED = ("__pycache__", "node_modules", "site-packages")
 _CODE = re.compile(r"^code:[ \t]*[\"']?(?:\./)?(?P<folder>[^\s\"'/]+)/?[\"']?[ \t]*$", re.MULTILINE)
@@ -140,8 +139,9 @@ def kind_of(document: Mapping[str, Any]) -> Kind | None:
         return None
     # A job has a type and a command too, but no version, it is never reused by itself, and its inputs have values.
     inputs = document.get("inputs") if declared == "command" else None
-    ports = [port for port in inputs.values() if isinstance(port, dict)] if isinstance(inputs, dict) else []
-    declares = any(port.get("type") in _VALUE_TYPES for port in ports)
+    ports = inputs.values() if isinstance(inputs, dict) else ()
+    kinds = (str(port.get("type")) for port in ports if isinstance(port, dict))
+    declares = not {"boolean", "integer", "number", "string"}.isdisjoint(kinds)
     return Kind.COMPONENT if declares or {"version", "is_deterministic"} & document.keys() else Kind.JOB
 
 

@@ -42,7 +42,8 @@ def one_line(error: BaseException) -> str:
     if not is_own(error):
         text = _shortened(str(error))
         return f"{type(error).__name__}: {text}" if text else type(error).__name__
-    return _shortened("; ".join(f"{key}: {text}" if key else text for key, _, text in messages_of(error)))
+    found = ((key or "expected" * text.startswith("one of "), text) for key, _, text in messages_of(error))
+    return _shortened("; ".join(f"{key}: {text}" if key else text for key, text in found))
 
 
 def _complaints(text: str, key: str, value: Any) -> Iterator[tuple[str, Any, str]]:

@@ -161,6 +161,13 @@ def test_a_notebook_that_runs_another(here: Path) -> None:
         (("## Text", "x = 1\ny = 1 / 0"), "notebook.ipynb, cell 2, line 2: ZeroDivisionError: division by zero"),
         (("def f():\n    raise ValueError('no')", "f()"), "notebook.ipynb, cell 1, line 2: ValueError: no"),
         (("x = 1", "y = 1\nz ="), "notebook.ipynb, cell 2, line 2: it is not Python: invalid syntax"),
+        (
+            (
+                "from marshmallow import ValidationError",
+                "raise ValidationError(\"'x' passed is not in set ['a', 'b']\")",
+            ),
+            "notebook.ipynb, cell 2, line 1: expected: one of a, b",
+        ),
         (("import nothing_like_it",), "notebook.ipynb, cell 1, line 1: there is no module nothing_like_it"),
         (("x = 1",), "notebook.ipynb: it has no pipeline"),
     ],
