@@ -9,6 +9,7 @@ import pytest
 import yaml
 
 from allranks.checks.component.subject import read_yaml
+from allranks.components import releases
 from allranks.errors import InputError
 from allranks.plan.graph import Step
 from allranks.plan.reader import opened
@@ -72,7 +73,9 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     }
     for name, text in texts.items():
         (tmp_path / name).write_text(text)
-    (tmp_path / "fit.additional_includes").write_text("requirements.txt\n")
+    (tmp_path / "extra").mkdir()
+    (tmp_path / "extra/notes.txt").write_text("")
+    (tmp_path / "fit.additional_includes").write_text("extra/notes.txt\n")
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
@@ -93,6 +96,25 @@ def test_a_pipeline_has_it_as_a_step_with_its_layout(file: str, folder: Path) ->
     for second in steps[1:]:  # the layout is the step's, not the component's
         assert isinstance(second, Step)
         assert (second.instance_count, second.distribution.process_count_per_instance) == (1, 1)
+
+
+def test_it_runs_by_itself(folder: Path) -> None:
+    with opened("fit.yaml", {"words": str(folder), "instance_count": "2", "process_count_per_instance": "3"}) as job:
+        (step,) = job.plan().graph.nodes
+    assert isinstance(step, Step)
+    assert (step.instance_count, step.distribution.process_count_per_instance) == (2, 3)
+
+
+def test_it_is_released_as_a_command_component(folder: Path) -> None:
+    (folder / "library").mkdir()
+    for name in ("fit.py", "requirements.txt"):
+        (folder / name).rename(folder / "library" / name)
+    (folder / "library/component.yaml").write_text(SPEC)
+    (release,) = releases.release(folder / "staged", folder / "library")
+    spec = release.spec
+    assert (spec["type"], spec["command"], spec["environment"]["conda_file"]["dependencies"][-1]) == (
+        "command", COMMAND, {"pip": ["numpy"]},
+    )  # fmt: skip
 
 
 def test_it_is_checked_as_a_component(folder: Path) -> None:
@@ -121,7 +143,7 @@ def test_it_is_checked_as_a_component(folder: Path) -> None:
             {"runsettings": {"resource_layout": {"node_count": 3, "process_count_per_node": 2}}},
             {"resources": {"instance_count": 3}, "distribution": {"type": "pytorch", "process_count_per_instance": 2}},
         ),
-        ({}, {"additional_includes": ["requirements.txt"]}),
+        ({}, {"additional_includes": ["extra/notes.txt"]}),
     ],
 )  # fmt: skip
 def test_keys(change: dict[str, Any], expected: dict[str, Any], folder: Path) -> None:

@@ -21,6 +21,7 @@ from allranks.components.find import components_folder, describe, find_specs, lo
 from allranks.environments.find import REGISTERED, environment_file, environments_folder
 from allranks.errors import InputError, Problem
 from allranks.sdk import internals, validation_errors
+from allranks.sdk.distributed_component import as_current
 from allranks.sdk.files import FileList, LeftOut
 from allranks.sdk.session import session
 from allranks.sdk.uploads import code_of, context_of
@@ -249,7 +250,7 @@ def component_spec(component: Any, spec: Path, has_code: bool, environment: str 
         found = f"a component of type {component.type}"
         fix = "register it with: az ml component create"
         raise InputError(Problem(str(spec), found, "a command component", fix))
-    content = _of_function(component, spec) if spec.suffix == ".py" else read_mapping(spec)
+    content = _of_function(component, spec) if spec.suffix == ".py" else as_current(read_mapping(spec), spec)
     content.pop("additional_includes", None)
     content["version"] = str(component.version or "")
     if has_code:

@@ -78,6 +78,11 @@ def as_command_component(tree: Mapping[str, Any], path: Path) -> dict[str, Any]:
     return made
 
 
+def as_current(tree: Any, path: Path) -> Any:
+    """Return the content of a file; for a DistributedComponent, that of the command component that it describes."""
+    return as_command_component(tree, path) if is_distributed_component(tree) else tree
+
+
 def _place(path: Path, *keys: str) -> str:
     return f"{at(path, *keys)}, key {'.'.join(keys)}" if path.is_file() else f"{shown(path)}, key {'.'.join(keys)}"
 
@@ -186,9 +191,7 @@ def distributed_components() -> Iterator[None]:
 
     def load(source: Any) -> Any:
         tree = bounded_yaml.load(str(source) if isinstance(source, str) else source)
-        if not is_distributed_component(tree):
-            return tree
-        return as_command_component(tree, Path(getattr(source, "name", "") or "component.yaml"))
+        return as_current(tree, Path(getattr(source, "name", "") or "component.yaml"))
 
     with (
         internals.replaced(internals.schema_fields, "load_file", text_of),

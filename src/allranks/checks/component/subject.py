@@ -18,7 +18,7 @@ from allranks.components.find import describe
 from allranks.components.ports import PortSpec, port_specs
 from allranks.contract.templating import used_names
 from allranks.errors import Problem, Rule
-from allranks.sdk.distributed_component import as_command_component, is_distributed_component
+from allranks.sdk.distributed_component import as_current
 from allranks.sdk.yaml_lines import at, read_mapping
 
 
@@ -87,9 +87,7 @@ _NOT_USES = ("inputs", "outputs", "description", "tags", "display_name")
 
 def read_yaml(path: Path) -> Subject:
     """Return the component as a subject. Raise InputError if the file is not a mapping in YAML."""
-    document = read_mapping(path)
-    if is_distributed_component(document):
-        document = as_command_component(document, path)
+    document = as_current(read_mapping(path), path)
     # A parallel component declares its code, environment and program below this key.
     task = document.get("task")
     inner: dict[str, Any] = task if isinstance(task, dict) else {}

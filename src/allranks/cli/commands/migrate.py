@@ -44,6 +44,8 @@ def migrate(
         from allranks.migrate import migrate as write
         from allranks.migrate import require_new, sources
     except ModuleNotFoundError as error:
+        if error.name != "libcst":
+            raise
         found, fix = f"{error.name} is not installed", 'pip install "allranks[migrate]"'
         raise InputError(Problem("allranks migrate", found, "libcst, which reads Python", fix)) from None
     from allranks.cli.views.problems import print_warnings
