@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 import json
+import os
+import shlex
 import subprocess
 import sys
 from dataclasses import asdict
 from pathlib import Path
 from textwrap import dedent
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from allranks.contract import report
+from allranks.local.attempt import mini_batches
 from allranks.local.attempt.mini_batches import PROGRAM
 from allranks.plan import mltable
+from allranks.plan.graph import Step
 from allranks.plan.parallel import Parallel
+from allranks.runs.records import StepRecord
 
 NAMES = """
 import os
@@ -245,3 +251,17 @@ def test_files_of_a_table_by_partition(trial: Trial) -> None:
         (trial.data / f"{path}.txt").touch()
     done = trial.run(NAMES, partition_keys=("year",))
     assert [line for line in done.stdout.splitlines() if line.startswith("run")] == ["run a.txt", "run a.txt b.txt"]
+
+
+def test_the_processes_of_an_engine_that_was_killed_do_not_find_the_settings_of_the_next(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    step, parallel = Step("score", "python score.py"), Parallel("score.py", "${{inputs.data}}")
+    record = StepRecord("score", "score", "", "none", 1, 1, folder=str(tmp_path))
+    instance: Any = SimpleNamespace(ports=SimpleNamespace(inputs={"data": str(tmp_path)}, outputs={}))
+    files = []
+    for process in (7, 8):
+        monkeypatch.setattr(os, "getpid", lambda process=process: process)
+        words = shlex.split(mini_batches.command(step, parallel, record, instance, 0, "k"))
+        files.append(Path(words[2]))
+    assert [file.exists() for file in files] == [False, True]

@@ -31,6 +31,8 @@ def command(step: Step, parallel: Parallel, record: StepRecord, instance: Instan
     """
     folder = Path(record.folder, FOLDER)
     folder.mkdir(exist_ok=True)
+    # The processes of an engine that was just killed may still read their settings: they must not find these.
+    hub = f"hub-{record.attempt}-{os.getpid()}"
     if rank == 0:
         for left in folder.glob("hub-*"):  # by an earlier attempt
             left.unlink()
@@ -49,11 +51,11 @@ def command(step: Step, parallel: Parallel, record: StepRecord, instance: Instan
         "rank": rank,
         "count": step.instance_count,
         "key": key,
-        "socket": str(folder / f"hub-{record.attempt}-{os.getpid()}"),
+        "socket": str(folder / hub),
         "journal": str(folder / "results.jsonl"),
         "report": report.__file__,
     }
-    file = folder / f"settings-{rank}.json"
+    file = folder / f"{hub}-{rank}.json"
     file.write_text(json.dumps(settings), encoding="utf-8")
     rendered = render(step.command, ports.inputs, ports.outputs).removeprefix("python ")
     return f"python {shlex.quote(PROGRAM)} {shlex.quote(str(file))} {rendered}"
