@@ -19,6 +19,7 @@ for step in range(3):
 mlflow.log_metric("bad", float("nan"))
 mlflow.log_text("hello", "note.txt")
 mlflow.log_text("hello", "outputs/logged.txt")
+mlflow.log_text("other", "outputs/written.txt")
 mlflow.pyfunc.log_model(name="model", python_model=lambda texts: texts, pip_requirements=[])
 """
 
@@ -26,7 +27,7 @@ mlflow.pyfunc.log_model(name="model", python_model=lambda texts: texts, pip_requ
 @pytest.mark.slow
 @pytest.mark.mlflow
 def test_a_script_that_only_knows_mlflow_logs_into_the_steps_run(run_steps, workspace: Workspace) -> None:
-    log = f"echo > outputs/written.txt; {sys.executable} - <<'END'\n{SCRIPT}END\n"
+    log = f"echo own > outputs/written.txt; {sys.executable} - <<'END'\n{SCRIPT}END\n"
     plan = Plan(
         "p", Graph((Step("good", log), Step("bad", log + "exit 3"), Step("shell", "true"))), experiment="digits"
     )
@@ -50,8 +51,11 @@ def test_a_script_that_only_knows_mlflow_logs_into_the_steps_run(run_steps, work
         assert client.get_experiment(run.info.experiment_id).name == "digits"
         assert [file.path for file in client.list_artifacts(run.info.run_id)] == ["note.txt", "outputs"]
         artifacts = f"azureml://jobs/{record.id}:{name}/outputs/artifacts/paths"
-        for path in ("model/MLmodel", "note.txt", "outputs/logged.txt", "outputs/written.txt"):
+        for path in ("model/MLmodel", "note.txt", "outputs/logged.txt"):
             assert datastores.path_of_uri(workspace, f"{artifacts}/{path}")
+        written = datastores.path_of_uri(workspace, f"{artifacts}/outputs/written.txt")
+        assert written
+        assert written.read_text() == "own\n"
     assert ends == {"good": "FINISHED", "bad": "FAILED"}
 
 

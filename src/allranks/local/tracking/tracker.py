@@ -251,7 +251,7 @@ def _link(source: Path, target: Path) -> None:
     if source.is_dir() and target.is_dir() and (target.name == "outputs" or not target.is_symlink()):
         for each in source.iterdir():
             _link(each, target / each.name)
-    elif source.exists():
+    elif source.exists() and (target.is_symlink() or not target.exists()):
         target.unlink(missing_ok=True)  # of an earlier attempt
         target.symlink_to(source)
 
