@@ -156,6 +156,7 @@ def test_keys(change: dict[str, Any], expected: dict[str, Any], folder: Path) ->
     [
         ("torch.distributed", "horovod", "fit.yaml:14, key launcher.type.*'horovod'.*mpi or torch.distributed"),
         ("launcher:", "starter:", "it has no launcher"),
+        ("inputs:", "runsettings: fast\ninputs:", "fit.yaml:6, key runsettings.*'fast'.*keys and values"),
         ("tags: old", "colour: red", "fit.yaml:5, key colour.*unknown key"),
         ("$HOME", '"', "key launcher.additional_arguments.*No closing quotation"),
         ("requirements.txt", "nothing.txt", "nothing.txt cannot be read"),

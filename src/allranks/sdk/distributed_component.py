@@ -47,9 +47,9 @@ def as_command_component(tree: Mapping[str, Any], path: Path) -> dict[str, Any]:
 
     Raise InputError for a launcher that azure-ai-ml does not have, and for a key that is unknown.
     """
-    launcher: dict[str, Any] = tree["launcher"] if isinstance(tree.get("launcher"), dict) else {}
+    launcher = _mapping(tree, path, "launcher")
     kind = launcher.get("type")
-    if kind not in _LAUNCHERS:
+    if not isinstance(kind, str) or kind not in _LAUNCHERS:
         found = "it has no launcher" if kind is None else f"launcher {kind!r}"
         raise InputError(
             Problem(_place(path, "launcher", "type"), found, f"launcher.type: {' or '.join(sorted(_LAUNCHERS))}")
@@ -57,19 +57,22 @@ def as_command_component(tree: Mapping[str, Any], path: Path) -> dict[str, Any]:
     known = (*_SAME, *_IGNORED, "inputs", "outputs", "launcher", "environment", "runsettings")
     if unknown := [key for key in tree if key not in known]:
         raise InputError(Problem(_place(path, unknown[0]), "unknown key", f"one of {', '.join(known)}", "remove it"))
-    layout = _layout(tree)
+    resources = _mapping(tree, path, "resources")
+    given = {**resources, **_mapping(tree, path, "runsettings", "resource_layout")}
+    instances = given.get("instance_count", given.get("node_count", 1))
+    processes = given.get("process_count_per_node", given.get("process_count_per_instance", 1))
     made = {
         "$schema": "https://azuremlschemas.azureedge.net/latest/commandComponent.schema.json",
         "type": "command",
         **{key: tree[key] for key in _SAME if key in tree},
         "name": re.sub(r"\W", "_", str(tree.get("name", "")).lower()),
-        "inputs": {name: _port(port) for name, port in (tree.get("inputs") or {}).items()},
-        "outputs": {name: _port(port) for name, port in (tree.get("outputs") or {}).items()},
+        "inputs": {name: _port(port) for name, port in _mapping(tree, path, "inputs").items()},
+        "outputs": {name: _port(port) for name, port in _mapping(tree, path, "outputs").items()},
         "code": tree.get("code") or ".",
         "command": _command(launcher.get("additional_arguments") or "", path),
-        "distribution": {"type": _LAUNCHERS[kind], "process_count_per_instance": layout["process_count_per_node"]},
-        "resources": {**(tree.get("resources") or {}), "instance_count": layout["instance_count"]},
-        "environment": _environment(tree.get("environment") or {}, path),
+        "distribution": {"type": _LAUNCHERS[kind], "process_count_per_instance": processes},
+        "resources": {**resources, "instance_count": instances},
+        "environment": _environment(tree, path),
     }
     if isinstance(tree.get("tags"), dict):
         made["tags"] = tree["tags"]
@@ -87,13 +90,14 @@ def _place(path: Path, *keys: str) -> str:
     return f"{at(path, *keys)}, key {'.'.join(keys)}" if path.is_file() else f"{shown(path)}, key {'.'.join(keys)}"
 
 
-def _layout(tree: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the numbers of instances and of processes on each of them."""
-    given = {**(tree.get("resources") or {}), **((tree.get("runsettings") or {}).get("resource_layout") or {})}
-    return {
-        "instance_count": given.get("instance_count", given.get("node_count", 1)),
-        "process_count_per_node": given.get("process_count_per_node", given.get("process_count_per_instance", 1)),
-    }
+def _mapping(tree: Mapping[str, Any], path: Path, *keys: str) -> dict[str, Any]:
+    """Return what is at a key, empty if there is nothing. Raise InputError if it is not a mapping."""
+    for number, key in enumerate(keys, 1):
+        found = tree.get(key)
+        if found is not None and not isinstance(found, dict):
+            raise InputError(Problem(_place(path, *keys[:number]), repr(found), "keys and values", "correct it"))
+        tree = found or {}
+    return dict(tree)
 
 
 def _port(port: Any) -> dict[str, Any]:
@@ -132,16 +136,17 @@ def _quoted_word(word: str) -> str:
     return "".join(piece + port for piece, port in zip(pieces, [*ports, ""], strict=True))
 
 
-def _environment(environment: Any, path: Path) -> Any:
+def _environment(tree: Mapping[str, Any], path: Path) -> Any:
     """Return the environment: a curated one by its name, or an image with the packages of conda or of pip."""
-    if not isinstance(environment, dict):
-        return environment
-    docker, conda = environment.get("docker") or {}, environment.get("conda") or {}
+    if isinstance(tree.get("environment"), str):
+        return tree["environment"]
+    environment = _mapping(tree, path, "environment")
+    docker, conda = (_mapping(tree, path, "environment", key) for key in ("docker", "conda"))
     if environment.get("name") and not (docker or conda):
         version = environment.get("version")
         return f"azureml:{environment['name']}{f':{version}' if version else '@latest'}"
     made: dict[str, Any] = {}
-    if dockerfile := (docker.get("build") or {}).get("dockerfile"):
+    if dockerfile := _mapping(tree, path, "environment", "docker", "build").get("dockerfile"):
         made["build"] = {"path": ".", "dockerfile_path": str(dockerfile).removeprefix("file:")}
     else:
         made["image"] = docker.get("image") or DEFAULT_IMAGE
