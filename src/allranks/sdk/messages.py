@@ -55,6 +55,8 @@ def refused(where: str, key: str, value: object, message: str) -> Problem:
     """
     if message == MISSING_KEY:
         return Problem(where, "the key is missing", fix="add it")
+    if message == "Field may not be null.":
+        return Problem(where, "the key has no value", "a value", "write one, or remove the key")
     if message.endswith(MISSING_FILE):
         return Problem(where, message, "a path, relative to this file")
     if value is None:

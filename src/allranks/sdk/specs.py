@@ -54,7 +54,7 @@ def _problem(spec: Path, key: str, value: Any, message: str) -> Problem:
         return unknown_key(
             where, validation_errors.similar(validation_errors.kind_of(bounded_yaml.load_file(spec)), key)
         )
-    problem = Problem(where, _shortened(message)) if value is None else refused(where, key, value, message)
+    problem = refused(where, key, value, _shortened(message) if value is None else message)
     return replace(problem, fix=problem.fix or "correct the spec")
 
 

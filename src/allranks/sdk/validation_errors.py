@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 import contextlib
+import copy
 import difflib
 import json
 import re
@@ -30,7 +32,9 @@ def messages_of(error: BaseException) -> list[tuple[str, Any, str]]:
     Schema errors are JSON within a text, sometimes nested. The message of any other error is its first paragraph.
     """
     by_key: dict[str, tuple[str, Any, str]] = {}
-    for complaint in _complaints(str(error), "", None):
+    own = getattr(error, "messages", None)  # of marshmallow, in a step of a pipeline
+    found = _complaints(str(error), "", None) if "errors" in str(error) or not isinstance(own, dict) else _of(own, "")
+    for complaint in found:
         # If several types are allowed, the SDK reports an error for each. The missing file is the most likely one.
         if complaint[0] not in by_key or complaint[2].endswith(MISSING_FILE):
             by_key[complaint[0]] = complaint
@@ -54,10 +58,25 @@ def _complaints(text: str, key: str, value: Any) -> Iterator[tuple[str, Any, str
             inner = key if path == "*" else f"{key}.{path}".lstrip(".")
             yield from _complaints(str(error.get("message", "")), inner, _plain(error.get("value")))
     elif isinstance(parsed, dict) and text.startswith("Validation for"):
-        for inner, message in _leaves(parsed, key):
-            yield inner, None, _meaning(message)
+        yield from _of(parsed, key)
+    elif alternative := _alternative(text):
+        yield from _of(alternative, key)
     else:
         yield key, value, _meaning(text)
+
+
+def _of(errors: Mapping[str, Any], key: str) -> Iterator[tuple[str, Any, str]]:
+    return ((inner, None, _meaning(message)) for inner, message in _leaves(errors, key))
+
+
+def _alternative(text: str) -> dict[str, Any]:
+    """Return what one of several schemas complains of, if it is the only one of the value's type; else {}."""
+    with contextlib.suppress(ValueError, SyntaxError, MemoryError, RecursionError):
+        parts = [ast.literal_eval(part) for part in text.split("; ")]
+        fitting = [part for part in parts if isinstance(part, dict) and "type" not in part]
+        if len(fitting) == 1 and len(parts) > 1 and any(isinstance(part, dict) and "type" in part for part in parts):
+            return fitting[0]
+    return {}
 
 
 def _meaning(text: str) -> str:
@@ -80,7 +99,9 @@ def _json_in(text: str) -> Any:
 def _leaves(errors: Any, key: str) -> Iterator[tuple[str, str]]:
     if isinstance(errors, dict):
         for name, inner in errors.items():
-            yield from _leaves(inner, key if name == "_schema" else f"{key}.{name}".lstrip("."))
+            # The values of a mapping are below "value".
+            is_level = name == "_schema" or (name == "value" and isinstance(inner, dict))
+            yield from _leaves(inner, key if is_level else f"{key}.{name}".lstrip("."))
     elif isinstance(errors, list):
         for inner in errors:
             yield from _leaves(inner, key)
@@ -133,6 +154,7 @@ def _shortened(text: str) -> str:
 
 _SCHEMAS = {
     "command job": "job.command_job:CommandJobSchema",
+    "command step": "pipeline.pipeline_command_job:PipelineCommandJobSchema",
     "sweep job": "_sweep.sweep_job:SweepJobSchema",
     "pipeline job": "pipeline.pipeline_job:PipelineJobSchema",
     "command component": "component.command_component:CommandComponentSchema",
@@ -162,10 +184,13 @@ def misspelt(kind: str, tree: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         yield from _misspelt(level, tree, "")
 
 
-def unknown_keys(tree: Mapping[str, Any]) -> list[str]:
-    """Return the keys of a step with a command of its own that no command job has."""
-    known = _keys(_root("command job"))
-    return [str(name) for name in tree if known and name not in known]
+def of_command(tree: Mapping[str, Any], folder: Path) -> list[tuple[str, Any, str]]:
+    """Return the SDK's complaints about a step with a command of its own, as `messages_of`."""
+    try:
+        internals.schema(_SCHEMAS["command step"])(context={"base_path": folder}).load(copy.deepcopy(dict(tree)))
+    except Exception as error:  # also those of its fields, which have no common class
+        return messages_of(error)
+    return []
 
 
 def similar(kind: str, key: str) -> str:

@@ -16,7 +16,7 @@ from allranks.plan.reader import component_file, stand_in, yaml_shapes
 from allranks.plan.reader.component_file import ComponentFile
 from allranks.plan.reader.settings import Setting
 from allranks.plan.rules import IGNORED_KEY, bound_counts, count_problem
-from allranks.sdk import bounded_yaml, spec_files, validation_errors, yaml_lines
+from allranks.sdk import bounded_yaml, spec_files, specs, validation_errors, yaml_lines
 from allranks.sdk.distributed_component import is_distributed_component
 from allranks.sdk.messages import MISSING_KEY, refused, unknown_distribution, unknown_key
 from allranks.sdk.paths import is_remote, shown
@@ -189,6 +189,7 @@ def _missing_components(text: YamlText) -> Iterator[Problem]:
 
 
 _STEP_OUTPUT = re.compile(r"\$\{\{\s*parent\.jobs\.([\w\-]+)\.outputs\.([\w\-]+)")
+_IN_COMPONENT = re.compile(r"(.*?\.(?:component|trial))\.")
 _PARENT = re.compile(r"\$\{\{\s*parent\.(inputs|jobs|outputs)\.([\w\-]+)")
 
 
@@ -255,17 +256,36 @@ def _refused(text: YamlText, error: Exception) -> list[Problem]:
     details = validation_errors.messages_of(error)
     others = [key.rpartition(".")[0] for key, _, message in details if _is_other_kind(text, key, message)]
     if others and len(others) == len(details):
-        # Of a step with a command and an unknown key, the SDK reports the missing component only.
+        # Of a wrong step with a command, the SDK reports the missing component only.
         details = [
-            (f"{job}.{name}", None, "Unknown field.")
+            (f"{job}.{name}", value, message)
             for job in others
-            for name in validation_errors.unknown_keys(text.value(job) or {})
+            for name, value, message in validation_errors.of_command(text.value(job) or {}, text.path.parent)
         ] or details
     # A job has a command or a component. For a wrong command, the SDK also reports the missing component.
     likely = [
         (key, value, message) for key, value, message in details if not _is_other_kind(text, key, message)
     ] or details
-    return [_problem(text, key, value, message, error) for key, value, message in likely]
+    files = {key: path for key, _, _ in likely if (path := _component_file(text, key))}
+    of_files = [problem for path in dict.fromkeys(files.values()) for problem in _of_component(path)]
+    rest = likely if not of_files else [each for each in likely if each[0] not in files]
+    return of_files + [_problem(text, key, value, message, error) for key, value, message in rest]
+
+
+def _component_file(text: YamlText, key: str) -> Path | None:
+    """Return the file of the component that a key such as ``jobs.train.component.inputs.lr`` is in."""
+    match = _IN_COMPONENT.match(key)
+    component = text.value(match[1]) if match else None
+    path = text.path.parent / component.removeprefix("file:") if isinstance(component, str) else None
+    return path if path and os.path.isfile(path) else None
+
+
+def _of_component(path: Path) -> tuple[Problem, ...]:
+    try:
+        specs.load(Path(shown(path)))
+    except InputError as error:
+        return error.problems
+    return ()
 
 
 def _problem(text: YamlText, key: str, value: Any, message: str, error: Exception) -> Problem:

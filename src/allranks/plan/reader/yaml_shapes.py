@@ -69,6 +69,8 @@ def _of_items(items: Any, key: str, where: Where) -> Iterator[Problem]:
         if not isinstance(item, dict):
             expected = "keys and values: the inputs of the body that differ"
             yield Problem(where(key), f"item {number} is {described(item)}", expected, "write {INPUT: VALUE}")
+        elif nothing := [str(name) for name, value in item.items() if value is None]:
+            yield Problem(where(key), f"item {number} has no value for {', '.join(nothing)}", "values", "write them")
 
 
 def _of_job(job: Mapping[str, Any], prefix: str, where: Where) -> Iterator[Problem]:
