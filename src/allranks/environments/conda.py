@@ -27,7 +27,7 @@ def folder_of(definition: str, packages: Packages) -> Path:
     """Return the folder of the environment with a specification, given as JSON. It may not exist. Raise OSError if a
     file that it names cannot be read."""
     files = (digest.of_path(path) for path in packages.files)
-    return cache.root() / f"conda-{digest.of_text(definition, platform.platform(), *files)[:24]}"
+    return cache.root() / f"conda-{digest.of_text(definition, platform.system(), platform.machine(), *files)[:24]}"
 
 
 def make(definition: str, packages: Packages, folder: Path, where: str, file: Path, report: Report) -> None:

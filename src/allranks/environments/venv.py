@@ -42,7 +42,9 @@ def folder_of(packages: Packages) -> Path:
     """Return the folder of the virtual environment with these packages, which may not exist. Raise OSError if a file
     that they name cannot be read."""
     files = (digest.of_path(path) for path in packages.files)
-    key = digest.of_text(version_of(packages), platform.platform(), *packages.requirements, "files", *files)
+    key = digest.of_text(
+        version_of(packages), platform.system(), platform.machine(), *packages.requirements, "files", *files
+    )
     return cache.root() / f"venv-{key[:24]}"
 
 

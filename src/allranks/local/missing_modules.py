@@ -14,7 +14,7 @@ from importlib.machinery import PathFinder
 from importlib.metadata import PackageNotFoundError, requires
 from pathlib import Path
 
-from allranks.local import machine_variables, stacks
+from allranks.local import installed, machine_variables, stacks
 from allranks.sdk.paths import shown
 
 START_SECONDS = 30
@@ -41,12 +41,17 @@ _found: dict[Path, set[str]] = {}
 def missing(interpreter: Path, names: Iterable[str]) -> set[str]:
     """Return the top-level modules that an interpreter does not have.
 
-    Another interpreter than this one is started once for all names that have not been found before.
+    Another interpreter than this one is started once for all names that its folders do not obviously have.
     """
     found = _found.setdefault(interpreter, set())
     unknown = set(names) - found
     if unknown:
-        found |= _found_here(unknown) if interpreter == Path(sys.executable) else _found_by(interpreter, unknown)
+        if interpreter == Path(sys.executable):
+            found |= _found_here(unknown)
+        else:
+            found |= _found_in_folders(interpreter, unknown)
+            if rest := unknown - found:
+                found |= _found_by(interpreter, rest)
     return unknown - found
 
 
@@ -72,6 +77,14 @@ def _own_path() -> list[str]:
     own = {"", os.getcwd(), script, *os.environ.get("PYTHONPATH", "").split(os.pathsep)}
     # The script of a notebook's kernel is an installed module, and PYTHONPATH may name installed packages too.
     return [entry for entry in sys.path if entry not in own or os.path.basename(entry) in _INSTALLED]
+
+
+def _found_in_folders(interpreter: Path, names: set[str]) -> set[str]:
+    """Return the modules that an interpreter certainly has, without starting it."""
+    folders = [str(folder) for folder in installed.folders(interpreter)]
+    own = f"python{sys.version_info[0]}.{sys.version_info[1]}"
+    standard = sys.stdlib_module_names if any(f"/{own}/" in folder for folder in folders) else ()
+    return {name for name in names if name in standard or (folders and PathFinder.find_spec(name, folders))}
 
 
 def _found_by(interpreter: Path, names: set[str]) -> set[str]:
