@@ -76,10 +76,10 @@ PARALLEL = {
     **NODE,
     "display_name": str,
     "resources": {"instance_count": COUNT},
-    "error_threshold": int,
-    "mini_batch_error_threshold": int,
+    "error_threshold": COUNT,
+    "mini_batch_error_threshold": COUNT,
     "mini_batch_size": int,
-    "max_concurrency_per_instance": int,
+    "max_concurrency_per_instance": COUNT,
     "logging_level": str,
     "retry_settings": {"timeout": int, "max_retries": int},
     "task": TASK,
@@ -91,6 +91,7 @@ SHAPES: dict[str, Any] = {
     "command": COMMAND,
     "sweep": SWEEP,
     "parallel": PARALLEL,
+    "bound_parallel": PARALLEL,
     "pipeline": {**NODE, "inputs": {"*": LITERAL}, "outputs": {"*": BOUND_OUTPUT}},
     "data_transfer": {
         **NODE,
@@ -264,6 +265,16 @@ NODES: dict[str, dict[str, Any]] = {
         **SWEEP_GIVEN,
     },
     "parallel": {"type": "parallel", "component": "./score.yml", "inputs": DATA},
+    "bound_parallel": {
+        "type": "parallel",
+        "component": "./score.yml",
+        "inputs": DATA,
+        "resources": {"instance_count": "${{parent.inputs.count}}"},
+        **dict.fromkeys(
+            ("error_threshold", "mini_batch_error_threshold", "max_concurrency_per_instance"),
+            "${{parent.inputs.count}}",
+        ),
+    },
     "pipeline": {"type": "pipeline", "component": "./inner.yml", "inputs": DATA},
     "data_transfer": {
         "type": "data_transfer",
@@ -320,7 +331,7 @@ def test_a_node(kind: str, tmp_path: Path) -> None:
         jobs["other"] = {"type": "command", "component": "./train.yml", "inputs": DATA}
     pipeline = {
         "type": "pipeline",
-        "inputs": {"data": {"type": "uri_folder", "path": "./data"}},
+        "inputs": {"data": {"type": "uri_folder", "path": "./data"}, "count": 2},
         "outputs": {"model": {"type": "uri_folder"}},
         "settings": {"default_compute": "azureml:cpu"},
         "jobs": jobs,

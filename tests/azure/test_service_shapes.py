@@ -35,6 +35,32 @@ TRAIN = {
     "distribution": {"type": "pytorch", "process_count_per_instance": 4},
 }
 ECHO = {"type": "command", "command": "echo", "environment": "azureml:torch:1"}
+SCORE = {
+    "type": "parallel",
+    "name": "score",
+    "version": "1",
+    "inputs": {"data": {"type": "uri_folder", "mode": "eval_mount"}},
+    "outputs": {"scores": {"type": "uri_file", "mode": "rw_mount"}},
+    "input_data": "${{inputs.data}}",
+    "mini_batch_size": "5",
+    "mini_batch_error_threshold": 1,
+    "resources": {"instance_count": 2},
+    "task": {
+        "type": "run_function",
+        "code": "./scoring",
+        "entry_script": "score.py",
+        "environment": "azureml:torch:1",
+    },
+}
+COPY = {
+    "type": "data_transfer",
+    "name": "copy",
+    "version": "1",
+    "inputs": {"a": {"type": "uri_folder"}},
+    "outputs": {"b": {"type": "uri_folder"}},
+    "task": "copy_data",
+    "data_copy_mode": "fail_if_conflict",
+}
 INNER = {"type": "pipeline", "name": "inner", "version": "1", "jobs": {"b": {"type": "command", "component": ECHO}}}
 
 
@@ -53,7 +79,7 @@ class Recorded:
 def recorded(azure_server: Server, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Recorded]:
     """What the fake has answered to a client that does a bit of everything."""
     from azure.ai.ml import load_component, load_job
-    from azure.ai.ml.entities import CronTrigger, Data, Environment, JobSchedule
+    from azure.ai.ml.entities import CronTrigger, Data, Environment, JobSchedule, Model
 
     folder = tmp_path_factory.mktemp("shapes")
     answers: dict[str, Answer] = {}
@@ -89,6 +115,10 @@ def recorded(azure_server: Server, tmp_path_factory: pytest.TempPathFactory) -> 
         )
         client.components.create_or_update(component())
         list(client.components.list())
+        write(folder, "scoring/score.py", "")
+        for spec in (SCORE, COPY):
+            client.components.create_or_update(load_component(write(folder, "c.yml", yaml.safe_dump(spec))))
+        client.models.create_or_update(Model(name="net", version="1", path=write(folder, "m", "a")))
         client.data.create_or_update(Data(name="words", version="1", path=write(folder, "w", "a"), type="uri_file"))
         write(folder, "inner.yml", yaml.safe_dump({**INNER, "jobs": {"b": ECHO}}))
         steps = {"a": {**ECHO, "inputs": {"rate": "${{parent.inputs.rate}}"}, "command": "echo ${{inputs.rate}}"}}
@@ -96,6 +126,8 @@ def recorded(azure_server: Server, tmp_path_factory: pytest.TempPathFactory) -> 
         client.jobs.create_or_update(job(type="pipeline", name="pipeline", inputs={"rate": 3}, jobs=steps))
         list(client.jobs.list(parent_job_name="pipeline"))
         client.jobs.create_or_update(job(name="command", **ECHO))
+        ray = {"distribution": {"type": "ray"}, "resources": {"instance_count": 2}}
+        client.jobs.create_or_update(job(name="ray", **ECHO, **ray))
         searched = {"rate": {"type": "uniform", "min_value": 0.1, "max_value": 0.5}}
         objective = {"goal": "maximize", "primary_metric": "accuracy"}
         trial = {"command": "echo ${{search_space.rate}}", "environment": "azureml:torch:1"}
@@ -177,6 +209,7 @@ def test_an_anonymous_component_has_another_id(recorded: Recorded) -> None:
         assert GUID.fullmatch(body["name"])
         assert body["id"].endswith(f"/versions/{body['name']}")
     nested = [body["properties"]["componentSpec"] for _, body in made]
+    assert {spec["version"] for spec in nested} == {"1"}  # as it is sent, whatever id the component has
     assert [spec.keys() for spec in nested if spec["type"] == "pipeline"] == [
         {"name", "version", "type", "is_deterministic"}
     ]

@@ -50,6 +50,8 @@ def asset(kind: str, sent: dict[str, Any]) -> dict[str, Any]:
         shown["condaFile"] = json.dumps(yaml.safe_load(shown["condaFile"]), indent=2, sort_keys=True)
     elif kind == "data" and str(shown.get("dataUri")).startswith(_DATASTORE):
         shown["dataUri"] = _IN_WORKSPACE + shown["dataUri"].removeprefix(_DATASTORE)
+    elif kind == "models":
+        shown["modelUri"] = shown["modelUri"].replace("/resourcegroups/", "/resourceGroups/")
     elif kind == "components":
         # The description is the spec's alone.
         shown |= {"description": None, "componentSpec": _component(sent["componentSpec"])}
@@ -59,23 +61,28 @@ def asset(kind: str, sent: dict[str, Any]) -> dict[str, Any]:
 _DROPPED = {"_source", "sourceJobId"}
 _DROPPED_OF = {
     "command": {"resources"},
-    "data_transfer": {"data_copy_mode"},
     "parallel": {"resources"},
     "pipeline": {"jobs"},
 }
+_PARALLEL = {"error_threshold": -1, "retry_settings": {"max_retries": 3, "timeout": 60}}
 _LITERALS = ("string", "integer", "number", "boolean")
 
 
 def _component(spec: dict[str, Any]) -> dict[str, Any]:
-    """A component's spec: numbers and truth as text, data before literals, and a count of instances, but no size."""
+    """A component's spec: numbers and truth as text, data before literals and without modes, a count of instances, but
+    no size."""
     kind = spec.get("type", "")
     dropped = _DROPPED | _DROPPED_OF.get(kind, set())
     shown = {key: value for key, value in spec.items() if key not in dropped}
     shown.setdefault("is_deterministic", kind != "pipeline")
-    inputs = {name: {"optional": False, **port} for name, port in (spec.get("inputs") or {}).items()}
-    shown["inputs"] = dict(sorted(inputs.items(), key=lambda port: port[1].get("type") in _LITERALS))
+    for side, given in (("inputs", {"optional": False}), ("outputs", {})):
+        ports = {name: {**given, **port} for name, port in (spec.get(side) or {}).items()}
+        shown[side] = {name: {key: port[key] for key in port if key != "mode"} for name, port in ports.items()}
+    shown["inputs"] = dict(sorted(shown["inputs"].items(), key=lambda port: port[1].get("type") in _LITERALS))
     if kind == "command":
         shown["resources"] = {"instance_count": (spec.get("resources") or {}).get("instance_count", 1)}
+    elif kind == "parallel":
+        shown = {**_PARALLEL, **shown}
     if distribution := spec.get("distribution"):
         shown["distribution"] = {**distribution, "type": distribution["type"].capitalize()}
     return dict(_texts(shown))
@@ -114,6 +121,8 @@ _JOB_OF: dict[str, dict[str, Any]] = {
     },
     "Sweep": {"earlyTermination": None, "queueSettings": None},
 }
+_RANDOM = {"seed": None, "logbase": None, "rule": "Random"}
+_RAY = ("port", "address", "includeDashboard", "dashboardPort", "headNodeAdditionalArgs", "workerNodeAdditionalArgs")
 _INPUT = {"description": None}
 _DATA_INPUT = {**_INPUT, "uri": None, "mode": "ReadOnlyMount"}
 _OUTPUT = {"description": None, "uri": None, "assetName": None, "mode": "ReadWriteMount"}
@@ -125,6 +134,8 @@ def job(sent: dict[str, Any]) -> dict[str, Any]:
     shown = {**_JOB, **_JOB_OF[kind], **sent}
     if kind == "Command":
         shown["resources"] = {**_RESOURCES, "shmSize": "2g", **(sent.get("resources") or {})}
+        if (sent.get("distribution") or {}).get("distributionType") == "Ray":
+            shown["distribution"] = {**dict.fromkeys(_RAY), **sent["distribution"]}
     elif kind == "Sweep":
         trial = sent["trial"]
         shown["trial"] = {
@@ -132,6 +143,9 @@ def job(sent: dict[str, Any]) -> dict[str, Any]:
             **trial,
             "resources": {**_RESOURCES, "properties": None, **(trial.get("resources") or {})},
         }
+        shown["limits"] = {"trialTimeout": None, **sent["limits"]}
+        if sent["samplingAlgorithm"]["samplingAlgorithmType"] == "Random":
+            shown["samplingAlgorithm"] = {**_RANDOM, **sent["samplingAlgorithm"]}
         shown["objective"] = {**sent["objective"], "goal": sent["objective"]["goal"].capitalize()}
     shown["inputs"] = {
         name: {**(_INPUT if port.get("jobInputType") == "literal" else _DATA_INPUT), **port}
