@@ -15,11 +15,7 @@ if TYPE_CHECKING:
 
 def check_component(azure: FakeAzure, assets: Assets, properties: dict[str, Any]) -> None:
     """Raises Refusal where it names an environment, code or component that does not exist, or a port in a wrong way."""
-    spec = properties.get("componentSpec")
-    if not isinstance(spec, dict):
-        raise user_error("The component has no componentSpec.")
-    if spec.get("type") == "command" and not spec.get("command"):
-        raise user_error(f"Component {spec.get('name')} has no command.")
+    spec = properties["componentSpec"]
     for kind in ("inputs", "outputs"):
         for port in spec.get(kind) or {}:
             if not is_port(port):

@@ -33,8 +33,6 @@ def check_job(azure: FakeAzure, properties: dict[str, Any]) -> None:
     if kind != "Pipeline":
         _check_command(azure, {**properties, **(properties.get("trial") or {})})
         return
-    if not properties.get("jobs"):
-        raise user_error("The pipeline has no jobs.")
     for name, node in properties["jobs"].items():
         _check_node(azure, name, node, properties)
 
@@ -42,8 +40,6 @@ def check_job(azure: FakeAzure, properties: dict[str, Any]) -> None:
 def _check_command(azure: FakeAzure, properties: dict[str, Any]) -> None:
     for key in ("environmentId", "codeId"):
         _check_id(azure, properties.get(key), key)
-    if not properties.get("environmentId"):
-        raise user_error("Command job has no environment.")
     resources = properties.get("resources") or {}
     _check_room(azure, properties.get("computeId"), resources.get("instanceCount"), resources.get("instanceType"))
 
@@ -67,8 +63,6 @@ def _check_node(azure: FakeAzure, name: str, node: dict[str, Any], pipeline: dic
     if node.get("computeId"):
         _check_compute(azure, node["computeId"])
     if node.get("type") == "command":
-        if not compute and not resources.get("instance_type"):
-            raise user_error(f"Node {name}: compute target is not specified, and there is no default compute.")
         count = _settled(resources.get("instance_count"), pipeline)
         _check_room(azure, compute, count, resources.get("instance_type"))
 

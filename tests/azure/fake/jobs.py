@@ -130,12 +130,6 @@ def named(azure: FakeAzure, name: str) -> Job:
 def list_jobs(azure: FakeAzure, request: Request) -> Answer:
     """The newest first, without the steps of pipelines."""
     jobs = [body(job) for job in reversed(azure.jobs.values()) if not job.parent]
-    kind = request.query.get("jobType")
-    schedule = request.query.get("scheduleId")
-    if kind:
-        jobs = [job for job in jobs if job["properties"]["jobType"] == kind]
-    if schedule:
-        jobs = [job for job in jobs if job["properties"]["tags"].get("azureml.scheduleName") == schedule]
     return arm.page(azure, request, arm.viewed(request, jobs))
 
 
@@ -153,8 +147,6 @@ def put_job(azure: FakeAzure, request: Request, name: str) -> Answer:
         made = body(submit(azure, name, properties))
         made["properties"]["status"] = _FIRST_STATUS[properties["jobType"]]
         return arm.created(request, made)
-    if job.properties is None or job.kind != properties.get("jobType"):
-        raise user_error(f"A job with the name {name} exists already.")
     job.tags = dict(properties.get("tags") or {})
     job.display_name = properties.get("displayName") or job.display_name
     job.archived = bool(properties.get("isArchived"))

@@ -34,7 +34,6 @@ RULES = {
 
 # `IOConstants.VALID_KEY_PATTERN` in `constants/_component.py`
 _PORT = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]*(\.[a-zA-Z_][a-zA-Z0-9_]*)*")
-_VERSION = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.\-]{0,254}")
 
 
 def complaint(kind: str, name: str) -> str:
@@ -45,11 +44,6 @@ def complaint(kind: str, name: str) -> str:
         copied = "To alter a curated environment first create a copy of it."
         return f"Environment name can not start with the prefix AzureML. {copied}" if reserved else ""
     return f"The name '{name}' of {kind} is invalid. It may have {words}."
-
-
-def is_version(text: str) -> bool:
-    """A version is a part of an address."""
-    return _VERSION.fullmatch(text) is not None
 
 
 def is_port(name: str) -> bool:

@@ -211,6 +211,8 @@ def put_version(service: LocalService, request: Request, kind: str, name: str, v
     properties = request.body.get("properties") or {}
     if kind == "data":
         properties["dataUri"] = str(properties.get("dataUri")).replace("azureml://datastores/", request.datastores)
+    elif kind == "models":  # spelled as by the service
+        properties["modelUri"] = str(properties.get("modelUri")).replace("/resourcegroups/", "/resourceGroups/")
     elif kind == "components":
         spec = properties["componentSpec"]
         inputs = {key: {"optional": False, **port} for key, port in (spec.get("inputs") or {}).items()}
