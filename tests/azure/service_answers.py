@@ -101,6 +101,65 @@ ANSWERS: dict[str, tuple[int, Any]] = {
             "systemData": CHANGED,
         },
     ),
+    "PUT components/score/versions/1": (
+        201,
+        {
+            "properties": {
+                **ASSET,
+                "properties": {"client_component_hash": str},
+                "componentSpec": {
+                    "name": "score",
+                    "version": "1",
+                    "type": "parallel",
+                    "is_deterministic": "True",
+                    "inputs": {"data": {"type": "uri_folder", "optional": "False"}},
+                    "outputs": {"scores": {"type": "uri_file"}},
+                    "input_data": "${{inputs.data}}",
+                    "mini_batch_size": "5",
+                    "mini_batch_error_threshold": "1",
+                    "error_threshold": "-1",
+                    "retry_settings": {"max_retries": "3", "timeout": "60"},
+                    "task": {"type": "run_function", "code": str, "entry_script": "score.py", "environment": str},
+                },
+            },
+            "systemData": CHANGED,
+        },
+    ),
+    "PUT components/copy/versions/1": (
+        201,
+        {
+            "properties": {
+                **ASSET,
+                "properties": {"client_component_hash": str},
+                "componentSpec": {
+                    "name": "copy",
+                    "version": "1",
+                    "type": "data_transfer",
+                    "is_deterministic": "True",
+                    "inputs": {"a": {"type": "uri_folder", "optional": "False"}},
+                    "outputs": {"b": {"type": "uri_folder"}},
+                    "task": "copy_data",
+                    "data_copy_mode": "fail_if_conflict",
+                },
+            },
+            "systemData": CHANGED,
+        },
+    ),
+    "PUT models/net/versions/1": (
+        201,
+        {
+            "properties": {
+                **ASSET,
+                "flavors": {},
+                "modelType": "custom_model",
+                "modelUri": re.compile("azureml://subscriptions/.*/resourceGroups/.*/paths/.*"),
+                "jobName": None,
+                "provisioningState": "Succeeded",
+                "stage": "None",
+            },
+            "systemData": CHANGED,
+        },
+    ),
     "GET components": (
         200,
         {
@@ -172,6 +231,32 @@ ANSWERS: dict[str, tuple[int, Any]] = {
             "systemData": CREATED,
         },
     ),
+    "PUT jobs/ray": (
+        201,
+        {
+            "properties": {
+                **JOB,
+                "jobType": "Command",
+                "status": "Starting",
+                "command": "echo",
+                "codeId": None,
+                "environmentId": str,
+                "environmentVariables": {},
+                "resources": {**RESOURCES, "instanceCount": 2, "properties": {}, "shmSize": "2g"},
+                "inputs": {},
+                "outputs": {"default": DEFAULT_OUTPUT},
+                "distribution": {
+                    "distributionType": "Ray",
+                    **dict.fromkeys(("port", "address", "includeDashboard", "dashboardPort")),
+                    **dict.fromkeys(("headNodeAdditionalArgs", "workerNodeAdditionalArgs")),
+                },
+                "limits": None,
+                "parameters": {},
+                "queueSettings": None,
+            },
+            "systemData": CREATED,
+        },
+    ),
     "PUT jobs/sweep": (
         201,
         {
@@ -181,8 +266,12 @@ ANSWERS: dict[str, tuple[int, Any]] = {
                 "status": "Running",
                 "services": {"Studio": SERVICE},
                 "searchSpace": {"rate": ["uniform", [0.1, 0.5]]},
-                "samplingAlgorithm": dict,
-                "limits": dict,
+                "samplingAlgorithm": {
+                    "samplingAlgorithmType": "Random",
+                    "rule": "Random",
+                    **dict.fromkeys(("seed", "logbase")),
+                },
+                "limits": {"jobLimitsType": "Sweep", "maxTotalTrials": 2, "trialTimeout": None},
                 "earlyTermination": None,
                 "objective": {"primaryMetric": "accuracy", "goal": "Maximize"},
                 "trial": {
