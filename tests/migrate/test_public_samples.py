@@ -1,4 +1,4 @@
-"""The samples of Azure ML's documents, and the public scripts of SDK v1, migrate to what `allranks check` accepts.
+"""The samples of Azure ML's documents run, as they are or migrated, and the public scripts of SDK v1 migrate.
 
 They are not copied here. ALLRANKS_DOCUMENTS names a folder with the documents' texts, and ALLRANKS_V1_EXAMPLES the
 folder `v1` of Azure/azureml-examples at the commit before 5a526689. docs/migrating.md has the outcome:
@@ -11,11 +11,11 @@ from __future__ import annotations
 import os
 import re
 import textwrap
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+import allranks
 from allranks.api import jobs
 from allranks.api.migration_proof import prove
 from allranks.errors import InputError
@@ -29,18 +29,39 @@ V2 = re.compile(
 )
 LAUNCHER = re.compile(r"^launcher:\n(?: +.*\n)+", re.MULTILINE)
 PIPELINE = re.compile(r"^@dsl\.pipeline.*?return [^\n]+\n", re.MULTILINE | re.DOTALL)
-BEFORE = """\
+BEFORE_COMMAND = """\
 from types import SimpleNamespace
 from azure.ai.ml import command, TensorFlowDistribution
-returned_job = SimpleNamespace(outputs=SimpleNamespace(cifar=SimpleNamespace(path="src")))
+returned_job = SimpleNamespace(outputs=SimpleNamespace(cifar=SimpleNamespace(path="data")))
 """
+BEFORE_PIPELINE = """\
+from azure.ai.ml import Input, dsl, load_component
+cluster_name, Pipeline = "c", object
+torch_train_func = load_component("component.yaml")
+"""
+AFTER_PIPELINE = "job = torch_pipeline(Input(path='data'), 2)\n"
 COMPONENT = """\
 type: DistributedComponent
 name: sample
 version: 1
-inputs: {data_dir: {type: AnyDirectory}, num_epochs: {type: Integer}}
+code: src
+inputs:
+  data_dir: {type: AnyDirectory}
+  num_epochs: {type: Integer}
+  learning_rate: {type: Float, default: 0.1}
+  momentum: {type: Float, default: 0.1}
 outputs: {output_dir: {type: AnyDirectory}}
 environment: {name: AzureML-Minimal}
+"""
+SCRIPT = """\
+import os, sys
+from pathlib import Path
+given = dict(zip(sys.argv[1::2], sys.argv[2::2]))
+assert "--data-dir" not in given or Path(given["--data-dir"], "images.txt").is_file()
+name = os.environ.get("RANK") or os.environ.get("OMPI_COMM_WORLD_RANK") or os.environ["AZUREML_CR_NODE_RANK"]
+for folder in (given[flag] for flag in ("--model-dir", "--output-dir") if flag in given):
+    Path(folder).mkdir(parents=True, exist_ok=True)
+    Path(folder, name).write_text(str(sys.argv))
 """
 
 
@@ -63,7 +84,9 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     )
     for name in scripts:
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / name).write_text("import sys\nprint(sys.argv)\n")
+        (tmp_path / name).write_text(SCRIPT)
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data/images.txt").write_text("1\n")
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
@@ -81,37 +104,26 @@ def test_a_sample_of_v1_runs_as_before(number: int, folder: Path) -> None:
         assert not compared.differences
 
 
-def v2_samples() -> Iterator[str]:
-    yield from (match[0] for text in texts() for match in V2.finditer(text))
+def newer_samples() -> list[dict[str, str]]:
+    """Return the files of each sample of azure-ai-ml and of a DistributedComponent."""
+    found = [{"sample.py": BEFORE_COMMAND + match[0]} for text in texts() for match in V2.finditer(text)]
+    for text in texts():
+        if (launcher := LAUNCHER.search(text)) and (pipeline := PIPELINE.search(text)):
+            script = BEFORE_PIPELINE + textwrap.dedent(pipeline[0]) + AFTER_PIPELINE
+            found.append({"component.yaml": COMPONENT + launcher[0], "sample.py": script})
+    return found
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not DOCUMENTS, reason="ALLRANKS_DOCUMENTS names no folder")
-@pytest.mark.parametrize("number", range(len(list(v2_samples()))))
-def test_a_sample_of_v2_is_accepted(number: int, folder: Path) -> None:
-    (folder / "v2.py").write_text(BEFORE + list(v2_samples())[number])
-    checked = jobs.check("v2.py")
-    assert checked, str(checked)
-
-
-@pytest.mark.skipif(not DOCUMENTS, reason="ALLRANKS_DOCUMENTS names no folder")
-def test_the_sample_of_a_distributed_component_is_accepted(folder: Path) -> None:
-    (text,) = (text for text in texts() if LAUNCHER.search(text))
-    launcher, pipeline = LAUNCHER.search(text), PIPELINE.search(text)
-    assert launcher
-    assert pipeline
-    missing = "  learning_rate: {type: Float}\n  momentum: {type: Float}\n"
-    inputs = COMPONENT.replace("num_epochs: {type: Integer}}", "num_epochs: {type: Integer}, RATES}").replace(
-        "RATES", ", ".join(line.strip() for line in missing.replace("Float}", "Float, default: 0.1}").splitlines())
-    )
-    (folder / "component.yaml").write_text(inputs + launcher[0])
-    header = (
-        "from azure.ai.ml import Input, dsl, load_component\ncluster_name = 'c'\nPipeline = object\n"
-        "torch_train_func = load_component('component.yaml')\n"
-    )
-    call = "\njob = torch_pipeline(Input(path='src'), 2)\n"
-    (folder / "v15.py").write_text(header + textwrap.dedent(pipeline[0]) + call)
-    checked = jobs.check("v15.py")
-    assert checked, str(checked)
+@pytest.mark.parametrize("number", range(len(newer_samples())))
+def test_a_newer_sample_runs(number: int, folder: Path) -> None:
+    for name, text in newer_samples()[number].items():
+        (folder / name).write_text(text)
+    (step,) = allranks.run("sample.py", folder=folder / ".allranks").wait().record.steps
+    print(f"\n{number}: {len(step.ranks)} ranks")
+    assert [rank.exit_code for rank in step.ranks] == [0] * step.instance_count * step.process_count_per_instance
+    assert step.instance_count == 2
 
 
 @pytest.mark.skipif(not EXAMPLES, reason="ALLRANKS_V1_EXAMPLES names no folder")
