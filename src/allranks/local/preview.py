@@ -170,7 +170,7 @@ def kind_of(instances: str) -> InstanceKind:
 async def _first_supported() -> str:
     for name in INSTANCE_KINDS:
         try:
-            await (await Supervisor.start(name)).close()
+            await (await Supervisor.start(name, offline=True)).close()
         except UnfitError:
             continue
         return name

@@ -120,7 +120,7 @@ class RunExecution:
         if any(tracking.tracks(step) for _, step in steps(self._plan.graph)):
             tracking.warm_up()
         try:
-            supervisor, missing = await _start_supervisor(self._options.instances, self._warm(), self._log_file)
+            supervisor, missing = await _start_supervisor(self._options, self._warm(), self._log_file)
             try:
                 self._starting = None
                 kind, folder = INSTANCE_KINDS[supervisor.kind], Path(self._record.folder)
@@ -143,6 +143,8 @@ class RunExecution:
                     self._recorder.note(None, text)
                 for text in self._notes:
                     self._recorder.note(None, text)
+                if self._options.offline and not kind.isolated:
+                    self._recorder.note(None, f"--offline has no effect on instances on {supervisor.kind}")
                 if missing:
                     self._recorder.note(None, f"instances are on {supervisor.kind}; this machine has no {missing}")
                 scope = await self._run_graph(supervisor, tracking, decisions)
@@ -254,16 +256,16 @@ class RunExecution:
         self._tasks.append(asyncio.get_running_loop().create_task(work))
 
 
-async def _start_supervisor(kind: str, warm: str, log: str) -> tuple[Supervisor, str]:
+async def _start_supervisor(options: Options, warm: str, log: str) -> tuple[Supervisor, str]:
     """Return a supervisor for a kind of instances, and a note on each preferred kind that this machine does not
     support.
 
     `auto` selects the first supported kind. Raise InputError if the kind is not supported.
     """
     missing: list[str] = []
-    for name in INSTANCE_KINDS if kind == AUTO else (kind,):
+    for name in INSTANCE_KINDS if options.instances == AUTO else (options.instances,):
         try:
-            return await Supervisor.start(name, warm, log), "; ".join(missing)
+            return await Supervisor.start(name, warm, log, offline=options.offline), "; ".join(missing)
         except UnfitError as error:
             missing.append(f"{name}: {error}")
     fix = "use --instances loopback, which works everywhere"

@@ -34,13 +34,14 @@ STUCK_SECONDS = 1.0
 """How long an agent may take to end its programs by SIGKILL. Then it is killed itself: it may be stopped."""
 
 
-def main(isolation_class: str, warm: str = "", log_file: str = "") -> None:
+def main(isolation_class: str, warm: str = "", log_file: str = "", offline: str = "") -> None:
     """Execute the engine's commands until stdin ends, then end all processes.
 
     isolation_class: ``MODULE:CLASS``, the isolation of a kind of instances. If this machine does not support it, the
                      supervisor writes an `unfit` event with the reason and returns.
     warm:            the socket of `allranks warm`; "" for none
     log_file:        the engine's log; "" for none
+    offline:         not "": instances reach only each other
     """
     # The engine reads events from stdout, so other output must not go there.
     events = os.dup(1)
@@ -48,7 +49,7 @@ def main(isolation_class: str, warm: str = "", log_file: str = "") -> None:
     # If the engine has ended, stdin ends too, and the events are no longer needed.
     with contextlib.suppress(BrokenPipeError):
         try:
-            isolation = find(isolation_class)()
+            isolation = find(isolation_class)(online=not offline)
         except OSError as error:
             write_event(events, event="unfit", reason=str(error))
             return
@@ -94,6 +95,7 @@ class Supervisor:
     def serve(self) -> None:
         """Execute commands until the engine closes the pipe or ends."""
         write_event(self.events, event="ready", pid=os.getpid(), time=time.time())
+        self.isolation.prepare()
         pending = b""
         while True:
             fork_servers = {fork_server.connection.fileno(): fork_server for fork_server in self.fork_servers.alive()}

@@ -160,7 +160,8 @@ SIGNATURES: tuple[Signature, ...] = (
     Signature(
         code="no-network",
         pattern=r"Network is unreachable|Name or service not known|No route to host",
-        advice="an instance of the rack reaches only the other instances: to download, use --instances loopback",
+        advice="instances of the rack reach only each other with --offline or without passt: to download, install "
+        "passt, or use --instances loopback",
         source="errno ENETUNREACH and EHOSTUNREACH; glibc's getaddrinfo",
         isolated=True,
     ),

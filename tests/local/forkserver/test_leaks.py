@@ -38,7 +38,7 @@ def test_descriptors_and_processes_of_many_steps(kind: str, tmp_path: Path) -> N
 async def _run(kind: str, folder: Path) -> list[list[int]]:
     """Return the numbers of descriptors of the processes that stay, after the first steps and after the last one."""
     others = _children()  # that other tests share
-    supervisor = await Supervisor.start(kind)
+    supervisor = await Supervisor.start(kind, offline=True)
     counts = []
     try:
         environment = {"PATH": os.pathsep.join([os.path.dirname(sys.executable), "/usr/bin", "/bin"])}

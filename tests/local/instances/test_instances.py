@@ -63,7 +63,8 @@ def test_a_rack_instance_is_a_machine_of_its_own(rack_works: bool, run_steps) ->
         pytest.skip("this machine has no user namespaces")
     _, seen = _look(run_steps, kind="rack", shm_size=32 << 20)
     assert [place["hostname"] for place in seen] == ["node-0", "node-0", "node-1", "node-1"]
-    assert all(sorted(place["interfaces"]) == ["eth0", "lo"] for place in seen)
+    # The way out has a device without an address.
+    assert all({*place["interfaces"]} - {"out0"} == {"eth0", "lo"} for place in seen)
     assert all(place["shm"] == 32 << 20 for place in seen)
     assert all(place["pid"] < 20 for place in seen)
 

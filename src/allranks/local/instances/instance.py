@@ -61,6 +61,12 @@ class Isolation(Protocol):
 
     agent: ClassVar[type[AgentIsolation]]
 
+    def __init__(self, *, online: bool) -> None:
+        """online: whether instances may reach what this machine reaches"""
+
+    def prepare(self) -> None:
+        """Prepare the first instance while the engine prepares its step."""
+
     def connect(self, index: int, address: str) -> int | None:
         """Return the descriptor of the network of the instance of that index, which exists until the run ends; None if
         the instances have no network of their own. Raise OSError on failure."""

@@ -89,6 +89,12 @@ class LoopbackIsolation:
 
     agent: ClassVar[type[AgentIsolation]] = LoopbackAgentIsolation
 
+    def __init__(self, *, online: bool) -> None:
+        """Do nothing: the network of this machine cannot be shut."""
+
+    def prepare(self) -> None:
+        return
+
     def connect(self, index: int, address: str) -> None:  # noqa: ARG002 - all loopback instances are this machine
         return
 

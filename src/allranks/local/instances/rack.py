@@ -12,13 +12,10 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
-from allranks.local.instances import kernel
+from allranks.local.instances import kernel, network_out
 from allranks.local.instances.instance import HOSTS, AgentIsolation, Instance, bind_text, hosts_text
 
 BRIDGE = "rack"
-SYSTEM_FOLDERS = ("/usr/local/sbin", "/usr/sbin", "/sbin", "/usr/bin", "/bin")
-"""Folders that may contain `ip`. An ordinary user's PATH often lacks the sbin folders."""
-
 MAPPED_SUFFIX = ".rack"
 """Appended to the names of IPv4-mapped addresses."""
 
@@ -88,6 +85,7 @@ class RackAgentIsolation:
     def enter(self, instance: dict[str, Any]) -> None:
         kernel.setns(self.mounts, kernel.NEWNS)  # without those of the step before
         kernel.unshare(kernel.NEWNS | kernel.NEWUTS | kernel.NEWIPC)
+        network_out.wait_until_connected()
         kernel.set_hostname(instance["hostname"])
         _own_tmp(instance["temporary"], instance["keep"])
         if os.path.isdir("/dev/shm"):
@@ -102,12 +100,18 @@ class RackIsolation:
 
     agent: ClassVar[type[AgentIsolation]] = RackAgentIsolation
 
-    def __init__(self) -> None:
-        _enter_own_namespaces()
+    def __init__(self, *, online: bool) -> None:
+        self.out = network_out.NetworkOut(_ip) if online else None
+        self.user = _enter_own_namespaces(self.out)
         self.network = os.open("/proc/self/ns/net", os.O_RDONLY)
         self.networks: dict[int, int] = {}
-        _names_from_files()
+        _choose_name_service(has_server=self.out is not None and self.out.exists)
         _ip("link set lo up", f"link add {BRIDGE} type bridge", f"link set {BRIDGE} up")
+
+    def prepare(self) -> None:
+        if self.out is not None and self.out.exists:
+            with contextlib.suppress(OSError):  # reported when a step starts on it
+                self.connect(0, _address(0))
 
     def connect(self, index: int, address: str) -> int:
         if index not in self.networks:
@@ -132,6 +136,8 @@ class RackIsolation:
                 # Otherwise duplicate address detection delays every address by a second or two.
                 _write("/proc/sys/net/ipv6/conf/eth0/disable_ipv6", "1")
             _ip("link set lo up", f"addr add {address}/16 dev eth0", "link set eth0 up")
+            if self.out is not None and self.out.exists:
+                self.out.connect(network, address, self.user)
         finally:
             kernel.setns(self.network, kernel.NEWNET)
         return network
@@ -143,9 +149,11 @@ def _address(index: int) -> str:
     return f"10.77.{high}.{low}"
 
 
-def _enter_own_namespaces() -> None:
-    """Continue as a child process in namespaces in which this user may mount and configure networks. The parent waits
-    for the child and exits with its status."""
+def _enter_own_namespaces(out: network_out.NetworkOut | None) -> int | None:
+    """Continue as a child process in namespaces in which this user may mount and configure networks. Return the
+    descriptor of the user namespace; None if it is that of this machine. The parent waits for the child and exits with
+    its status."""
+    own_user = None
     own_namespaces = kernel.NEWNS | kernel.NEWNET | kernel.NEWPID
     try:
         if os.geteuid() != 0:
@@ -155,9 +163,14 @@ def _enter_own_namespaces() -> None:
         user, group = os.geteuid(), os.getegid()
         kernel.unshare(kernel.NEWUSER | own_namespaces)
         kernel.map_identity(0, user, 0, group)
+        own_user = os.open("/proc/self/ns/user", os.O_RDONLY)
     child = os.fork()
     if child:
+        if out is not None:
+            out.release()
         _, status = os.waitpid(child, 0)
+        if out is not None:
+            out.wait()
         code = os.waitstatus_to_exitcode(status)
         if code < 0:
             os.kill(os.getpid(), -code)  # the engine names the signal
@@ -165,11 +178,12 @@ def _enter_own_namespaces() -> None:
     kernel.die_with_parent()
     kernel.mount("none", "/", flags=kernel.MS_REC | kernel.MS_PRIVATE)
     kernel.mount("proc", "/proc", "proc")
+    return own_user
 
 
 def _ip(*commands: str, inherit: tuple[int, ...] = ()) -> None:
     """Run commands of `ip`. inherit: descriptors that they refer to. Raise OSError with its output on failure."""
-    program = next((path for folder in SYSTEM_FOLDERS if os.access(path := f"{folder}/ip", os.X_OK)), None)
+    program = network_out.program("ip")
     if program is None:
         raise FileNotFoundError("the program `ip` is missing (package iproute2)")
     for descriptor in inherit:
@@ -230,13 +244,16 @@ def _own_hosts(instances: list[list[str]]) -> None:
             bind_text(content, "/tmp")
 
 
-def _names_from_files() -> None:
-    """Restrict name look-ups to files. Without it, every look-up would wait for an unreachable name server."""
+def _choose_name_service(*, has_server: bool) -> None:
+    """Look names up in files, and by the way out if there is one. Else every look-up would wait for a name server that
+    cannot be reached."""
     file = "/etc/nsswitch.conf"
     with contextlib.suppress(OSError):
         with open(file, encoding="utf-8") as lines:
             others = [line for line in lines if not line.startswith("hosts:")]
-        bind_text("".join(["hosts: files\n", *others]), "/tmp", file)
+        bind_text("".join([f"hosts: files{' dns' if has_server else ''}\n", *others]), "/tmp", file)
+        if has_server:
+            bind_text(network_out.name_server(), "/tmp", os.path.realpath("/etc/resolv.conf"))
 
 
 def _bind_read_only(source: str, target: str) -> None:
