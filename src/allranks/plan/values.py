@@ -13,7 +13,7 @@ from datetime import datetime, timezone
 
 from allranks.contract.templating import wire
 from allranks.plan.graph import Plan
-from allranks.plan.ports import GraphInput, Input, Literal, NodeOutput, Path, Reference, Text, Value
+from allranks.plan.ports import GraphInput, Input, Literal, NodeOutput, Path, Reference, Value
 from allranks.runs.records import RunRecord
 
 Lookup = Callable[[Reference], str | None]
@@ -46,11 +46,7 @@ def resolve(value: Value | str | None, lookup: Lookup) -> str | None:
         return value.path
     if isinstance(value, (GraphInput, NodeOutput)):
         return lookup(value)
-    return _joined(value, lookup)
-
-
-def _joined(text: Text, lookup: Lookup) -> str:
-    return "".join(part if isinstance(part, str) else lookup(part) or "" for part in text.parts)
+    return "".join(part if isinstance(part, str) else lookup(part) or "" for part in value.parts)
 
 
 NAME = "name"

@@ -115,16 +115,12 @@ def _command(arguments: Any, path: Path) -> str:
     quoted."""
     text = " ".join(map(str, arguments)) if isinstance(arguments, list) else str(arguments)
     try:
-        parts = [_quoted(part) for part in _OPTIONAL.split(text)]
+        parts = [" ".join(map(_quoted_word, shlex.split(part))) for part in _OPTIONAL.split(text)]
     except ValueError as error:
         raise InputError(
             Problem(_place(path, "launcher", "additional_arguments"), str(error), "balanced quotes")
         ) from None
     return " ".join(f"$[[{part}]]" if index % 2 else part for index, part in enumerate(parts) if part)
-
-
-def _quoted(text: str) -> str:
-    return " ".join(map(_quoted_word, shlex.split(text)))
 
 
 def _quoted_word(word: str) -> str:

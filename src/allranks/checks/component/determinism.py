@@ -91,25 +91,15 @@ def determinism(subject: Subject) -> Iterator[Problem]:
         yield subject.report(DETERMINISM_UNSET, ("is_deterministic",), found, expected)
     if subject.deterministic is not True:
         return
-    effects = [(f"{subject.place('command')}", what, pattern) for what, pattern in _programs(subject.command)]
-    effects += _effects(subject)
+    started = ((what, re.search(pattern, subject.command)) for pattern, what in PROGRAMS.items())
+    effects = [(subject.place("command"), what, match[0].strip()) for what, match in started if match]
+    for path, module in _reachable(subject):
+        effects += [(f"{path}:{line}", effect, call) for line, effect, call in module.effects]
     for where, what, call in effects:
         found = f"is_deterministic: true, and {where} {what} ({call})"
         fix = f"set false, or, if an earlier result is as good, explain why on that line: # {WAIVER} ..."
         expected = "false: an earlier result replaces the run, and this does not happen again"
         yield subject.report(SIDE_EFFECT, ("is_deterministic",), found, expected, fix)
-
-
-def _programs(command: str) -> Iterator[tuple[str, str]]:
-    for pattern, what in PROGRAMS.items():
-        if match := re.search(pattern, command):
-            yield what, match[0].strip()
-
-
-def _effects(subject: Subject) -> list[tuple[str, str, str]]:
-    """Return file:line, the effect, and the call of each side effect."""
-    reachable = _reachable(subject)
-    return [(f"{path}:{line}", effect, call) for path, module in reachable for line, effect, call in module.effects]
 
 
 @dataclass(frozen=True)

@@ -105,7 +105,8 @@ def findings(plan: Plan, *, here: bool = True, today: date | None = None) -> Fin
     today: the date, on which sizes are retired
     """
     scope, suppressions = of_plan(plan, here=here, today=today), Suppressions()
-    found = [*plan.findings, *_of_own_inputs(scope), *_of_graph(scope, suppressions), *_apply(OF_PLANS, plan)]
+    of_inputs = (problem for port in plan.graph.inputs for problem in _apply(OF_OWN_INPUTS, scope, port))
+    found = [*plan.findings, *of_inputs, *_of_graph(scope, suppressions), *_apply(OF_PLANS, plan)]
     if any(each.code == "file-fails" and each.level is Level.MACHINE for each in plan.findings):
         # The skipped statements of the notebook may make the data.
         found = [replace(each, level=Level.MACHINE) if each.code == "missing-data" else each for each in found]
@@ -119,11 +120,6 @@ def of_keys(scope: Scope, step: Step) -> Iterator[Problem]:
 
 def _apply(table: Iterable[Row], *subject: object) -> Iterator[Problem]:
     return (problem for row in table for problem in row(*subject))
-
-
-def _of_own_inputs(scope: Scope) -> Iterator[Problem]:
-    for port in scope.graph.inputs:
-        yield from _apply(OF_OWN_INPUTS, scope, port)
 
 
 def _of_graph(scope: Scope, suppressions: Suppressions) -> Iterator[Problem]:

@@ -121,17 +121,13 @@ def _local_paths(scope: Scope, outer: Mapping[str, str] | None, parallel: str) -
             for output in node.outputs:
                 path, name = output_path_of(node, output, passed), names.get(NodeOutput(node.name, output.name))
                 where = scope.key(node, f"outputs.{output.name}") if name is None else scope.own_key(f"outputs.{name}")
-                if _is_local(path):
+                if path is not None and not paths.is_remote(path) and not used_placeholders(path):
                     if parallel:
-                        yield f"the other iterations of {parallel}", str(path)
-                    yield where, str(path)
+                        yield f"the other iterations of {parallel}", path
+                    yield where, path
         if isinstance(inner, Pipeline):
             inner_paths = None if isinstance(node, ParallelFor) else output_paths_of(node, passed)
             yield from _local_paths(scope.within(inner, f"{scope.path}{inner.name}"), inner_paths, around)
-
-
-def _is_local(path: str | None) -> bool:
-    return path is not None and not paths.is_remote(path) and not used_placeholders(path)
 
 
 def _why_missing(path: str) -> str:

@@ -150,17 +150,13 @@ def joined(problems: Iterable[Problem]) -> tuple[Problem, ...]:
     for number, problem in enumerate(problems):
         is_of_several = problem.rule in (IMAGE.code, LABEL.code, UNMAPPED_OUTPUT.code)
         groups.setdefault(problem.found if is_of_several else number, []).append(problem)
-    return tuple(_naming(first, [_step_of(other) for other in others]) for first, *others in groups.values())
+    return tuple(_naming(first, others) for first, *others in groups.values())
 
 
-def _step_of(problem: Problem) -> str:
-    return problem.where.partition(",")[0].removeprefix("step ")
-
-
-def _naming(problem: Problem, others: list[str]) -> Problem:
-    if not others:
-        return problem
-    return replace(problem, found=f"{problem.found}, also of step{'s' if others[1:] else ''} {', '.join(others)}")
+def _naming(problem: Problem, others: list[Problem]) -> Problem:
+    steps = ", ".join(other.where.partition(",")[0].removeprefix("step ") for other in others)
+    also = f", also of step{'s' if others[1:] else ''} {steps}" if others else ""
+    return replace(problem, found=f"{problem.found}{also}")
 
 
 def is_moving(image: str) -> bool:

@@ -15,7 +15,7 @@ from allranks.contract import produce
 from allranks.contract.distributions import processes_per_instance
 from allranks.contract.requirements import LAUNCH, Requirement, launch_problem, requirements
 from allranks.contract.single import Single
-from allranks.contract.templating import Name, is_closed, used_names, wire
+from allranks.contract.templating import is_closed, used_names, wire
 from allranks.errors import Level, Problem, Rule
 from allranks.plan.graph import Node, StandIn, Step
 from allranks.plan.literals import meant, one_of
@@ -99,7 +99,10 @@ def command(scope: Scope, step: Step) -> Iterator[Problem]:
             expected = "${{inputs.NAME}} or ${{outputs.NAME}}"
             yield Problem(where, f"{name} is unknown in a command", expected)
         elif name.name not in known[name.kind]:
-            yield _unknown(where, name, known[name.kind])
+            ports = known[name.kind]
+            found = f"{name}: there is no such {name.kind.removesuffix('s')}"
+            fix = meant(name.name, ports) or f"declare {name.name} in the component's {name.kind}"
+            yield Problem(where, found, one_of(ports, f"the step has no {name.kind}"), fix)
         elif name.kind == "inputs" and not name.optional:
             port = inputs[name.name]
             if port.optional and port.name not in scope.supplied and not is_given(scope, port.value):
@@ -115,12 +118,6 @@ def quotes(scope: Scope, step: Step) -> Iterator[Problem]:
         if isinstance(value, Literal) and "'" in str(value.value):
             expected = f"a text without ', because the command has {port.name} in single quotes"
             yield Problem(scope.key(step, f"inputs.{port.name}"), str(value.value), expected, 'use " in its place')
-
-
-def _unknown(where: str, name: Name, known: list[str]) -> Problem:
-    kind = name.kind.removesuffix("s")
-    fix = meant(name.name, known) or f"declare {name.name} in the component's {name.kind}"
-    return Problem(where, f"{name}: there is no such {kind}", one_of(known, f"the step has no {name.kind}"), fix)
 
 
 LAYOUT = Rule(

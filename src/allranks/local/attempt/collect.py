@@ -97,16 +97,11 @@ def _list_artifacts(record: StepRecord) -> None:
     with contextlib.suppress(OSError):
         if not os.listdir(folder / "outputs"):
             return
-    record.artifacts = _artifacts(folder)
+    paths = (os.path.join(parent, name) for parent, _, names in os.walk(folder / "outputs") for name in names)
+    record.artifacts = sorted(os.path.relpath(path, folder) for path in paths if os.path.isfile(path))[:MAX_ARTIFACTS]
     if (folder / RESULT).is_file():
         with (folder / RESULT).open(encoding="utf-8", errors="replace") as file:
             record.result = file.readline(MAX_RESULT).strip()
-
-
-def _artifacts(folder: Path) -> list[str]:
-    """Return the files below the step's ./outputs."""
-    paths = (os.path.join(parent, name) for parent, _, names in os.walk(folder / "outputs") for name in names)
-    return sorted(os.path.relpath(path, folder) for path in paths if os.path.isfile(path))[:MAX_ARTIFACTS]
 
 
 def _text(output: Output, place: Path) -> str | None:

@@ -236,7 +236,7 @@ class AssetLookup:
         return Problem(
             where,
             found,
-            _expected(asset),
+            _EXPECTED.get(asset.kind, "a file or folder of this machine"),
             f"{fix}\n{advice}" if advice else fix,
             code="unresolved-name",
             level=Level.MACHINE,
@@ -262,7 +262,8 @@ def _parsed(text: str, kind: str, where: str) -> AssetId:
     try:
         asset = asset_id.parse(text, kind)
     except ValueError as error:
-        registry_id = f"azureml://registries/REGISTRY/{_plural(kind)}/NAME/versions/VERSION"
+        plural = kind if kind == asset_id.DATA else f"{kind}s"
+        registry_id = f"azureml://registries/REGISTRY/{plural}/NAME/versions/VERSION"
         expected = f"azureml:NAME:VERSION, azureml:NAME@latest, or {registry_id}"
         found = f"{text} is not a valid id: {error}"
         raise InputError(_wrong_id(rule, kind, where, found, expected)) from None
@@ -280,14 +281,6 @@ def _wrong_id(rule: Rule, kind: str, where: str, found: str, expected: str) -> P
 
 def _with_article(kind: str) -> str:
     return kind if kind in (asset_id.DATA, asset_id.STORAGE) else f"{'an' if kind[0] in 'aeiou' else 'a'} {kind}"
-
-
-def _plural(kind: str) -> str:
-    return kind if kind == asset_id.DATA else f"{kind}s"
-
-
-def _expected(asset: AssetId) -> str:
-    return _EXPECTED.get(asset.kind, "a file or folder of this machine")
 
 
 def _existing(entry: Entry) -> Path:

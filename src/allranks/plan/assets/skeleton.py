@@ -65,18 +65,15 @@ def merge(text: str, lines: Iterable[MissingLine]) -> str:
         return text
     written = text.splitlines() or HEAD.splitlines()
     for section in dict.fromkeys(line.line.section for line in new):
-        block = [row for line in new if line.line.section == section for row in _rows(line)]
-        _insert(written, section, block)
+        added = [line for line in new if line.line.section == section]
+        rows = [f"  # {row}" for line in added for row in (*line.places, line.line)]
+        _insert(written, section, rows)
     return "\n".join(written) + "\n"
 
 
 def _is_in(text: str, line: Line) -> bool:
     key = str(line).removesuffix(line.value).strip()
     return any(row.lstrip("# ").startswith(key) for row in text.splitlines())
-
-
-def _rows(line: MissingLine) -> list[str]:
-    return [*(f"  # {place}" for place in line.places), f"  # {line.line}"]
 
 
 def _insert(written: list[str], section: str, block: list[str]) -> None:

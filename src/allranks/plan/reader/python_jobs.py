@@ -34,7 +34,8 @@ def read(path: Path, name: str | None, find: Find | None = None) -> DslFile | Py
     does not have that job, or has several.
     """
     file = python_file.read(path, find)
-    functions, jobs = _functions(file), _jobs(file)
+    functions = {name: value for name, value in vars(file.module).items() if is_pipeline_function(value)}
+    jobs = _jobs(file)
     if name is not None:
         if name in functions:
             return DslFile(file, functions[name])
@@ -58,9 +59,11 @@ def read(path: Path, name: str | None, find: Find | None = None) -> DslFile | Py
 
 
 def _by_preference(file: PythonFile, functions: dict[str, Any], jobs: dict[str, Any]) -> Iterable[dict[str, Any]]:
+    from azure.ai.ml.entities import PipelineJob
+
     names = {id(job): name for name, job in reversed(list(jobs.items()))}
     yield {names.get(id(job), f"job {place}"): job for place, job in enumerate(file.workspace.submitted, 1)}
-    yield {name: job for name, job in jobs.items() if _is_pipeline_job(job)}
+    yield {name: job for name, job in jobs.items() if isinstance(job, PipelineJob)}
     yield _without_nested(_own(file, functions))
     yield _without_bases(jobs)
 
@@ -105,10 +108,6 @@ def _makers(file: PythonFile) -> list[str]:
         for name, value in own.items()
         if not _needed(value) and (name in makers or _global_names(value.__code__) & makers)
     ]
-
-
-def _functions(file: PythonFile) -> dict[str, Callable[..., Any]]:
-    return {name: value for name, value in vars(file.module).items() if is_pipeline_function(value)}
 
 
 def _own(file: PythonFile, functions: dict[str, Callable[..., Any]]) -> dict[str, Callable[..., Any]]:
@@ -162,12 +161,6 @@ def is_pipeline_function(value: Any) -> bool:
     return inspect.isfunction(value) and internals.pipeline_builder(value) is not None
 
 
-def _is_pipeline_job(job: Any) -> bool:
-    from azure.ai.ml.entities import PipelineJob
-
-    return isinstance(job, PipelineJob)
-
-
 def _several(path: Path, choices: dict[str, Any]) -> Problem:
     named = [name for name in choices if name.isidentifier()]
     noun = "pipelines" if all(inspect.isfunction(value) for value in choices.values()) else "jobs"
@@ -203,7 +196,8 @@ def read_object(job: Any) -> DslFile | PythonJob:
     if isinstance(job, Job):
         return PythonJob(_file(None), "job", job)
     expected = "a job of azure-ai-ml, a function that is decorated with @dsl.pipeline, or the path of a file"
-    raise InputError(Problem("job", f"an object of type {type(job).__name__}", expected, _advice(job)))
+    advice = "call it, and pass the job that it returns" if callable(job) else ""
+    raise InputError(Problem("job", f"an object of type {type(job).__name__}", expected, advice))
 
 
 def name_of(job: Any) -> str:
@@ -260,7 +254,3 @@ def _file(function: Any) -> PythonFile:
     path = Path(source).absolute() if source else Path.cwd() / "__main__.py"
     module = sys.modules.get(getattr(function, "__module__", "__main__")) or ModuleType("__main__")
     return PythonFile(path, module, Workspace(path, None), NodeLines(path))
-
-
-def _advice(job: Any) -> str:
-    return "call it, and pass the job that it returns" if callable(job) else ""

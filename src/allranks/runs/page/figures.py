@@ -159,7 +159,8 @@ def shared_charts(steps: Iterable[StepRecord]) -> Charts:
             budget -= cost
             first += charts(iterations[0])
             continue
-        for name in _names(iterations):
+        metrics = {name: points for step in iterations for name, points in step.metrics.items()}
+        for name in (name for names in families(metrics).values() for name in names):
             curves = [step for step in iterations if len(step.metrics.get(name, ())) > 1]
             picked = _picked(name, curves)
             shown = {step.name for step in picked}
@@ -177,12 +178,6 @@ def shared_charts(steps: Iterable[StepRecord]) -> Charts:
         others.append(_iterations(path, name, part))
     left_out_text = f"… {count(left_out, 'more curve')} without a chart" if left_out else ""
     return Charts(tuple(first[:_SHOWN]), (*first[_SHOWN:], *others), left_out_text)
-
-
-def _names(same: Sequence[StepRecord]) -> list[str]:
-    """Return the metrics of the steps, grouped by family."""
-    metrics = {name: points for step in same for name, points in step.metrics.items()}
-    return [name for names in families(metrics).values() for name in names]
 
 
 def _picked(name: str, steps: Sequence[StepRecord]) -> list[StepRecord]:
