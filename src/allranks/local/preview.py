@@ -83,12 +83,7 @@ def _steps(scope: Scope) -> Iterator[tuple[str, Step, Scope]]:
 
 
 def _inner(scope: Scope, node: Node, pipeline: Pipeline, path: str) -> Scope:
-    lookup = functools.partial(_lookup, scope)
-    bound = {port.name: values.resolve(port.value, lookup) for port in pipeline.inputs}
-    inputs = {
-        port.name: text if (text := bound.get(port.name)) is not None else values.resolve(port.value, lookup)
-        for port in pipeline.graph.inputs
-    }
+    inputs = values.of_pipeline(pipeline, functools.partial(_lookup, scope))
     return Scope(pipeline.graph, path, inputs, graph_output_paths(pipeline.graph, scope.output_paths_of(node)))
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 
 from allranks.contract.templating import wire
-from allranks.plan.graph import Plan
+from allranks.plan.graph import Pipeline, Plan
 from allranks.plan.ports import GraphInput, Input, Literal, NodeOutput, Path, Reference, Value
 from allranks.runs.records import RunRecord
 
@@ -47,6 +47,15 @@ def resolve(value: Value | str | None, lookup: Lookup) -> str | None:
     if isinstance(value, (GraphInput, NodeOutput)):
         return lookup(value)
     return "".join(part if isinstance(part, str) else lookup(part) or "" for part in value.parts)
+
+
+def of_pipeline(node: Pipeline, lookup: Lookup) -> dict[str, str | None]:
+    """Return the inputs of a node's graph as text. An input that the node does not set has the graph's own default."""
+    bound = {port.name: resolve(port.value, lookup) for port in node.inputs}
+    return {
+        port.name: text if (text := bound.get(port.name)) is not None else resolve(port.value, lookup)
+        for port in node.graph.inputs
+    }
 
 
 NAME = "name"

@@ -181,7 +181,7 @@ class _Operations:
             from azure.ai.ml import load_component
 
             return load_component(spec)
-        if _creates_when_it_fails(sys._getframe(1), user_code.is_users):
+        if _creates_when_it_fails(sys._getframe(1)):
             from azure.core.exceptions import ResourceNotFoundError
 
             raise ResourceNotFoundError(f"{self.collection} {name} is not on this machine")
@@ -256,17 +256,10 @@ class _Operations:
 
 def _collection_of(entity: Any) -> str:
     """Return the collection in which `MLClient.create_or_update` stores the entity, by the SDK's class names."""
-    names = [kind.__name__ for kind in type(entity).__mro__]
-    collections = {
-        "Job": "jobs",
-        "Component": "components",
-        "Environment": "environments",
-        "Data": "data",
-        "Model": "models",
-        "Compute": "compute",
-        "JobSchedule": "schedules",
-    }
-    return next((collections[name] for name in names if name in collections), "others")
+    kinds = ("Job", "Component", "Environment", "Data", "Model", "Compute", "JobSchedule")
+    collections = ("jobs", "components", "environments", "data", "models", "compute", "schedules")
+    found = dict(zip(kinds, collections, strict=True))
+    return next((found[kind.__name__] for kind in type(entity).__mro__ if kind.__name__ in found), "others")
 
 
 def _configuration(path: Any, file_name: str) -> dict[str, str]:
@@ -285,12 +278,12 @@ def _configuration(path: Any, file_name: str) -> dict[str, str]:
     return {}
 
 
-def _creates_when_it_fails(frame: FrameType | None, is_users: Callable[[str], bool]) -> bool:
+def _creates_when_it_fails(frame: FrameType | None) -> bool:
     """Return whether the call is in a ``try`` whose handler creates something, as in "get it, or else create it".
 
     frame: the frame that makes the call; the innermost frame of the user's code is used
     """
-    while frame is not None and not is_users(frame.f_code.co_filename):
+    while frame is not None and not user_code.is_users(frame.f_code.co_filename):
         frame = frame.f_back
     if frame is None:
         return False

@@ -100,13 +100,10 @@ def _import_file(file: Path) -> ModuleType:
         sys.path[:] = path
         # Modules of another component may have the same names, so remove those that were imported from this folder.
         for imported in set(sys.modules) - before:
-            if _is_below(getattr(sys.modules[imported], "__file__", None), file.parent):
+            source = getattr(sys.modules[imported], "__file__", None)
+            if source is not None and Path(source).resolve().is_relative_to(file.parent.resolve()):
                 del sys.modules[imported]
     return module
-
-
-def _is_below(file: str | None, folder: Path) -> bool:
-    return file is not None and Path(file).resolve().is_relative_to(folder.resolve())
 
 
 def _shortened(text: str) -> str:

@@ -25,11 +25,7 @@ async def run(execution: Execution, scope: Scope, node: Pipeline, record: StepRe
 
 def inputs_of(node: Pipeline, scope: Scope) -> dict[str, str | None]:
     """Return the inputs of a node's graph as text. An input that the node does not set has the graph's own default."""
-    bound = {port.name: values.resolve(port.value, scope.lookup) for port in node.inputs}
-    return {
-        port.name: text if (text := bound.get(port.name)) is not None else values.resolve(port.value, scope.lookup)
-        for port in node.graph.inputs
-    }
+    return values.of_pipeline(node, scope.lookup)
 
 
 def begin(execution: Execution, record: StepRecord, given: Mapping[str, str | None]) -> None:

@@ -111,9 +111,7 @@ async def _run_iteration(execution: Execution, iteration: StepRecord, inner: Sco
     end(execution, iteration)
 
 
-def _items(
-    execution: Execution, scope: Scope, node: ParallelFor, record: StepRecord
-) -> dict[str, dict[str, str | None]]:
+def _items(execution: Execution, scope: Scope, node: ParallelFor, record: StepRecord) -> Items:
     """Return the items by name, each with its values for inputs of the body, as text. Decided once per run.
 
     Raise ValueError if they are not a list or a mapping of mappings.
@@ -124,8 +122,7 @@ def _items(
         return texts
     items = node.items
     if not isinstance(items, tuple):
-        text = values.resolve(items, scope.lookup) or ""
-        items = _parsed(text)
+        items = _parsed(values.resolve(items, scope.lookup) or "")
     texts = {item.name: {name: values.resolve(value, scope.lookup) for name, value in item.values} for item in items}
     execution.decide(record.name, ITEMS, json.dumps(texts))
     return texts

@@ -50,6 +50,7 @@ def read(name: str, node: Any, context: Context) -> Step | None:
     step_ports.refuse_unknown(node, place, context)
     component_name, version = identity(component)
     resources = node.resources or component.resources
+    instances = whole(setting(resources, "instance_count"), "resources.instance_count", place, context)
     environment = environments.local(component.environment, place, context)
     if component.environment is None and not (internals.source_path(component) or context.alone):
         context.problems.append(NO_ENVIRONMENT_NAMED.problem(place.key("environment"), "the step has no environment"))
@@ -79,7 +80,7 @@ def read(name: str, node: Any, context: Context) -> Step | None:
         inputs=step_ports.inputs(node, place, context),
         outputs=step_ports.outputs(node, context),
         distribution=_distribution(node.distribution or setting(component, "distribution"), place, context),
-        instance_count=_count(resources, "instance_count", place, context),
+        instance_count=1 if instances is None else instances,
         instance_type=_instance_type(resources, place, context),
         shm_size=_shared_memory(resources, place, context),
         timeout=_timeout(node, place, context),
@@ -115,11 +116,6 @@ def _variables(
         binding = value_of(text)
         resolved[str(name)] = text if isinstance(binding, (Literal, Path)) else binding
     return resolved
-
-
-def _count(resources: Any, key: str, place: Place, context: Context) -> int:
-    count = whole(setting(resources, key), f"resources.{key}", place, context)
-    return 1 if count is None else count
 
 
 def _instance_type(resources: Any, place: Place, context: Context) -> str:

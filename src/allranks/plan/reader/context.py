@@ -28,7 +28,8 @@ def value_of(text: str) -> Value:
     for match in _BINDING.finditer(text):
         if match.start() > position:
             parts.append(text[position : match.start()])
-        parts.append(_reference(match))
+        step = match["step"]
+        parts.append(NodeOutput(step, match["output"]) if step else GraphInput(match["input"]))
         position = match.end()
     if position < len(text):
         parts.append(text[position:])
@@ -41,12 +42,6 @@ def pipeline_output(text: str) -> str | None:
     """Return the name of the pipeline's output in ``${{parent.outputs.NAME}}``; None for any other text."""
     match = _PIPELINE_OUTPUT.fullmatch(text.strip())
     return match[1] if match else None
-
-
-def _reference(match: re.Match[str]) -> GraphInput | NodeOutput:
-    if match["input"]:
-        return GraphInput(match["input"])
-    return NodeOutput(match["step"], match["output"])
 
 
 Locate = Callable[[str], Location | None]

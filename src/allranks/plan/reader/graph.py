@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import heapq
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 from typing import Any
 
@@ -236,23 +238,19 @@ def in_order(nodes: Iterable[Node], needs: Callable[[Node], tuple[str, ...]]) ->
     come last."""
     defined = list(nodes)
     places = {node.name: place for place, node in enumerate(defined)}
-    followers: dict[int, list[int]] = {}
-    waits: list[int] = []
-    for place, node in enumerate(defined):
-        needed = [places[name] for name in needs(node) if name in places]
-        waits.append(len(needed))
-        for other in needed:
-            followers.setdefault(other, []).append(place)
-    ready = [place for place, count in enumerate(waits) if not count]
-    order: list[int] = []
+    sorter = TopologicalSorter(
+        {place: [places[name] for name in needs(node) if name in places] for place, node in enumerate(defined)}
+    )
+    with contextlib.suppress(CycleError):  # the sorter still yields the nodes that need no cycle
+        sorter.prepare()
+    ready = sorted(sorter.get_ready())
+    order: dict[int, None] = {}
     while ready:
-        order.append(place := heapq.heappop(ready))
-        for other in followers.get(place, ()):
-            waits[other] -= 1
-            if not waits[other]:
-                heapq.heappush(ready, other)
-    done = set(order)
-    return tuple(defined[place] for place in (*order, *(place for place in range(len(defined)) if place not in done)))
+        order[place := heapq.heappop(ready)] = None
+        sorter.done(place)
+        for other in sorter.get_ready():
+            heapq.heappush(ready, other)
+    return tuple(defined[place] for place in {**order, **dict.fromkeys(range(len(defined)))})
 
 
 def _outputs(owner: Any, nodes: tuple[Node, ...], loops: Mapping[str, str], context: Context) -> Iterator[GraphOutput]:

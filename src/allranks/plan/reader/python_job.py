@@ -23,12 +23,10 @@ from allranks.sdk.user_code import Line
 
 
 @dataclass(frozen=True)
-class DslFile:
-    """A pipeline function and its file."""
+class _OfFile:
+    """What a file of Python defines."""
 
     file: PythonFile
-    function: Callable[..., Any]
-    _built: list[Any] = field(default_factory=list)
 
     @property
     def path(self) -> Path:
@@ -37,6 +35,14 @@ class DslFile:
     @property
     def warnings(self) -> list[Problem]:
         return self.file.warnings
+
+
+@dataclass(frozen=True)
+class DslFile(_OfFile):
+    """A pipeline function and its file."""
+
+    function: Callable[..., Any]
+    _built: list[Any] = field(default_factory=list)
 
     def inputs(self) -> dict[str, str | None]:
         """Return the names of the pipeline's inputs with their types; None for one without annotation."""
@@ -83,8 +89,6 @@ class DslFile:
     def _arguments(self, values: Mapping[str, tuple[str, Setting]]) -> dict[str, Any]:
         from azure.ai.ml import Input
 
-        from allranks.plan.ports import PRIMITIVES
-
         arguments: dict[str, Any] = {}
         for name, (kind, value) in values.items():
             argument = value if kind in PRIMITIVES else Input(type=kind, path=str(value))
@@ -116,14 +120,9 @@ class DslFile:
             if parameters[name].default is inspect.Parameter.empty and name not in values
         ]
         if missing:
+            where = f"of the pipeline ({shown(self.path)})"
             raise InputError.of(
-                Problem(
-                    f"input {name} of the pipeline ({shown(self.path)})",
-                    "it has no value",
-                    "",
-                    f"set it: --set {name}=VALUE",
-                    code="missing-input",
-                )
+                Problem(f"input {name} {where}", "it has no value", "", f"set it: --set {name}=VALUE", "missing-input")
                 for name in missing
             )
 
@@ -173,20 +172,11 @@ def _details(value: str) -> tuple[str, str, str]:
 
 
 @dataclass(frozen=True)
-class PythonJob:
+class PythonJob(_OfFile):
     """A job and its file. name: the job's variable"""
 
-    file: PythonFile
     name: str
     job: Any
-
-    @property
-    def path(self) -> Path:
-        return self.file.path
-
-    @property
-    def warnings(self) -> list[Problem]:
-        return self.file.warnings
 
     def inputs(self) -> dict[str, str | None]:
         """Return the names of the job's inputs with their types; None if the type is not declared."""

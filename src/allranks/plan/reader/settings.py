@@ -42,8 +42,12 @@ def split(values: Mapping[str, str]) -> tuple[dict[str, str], dict[str, Path]]:
 
 def unknown(settings: Mapping[str, str], names: Iterable[str]) -> list[Problem]:
     """Return a problem for each setting without an input of that name."""
-    known = list(names)
-    return [_unknown(name, known) for name in settings if name not in known]
+    known, problems = list(names), []
+    expected = "one of the pipeline's inputs: " + ", ".join(known) if known else "nothing: the pipeline has no inputs"
+    for name in (name for name in settings if name not in known):
+        found, fix = f"the pipeline has no input {name}", did_you_mean(name, known, "remove it, or declare the input")
+        problems.append(Problem(f"input {name}", found, expected, fix, code="unknown-input"))
+    return problems
 
 
 def convert(text: str, type_name: str) -> Setting:
@@ -55,7 +59,9 @@ def convert(text: str, type_name: str) -> Setting:
         if type_name == "integer":
             return int(text)
         if type_name == "number":
-            return _finite(float(text))
+            if math.isfinite(number := float(text)):
+                return number
+            raise ValueError
         if type_name == "boolean":
             return {"true": True, "false": False}[text.strip().lower()]
     except (ValueError, KeyError):
@@ -110,15 +116,3 @@ def with_inputs(plan: Plan, texts: Mapping[str, str]) -> Plan:
 def wrong(name: str, text: str, expected: str) -> Problem:
     """Return the problem for a value that cannot be converted."""
     return Problem(f"input {name}", quoted(name, text), expected, f"set {name} to {expected}")
-
-
-def _unknown(name: str, known: list[str]) -> Problem:
-    expected = "one of the pipeline's inputs: " + ", ".join(known) if known else "nothing: the pipeline has no inputs"
-    fix = did_you_mean(name, known, "remove it, or declare the input")
-    return Problem(f"input {name}", f"the pipeline has no input {name}", expected, fix, code="unknown-input")
-
-
-def _finite(value: float) -> float:
-    if not math.isfinite(value):
-        raise ValueError
-    return value
