@@ -24,11 +24,7 @@ _WITHOUT_DISTRIBUTION = "set one, such as: step.distribution = PyTorchDistributi
 
 # Over 60 lines: a third of it describes the arguments.
 def layout(
-    node: _Node,
-    instance_count: Any = None,
-    process_count_per_instance: Any = None,
-    *,
-    size: str | None = None,
+    node: _Node, instance_count: Any = None, process_count_per_instance: Any = None, *, size: str | None = None
 ) -> _Node:
     """Set the layout of a step, and return the step::
 

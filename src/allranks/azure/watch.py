@@ -24,10 +24,7 @@ from allranks.verdict import judge
 if TYPE_CHECKING:
     from allranks.runs.observer import Observer
 
-STOPPED = {
-    "NotResponding": "its instances have stopped sending heartbeats",
-    "Paused": "it is paused",
-}
+STOPPED = {"NotResponding": "its instances have stopped sending heartbeats", "Paused": "it is paused"}
 """The states in which a run neither ends nor continues by itself, and after which the SDK's stream ends too."""
 _LOG = re.compile(
     r"user_logs/(?:retry_(?P<retry>\d+)/)?std_log(?:_process_(?P<rank>\d+)|_node_(?P<node>\d+)_\w+)?\.txt"

@@ -55,10 +55,7 @@ def run(
     The caller has checked the plan (`requirements`). Raise InputError if its data cannot be downloaded, DiskFullError
     if the disk is full.
     """
-    with (
-        stop_signals.raised(),
-        provided(plan, workspace, offline=options.offline, sample=options.sample) as data,
-    ):
+    with stop_signals.raised(), provided(plan, workspace, offline=options.offline, sample=options.sample) as data:
         modes = modes_of(data.plan.graph, options.selection)
         record = _new_record(data.plan, workspace, options)
         filled = values.filled(data.plan, record)
@@ -133,11 +130,7 @@ def stored_plan(record: RunRecord, workspace: Workspace, replaced: Container[str
 
 
 def resume(
-    run_id: str,
-    workspace: Workspace,
-    options: Options,
-    observer: Observer | None = None,
-    latest: Plan | None = None,
+    run_id: str, workspace: Workspace, options: Options, observer: Observer | None = None, latest: Plan | None = None
 ) -> RunRecord:
     """Resume a run that was interrupted, stopped, or failed. Its finished nodes do not run again.
 

@@ -88,12 +88,7 @@ def fits(value: str | int | float | bool, kind: str) -> bool:
 
 
 def wrong(
-    where: str,
-    port: Input,
-    value: str | int | float | bool,
-    fix: str,
-    whose: str = "",
-    expressions: str = _BINDINGS,
+    where: str, port: Input, value: str | int | float | bool, fix: str, whose: str = "", expressions: str = _BINDINGS
 ) -> Iterator[Problem]:
     """Yield the problems of a literal for a port.
 

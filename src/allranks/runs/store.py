@@ -54,10 +54,7 @@ class Store(Database):
         """Save a new run with all its steps. plan: its graph as JSON, which the store does not read."""
         with self.connection:
             self.connection.execute("BEGIN")
-            self.connection.execute(
-                "INSERT INTO run VALUES (?, ?, ?, ?)",
-                (run.id, run.created, _dump_run(run), plan),
-            )
+            self.connection.execute("INSERT INTO run VALUES (?, ?, ?, ?)", (run.id, run.created, _dump_run(run), plan))
             self._add_steps(run)
 
     def put_run(self, run: RunRecord) -> None:

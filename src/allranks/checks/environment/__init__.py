@@ -38,8 +38,7 @@ RESOLVING = Row(packages.resolved, _own("resolve", "pip cannot install the pinne
 
 OF_FILES = (
     Row(
-        files.registration,
-        *(files.REFUSED, files.NO_NAME, files.SOURCE, files.CONTEXT, files.CONDA_WITH_BUILD, IMAGE),
+        files.registration, *(files.REFUSED, files.NO_NAME, files.SOURCE, files.CONTEXT, files.CONDA_WITH_BUILD, IMAGE)
     ),
     Row(files.conda, files.CONDA_FILE, files.DEPENDENCIES, files.NO_PIP, files.UNPINNED),
     Row(files.build_context, files.DOCKERFILE, files.SECRET),

@@ -12,15 +12,7 @@ from itertools import zip_longest
 from pathlib import Path
 
 from allranks.contract.mpi import SETUP_MPI
-from allranks.environments.dockerfile import (
-    BEGIN,
-    END,
-    Instruction,
-    block,
-    first_difference,
-    read,
-    runs_setup_mpi,
-)
+from allranks.environments.dockerfile import BEGIN, END, Instruction, block, first_difference, read, runs_setup_mpi
 from allranks.environments.find import BASE, DOCKERFILE, EnvironmentFolder
 from allranks.errors import Level, Problem
 from allranks.secrets import is_secret_name, secrets_in

@@ -203,16 +203,7 @@ def resolved(environment: EnvironmentFolder, _root: Path) -> Iterator[Problem]:
             if line.startswith(("--extra-index-url", "--find-links", "--no-index"))
         ]
         requirements.write_text("\n".join([*lines, *(pin.text for path in chosen for pin in pins(path))]) + "\n")
-        command = [
-            sys.executable,
-            "-m",
-            "pip",
-            "install",
-            "--dry-run",
-            "--ignore-installed",
-            "-r",
-            str(requirements),
-        ]
+        command = [sys.executable, "-m", "pip", "install", "--dry-run", "--ignore-installed", "-r", str(requirements)]
         try:
             completed = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, check=False)
         except subprocess.TimeoutExpired:

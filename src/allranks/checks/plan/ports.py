@@ -36,12 +36,7 @@ DANGLING = Rule(
     "bind something that exists, or declare what is missing",
 )
 
-_ACCEPTS = {
-    "integer": {"integer"},
-    "number": {"number", "integer"},
-    "boolean": {"boolean"},
-    "string": PRIMITIVES,
-}
+_ACCEPTS = {"integer": {"integer"}, "number": {"number", "integer"}, "boolean": {"boolean"}, "string": PRIMITIVES}
 """Primitive port type -> types that may be bound to it. Data may be bound to any data port, as on Azure ML."""
 
 _WHOLE_NUMBER = ("number", "integer")

@@ -67,10 +67,7 @@ def doctor(
         raise typer.Exit(1)
 
 
-_INSTANCES = {
-    "rack": "each has its own network, hostname and /tmp",
-    "loopback": "addresses on 127.0.0.0/8",
-}
+_INSTANCES = {"rack": "each has its own network, hostname and /tmp", "loopback": "addresses on 127.0.0.0/8"}
 
 
 def _finding(launch: Launch, start: bool, folder: Path) -> _StackState:

@@ -13,15 +13,7 @@ import typer
 
 from allranks.azure.workspace import WorkspaceOptions
 from allranks.cli.console import console, errors
-from allranks.cli.options import (
-    AzureOptions,
-    FolderOption,
-    InstancesOption,
-    JsonOption,
-    SetOption,
-    confirm,
-    option,
-)
+from allranks.cli.options import AzureOptions, FolderOption, InstancesOption, JsonOption, SetOption, confirm, option
 from allranks.cli.values import settings_of
 from allranks.errors import InputError, Problem
 from allranks.runs.records import RunRecord

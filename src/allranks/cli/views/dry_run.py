@@ -37,10 +37,7 @@ _WORDS = {
 
 
 def print_dry_run(
-    read: Callable[[Path], tuple[Plan, list[Upload]]],
-    workspace: Workspace,
-    options: Options,
-    json: bool,
+    read: Callable[[Path], tuple[Plan, list[Upload]]], workspace: Workspace, options: Options, json: bool
 ) -> None:
     """Print a plan without starting anything. Raise InputError if it cannot run on any machine.
 

@@ -72,10 +72,7 @@ def _facts(size: Size) -> list[tuple[str, str]]:
     ranks, need = count(size.processes, "rank"), shared_memory.needed(size.processes, gpus=True)
     expected = [
         f"{bandwidth:g} GB/s on {where}"
-        for bandwidth, where in (
-            (size.all_reduce_gb_s, "one instance"),
-            (size.all_reduce_two_instances_gb_s, "two"),
-        )
+        for bandwidth, where in ((size.all_reduce_gb_s, "one instance"), (size.all_reduce_two_instances_gb_s, "two"))
         if bandwidth is not None
     ]
     # The variants of the environments that run on the size, with the oldest driver of each.

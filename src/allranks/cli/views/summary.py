@@ -114,9 +114,7 @@ def _quotation(lines: Sequence[str]) -> list[Text]:
 
 def _explanation(verdict: Verdict, most: int) -> list[Text]:
     """Return the lines of the cause, what followed, at most so much of it, and the advice."""
-    lines = [
-        Text.assemble("  ", (plain(verdict.step), "bold"), ": ", plain(cause(verdict)) or "failed"),
-    ]
+    lines = [Text.assemble("  ", (plain(verdict.step), "bold"), ": ", plain(cause(verdict)) or "failed")]
     if why := reason(verdict):
         lines.append(Text(f"  {_one_line(why)}", style="red"))
     for text in verdict.consequences[:most]:
@@ -131,11 +129,7 @@ def _one_line(text: str) -> str:
 
 
 def _results(run: RunRecord) -> list[list[Text]]:
-    tables = {
-        "outputs": outputs_of(run),
-        "registered models": models_of(run),
-        "results": reported_results(run),
-    }
+    tables = {"outputs": outputs_of(run), "registered models": models_of(run), "results": reported_results(run)}
     return [
         _table(title, [(plain(name), plain(text)) for name, text in table.items()]) for title, table in tables.items()
     ]

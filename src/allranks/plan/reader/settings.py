@@ -17,11 +17,7 @@ from allranks.secrets import quoted
 
 Setting = str | int | float | bool
 
-_EXPECTED = {
-    "integer": "a whole number",
-    "number": "a number",
-    "boolean": "true or false",
-}
+_EXPECTED = {"integer": "a whole number", "number": "a number", "boolean": "true or false"}
 
 
 STAND_IN = "--stand-in "
