@@ -70,16 +70,15 @@ OF_OUTPUTS = (Row(data.output_path, data.DATA, data.UNMAPPED_OUTPUT),)
 OF_OWN_INPUTS = (
     Row(ports.lost_value, ports.LOST_VALUE),
     Row(ports.own_value, *literals.RULES),
-    Row(data.own_input, data.DATA),
+    Row(data.input_path, data.DATA),
 )
-OF_OWN_OUTPUTS = (Row(data.graph_output_path, data.DATA, data.UNMAPPED_OUTPUT),)
 OF_PLANS = (Row(data.written_twice, data.DATA),)
 
 
 def catalogue() -> tuple[Rule, ...]:
     """Return every rule about pipelines and jobs, for docs/checks.md."""
     of_nodes = (OF_NODES, OF_STAND_INS, OF_STEPS, OF_KEYS, OF_TEXTS, OF_BINDINGS, OF_VALUES, OF_OUTPUTS)
-    of_graphs = (OF_GRAPHS, AFTER_NODES, OF_LOOPS.values(), OF_OWN_INPUTS, OF_OWN_OUTPUTS, OF_PLANS)
+    of_graphs = (OF_GRAPHS, AFTER_NODES, OF_LOOPS.values(), OF_OWN_INPUTS, OF_PLANS)
     return (SDK, *rules.RULES, *rules_of(*of_graphs, *of_nodes))
 
 
@@ -102,7 +101,7 @@ def findings(plan: Plan, *, here: bool = True, today: date | None = None) -> Fin
     today: the date, on which sizes are retired
     """
     scope, suppressions = of_plan(plan, here=here, today=today), Suppressions()
-    of_inputs = (problem for port in plan.graph.inputs for problem in _apply(OF_OWN_INPUTS, scope, port))
+    of_inputs = (problem for port in plan.graph.inputs for problem in _apply(OF_OWN_INPUTS, scope, None, port))
     found = [*plan.findings, *of_inputs, *_of_graph(scope, suppressions), *_apply(OF_PLANS, plan)]
     if any(each.code == "file-fails" and each.level is Level.MACHINE for each in plan.findings):
         # The skipped statements of the notebook may make the data.
@@ -125,7 +124,7 @@ def _of_graph(scope: Scope, suppressions: Suppressions) -> Iterator[Problem]:
         yield from _of_node(scope, node, suppressions)
     yield from _apply(AFTER_NODES, scope)
     for output in scope.graph.outputs:
-        yield from _apply(OF_OWN_OUTPUTS, scope, output)
+        yield from _apply(OF_OUTPUTS, scope, None, output)
 
 
 def _of_node(scope: Scope, node: Node, suppressions: Suppressions) -> Iterator[Problem]:

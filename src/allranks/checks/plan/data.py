@@ -38,37 +38,21 @@ UNMAPPED_OUTPUT = Rule(
 _PLACEHOLDERS = ("name", "output_name", "default_datastore")
 
 
-def own_input(scope: Scope, port: Input) -> Iterator[Problem]:
-    """Yield the problems of data that an input of the pipeline names."""
+def input_path(scope: Scope, node: Node | None, port: Input) -> Iterator[Problem]:
+    """Yield the problems of data that an input of a node, or of the pipeline, names directly."""
     if isinstance(port.value, Path) and port.type not in PRIMITIVES:
-        where = scope.own_key(f"inputs.{port.name}")
-        yield from wrong_path(where, port, port.value, scope.here, f"name another: --set {port.name}=PATH")
+        fix = "bind it to an input of the pipeline, which --set can change"
+        fix = f"name another: --set {port.name}=PATH" if node is None else fix
+        yield from wrong_path(scope.key(node, f"inputs.{port.name}"), port, port.value, scope.here, fix)
 
 
-def input_path(scope: Scope, node: Node, port: Input) -> Iterator[Problem]:
-    """Yield the problems of data that a node's input names directly."""
-    if isinstance(port.value, Path) and port.type not in PRIMITIVES:
-        where = scope.key(node, f"inputs.{port.name}")
-        yield from wrong_path(
-            where, port, port.value, scope.here, "bind it to an input of the pipeline, which --set can change"
-        )
-
-
-def output_path(scope: Scope, node: Node, output: Output) -> Iterator[Problem]:
-    """Yield the problems of the path that the user sets for a node's output."""
-    yield from _wrong_output(scope.key(node, f"outputs.{output.name}"), output, scope.here)
-
-
-def graph_output_path(scope: Scope, output: GraphOutput) -> Iterator[Problem]:
-    """Yield the problems of the path that the user sets for an output of the graph."""
-    yield from _wrong_output(scope.own_key(f"outputs.{output.name}"), output, scope.here)
-
-
-def _wrong_output(where: str, output: Output | GraphOutput, here: bool) -> Iterator[Problem]:
+def output_path(scope: Scope, node: Node | None, output: Output | GraphOutput) -> Iterator[Problem]:
+    """Yield the problems of the path that the user sets for an output of a node, or of the graph."""
     if output.path is None:
         return
+    where = scope.key(node, f"outputs.{output.name}")
     if paths.is_remote(output.path):
-        if here and not paths.is_downloadable(output.path):
+        if scope.here and not paths.is_downloadable(output.path):
             yield from _unmapped(where, output.path)
         return
     for name in used_placeholders(output.path):
@@ -120,7 +104,7 @@ def _local_paths(scope: Scope, outer: Mapping[str, str] | None, parallel: str) -
         if isinstance(node, ParallelFor) or isinstance(inner, Step):
             for output in node.outputs:
                 path, name = output_path_of(node, output, passed), names.get(NodeOutput(node.name, output.name))
-                where = scope.key(node, f"outputs.{output.name}") if name is None else scope.own_key(f"outputs.{name}")
+                where = scope.key(node if name is None else None, f"outputs.{name or output.name}")
                 if path is not None and not paths.is_remote(path) and not used_placeholders(path):
                     if parallel:
                         yield f"the other iterations of {parallel}", path

@@ -5,14 +5,13 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from typing import Any
 
 from allranks.checks.plan.scope import Scope
 from allranks.errors import Level, Problem, Rule
 from allranks.plan import literals, values
 from allranks.plan.graph import Node, Step
 from allranks.plan.literals import meant, number_with_point, one_of
-from allranks.plan.ports import PRIMITIVES, GraphInput, GraphOutput, Input, Literal, Reference, Text, Value, references
+from allranks.plan.ports import PRIMITIVES, GraphInput, GraphOutput, Input, Literal, Reference, Text, references
 from allranks.secrets import quoted
 
 BINDING = Rule(
@@ -43,11 +42,6 @@ _WHOLE_NUMBER = ("number", "integer")
 _NUMERIC = PRIMITIVES - {"string"}
 
 
-def is_given(scope: Scope, value: Value | None) -> bool:
-    """Return whether a port has a value. A binding to an input of the graph without a value does not count."""
-    return scope.value(value) is not None
-
-
 def binding(scope: Scope, node: Node, port: Input) -> Iterator[Problem]:
     """Yield the problems of the value of a node's input."""
     where = scope.key(node, f"inputs.{port.name}")
@@ -55,7 +49,7 @@ def binding(scope: Scope, node: Node, port: Input) -> Iterator[Problem]:
     if missing:
         yield from missing
         return
-    if not is_given(scope, port.value) and not port.optional:
+    if scope.value(port.value) is None and not port.optional:
         yield from _missing(scope, where, port)
         return
     for reference in references(port.value):
@@ -66,22 +60,17 @@ def binding(scope: Scope, node: Node, port: Input) -> Iterator[Problem]:
         # azure-ai-ml sends a number of the pipeline to an integer. Its value is checked as every other.
         if not fits(kind, port.type) and not (isinstance(reference, GraphInput) and (kind, port.type) == _WHOLE_NUMBER):
             found = f"{called(scope, reference)} is {article(kind)}, and is bound to {article(port.type)}"
-            yield Problem(
-                where, found, _expected_types(port.type), _binding_fix(scope, reference, port), code="wrong-type"
-            )
-
-
-def _binding_fix(scope: Scope, reference: Reference, port: Input) -> str:
-    bound = scope.value(reference)
-    if port.type == "number" and isinstance(bound, Literal) and (fix := number_with_point(bound.value)):
-        return fix
-    return f"bind {article(port.type)} to it"
+            types = _ACCEPTS.get(port.type)
+            expected = " or ".join(map(article, sorted(types))) if types else "data, not a single value"
+            bound = scope.value(reference) if port.type == "number" else None
+            fix = number_with_point(bound.value) if isinstance(bound, Literal) else ""
+            yield Problem(where, found, expected, fix or f"bind {article(port.type)} to it", code="wrong-type")
 
 
 def bound_outputs(scope: Scope) -> Iterator[Problem]:
     """Yield the problems of the graph's outputs."""
     for output in scope.graph.outputs:
-        where = scope.own_key(f"outputs.{output.name}")
+        where = scope.key(None, f"outputs.{output.name}")
         missing = list(dangling(scope, where, output.source))
         yield from missing or _unfit(scope, where, output)
 
@@ -134,10 +123,6 @@ def fits(kind: str, port: str) -> bool:
     return kind in _ACCEPTS[port] if port in _ACCEPTS else kind not in PRIMITIVES
 
 
-def _expected_types(port: str) -> str:
-    return " or ".join(map(article, sorted(_ACCEPTS[port]))) if port in _ACCEPTS else "data, not a single value"
-
-
 def called(scope: Scope, reference: Reference) -> str:
     """Return the target of a reference as named in messages."""
     if isinstance(reference, GraphInput):
@@ -166,10 +151,10 @@ def graph_names(scope: Scope) -> Iterator[Problem]:
     """Yield the problems of the names of the graph's nodes, inputs and outputs."""
     graph = scope.graph
     if not graph.nodes:
-        yield Problem(scope.own_key("jobs"), "the pipeline has no steps", "at least one step")
-    yield from _wrong_names(scope.own_key("jobs"), (node.name for node in graph.nodes))
-    yield from _wrong_names(scope.own_key("inputs"), (port.name for port in graph.inputs))
-    yield from _wrong_names(scope.own_key("outputs"), (port.name for port in graph.outputs))
+        yield Problem(scope.key(None, "jobs"), "the pipeline has no steps", "at least one step")
+    yield from _wrong_names(scope.key(None, "jobs"), (node.name for node in graph.nodes))
+    yield from _wrong_names(scope.key(None, "inputs"), (port.name for port in graph.inputs))
+    yield from _wrong_names(scope.key(None, "outputs"), (port.name for port in graph.outputs))
 
 
 def port_names(scope: Scope, node: Node) -> Iterator[Problem]:
@@ -214,21 +199,16 @@ LOST_VALUE = Rule(
 )
 
 
-def lost_value(scope: Scope, *owner: Any) -> Iterator[Problem]:
-    """Yield a warning if the value of an input does not get to Azure ML.
-
-    owner: the input, after its node if it has one
-    """
-    *node, port = owner
+def lost_value(scope: Scope, node: Node | None, port: Input) -> Iterator[Problem]:
+    """Yield a warning if the value of an input of a node, or of the pipeline, does not get to Azure ML."""
     if port.on_azure and isinstance(port.value, Literal):
-        where = scope.key(node[0], f"inputs.{port.name}") if node else scope.own_key(f"inputs.{port.name}")
         found = f"{quoted(port.name, port.value.value)}: {port.on_azure}"
-        yield Problem(where, found, "a value that reaches Azure ML")
+        yield Problem(scope.key(node, f"inputs.{port.name}"), found, "a value that reaches Azure ML")
 
 
-def own_value(scope: Scope, port: Input) -> Iterator[Problem]:
+def own_value(scope: Scope, node: None, port: Input) -> Iterator[Problem]:
     """Yield the problems of the value of an input of the pipeline, regardless of the ports bound to it."""
-    where = scope.own_key(f"inputs.{port.name}")
+    where = scope.key(node, f"inputs.{port.name}")
     if isinstance(port.value, Literal):
         value = _without_macros(port, port.value.value)
         yield from literals.wrong(where, port, value, f"--set {port.name}=VALUE", expressions=literals.MACROS)

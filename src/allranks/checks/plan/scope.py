@@ -8,7 +8,7 @@ from datetime import date
 from enum import Enum, auto
 
 from allranks.plan.graph import Graph, Node, Pipeline, Plan
-from allranks.plan.ports import GraphInput, GraphOutput, Input, Literal, NodeOutput, Output, Path, Text, Value
+from allranks.plan.ports import GraphInput, Literal, NodeOutput, Path, Text, Value
 from allranks.sdk.paths import shown
 
 
@@ -46,13 +46,14 @@ class Scope:
         """Return ``step tune.train (pipeline.py:31)``."""
         return f"step {self.path}{node.name}{_at(node)}"
 
-    def key(self, node: Node, key: str) -> str:
-        """Return ``step tune.train, key inputs.lr (pipeline.py:31)``."""
-        return f"step {self.path}{node.name}, key {key}{_at(node)}"
+    def key(self, node: Node | None, key: str) -> str:
+        """Return ``step tune.train, key inputs.lr (pipeline.py:31)``.
 
-    def own_key(self, key: str) -> str:
-        """Return a key of the pipeline: ``pipeline digits, key inputs.lr (pipeline.py)``; of a pipeline component
-        ``pipeline component tune, key outputs.model``."""
+        None: of the graph itself: ``pipeline digits, key inputs.lr (pipeline.py)``, or ``pipeline component tune, key
+        outputs.model``
+        """
+        if node is not None:
+            return f"step {self.path}{node.name}, key {key}{_at(node)}"
         if self.path:
             return f"pipeline component {self.path.rstrip('.')}, key {key}"
         return f"pipeline {self.plan.name}, key {key}{f' ({shown(self.plan.source)})' if self.plan.source else ''}"
@@ -76,14 +77,9 @@ class Scope:
 
     def type_of(self, reference: GraphInput | NodeOutput) -> str:
         """Return the type of the target of a reference. Raise KeyError if it is dangling."""
-        return self.target(reference).type
-
-    def target(self, reference: GraphInput | NodeOutput) -> Input | Output | GraphOutput:
-        """Return the port that a reference names. Raise KeyError if it is dangling."""
         if isinstance(reference, GraphInput):
-            return self.graph.input_by_name[reference.name]
-        ports = self.graph.by_name[reference.node].outputs
-        return {port.name: port for port in ports}[reference.name]
+            return self.graph.input_by_name[reference.name].type
+        return {port.name: port.type for port in self.graph.by_name[reference.node].outputs}[reference.name]
 
     def within(self, node: Pipeline, path: str) -> Scope:
         """Return the scope of the graph that a node contains. path: of the node"""

@@ -9,7 +9,6 @@ from collections.abc import Iterator, Set
 from dataclasses import replace
 from pathlib import Path
 
-from allranks.checks.plan.ports import is_given
 from allranks.checks.plan.scope import Scope
 from allranks.contract import produce
 from allranks.contract.distributions import processes_per_instance
@@ -105,7 +104,7 @@ def command(scope: Scope, step: Step) -> Iterator[Problem]:
             yield Problem(where, found, one_of(ports, f"the step has no {name.kind}"), fix)
         elif name.kind == "inputs" and not name.optional:
             port = inputs[name.name]
-            if port.optional and port.name not in scope.supplied and not is_given(scope, port.value):
+            if port.optional and port.name not in scope.supplied and scope.value(port.value) is None:
                 fix = f"write $[[ ... {name} ... ]] around what needs it, or set the input"
                 yield Problem(where, f"{name} is optional and has no value, but is always used", "", fix)
 

@@ -105,7 +105,7 @@ def _local(
 def _data(plan: Plan) -> Iterator[tuple[str, Input, Path]]:
     """Yield the data that inputs name, with the place of each and its port."""
     scope = of_plan(plan)
-    places = [(scope.own_key(f"inputs.{port.name}"), port) for port in plan.graph.inputs]
+    places = [(scope.key(None, f"inputs.{port.name}"), port) for port in plan.graph.inputs]
     for path, node, _ in walk(plan.graph):
         at = f" ({node.location})" if node.location else ""
         places += [(f"step {path}, key inputs.{port.name}{at}", port) for port in node.inputs]

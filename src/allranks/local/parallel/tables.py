@@ -23,7 +23,9 @@ class Data:
     """
 
     def __init__(self, settings: dict[str, Any]) -> None:
-        self._inputs: Sequence[tuple[str, list[str] | None, list[dict[str, Any]]]] = settings["inputs"]
+        self._inputs: list[tuple[str, list[str] | None, list[tuple[str, Any]]]] = [
+            (path, patterns, [_named(step) for step in steps]) for path, patterns, steps in settings["inputs"]
+        ]
         self._keys: list[str] = settings["partition_keys"]
         self._size: int | None = settings["mini_batch_size"]
         self._table = functools.lru_cache(maxsize=None)(self._read_table)
@@ -47,7 +49,7 @@ class Data:
             files = self._files(number)
             if not files:
                 raise DataError(f"{path} has no files")
-            if any(_name(step).startswith("read_") for step in steps):
+            if any(name.startswith("read_") for name, _ in steps):
                 yield from self._rows(number, files)
             else:
                 yield from self._file_lists(number, files)
@@ -114,9 +116,9 @@ class Data:
     def _partition(self, number: int, name: str) -> dict[str, str]:
         """Return the columns that an MLTable takes from the path of a file."""
         columns: dict[str, str] = {}
-        for step in self._inputs[number][2]:
-            if _name(step) in PARTITION_FORMATS:
-                pattern = str(_options(step)["partition_format"])
+        for step, options in self._inputs[number][2]:
+            if step in PARTITION_FORMATS:
+                pattern = str(options["partition_format"])
                 parts = re.split(r"\{(\w+)[^}]*\}", pattern.lstrip("/"))
                 text = "".join(f"(?P<{part}>[^/]+?)" if odd % 2 else re.escape(part) for odd, part in enumerate(parts))
                 match = re.search(f"(?:^|/){text.replace(re.escape('*'), '[^/]*')}$", name)
@@ -131,18 +133,17 @@ class Data:
 
         steps = self._inputs[number][2]
         frames = []
-        reader = next(step for step in steps if _name(step).startswith("read_"))
+        reader, options = next(step for step in steps if step[0].startswith("read_"))
         for name in self._files(number):
             try:
-                frame = _READERS[_name(reader)](pandas, self.of([number, [name]])[0], _options(reader))
+                frame = _READERS[reader](pandas, self.of([number, [name]])[0], options)
             except Exception as error:  # the errors of pandas' readers have no common class
                 raise DataError(f"{name} cannot be read: {type(error).__name__}: {error}") from error
             frames.append(frame.assign(**self._partition(number, name)))
         frame = pandas.concat(frames, ignore_index=True)
-        for step in steps:
-            change = _CHANGES.get(_name(step))
-            if change is not None:
-                frame = change(frame, _options(step))
+        for step, options in steps:
+            if step in _CHANGES:
+                frame = _CHANGES[step](frame, options)
         return frame
 
 
@@ -156,13 +157,10 @@ def _plain(value: Any) -> Any:
     return value if isinstance(value, (str, int, float, bool)) else str(value)
 
 
-def _name(step: Any) -> str:
-    return step if isinstance(step, str) else str(next(iter(step)))
-
-
-def _options(step: Any) -> Any:
-    value = None if isinstance(step, str) else next(iter(step.values()))
-    return {} if value is None else value
+def _named(step: Any) -> tuple[str, Any]:
+    """Return the name and the options of a transformation: a text, or a mapping with one key."""
+    name, options = (step, None) if isinstance(step, str) else next(iter(step.items()))
+    return str(name), {} if options is None else options
 
 
 def _delimited(pandas: Any, path: str, options: dict[str, Any]) -> Any:
