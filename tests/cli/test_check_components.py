@@ -17,6 +17,7 @@ from component_projects import PYTHON, YAML, make
 PIPELINE = """\
 $schema: https://azuremlschemas.azureedge.net/latest/pipelineJob.schema.json
 type: pipeline
+settings: {default_compute: azureml:gpu}
 jobs:
   greet:
     type: command

@@ -15,6 +15,7 @@ import signal
 import socket
 import time
 from collections.abc import Callable
+from functools import partial
 
 from allranks.local.instances import kernel
 
@@ -173,7 +174,7 @@ def _guard(pasta: str, address: str, descriptors: list[int], ip: Ip) -> None:
             command = [pasta, *options, *users, "--netns", network]
             # Python ignores this signal, which makes pasta give up.
             running = os.posix_spawn(pasta, command, os.environ, setsigdef=[signal.SIGPIPE])
-            _in_network(descriptors, lambda: _await_device(running) and ip(*routes))  # noqa: B023
+            _in_network(descriptors, partial(_connect, running, ip, routes))
             os.waitpid(running, 0)
         _in_network(descriptors, lambda: ip(f"route del {_PENDING}"))
     finally:
@@ -193,6 +194,11 @@ def _in_network(descriptors: list[int], call: Callable[[], object]) -> None:
         finally:
             os._exit(0)
     os.waitpid(pid, 0)
+
+
+def _connect(pasta: int, ip: Callable[..., object], routes: list[str]) -> None:
+    if _await_device(pasta):
+        ip(*routes)
 
 
 def _await_device(pasta: int) -> bool:
