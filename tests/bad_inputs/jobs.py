@@ -221,7 +221,7 @@ ROWS = {
     "a component without a command": _of(
         "$schema: https://azuremlschemas.azureedge.net/latest/commandComponent.schema.json\nname: a\n",
         "key command",
-        "required",
+        "is missing",
     ),
     "no jobs": _of(pipeline(), "jobs"),
     "jobs that are a list": _of("type: pipeline\njobs: [a]\n", "key jobs", "at least one job"),

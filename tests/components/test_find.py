@@ -135,7 +135,7 @@ def test_no_project(tmp_path: Path) -> None:
     [
         ({"component_yaml": "type: command\n  name: ["}, "component.yaml:2", "not YAML"),
         ({"component_yaml": YAML.replace("type: command", "type: nothing")}, "component.yaml", "nothing"),
-        ({"component_yaml": YAML.replace("command: echo", "order: echo")}, "key command", "required"),
+        ({"component_yaml": YAML.replace("command: echo", "order: echo")}, "key command", "is missing"),
         ({"component_yaml": YAML.replace("azureml:greeting@latest", "greeting")}, "key environment", "greeting"),
         ({"component_yaml": YAML.replace("azureml:greeting@latest", "file:no.yaml")}, "key environment", "no.yaml"),
         ({"component_py": "def first(:"}, "component.py", "SyntaxError"),

@@ -34,7 +34,7 @@ DOCUMENTS = (
     *(ROOT / f"{name}.md" for name in ("README", "CONTRIBUTING", "CHANGELOG")),
     *sorted((ROOT / "docs").rglob("*.md")),
 )
-RUN_AS_A_WHOLE = ("first-own-pipeline.md", "local-client.md")
+RUN_AS_A_WHOLE = ("first-own-pipeline.md", "local-client.md", "migrating.md")
 """Documents whose commands depend on the ones before them. They have tests of their own."""
 LINK = re.compile(r"!?\[(?:[^\]\[]|\[[^\]]*\])*\]\(([^)\s]+)\)")
 EXAMPLE = re.compile(r"For example: (allranks .+?)\n\n", re.DOTALL)
