@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from allranks.errors import Level, Problem
-from allranks.migrate.evaluation import Made, Script, Unknown
+from allranks.migrate.evaluation import Script
+from allranks.migrate.operations import Made, Unknown
 
 _TAKEN = ("dsl", "here", "job", "pipeline")
 """Names that the pipeline uses itself."""

@@ -40,15 +40,9 @@ def migrate(
     with the script's comments. What is not carried over, or not exactly, is printed and listed in migration.md, with
     its line, the reason and what to do. The code of the jobs is not copied or changed.
     """
-    try:
-        from allranks.migrate import migrate as write
-        from allranks.migrate import require_new, sources
-    except ModuleNotFoundError as error:
-        if error.name != "libcst":
-            raise
-        found, fix = f"{error.name} is not installed", 'pip install "allranks[migrate]"'
-        raise InputError(Problem("allranks migrate", found, "libcst, which reads Python", fix)) from None
     from allranks.cli.views.problems import print_warnings
+    from allranks.migrate import migrate as write
+    from allranks.migrate import require_new, sources
 
     files = sources(source)
     place = source.absolute()
