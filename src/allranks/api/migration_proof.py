@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
-import os
 import re
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -19,6 +17,8 @@ from allranks.local import engine
 from allranks.local.options import Options
 from allranks.migrate import Migration
 from allranks.migrate.jobs import Job
+from allranks.migrate.ports import with_literals
+from allranks.plan import digest
 from allranks.plan.graph import Step
 from allranks.plan.walk import with_steps
 from allranks.runs.records import RunRecord, StepRecord
@@ -86,7 +86,9 @@ def _as_v1(step: Step, job: Job) -> Step:
     if "process_count_per_instance" in settings:
         settings["process_count_per_instance"] = job.layout.processes // job.layout.instance_count or 1
     own = DISTRIBUTIONS[kind].settings(**settings) if kind else Single()
-    return replace(step, command=job.original, distribution=own, instance_count=job.layout.instance_count)
+    return replace(
+        step, command=with_literals(job.command, job.inputs), distribution=own, instance_count=job.layout.instance_count
+    )
 
 
 def _compared(job: Job, v1: tuple[RunRecord, Path], v2: tuple[RunRecord, Path]) -> Comparison:
@@ -130,12 +132,5 @@ def _same(text: str, run: RunRecord) -> str:
 
 def _outputs(folder: Path) -> dict[str, str]:
     """Return the digests of the files that a step has written."""
-    return dict(_digests(folder, ("outputs", "named-outputs")))
-
-
-def _digests(folder: Path, names: tuple[str, ...]) -> Iterator[tuple[str, str]]:
-    for name in names:
-        for where, _, files in os.walk(folder / name):
-            for file in sorted(files):
-                path = Path(where, file)
-                yield str(path.relative_to(folder)), hashlib.sha256(path.read_bytes()).hexdigest()
+    files = (path for name in ("outputs", "named-outputs") for path in (folder / name).rglob("*") if path.is_file())
+    return {str(path.relative_to(folder)): digest.of_path(path) for path in files}

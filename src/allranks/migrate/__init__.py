@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,6 +14,8 @@ from allranks.project.files import create
 from allranks.sdk.paths import require_file, shown
 
 _SUFFIXES = (".py", ".ipynb")
+_INSTALLED = re.compile(r"(^|/)(\.|site-packages/|node_modules/)")
+_JOB = re.compile(r"ScriptRunConfig|Estimator\(|HyperDriveConfig|azureml\.pipeline")
 
 
 @dataclass(frozen=True)
@@ -48,21 +51,15 @@ def sources(path: Path) -> tuple[Path, ...]:
             )
         return (path,)
     listed = (each for each in sorted(path.rglob("*")) if each.suffix in _SUFFIXES and each.is_file())
-    found = [each for each in listed if not _is_installed(each.relative_to(path)) and _uses_v1(each)]
+    found = [each for each in listed if not _INSTALLED.search(each.relative_to(path).as_posix()) and _uses_v1(each)]
     if not found:
         raise InputError(Problem(shown(path), "no file in it uses azureml-core", "scripts or notebooks of SDK v1"))
     return tuple(found)
 
 
-def _is_installed(path: Path) -> bool:
-    return any(part.startswith(".") or part in ("site-packages", "node_modules") for part in path.parts)
-
-
 def _uses_v1(path: Path) -> bool:
     text = path.read_text(encoding="utf-8", errors="replace")
-    return "azureml" in text and any(
-        kind in text for kind in ("ScriptRunConfig", "Estimator(", "HyperDriveConfig", "azureml.pipeline")
-    )
+    return "azureml" in text and bool(_JOB.search(text))
 
 
 def migrate(source: Path, folder: Path) -> Migration:

@@ -14,6 +14,7 @@ CLASSES = (
 
 _MLFLOW = "log with mlflow, which azure-ai-ml's jobs do: mlflow.log_metric, mlflow.log_artifact"
 _ENDPOINT = "deploy it to a managed online or batch endpoint of azure-ai-ml"
+_DEPLOYMENTS = (f"{kind}Webservice.deploy_configuration" for kind in ("Aci", "Aks", "Local"))
 _STEP = "azure-ai-ml has no such step"
 
 MISSING: dict[str, tuple[str, str]] = {
@@ -30,11 +31,9 @@ MISSING: dict[str, tuple[str, str]] = {
     "Run.get_context": ("azure-ai-ml has no run object inside of a job", _MLFLOW),
     "Run": ("azure-ai-ml has no run object", "use MLClient.jobs.get"),
     "start_logging": ("azure-ai-ml has no interactive runs", "use mlflow.start_run"),
-    "Model.deploy": ("deployments are endpoints in azure-ai-ml", _ENDPOINT),
-    "InferenceConfig": ("deployments are endpoints in azure-ai-ml", _ENDPOINT),
-    "AciWebservice.deploy_configuration": ("deployments are endpoints in azure-ai-ml", _ENDPOINT),
-    "AksWebservice.deploy_configuration": ("deployments are endpoints in azure-ai-ml", _ENDPOINT),
-    "LocalWebservice.deploy_configuration": ("deployments are endpoints in azure-ai-ml", _ENDPOINT),
+    **dict.fromkeys(
+        ("Model.deploy", "InferenceConfig", *_DEPLOYMENTS), ("deployments are endpoints in azure-ai-ml", _ENDPOINT)
+    ),
     "Schedule.create": ("a schedule is a file of its own", "write it with azure.ai.ml.entities.JobSchedule"),
     "PublishedPipeline": ("azure-ai-ml publishes components", "register the pipeline as a component"),
     "PipelineEndpoint.publish": ("azure-ai-ml publishes components", "deploy the pipeline to a batch endpoint"),

@@ -5,14 +5,14 @@ from __future__ import annotations
 import itertools
 import keyword
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from allranks.errors import Level, Problem
 from allranks.migrate.evaluation import Script
-from allranks.migrate.operations import Made, Unknown
+from allranks.migrate.operations import Made
 
 _TAKEN = ("dsl", "here", "job", "pipeline")
 """Names that the pipeline uses itself."""
@@ -74,14 +74,16 @@ def listed(value: Any) -> Sequence[Any]:
     return value if isinstance(value, (list, tuple)) else () if value is None else (value,)
 
 
+def pairs(value: Any) -> Sequence[tuple[Any, Any]]:
+    """Return the keys and values of a dictionary; none of anything else."""
+    return list(value.items()) if isinstance(value, Mapping) else ()
+
+
 def whole(value: Any, default: int) -> int:
     """Return a whole number, the default for anything else."""
     return value if isinstance(value, int) and not isinstance(value, bool) else default
 
 
-def of(made: Any, name: str) -> Any:
+def of(made: Any, name: str, position: int | None = None) -> Any:
     """Return an argument or attribute of an object; None for anything else."""
-    return made.get(name) if isinstance(made, Made) else None
-
-
-__all__ = ["UNKNOWN", "Context", "Made", "Unknown", "listed", "named", "of", "unique", "whole"]
+    return made.get(name, position) if isinstance(made, Made) else None

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from allranks.migrate.context import UNKNOWN, Context, Made, Unknown, of, whole
+from allranks.migrate.context import UNKNOWN, Context, of, whole
 from allranks.migrate.jobs import Layout
+from allranks.migrate.operations import Made, Unknown
 
 _TYPES = {"mpi": "mpi", "openmpi": "mpi", "intelmpi": "mpi", "nccl": "pytorch", "gloo": "pytorch"}
 """The distribution for a communicator, or for a backend of an estimator."""
@@ -19,8 +20,8 @@ def layout(made: Made, configuration: Any, context: Context) -> Layout:
     configuration: the RunConfiguration of the job, if it has one
     """
     config = made.get("distributed_job_config", default=made.get("distributed_training"))
-    settings = {**{name: of(configuration, name) for name in ("node_count", "communicator", "framework")}}
-    settings |= {name: value for name in settings if (value := made.get(f"run_config.{name}")) is not None}
+    names = ("node_count", "communicator", "framework")
+    settings = {name: made.get(f"run_config.{name}", default=of(configuration, name)) for name in names}
     nodes = whole(made.get("node_count", default=settings["node_count"]), 1)
     if isinstance(config, Unknown):
         context.report(made.line, f"distributed_job_config {config.text}", UNKNOWN, _FIX)

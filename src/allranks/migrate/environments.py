@@ -9,8 +9,9 @@ from typing import Any
 
 import yaml
 
-from allranks.migrate.context import Context, Made, Unknown, listed
+from allranks.migrate.context import Context, listed, pairs
 from allranks.migrate.jobs import Environment
+from allranks.migrate.operations import Made, Unknown
 from allranks.sdk import bounded_yaml
 from allranks.sdk.distributed_component import DEFAULT_IMAGE
 
@@ -18,8 +19,8 @@ _PYTHON = "3.10"
 _ADD = {"add_pip_package": "pip_packages", "add_conda_package": "conda_packages", "add_channel": "channels"}
 
 
-def environment(value: Any, context: Context, line: int) -> Environment | None:
-    """Return an environment of v1, given by its object, its name, or a RunConfiguration; None if there is none."""
+def environment(value: Any, context: Context, line: int) -> Environment:
+    """Return an environment of v1, given by its object, its name, or a RunConfiguration; a default with a finding."""
     if isinstance(value, Unknown):
         name = value.text.rpartition(".")[2].strip("()'\"") or "environment"
         context.report(line, f"environment {value.text}", "it is not in this file", "name it in the component")
@@ -27,7 +28,8 @@ def environment(value: Any, context: Context, line: int) -> Environment | None:
     if isinstance(value, str):
         return Environment(value, reference=f"azureml:{value}@latest")
     if not isinstance(value, Made):
-        return None
+        context.report(line, "no environment", "azure-ai-ml has no default", "name one in the component")
+        return Environment("allranks-cpu", reference="azureml:allranks-cpu@latest")
     if value.kind in ("[]", "register", "build"):  # ws.environments["name"]
         return environment(value.values[0] if value.kind == "[]" else value.receiver, context, line)
     prefix = "environment."
@@ -38,13 +40,13 @@ def environment(value: Any, context: Context, line: int) -> Environment | None:
         if "conda_dependencies" in value.named:
             given["python.conda_dependencies"] = value.named["conda_dependencies"]
         own = Made("Environment", (f"environment_{value.line}",), {}, value.line, None, given, value.calls)
-        return _defined(own, context) if given else None
+        return _defined(own, context) if given else environment(None, context, line)
     if value.kind == "clone" and value.receiver is not None:
         original = value.receiver
         copied = replace(original, attributes={**original.attributes, **value.attributes})
         made = environment(copied, context, line)
         is_changed = any(name.startswith(("docker.", "python.")) for name in value.attributes)
-        if made is None or (made.reference and not is_changed):
+        if made.reference and not is_changed:
             return made
         return replace(made, name=_name(value.get("new_name", 0)), reference="", image=made.image or DEFAULT_IMAGE)
     if not value.kind.endswith(".get"):
@@ -61,13 +63,12 @@ def environment(value: Any, context: Context, line: int) -> Environment | None:
 def _defined(value: Made, context: Context) -> Environment:
     """Return an environment that the script defines."""
     docker = {name.rpartition(".")[2]: each for name, each in value.attributes.items() if name.startswith("docker.")}
-    variables = value.attributes.get("environment_variables") or {}
     image = docker.get("base_image") or value.get("image", 1 if value.kind.endswith("image") else None)
     dockerfile = docker.get("base_dockerfile") or value.get("dockerfile", 1 if value.kind.endswith("file") else None)
     made = Environment(
         _name(value.get("name", 0)),
         conda=None if value.get("python.user_managed_dependencies") else _conda(value, context),
-        variables={str(name): str(each) for name, each in variables.items()} if isinstance(variables, dict) else {},
+        variables={str(name): str(each) for name, each in pairs(value.attributes.get("environment_variables"))},
     )
     if value.kind.endswith("from_existing_conda_environment"):
         fix = "write its packages into the conda file"

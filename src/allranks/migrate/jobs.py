@@ -81,8 +81,7 @@ class Job:
 
     code:       the folder of the script
     script:     the script, relative to it; "" for another command
-    original:   the command with v1's own arguments
-    parallel:   the settings of a parallel component, which has no command
+    parallel:   the keys of a parallel component, which has no command
     comments:   the comments above it
     """
 
@@ -91,11 +90,10 @@ class Job:
     script: str
     command: str
     line: int
+    environment: Environment
     inputs: Mapping[str, Input] = field(default_factory=dict)
     outputs: Mapping[str, Output] = field(default_factory=dict)
-    original: str = ""
     layout: Layout = Layout({}, 1, 1)
-    environment: Environment | None = None
     variables: Mapping[str, str] = field(default_factory=dict)
     compute: str = ""
     shm_size: str = ""

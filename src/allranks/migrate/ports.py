@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from allranks.migrate import constructs
-from allranks.migrate.context import UNKNOWN, Context, Made, Unknown, listed, named, unique
+from allranks.migrate.context import UNKNOWN, Context, listed, named, unique
 from allranks.migrate.jobs import Input, Output
+from allranks.migrate.operations import Made, Unknown
 
 VARIABLE = re.compile(r"\$\{?\w+")
 _MODES = {"as_mount": "", "as_download": "download", "as_upload": "upload", "as_hdfs": "", "as_direct": "direct"}
@@ -30,6 +31,19 @@ def type_of(value: Any) -> str:
     return next((name for kind, name in kinds if isinstance(value, kind)), "string")
 
 
+def _reference(name: str, value: Any) -> str:
+    """Return an input as a word of a command, quoted if its value has to be."""
+    return _INPUT.format(name) if shlex.quote(str(value)) == str(value) else f"'{_INPUT.format(name)}'"
+
+
+def with_literals(command: str, inputs: Mapping[str, Input]) -> str:
+    """Return a command with the literals that v1 gives it, in place of the inputs that they became."""
+    for name, port in inputs.items():
+        if port.default is not None:
+            command = command.replace(_reference(name, port.default), shlex.quote(str(port.default)))
+    return command
+
+
 class Ports:
     """The inputs and outputs of a job, collected from its arguments and from its lists of inputs and outputs."""
 
@@ -38,7 +52,6 @@ class Ports:
         self.inputs: dict[str, Input] = {}
         self.outputs: dict[str, Output] = {}
         self.of_object: dict[int, str] = {}
-        self.literals: dict[str, str] = {}
 
     def arguments(self, words: Iterable[Any]) -> str:
         """Return the arguments of a script. A literal after a flag becomes an input of the flag's name."""
@@ -46,24 +59,15 @@ class Ports:
         flag = ""
         for word in words:
             is_flag = isinstance(word, str) and word.startswith("-") and not re.fullmatch(r"-[\d.]+", word)
-            is_literal = isinstance(word, (int, float)) or (
-                isinstance(word, str) and word and not VARIABLE.search(word)
-            )
-            text = shlex.quote(str(word)) if is_literal else ""
-            if is_literal and flag and not is_flag and "'" not in str(word):
+            is_text = isinstance(word, str) and word and not is_flag and not VARIABLE.search(word)
+            if flag and (is_text or isinstance(word, (int, float))) and "'" not in str(word):
                 name = self.name(flag)
                 self.inputs[name] = Input(type_of(word), default=word)
-                reference = _INPUT.format(name) if text == str(word) else f"'{_INPUT.format(name)}'"
-                self.literals[reference] = text
-                written.append(reference)
+                written.append(_reference(name, word))
             else:
                 written.append(self.word(word, flag))
             flag = word if is_flag else ""
         return " ".join(written)
-
-    def original(self, command: str) -> str:
-        """Return a command with the literals that v1 gives it, in place of the inputs that they became."""
-        return " ".join(self.literals.get(word, word) for word in command.split())
 
     def command(self, words: Iterable[Any]) -> str:
         """Return a command, whose texts are not quoted."""

@@ -9,9 +9,10 @@ from pathlib import Path
 
 from allranks.errors import InputError, Problem
 from allranks.migrate import constructs, steps
-from allranks.migrate.context import Context, Made, listed, named, unique
+from allranks.migrate.context import Context, listed, named, unique
 from allranks.migrate.evaluation import Script
 from allranks.migrate.jobs import Environment, Input, Job, Output, Pipeline
+from allranks.migrate.operations import Made
 from allranks.migrate.ports import READS, consumed, output_name
 from allranks.sdk.paths import shown
 
@@ -76,14 +77,11 @@ def _name(made: Made, script: Script) -> str:
 
 def _with_own_environments(jobs: Sequence[Job]) -> Iterator[Job]:
     """Yield the jobs with different names for environments that differ."""
-    names: list[tuple[str, Environment]] = []
+    known: dict[str, Environment] = {}
     for job in jobs:
         own = job.environment
-        assert own is not None
-        name = next((name for name, known in names if known == own), "") or unique(
-            own.name, [name for name, _ in names]
-        )
-        names.append((name, own))
+        name = next((name for name, each in known.items() if each == own), "") or unique(own.name, known)
+        known[name] = own
         yield replace(job, environment=replace(own, name=name))
 
 
@@ -108,11 +106,7 @@ def _after(jobs: Iterable[Job], context: Context) -> list[Job]:
     by_name = {job.name: job for job in jobs}
     for pair in pairs:
         before, after = (by_name.get(context.jobs.get(id(each), "")) for each in pair)
-        if (
-            not before
-            or not after
-            or any(port.source and port.source[0] == before.name for port in after.inputs.values())
-        ):
+        if not before or not after or any((port.source or ("",))[0] == before.name for port in after.inputs.values()):
             continue
         by_name[before.name] = replace(before, outputs={**before.outputs, "done": Output()})
         port = Input("uri_folder", source=(before.name, "done"), optional=True)

@@ -5,15 +5,15 @@ from __future__ import annotations
 import os
 import re
 import shlex
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from allranks.migrate import constructs, environments
-from allranks.migrate.context import UNKNOWN, Context, Made, Unknown, listed, named, of, whole
+from allranks.migrate.context import UNKNOWN, Context, listed, named, of, pairs, whole
 from allranks.migrate.distribution import layout
 from allranks.migrate.jobs import Environment, Input, Job, Layout, Sweep
+from allranks.migrate.operations import Made, Unknown
 from allranks.migrate.ports import Ports, type_of
 from allranks.sdk.distributed_component import DEFAULT_IMAGE
 from allranks.sdk.paths import shown
@@ -58,9 +58,7 @@ def _script(made: Made, name: str, context: Context) -> Job:
     if command is None:
         fix = "write it in the command of the component"
         script = context.text(made.get(key, None if is_step or is_estimator else 1), made.line, key, fix, f"{name}.py")
-        flags = made.get("script_params")
-        pairs = flags.items() if isinstance(flags, Mapping) else ()
-        words = [word for pair in pairs for word in pair if word not in ("", None)]
+        words = [word for pair in pairs(made.get("script_params")) for word in pair if word not in ("", None)]
         given = listed(made.get("arguments", 2)) if not is_estimator else words
         text = f"python {shlex.quote(script)} {ports.arguments(given)}"
     else:
@@ -69,12 +67,13 @@ def _script(made: Made, name: str, context: Context) -> Job:
     if "AZ_BATCHAI_PYTORCH_INIT_METHOD" in text:
         why = "azure-ai-ml does not set it"
         context.report(made.line, "$AZ_BATCHAI_PYTORCH_INIT_METHOD", why, "use env://: MASTER_ADDR and MASTER_PORT")
-    environment = made.get("environment", default=made.get("environment_definition"))
-    if environment is None and is_estimator:
-        given_environment: Environment | None = _of_estimator(made, context)
+    given_environment = made.get("environment", default=made.get("environment_definition"))
+    if given_environment is None and is_estimator:
+        environment = _of_estimator(made, context)
     else:
-        environment = configuration if environment is None else environment
-        given_environment = environments.environment(environment, context, made.line)
+        own = configuration if given_environment is None else given_environment
+        environment = environments.environment(own, context, made.line)
+    variables = made.get("environment_variables") or made.get("run_config.environment_variables")
     docker = made.get("docker_runtime_config", default=of(configuration, "docker"))
     size = of(docker, "shm_size") or made.get("shm_size")
     seconds = made.get("max_run_duration_seconds", default=made.get("timeout_seconds"))
@@ -84,10 +83,9 @@ def _script(made: Made, name: str, context: Context) -> Job:
         script=script,
         command=" ".join(text.split()),
         line=made.line,
-        original=ports.original(text),
         layout=layout(made, configuration, context),
-        environment=given_environment,
-        variables=_variables(made, configuration),
+        environment=environment,
+        variables={str(key): str(each) for key, each in pairs(variables or of(configuration, "environment_variables"))},
         compute=_compute(made.get("compute_target", default=of(configuration, "target")), made, context),
         shm_size=size if isinstance(size, str) else "",
         timeout=seconds if isinstance(seconds, int) else None,
@@ -97,19 +95,15 @@ def _script(made: Made, name: str, context: Context) -> Job:
 
 
 def _finished(job: Job, ports: Ports, context: Context) -> Job:
-    """Return a job with its ports, an environment and its variables. Report what its script imports of v1."""
-    environment = job.environment
-    if environment is None:
-        context.report(job.line, "no environment", "azure-ai-ml has no default", "name one in the component")
-        environment = Environment("allranks-cpu", reference="azureml:allranks-cpu@latest")
+    """Return a job with its ports and variables. Report what its script imports of v1."""
     file = job.code / job.script
     if job.script and file.is_file():
         for number, line in enumerate(file.read_text(encoding="utf-8", errors="replace").splitlines(), 1):
             if _IMPORT.match(line):
                 what, fix = " ".join(line.split()), "log with mlflow, and take data from the arguments"
                 context.report(job.line, what, "v1 is used inside of the job", fix, f"{shown(file)}:{number}")
-    variables = {**environment.variables, **job.variables}
-    return replace(job, environment=environment, inputs=ports.inputs, outputs=ports.outputs, variables=variables)
+    variables = {**job.environment.variables, **job.variables}
+    return replace(job, inputs=ports.inputs, outputs=ports.outputs, variables=variables)
 
 
 def _folder(made: Made, position: int | None, context: Context) -> Path:
@@ -126,12 +120,6 @@ def _compute(value: Any, made: Made, context: Context) -> str:
         names = [each for each in (value.get("name", 1), *value.values[:1]) if isinstance(each, str)]
         value = names[0] if names else value.receiver
     return context.text(value, made.line, "compute target", "set default_compute of the pipeline")
-
-
-def _variables(made: Made, configuration: Any) -> dict[str, str]:
-    given = made.get("environment_variables") or made.get("run_config.environment_variables")
-    given = given or of(configuration, "environment_variables")
-    return {str(name): str(value) for name, value in given.items()} if isinstance(given, Mapping) else {}
 
 
 def _of_estimator(made: Made, context: Context) -> Environment:
@@ -156,8 +144,7 @@ def _sweep(made: Made, job: Job, context: Context) -> Job:
     """Return the job as the trial of a sweep."""
     sampling = made.get("hyperparameter_sampling", 1)
     space, inputs, words = dict[str, tuple[str, tuple[Any, ...]]](), dict(job.inputs), [job.command]
-    values = sampling.get("parameter_space", 0) if isinstance(sampling, Made) else {}
-    for flag, value in values.items() if isinstance(values, Mapping) else ():
+    for flag, value in pairs(of(sampling, "parameter_space", 0)):
         kind = constructs.VALUES.get(value.kind, "") if isinstance(value, Made) else ""
         parts = [*value.values, *value.named.values()] if isinstance(value, Made) else []
         flat = [each for part in parts for each in (part if isinstance(part, (list, range)) else [part])]
@@ -168,7 +155,6 @@ def _sweep(made: Made, job: Job, context: Context) -> Job:
         space[name] = (kind, (flat,) if kind == "Choice" else tuple(flat))
         inputs[name] = Input({"Choice": type_of(flat[0]), "Randint": "integer"}.get(kind, "number"))
         words += [f"{flag} ${{{{inputs.{name}}}}}"] * (f"${{{{inputs.{name}}}}}" not in job.command)
-    goal = getattr(made.get("primary_metric_goal"), "dotted", made.get("primary_metric_goal"))
     minutes = made.get("max_duration_minutes")
     given = {
         "max_total_trials": made.get("max_total_runs", default=1),
@@ -183,7 +169,7 @@ def _sweep(made: Made, job: Job, context: Context) -> Job:
         space=space,
         sampling=constructs.SAMPLERS.get(sampling.kind if isinstance(sampling, Made) else "", "random"),
         metric=str(made.get("primary_metric_name")),
-        goal="minimize" if "minimize" in str(goal).lower() else "maximize",
+        goal="minimize" if "minimize" in str(made.get("primary_metric_goal")).lower() else "maximize",
         limits={name: value for name, value in given.items() if isinstance(value, int)},
         policy=early,
     )
@@ -197,12 +183,15 @@ def _parallel(made: Made, config: Any, name: str, context: Context) -> Job | Non
     ports = Ports(made, context, name)
     arguments = ports.arguments(listed(made.get("arguments")))
     ports.add_listed()
-    data = [each for each, port in ports.inputs.items() if port.type.startswith("uri_")]
-    if not data:
-        ports.parameter("data", "uri_folder")
+    data = next((each for each, port in ports.inputs.items() if port.type.startswith("uri_")), "")
     size = config.get("mini_batch_size", default=10)
     entry = context.text(config.get("entry_script"), made.line, "entry_script", "write it in the component", "score.py")
-    settings = {
+    task = {"program_arguments": arguments}
+    if ports.outputs and config.get("output_action", default="append_row") == "append_row":
+        file = config.get("append_row_file_name", default="parallel_run_step.txt")
+        task["append_row_to"] = f"${{{{outputs.{next(iter(ports.outputs))}}}}}/{file}"
+    keys = {
+        "input_data": f"${{{{inputs.{data}}}}}" if data else ports.parameter("data", "uri_folder"),
         "mini_batch_size": str(size if isinstance(size, (int, str)) else 10),
         "mini_batch_error_threshold": whole(config.get("error_threshold"), -1),
         "max_concurrency_per_instance": whole(config.get("process_count_per_node"), 1),
@@ -210,10 +199,7 @@ def _parallel(made: Made, config: Any, name: str, context: Context) -> Job | Non
             "max_retries": whole(config.get("run_max_try"), 3),
             "timeout": whole(config.get("run_invocation_timeout"), _SECONDS),
         },
-        "arguments": arguments,
-        "input": data[0] if data else "data",
-        "append_row": config.get("output_action", default="append_row") == "append_row",
-        "append_row_file": str(config.get("append_row_file_name", default="parallel_run_step.txt")),
+        "task": task,
     }
     job = Job(
         name=name,
@@ -224,7 +210,7 @@ def _parallel(made: Made, config: Any, name: str, context: Context) -> Job | Non
         layout=Layout({}, whole(config.get("node_count"), 1), 1),
         environment=environments.environment(config.get("environment"), context, made.line),
         compute=_compute(config.get("compute_target"), made, context),
-        parallel=settings,
+        parallel=keys,
         reuse=made.get("allow_reuse") is not False,
     )
     return _finished(job, ports, context)

@@ -41,7 +41,6 @@ def contents(pipeline: Pipeline, source: Path, folder: Path, findings: Iterable[
     files: dict[str, str] = {}
     for job in pipeline.jobs:
         where = f"components/{job.name}"
-        assert job.environment is not None
         files[f"{where}/component.yaml"] = _yaml(_component(job, folder, where))
         files |= _environment(job.environment, folder)
     files[PIPELINE] = _pipeline(pipeline, source, folder)
@@ -68,7 +67,6 @@ def _relative(path: Path, start: Path) -> str:
 
 
 def _component(job: Job, folder: Path, where: str) -> dict[str, Any]:
-    assert job.environment is not None
     code = _relative(job.code, folder / where)
     environment = job.environment.reference or f"file:../../environments/{job.environment.name}/environment.yaml"
     tree: dict[str, Any] = {
@@ -85,33 +83,15 @@ def _component(job: Job, folder: Path, where: str) -> dict[str, Any]:
         tree |= {"code": code, "environment": environment, "distribution": dict(job.layout.distribution)}
         tree |= {"resources": resources, "command": job.command}
     else:
-        tree |= _task(job, job.parallel, code, environment) | {"resources": resources}
+        task = {"type": "run_function", "code": code, "entry_script": job.script, "environment": environment}
+        task |= {key: value for key, value in job.parallel["task"].items() if value}
+        tree |= {**job.parallel, "task": task, "resources": resources}
     return {key: value for key, value in tree.items() if value not in ({}, "")}
 
 
 def _declared(port: Input) -> dict[str, Any]:
     default = {"default": port.default} if port.default is not None else {}
     return {"type": port.type, **default, **({"optional": True} if port.optional else {})}
-
-
-def _task(job: Job, settings: Mapping[str, Any], code: str, environment: str) -> dict[str, Any]:
-    """Return the keys of a parallel component."""
-    output = next(iter(job.outputs), "")
-    task = {
-        "type": "run_function",
-        "code": code,
-        "entry_script": job.script,
-        "environment": environment,
-        "program_arguments": settings["arguments"],
-    }
-    if settings["append_row"] and output:
-        task["append_row_to"] = f"${{{{outputs.{output}}}}}/{settings['append_row_file']}"
-    same = ("mini_batch_size", "mini_batch_error_threshold", "max_concurrency_per_instance", "retry_settings")
-    return {
-        "input_data": f"${{{{inputs.{settings['input']}}}}}",
-        **{name: settings[name] for name in same},
-        "task": {key: value for key, value in task.items() if value},
-    }
 
 
 def _environment(environment: Environment, folder: Path) -> dict[str, str]:

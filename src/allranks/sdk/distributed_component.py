@@ -30,7 +30,7 @@ _LAUNCHERS = {"mpi": "mpi", "torch.distributed": "pytorch"}
 _SAME = ("name", "version", "display_name", "description", "is_deterministic", "code", "environment_variables")
 _IGNORED = ("$schema", "type", "tags", "successful_return_code", "resources", "properties")
 _OPTIONAL = re.compile(r"\[([^\[\]]*\{inputs\.[^\[\]]*)\]")
-_PORT = re.compile(r"\{(inputs|outputs)\.([\w.-]+)\}")
+_PORT = re.compile(r"(\{(?:inputs|outputs)\.[\w.-]+\})")
 _TYPES = {"float": "number", "double": "number", "anyfile": "uri_file", "enum": "string"}
 _PRIMITIVES = ("boolean", "integer", "number", "string")
 
@@ -124,12 +124,8 @@ def _command(arguments: Any, path: Path) -> str:
 
 
 def _quoted_word(word: str) -> str:
-    parts = _PORT.split(word)  # literal, inputs, name, literal, ...
-    pieces = [shlex.quote(part) if part else "" for part in parts[::3]]
-    ports = [f"'${{{{{kind}.{name}}}}}'" for kind, name in zip(parts[1::3], parts[2::3], strict=True)]
-    if len(parts) == 1:
-        return shlex.quote(word)
-    return "".join(piece + port for piece, port in zip(pieces, [*ports, ""], strict=True))
+    parts = enumerate(_PORT.split(word))  # literal, port, literal, ...
+    return "".join(f"'${{{part}}}'" if index % 2 else shlex.quote(part) for index, part in parts if part) or "''"
 
 
 def _environment(tree: Mapping[str, Any], path: Path) -> Any:
@@ -174,25 +170,18 @@ def _additional_includes(path: Path) -> list[Any]:
     return [line.strip() for line in bounded_yaml.read(file).splitlines() if line.strip()]
 
 
-class _FileText(str):
-    """A file's text with its path."""
-
-    name = ""
-
-
 @contextlib.contextmanager
 def distributed_components() -> Iterator[None]:
     """Let azure-ai-ml read DistributedComponents, and give its steps ``runsettings``, inside of the block."""
     read_text = internals.schema_fields.load_file
 
     def text_of(path: Any) -> str:
-        text = _FileText(read_text(path))
-        text.name = str(path)
-        return text
+        text = str(read_text(path))
+        tree = bounded_yaml.load(text) if TYPE in text else None
+        return yaml.safe_dump(as_command_component(tree, Path(path))) if is_distributed_component(tree) else text
 
     def load(source: Any) -> Any:
-        tree = bounded_yaml.load(str(source) if isinstance(source, str) else source)
-        return as_current(tree, Path(getattr(source, "name", "") or "component.yaml"))
+        return as_current(bounded_yaml.load(source), Path(getattr(source, "name", "") or "component.yaml"))
 
     with (
         internals.replaced(internals.schema_fields, "load_file", text_of),
