@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -24,12 +25,12 @@ def environment(value: Any, context: Context, line: int) -> Environment:
     if isinstance(value, Unknown):
         name = value.text.rpartition(".")[2].strip("()'\"") or "environment"
         context.report(line, f"environment {value.text}", "it is not in this file", "name it in the component")
-        return Environment(name, reference=f"azureml:{name}@latest")
+        return _registered(name)
     if isinstance(value, str):
-        return Environment(value, reference=f"azureml:{value}@latest")
+        return _registered(value)
     if not isinstance(value, Made):
         context.report(line, "no environment", "azure-ai-ml has no default", "name one in the component")
-        return Environment("allranks-cpu", reference="azureml:allranks-cpu@latest")
+        return _registered("allranks-cpu")
     if value.kind in ("[]", "register", "build"):  # ws.environments["name"]
         return environment(value.values[0] if value.kind == "[]" else value.receiver, context, line)
     prefix = "environment."
@@ -55,6 +56,10 @@ def environment(value: Any, context: Context, line: int) -> Environment:
     if name.startswith("AzureML-"):
         fix = "list those that exist: az ml environment list --registry-name azureml"
         context.report(value.line, f"curated environment {name}", "those of v1 are removed over time", fix)
+    return _registered(name, version)
+
+
+def _registered(name: str, version: Any = None) -> Environment:
     return Environment(
         name, reference=f"azureml:{name}{f':{version}' if isinstance(version, (str, int)) else '@latest'}"
     )
@@ -128,23 +133,19 @@ def conda_file(
 
 
 def _read(file: Any, context: Context, value: Made) -> Any:
-    try:
-        return bounded_yaml.load_file(context.base / str(file))
-    except (OSError, ValueError, yaml.YAMLError):
-        _unreadable(file, context, value)
-        return conda_file([])
+    return conda_file([]) if (tree := _loaded(bounded_yaml.load_file, file, context, value)) is None else tree
 
 
 def requirements(file: Any, context: Context, value: Made) -> list[str]:
     """Return the packages of a requirements file; none, with a finding, if it cannot be read."""
-    try:
-        lines = [line.strip() for line in bounded_yaml.read(context.base / str(file)).splitlines()]
-    except (OSError, ValueError):
-        _unreadable(file, context, value)
-        return []
+    lines = map(str.strip, (_loaded(bounded_yaml.read, file, context, value) or "").splitlines())
     return [line for line in lines if line and not line.startswith("#")]
 
 
-def _unreadable(file: Any, context: Context, value: Made) -> None:
-    fix = "write its packages into the conda file"
-    context.report(value.line, f"{value.kind} {getattr(file, 'text', file)}", "the file cannot be read", fix)
+def _loaded(load: Callable[[Path], Any], file: Any, context: Context, value: Made) -> Any:
+    try:
+        return load(context.base / str(file))
+    except (OSError, ValueError, yaml.YAMLError):
+        what, fix = f"{value.kind} {getattr(file, 'text', file)}", "write its packages into the conda file"
+        context.report(value.line, what, "the file cannot be read", fix)
+        return None
