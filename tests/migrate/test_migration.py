@@ -72,44 +72,31 @@ def run(folder: Path, text: str) -> Migrated:
 
 
 @pytest.mark.parametrize(
-    ("configuration", "expected", "instances"),
+    ("configuration", "kind", "count", "instances"),
     [
-        (
-            "MpiConfiguration(process_count_per_node=4, node_count=2)",
-            {"type": "mpi", "process_count_per_instance": 4},
-            2,
-        ),
-        ("MpiConfiguration(node_count=3)", {"type": "mpi", "process_count_per_instance": 1}, 3),
-        (
-            "PyTorchConfiguration(process_count=8, node_count=2)",
-            {"type": "pytorch", "process_count_per_instance": 4},
-            2,
-        ),
-        ("PyTorchConfiguration('Nccl', 4, 2)", {"type": "pytorch", "process_count_per_instance": 2}, 2),
-        ("PyTorchConfiguration(node_count=2)", {"type": "pytorch", "process_count_per_instance": 1}, 2),
-        ("PyTorchConfiguration()", {"type": "pytorch", "process_count_per_instance": 1}, 1),
-        (
-            "TensorflowConfiguration(worker_count=2, parameter_server_count=0)",
-            {"type": "tensorflow", "worker_count": 2},
-            2,
-        ),
+        ("MpiConfiguration(process_count_per_node=4, node_count=2)", "mpi", 4, 2),
+        ("MpiConfiguration(node_count=3)", "mpi", 1, 3),
+        ("PyTorchConfiguration(process_count=8, node_count=2)", "pytorch", 4, 2),
+        ("PyTorchConfiguration('Nccl', 4, 2)", "pytorch", 2, 2),
+        ("PyTorchConfiguration(node_count=2)", "pytorch", 1, 2),
+        ("PyTorchConfiguration()", "pytorch", 1, 1),
+        ("TensorflowConfiguration(worker_count=2, parameter_server_count=0)", "tensorflow", 2, 2),
     ],
 )
-def test_counts(configuration: str, expected: dict[str, Any], instances: int, folder: Path) -> None:
+def test_counts(configuration: str, kind: str, count: int, instances: int, folder: Path) -> None:
     """v1's process_count is a total over all nodes; azure-ai-ml's is per instance."""
     made = run(folder, SCRIPT.format(f"distributed_job_config={configuration}"))
     component = made.component()
-    assert (component["distribution"], component["resources"]["instance_count"]) == (expected, instances)
+    key = "worker_count" if kind == "tensorflow" else "process_count_per_instance"
+    assert component["distribution"] == {"type": kind, key: count}
+    assert component["resources"]["instance_count"] == instances
     assert not made.findings
 
 
 @pytest.mark.parametrize(
     ("settings", "finding"),
     [
-        (
-            "distributed_job_config=PyTorchConfiguration(process_count=5, node_count=2)",
-            "v1.py:4: process_count=5, node_count=2",
-        ),
+        ("distributed_job_config=PyTorchConfiguration('Nccl', 5, 2)", "v1.py:4: process_count=5, node_count=2"),
         ("distributed_job_config=TensorflowConfiguration(2, 1)", "parameter_server_count=1: v1 starts"),
         ("distributed_job_config=PyTorchConfiguration(node_count=nodes)", "PyTorchConfiguration(node_count=nodes)"),
         ("distributed_job_config=chosen()", "distributed_job_config chosen()"),
@@ -192,17 +179,13 @@ if __name__ == "__main__":
     assert not made.findings
 
 
+def conda(*dependencies: Any) -> dict[str, Any]:
+    return {"conda_file": {"channels": ["conda-forge"], "dependencies": [*dependencies]}}
+
+
 ENVIRONMENTS = [
     ('Environment.from_conda_specification("e", "conda.yml")', {"conda_file": {"dependencies": ["numpy"]}}),
-    (
-        'Environment.from_pip_requirements("e", "pip.txt")',
-        {
-            "conda_file": {
-                "channels": ["conda-forge"],
-                "dependencies": ["python=3.10", "pip", {"pip": ["numpy", "pandas<3"]}],
-            }
-        },
-    ),
+    ('Environment.from_pip_requirements("e", "pip.txt")', conda("python=3.10", "pip", {"pip": ["numpy", "pandas<3"]})),
     ('Environment.from_docker_image("e", "image:1")', {"image": "image:1"}),
     (
         'Environment.from_dockerfile("e", "src/Dockerfile")',
@@ -217,22 +200,9 @@ ENVIRONMENTS = [
         """Environment("e")
 c = CondaDependencies.create(conda_packages=["a"], pip_packages=["b"], python_version="3.9")
 c.add_pip_package("d"); env.python.conda_dependencies = c""",
-        {
-            "conda_file": {
-                "channels": ["conda-forge"],
-                "dependencies": ["python=3.9", "a", "pip", {"pip": ["b", "d"]}],
-            }
-        },
+        conda("python=3.9", "a", "pip", {"pip": ["b", "d"]}),
     ),
-    (
-        'Environment("e"); env.python.conda_dependencies.add_conda_package("a")',
-        {
-            "conda_file": {
-                "channels": ["conda-forge"],
-                "dependencies": ["python=3.10", "a"],
-            }
-        },
-    ),
+    ('Environment("e"); env.python.conda_dependencies.add_conda_package("a")', conda("python=3.10", "a")),
 ]
 
 

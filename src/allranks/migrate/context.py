@@ -28,7 +28,6 @@ class Context:
     found:      the constructs that are not carried over, or not exactly, by line and name
     parameters: the inputs of the pipeline with their defaults; None: it has none
     jobs:       the name of each job, by the id of its object
-    producers:  the id of the step that writes to an object of v1, as far as its lists of outputs say so
     written:    for each object of v1 that a step writes to, the step and its output
     """
 
@@ -37,7 +36,6 @@ class Context:
     found: dict[tuple[int, str], Problem] = field(default_factory=dict)
     parameters: dict[str, Any] = field(default_factory=dict)
     jobs: dict[int, str] = field(default_factory=dict)
-    producers: dict[int, int] = field(default_factory=dict)
     written: dict[int, tuple[str, str]] = field(default_factory=dict)
 
     def report(self, line: int, what: str, why: str, fix: str, place: str = "") -> None:

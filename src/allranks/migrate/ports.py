@@ -111,11 +111,10 @@ class Ports:
             return self.parameter(name, type_of(default), None if isinstance(default, Unknown) else default)
         root, name, mode = consumed(value)
         key = id(root)
-        is_own = self.context.producers.get(key, id(self.made)) == id(self.made)
-        if root.kind in constructs.PORTS and is_own and value.kind not in READS:
+        source = self.context.written.get(key)
+        if root.kind in constructs.PORTS and (source is None or source[0] == self.job) and value.kind not in READS:
             return self.output(root, mode)
         if key not in self.of_object:
-            source = self.context.written.get(key)
             variable = self.context.script.variables.get(key, "data")
             name = self.name(name or flag or (source[1] if source else variable))
             kind, path = ("uri_folder", "") if source else _data(root, self.context)

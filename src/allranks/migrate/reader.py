@@ -28,8 +28,7 @@ def read(script: Script) -> tuple[Pipeline, tuple[Problem, ...]]:
         context.jobs[id(made)] = unique(_name(made, script), context.jobs.values())
     for made in objects:
         for root in _written(made):
-            if context.producers.setdefault(id(root), id(made)) == id(made):
-                context.written[id(root)] = (context.jobs[id(made)], output_name(root, context))
+            context.written.setdefault(id(root), (context.jobs[id(made)], output_name(root, context)))
     jobs = [job for made in objects if (job := steps.read(made, context)) is not None]
     for made in script.made:
         if made.kind in constructs.MISSING:
