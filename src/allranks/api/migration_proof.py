@@ -98,17 +98,19 @@ def _compared(job: Job, v1: tuple[RunRecord, Path], v2: tuple[RunRecord, Path]) 
         job.layout.processes != len(new)
     )
     for rank in sorted(old.keys() | new.keys()):
-        for what in sorted(old.get(rank, {}).keys() | new.get(rank, {}).keys()):
-            values = [side.get(rank, {}).get(what) for side in (old, new)]
-            if values[0] != values[1]:
-                differences.append(f"rank {rank}: {what} is {values[0]!r} with v1, {values[1]!r} with azure-ai-ml")
-    for name in sorted(outputs[0].keys() | outputs[1].keys()):
-        if outputs[0].get(name) != outputs[1].get(name):
-            differences.append(
-                f"{name}: {'different' if name in outputs[0] and name in outputs[1] else 'on one side only'}"
-            )
+        before, after = old.get(rank, {}), new.get(rank, {})
+        for what in _differing(before, after):
+            values = f"{before.get(what)!r} with v1, {after.get(what)!r} with azure-ai-ml"
+            differences.append(f"rank {rank}: {what} is {values}")
+    for name in _differing(*outputs):
+        is_in_both = all(name in side for side in outputs)
+        differences.append(f"{name}: {'different' if is_in_both else 'on one side only'}")
     variables = len(next(iter(new.values()), {})) - 2
     return Comparison(job.name, len(new), variables, len(outputs[1]), tuple(differences))
+
+
+def _differing(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
+    return sorted(key for key in old.keys() | new.keys() if old.get(key) != new.get(key))
 
 
 def _ranks(step: StepRecord, folder: Path, run: RunRecord) -> dict[int, dict[str, Any]]:
@@ -125,9 +127,7 @@ def _ranks(step: StepRecord, folder: Path, run: RunRecord) -> dict[int, dict[str
 
 def _same(text: str, run: RunRecord) -> str:
     """Return a text without what differs between two runs: the run's folder and name, addresses and ports."""
-    for own, name in ((run.folder, "RUN"), (run.id, "RUN")):
-        text = text.replace(own, name)
-    return _ADDRESS.sub("ADDRESS", text)
+    return _ADDRESS.sub("ADDRESS", text.replace(run.folder, "RUN").replace(run.id, "RUN"))
 
 
 def _outputs(folder: Path) -> dict[str, str]:

@@ -30,6 +30,10 @@ MISSING: dict[str, tuple[str, str]] = {
     "ModuleStep": (_STEP, "write the module as a component"),
     "Run.get_context": ("azure-ai-ml has no run object inside of a job", _MLFLOW),
     "Run": ("azure-ai-ml has no run object", "use MLClient.jobs.get"),
+    "Environment.from_existing_conda_environment": (
+        "it copies an environment of this machine",
+        "write its packages into the conda file",
+    ),
     "start_logging": ("azure-ai-ml has no interactive runs", "use mlflow.start_run"),
     **dict.fromkeys(
         ("Model.deploy", "InferenceConfig", *_DEPLOYMENTS), ("deployments are endpoints in azure-ai-ml", _ENDPOINT)
@@ -56,8 +60,10 @@ POLICIES = {
     "TruncationSelectionPolicy": ("truncation_percentage", "evaluation_interval", "delay_evaluation"),
 }
 VALUES = {
-    "choice": "Choice", "randint": "Randint", "uniform": "Uniform", "quniform": "QUniform", "loguniform": "LogUniform",
-    "qloguniform": "QLogUniform", "normal": "Normal", "qnormal": "QNormal", "lognormal": "LogNormal",
-    "qlognormal": "QLogNormal",
+    name.lower(): name
+    for name in (
+        "Choice", "LogNormal", "LogUniform", "Normal", "QLogNormal", "QLogUniform", "QNormal", "QUniform", "Randint",
+        "Uniform",
+    )
 }  # fmt: skip
 """The functions of azure.ai.ml.sweep for those of v1."""

@@ -75,9 +75,6 @@ def _defined(value: Made, context: Context) -> Environment:
         conda=None if value.get("python.user_managed_dependencies") else _conda(value, context),
         variables={str(name): str(each) for name, each in pairs(value.attributes.get("environment_variables"))},
     )
-    if value.kind.endswith("from_existing_conda_environment"):
-        fix = "write its packages into the conda file"
-        context.report(value.line, value.kind, "it copies an environment of this machine", fix)
     if isinstance(dockerfile, (str, Path)):
         text = str(dockerfile)
         if "\n" in text:

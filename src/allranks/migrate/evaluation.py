@@ -7,6 +7,7 @@ condition is unknown, both sides are evaluated; of a loop over unknown items, th
 from __future__ import annotations
 
 import ast
+import contextlib
 import io
 import re
 import tokenize
@@ -53,7 +54,8 @@ def read(path: Path) -> Script:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # such as of an invalid escape
             module = ast.parse(text)
-        evaluation.block(module.body, evaluation.globals)
+        with contextlib.suppress(_Returned):  # of a cell
+            evaluation.block(module.body, evaluation.globals)
         for function in evaluation.functions:
             if id(function.node) not in evaluation.called:
                 evaluation.call(function, (), {})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -12,11 +13,18 @@ from typing import Any
 import yaml
 
 from allranks.errors import Problem
+from allranks.migrate import constructs
 from allranks.migrate.jobs import Environment, Input, Job, Pipeline
 from allranks.sdk.paths import is_remote
 
 _SCHEMA = "https://azuremlschemas.azureedge.net/latest/{}.schema.json"
 _WIDTH = 110
+_IMPORTS = {
+    "azure.ai.ml.sweep": (*constructs.VALUES.values(), *constructs.POLICIES),
+    "azure.ai.ml.entities": ("CommandJobLimits",),
+}
+"""What a pipeline imports if it uses it."""
+
 PIPELINE, FINDINGS = "pipeline.py", "migration.md"
 _PYTHON = '''\
 {comments}"""The pipeline of {source}: allranks run {file}"""
@@ -78,20 +86,23 @@ def _component(job: Job, folder: Path, where: str) -> dict[str, Any]:
         "inputs": {name: _declared(port) for name, port in job.inputs.items()},
         "outputs": {name: {"type": "uri_folder"} for name in job.outputs},
     }
-    resources = {"instance_count": job.layout.instance_count, **({"shm_size": job.shm_size} if job.shm_size else {})}
+    resources = _filled({"instance_count": job.layout.instance_count, "shm_size": job.shm_size})
     if job.parallel is None:
         tree |= {"code": code, "environment": environment, "distribution": dict(job.layout.distribution)}
         tree |= {"resources": resources, "command": job.command}
     else:
         task = {"type": "run_function", "code": code, "entry_script": job.script, "environment": environment}
-        task |= {key: value for key, value in job.parallel["task"].items() if value}
-        tree |= {**job.parallel, "task": task, "resources": resources}
-    return {key: value for key, value in tree.items() if value not in ({}, "")}
+        tree |= {**job.parallel, "task": _filled({**task, **job.parallel["task"]}), "resources": resources}
+    return _filled(tree)
 
 
 def _declared(port: Input) -> dict[str, Any]:
-    default = {"default": port.default} if port.default is not None else {}
-    return {"type": port.type, **default, **({"optional": True} if port.optional else {})}
+    return _filled({"type": port.type, "default": port.default, "optional": port.optional or None})
+
+
+def _filled(tree: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what has a value. 0 and false are values."""
+    return {key: value for key, value in tree.items() if value not in (None, {}, "")}
 
 
 def _environment(environment: Environment, folder: Path) -> dict[str, str]:
@@ -121,13 +132,14 @@ def _environment(environment: Environment, folder: Path) -> dict[str, str]:
 def _pipeline(pipeline: Pipeline, source: Path, folder: Path) -> str:
     computes = [job.compute for job in pipeline.jobs if job.compute]
     compute = max(computes, key=computes.count) if computes else ""
-    settings = {"name": source.stem, "experiment_name": pipeline.experiment, "default_compute": compute or "cluster"}
+    settings = _named(name=source.stem, experiment_name=pipeline.experiment, default_compute=compute or "cluster")
     steps = [_step(job, compute, folder) for job in pipeline.jobs]
     text = "\n".join(steps)
-    sweeps = sorted({kind for job in pipeline.jobs if job.sweep for kind, _ in job.sweep.space.values()})
-    sweeps += sorted({job.sweep.policy[0] for job in pipeline.jobs if job.sweep and job.sweep.policy})
-    imports = [f"from azure.ai.ml.sweep import {', '.join(sweeps)}\n"] * bool(sweeps)
-    imports += ["from azure.ai.ml.entities import CommandJobLimits\n"] * ("CommandJobLimits" in text)
+    imports = [
+        f"from {module} import {', '.join(used)}\n"
+        for module, names in _IMPORTS.items()
+        if (used := [name for name in names if re.search(rf"\b{name}\(", text)])
+    ]
     types = {port.parameter: port for job in pipeline.jobs for port in job.inputs.values() if port.parameter}
     required = {name: port for name, port in types.items() if pipeline.parameters.get(name) is None}
     listed = [f"{name}: Input(type={_quoted(port.type)})" for name, port in required.items()]
@@ -143,7 +155,7 @@ def _pipeline(pipeline: Pipeline, source: Path, folder: Path) -> str:
             f'{job.name.upper()} = load_component(HERE / "components/{job.name}/component.yaml")'
             for job in pipeline.jobs
         ),
-        settings=", ".join(f"{name}={_quoted(value)}" for name, value in settings.items() if value),
+        settings=", ".join(settings),
         parameters=", ".join(listed),
         steps=text,
         job="" if required else "\n\njob = pipeline()\n",
@@ -152,35 +164,29 @@ def _pipeline(pipeline: Pipeline, source: Path, folder: Path) -> str:
 
 def _step(job: Job, compute: str, folder: Path) -> str:
     bound = [f"{name}={value}" for name, port in job.inputs.items() if (value := _value(name, port, job, folder))]
-    variable = job.name
-    call = f"{variable} = {job.name.upper()}({', '.join(bound)})"
+    call = f"{job.name} = {job.name.upper()}({', '.join(bound)})"
     if len(call) > _WIDTH:
-        call = "\n        ".join([f"{variable} = {job.name.upper()}(", *(f"{each}," for each in bound)]) + "\n    )"
-    lines = [*job.comments, call]
-    if job.sweep is not None:
-        sweep = job.sweep
-        goal = f"primary_metric={_quoted(sweep.metric)}, goal={_quoted(sweep.goal)}"
-        lines.append(f"{variable} = {variable}.sweep({goal}, sampling_algorithm={_quoted(sweep.sampling)})")
-        lines.append(f"{variable}.set_limits({', '.join(f'{key}={value}' for key, value in sweep.limits.items())})")
+        call = "\n        ".join([f"{job.name} = {job.name.upper()}(", *(f"{each}," for each in bound)]) + "\n    )"
+    return "\n".join(f"    {line}" for line in (*job.comments, call, *_settings(job, compute)))
+
+
+def _settings(job: Job, compute: str) -> Iterator[str]:
+    """Yield the lines that set what a component does not have."""
+    if sweep := job.sweep:
+        search = _named(primary_metric=sweep.metric, goal=sweep.goal, sampling_algorithm=sweep.sampling)
+        yield f"{job.name} = {job.name}.sweep({', '.join(search)})"
+        yield f"{job.name}.set_limits({', '.join(_named(**sweep.limits))})"
         if sweep.policy is not None:
-            kind, given = sweep.policy
-            lines.append(f"{variable}.early_termination = {kind}({', '.join(f'{k}={v!r}' for k, v in given.items())})")
-    lines += _settings(job, variable, compute)
-    return "\n".join(f"    {line}" for line in lines)
-
-
-def _settings(job: Job, variable: str, compute: str) -> Iterator[str]:
+            yield f"{job.name}.early_termination = {sweep.policy[0]}({', '.join(_named(**sweep.policy[1]))})"
     if job.compute and job.compute != compute:
-        yield f"{variable}.compute = {_quoted(job.compute)}"
+        yield f"{job.name}.compute = {_quoted(job.compute)}"
     if job.variables:
-        yield f"{variable}.environment_variables = {json.dumps(dict(job.variables), ensure_ascii=False)}"
+        yield f"{job.name}.environment_variables = {json.dumps(dict(job.variables), ensure_ascii=False)}"
     if job.timeout:
-        yield f"{variable}.limits = CommandJobLimits(timeout={job.timeout})"
+        yield f"{job.name}.limits = CommandJobLimits(timeout={job.timeout})"
     for name, output in job.outputs.items():
-        given = {"mode": output.mode, "path": output.path, "name": output.asset}
-        text = ", ".join(f"{key}={_quoted(value)}" for key, value in given.items() if value)
-        if text:
-            yield f'{variable}.outputs.{name} = Output(type="uri_folder", {text})'
+        if given := _named(mode=output.mode, path=output.path, name=output.asset):
+            yield f'{job.name}.outputs.{name} = Output(type="uri_folder", {", ".join(given)})'
 
 
 def _value(name: str, port: Input, job: Job, folder: Path) -> str:
@@ -194,11 +200,15 @@ def _value(name: str, port: Input, job: Job, folder: Path) -> str:
         return port.parameter
     if not port.path:
         return ""
-    is_uri = is_remote(port.path) or port.path.startswith("azureml:")
-    path = _quoted(port.path) if is_uri else f"str(HERE / {_quoted(_relative(Path(port.path), folder))})"
-    mode = f", mode={_quoted(port.mode)}" if port.mode else ""
-    return f"Input(type={_quoted(port.type)}, path={path}{mode})"
+    is_local = not is_remote(port.path)
+    path = f"str(HERE / {_quoted(_relative(Path(port.path), folder))})" if is_local else _quoted(port.path)
+    return ", ".join([f"Input(type={_quoted(port.type)}, path={path}", *_named(mode=port.mode)]) + ")"
 
 
-def _quoted(text: str) -> str:
-    return json.dumps(text, ensure_ascii=False)
+def _named(**values: Any) -> list[str]:
+    """Return the arguments of a call, without those that are empty."""
+    return [f"{name}={_quoted(value)}" for name, value in values.items() if value not in ("", None)]
+
+
+def _quoted(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False) if isinstance(value, str) else repr(value)

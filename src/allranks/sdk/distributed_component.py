@@ -10,7 +10,7 @@ import contextlib
 import copy
 import re
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -51,12 +51,10 @@ def as_command_component(tree: Mapping[str, Any], path: Path) -> dict[str, Any]:
     kind = launcher.get("type")
     if not isinstance(kind, str) or kind not in _LAUNCHERS:
         found = "it has no launcher" if kind is None else f"launcher {kind!r}"
-        raise InputError(
-            Problem(_place(path, "launcher", "type"), found, f"launcher.type: {' or '.join(sorted(_LAUNCHERS))}")
-        )
+        raise _error(path, ("launcher", "type"), found, f"launcher.type: {' or '.join(sorted(_LAUNCHERS))}")
     known = (*_SAME, *_IGNORED, "inputs", "outputs", "launcher", "environment", "runsettings")
     if unknown := [key for key in tree if key not in known]:
-        raise InputError(Problem(_place(path, unknown[0]), "unknown key", f"one of {', '.join(known)}", "remove it"))
+        raise _error(path, unknown[:1], "unknown key", f"one of {', '.join(known)}", "remove it")
     resources = _mapping(tree, path, "resources")
     given = {**resources, **_mapping(tree, path, "runsettings", "resource_layout")}
     instances = given.get("instance_count", given.get("node_count", 1))
@@ -74,11 +72,9 @@ def as_command_component(tree: Mapping[str, Any], path: Path) -> dict[str, Any]:
         "resources": {**resources, "instance_count": instances},
         "environment": _environment(tree, path),
     }
-    if isinstance(tree.get("tags"), dict):
-        made["tags"] = tree["tags"]
-    if includes := _additional_includes(path):
-        made["additional_includes"] = includes
-    return made
+    tags = tree["tags"] if isinstance(tree.get("tags"), dict) else None
+    given = {"tags": tags, "additional_includes": _additional_includes(path)}
+    return made | {key: value for key, value in given.items() if value}
 
 
 def as_current(tree: Any, path: Path) -> Any:
@@ -86,8 +82,9 @@ def as_current(tree: Any, path: Path) -> Any:
     return as_command_component(tree, path) if is_distributed_component(tree) else tree
 
 
-def _place(path: Path, *keys: str) -> str:
-    return f"{at(path, *keys)}, key {'.'.join(keys)}" if path.is_file() else f"{shown(path)}, key {'.'.join(keys)}"
+def _error(path: Path, keys: Sequence[str], found: str, expected: str, fix: str = "") -> InputError:
+    place = at(path, *keys) if path.is_file() else shown(path)
+    return InputError(Problem(f"{place}, key {'.'.join(keys)}", found, expected, fix))
 
 
 def _mapping(tree: Mapping[str, Any], path: Path, *keys: str) -> dict[str, Any]:
@@ -95,7 +92,7 @@ def _mapping(tree: Mapping[str, Any], path: Path, *keys: str) -> dict[str, Any]:
     for number, key in enumerate(keys, 1):
         found = tree.get(key)
         if found is not None and not isinstance(found, dict):
-            raise InputError(Problem(_place(path, *keys[:number]), repr(found), "keys and values", "correct it"))
+            raise _error(path, keys[:number], repr(found), "keys and values", "correct it")
         tree = found or {}
     return dict(tree)
 
@@ -117,9 +114,7 @@ def _command(arguments: Any, path: Path) -> str:
     try:
         parts = [" ".join(map(_quoted_word, shlex.split(part))) for part in _OPTIONAL.split(text)]
     except ValueError as error:
-        raise InputError(
-            Problem(_place(path, "launcher", "additional_arguments"), str(error), "balanced quotes")
-        ) from None
+        raise _error(path, ("launcher", "additional_arguments"), str(error), "balanced quotes") from None
     return " ".join(f"$[[{part}]]" if index % 2 else part for index, part in enumerate(parts) if part)
 
 
@@ -151,8 +146,8 @@ def _environment(tree: Mapping[str, Any], path: Path) -> Any:
         try:
             lines = [line.strip() for line in bounded_yaml.read(file).splitlines()]
         except (OSError, ValueError):
-            where = _place(path, "environment", "conda", "pip_requirements_file")
-            raise InputError(Problem(where, f"{shown(file)} cannot be read", "a requirements file")) from None
+            keys = ("environment", "conda", "pip_requirements_file")
+            raise _error(path, keys, f"{shown(file)} cannot be read", "a requirements file") from None
         packages = [line for line in lines if line and not line.startswith("#")]
         made["conda_file"] = {"dependencies": ["python=3.10", "pip", {"pip": packages}]}
     return made
@@ -177,7 +172,8 @@ def distributed_components() -> Iterator[None]:
 
     def text_of(path: Any) -> str:
         text = str(read_text(path))
-        tree = bounded_yaml.load(text) if TYPE in text else None
+        is_yaml = Path(path).suffix in (".yaml", ".yml")  # Dockerfiles are read with it, too
+        tree = bounded_yaml.load(text) if is_yaml and TYPE in text else None
         return yaml.safe_dump(as_command_component(tree, Path(path))) if is_distributed_component(tree) else text
 
     def load(source: Any) -> Any:
