@@ -56,14 +56,14 @@ class Output:
 
 @dataclass(frozen=True)
 class Sweep:
-    """A search. space: for each input, the function of azure-ai-ml.sweep and its arguments"""
+    """A search. space: for each input, an expression of azure-ai-ml.sweep; policy: another one"""
 
-    space: Mapping[str, tuple[str, tuple[Any, ...]]]
+    space: Mapping[str, str]
     sampling: str
     metric: str
     goal: str
     limits: Mapping[str, int]
-    policy: tuple[str, Mapping[str, Any]] | None = None
+    policy: str = ""
 
 
 @dataclass(frozen=True)

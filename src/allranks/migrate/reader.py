@@ -86,13 +86,13 @@ def _with_own_environments(jobs: Sequence[Job]) -> Iterator[Job]:
 
 def _commented(jobs: Sequence[Job], script: Script) -> Iterator[Job]:
     """Yield the jobs with the comments that are above them in the script, and the last one with the rest."""
-    done, by_line = script.start - 1, dict[str, tuple[str, ...]]()
     by_place = sorted(jobs, key=lambda each: each.line)
-    for job in by_place:
-        is_last = job is by_place[-1]
-        texts = [text for line, text in script.comments if done < line and (line <= job.line or is_last)]
-        by_line[job.name], done = tuple(texts), max(done, job.line)
-    yield from (replace(job, comments=by_line[job.name]) for job in jobs)
+    comments: dict[str, list[str]] = {job.name: [] for job in jobs}
+    for line, text in script.comments:
+        if line >= script.start:
+            below = next((job for job in by_place if line <= job.line), by_place[-1])
+            comments[below.name].append(text)
+    yield from (replace(job, comments=tuple(comments[job.name])) for job in jobs)
 
 
 def _after(jobs: Iterable[Job], context: Context) -> list[Job]:

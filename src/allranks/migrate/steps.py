@@ -143,7 +143,7 @@ def _of_estimator(made: Made, context: Context) -> Environment:
 def _sweep(made: Made, job: Job, context: Context) -> Job:
     """Return the job as the trial of a sweep."""
     sampling = made.get("hyperparameter_sampling", 1)
-    space, inputs, words = dict[str, tuple[str, tuple[Any, ...]]](), dict(job.inputs), [job.command]
+    space, inputs, words = dict[str, str](), dict(job.inputs), [job.command]
     for flag, value in pairs(of(sampling, "parameter_space", 0)):
         kind = constructs.VALUES.get(value.kind, "") if isinstance(value, Made) else ""
         parts = [*value.values, *value.named.values()] if isinstance(value, Made) else []
@@ -152,7 +152,7 @@ def _sweep(made: Made, job: Job, context: Context) -> Job:
             context.report(made.line, f"{flag} of {made.kind}", UNKNOWN, "add it to the sweep")
             continue
         name = named(str(flag), "value")
-        space[name] = (kind, (flat,) if kind == "Choice" else tuple(flat))
+        space[name] = f"{kind}({flat if kind == 'Choice' else ', '.join(map(repr, flat))})"
         inputs[name] = Input({"Choice": type_of(flat[0]), "Randint": "integer"}.get(kind, "number"))
         words += [f"{flag} ${{{{inputs.{name}}}}}"] * (f"${{{{inputs.{name}}}}}" not in job.command)
     minutes = made.get("max_duration_minutes")
@@ -161,10 +161,11 @@ def _sweep(made: Made, job: Job, context: Context) -> Job:
         "max_concurrent_trials": made.get("max_concurrent_runs"),
         "timeout": minutes * _SECONDS if isinstance(minutes, int) else None,
     }
-    policy, early = made.get("policy"), None
+    policy, early = made.get("policy"), ""
     if isinstance(policy, Made) and policy.kind in constructs.POLICIES:
-        named_values = {name: policy.get(name, index) for index, name in enumerate(constructs.POLICIES[policy.kind])}
-        early = (policy.kind, {name: each for name, each in named_values.items() if isinstance(each, (int, float))})
+        values = [(name, policy.get(name, index)) for index, name in enumerate(constructs.POLICIES[policy.kind])]
+        arguments = [f"{name}={value}" for name, value in values if isinstance(value, (int, float))]
+        early = f"{policy.kind}({', '.join(arguments)})"
     sweep = Sweep(
         space=space,
         sampling=constructs.SAMPLERS.get(sampling.kind if isinstance(sampling, Made) else "", "random"),

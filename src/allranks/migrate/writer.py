@@ -176,8 +176,8 @@ def _settings(job: Job, compute: str) -> Iterator[str]:
         search = _named(primary_metric=sweep.metric, goal=sweep.goal, sampling_algorithm=sweep.sampling)
         yield f"{job.name} = {job.name}.sweep({', '.join(search)})"
         yield f"{job.name}.set_limits({', '.join(_named(**sweep.limits))})"
-        if sweep.policy is not None:
-            yield f"{job.name}.early_termination = {sweep.policy[0]}({', '.join(_named(**sweep.policy[1]))})"
+        if sweep.policy:
+            yield f"{job.name}.early_termination = {sweep.policy}"
     if job.compute and job.compute != compute:
         yield f"{job.name}.compute = {_quoted(job.compute)}"
     if job.variables:
@@ -192,8 +192,7 @@ def _settings(job: Job, compute: str) -> Iterator[str]:
 def _value(name: str, port: Input, job: Job, folder: Path) -> str:
     """Return what an input of a step is bound to; "" for its default."""
     if job.sweep is not None and name in job.sweep.space:
-        kind, arguments = job.sweep.space[name]
-        return f"{kind}({', '.join(map(repr, arguments))})"
+        return job.sweep.space[name]
     if port.source is not None:
         return f"{port.source[0]}.outputs.{port.source[1]}"
     if port.parameter:
