@@ -20,6 +20,7 @@ from allranks.sdk.paths import is_remote
 _SCHEMA = "https://azuremlschemas.azureedge.net/latest/{}.schema.json"
 _WIDTH = 110
 _IMPORTS = {
+    "azure.ai.ml": ("Input", "Output", "dsl", "load_component"),
     "azure.ai.ml.sweep": (*constructs.VALUES.values(), *constructs.POLICIES),
     "azure.ai.ml.entities": ("CommandJobLimits",),
 }
@@ -31,8 +32,8 @@ _PYTHON = '''\
 
 from pathlib import Path
 
-from azure.ai.ml import {names}
 {imports}
+
 HERE = Path(__file__).parent
 
 {components}
@@ -133,31 +134,27 @@ def _pipeline(pipeline: Pipeline, source: Path, folder: Path) -> str:
     computes = [job.compute for job in pipeline.jobs if job.compute]
     compute = max(computes, key=computes.count) if computes else ""
     settings = _named(name=source.stem, experiment_name=pipeline.experiment, default_compute=compute or "cluster")
-    steps = [_step(job, compute, folder) for job in pipeline.jobs]
-    text = "\n".join(steps)
-    imports = [
-        f"from {module} import {', '.join(used)}\n"
-        for module, names in _IMPORTS.items()
-        if (used := [name for name in names if re.search(rf"\b{name}\(", text)])
-    ]
+    steps = "\n".join(_step(job, compute, folder) for job in pipeline.jobs)
     types = {port.parameter: port for job in pipeline.jobs for port in job.inputs.values() if port.parameter}
     required = {name: port for name, port in types.items() if pipeline.parameters.get(name) is None}
     listed = [f"{name}: Input(type={_quoted(port.type)})" for name, port in required.items()]
     listed += [f"{name}={pipeline.parameters[name]!r}" for name in types if name not in required]
-    names = [*["Input"] * ("Input(" in text or bool(required)), *["Output"] * ("Output(" in text), "dsl"]
+    used = f"dsl( load_component( {listed} {steps}"  # the first two by every pipeline
+    imports = {
+        module: [name for name in names if re.search(rf"\b{name}\(", used)] for module, names in _IMPORTS.items()
+    }
     return _PYTHON.format(
         comments="".join(f"{comment}\n" for comment in pipeline.comments),
         source=source.name,
         file=PIPELINE,
-        names=", ".join([*names, "load_component"]),
-        imports="".join(imports),
+        imports="\n".join(f"from {module} import {', '.join(names)}" for module, names in imports.items() if names),
         components="\n".join(
             f'{job.name.upper()} = load_component(HERE / "components/{job.name}/component.yaml")'
             for job in pipeline.jobs
         ),
         settings=", ".join(settings),
         parameters=", ".join(listed),
-        steps=text,
+        steps=steps,
         job="" if required else "\n\njob = pipeline()\n",
     )
 
