@@ -223,8 +223,8 @@ class _Evaluation:
                     items += item if isinstance(element, ast.Starred) and isinstance(item, list) else [item]
                 return items if isinstance(node, ast.List) else tuple(items)
             case ast.Dict():
-                nodes = [pair for pair in zip(node.keys, node.values, strict=True) if pair[0] is not None]
-                pairs = [(self.value(key, scope), self.value(value, scope)) for key, value in nodes]
+                nodes = zip(node.keys, node.values, strict=True)
+                pairs = [(self.value(key, scope), self.value(each, scope)) for key, each in nodes if key is not None]
                 return {key: value for key, value in pairs if isinstance(key, (str, int, Unknown))}
             case ast.JoinedStr():
                 return applied(ast.JoinedStr, *(self.value(part, scope) for part in node.values))

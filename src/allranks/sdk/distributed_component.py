@@ -173,7 +173,7 @@ def distributed_components() -> Iterator[None]:
     def text_of(path: Any) -> str:
         text = str(read_text(path))
         is_yaml = Path(path).suffix in (".yaml", ".yml")  # Dockerfiles are read with it, too
-        tree = bounded_yaml.load(text) if is_yaml and TYPE in text else None
+        tree: Any = bounded_yaml.load(text) if is_yaml and TYPE in text else None
         return yaml.safe_dump(as_command_component(tree, Path(path))) if is_distributed_component(tree) else text
 
     def load(source: Any) -> Any:
