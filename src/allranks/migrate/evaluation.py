@@ -296,8 +296,8 @@ class _Evaluation:
             raise UnknownValueError
         given = function.node.args
         names = [each.arg for each in (*given.posonlyargs, *given.args, *given.kwonlyargs)]
-        defaults = [*given.defaults, *given.kw_defaults]
-        defaults = [None] * (len(names) - len(defaults)) + defaults
+        optional = [*given.defaults, *given.kw_defaults]
+        defaults = [*[None] * (len(names) - len(optional)), *optional]
         scope = dict(function.scope)
         for index, (name, default) in enumerate(zip(names, defaults, strict=True)):
             otherwise = Unknown(name) if default is None else self.value(default, function.scope)
