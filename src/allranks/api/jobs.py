@@ -12,6 +12,7 @@ from typing import Any
 
 from allranks.checks.table import Findings
 from allranks.errors import InputError, Level, Problem
+from allranks.local.options import DEFAULTS, Options
 from allranks.plan.graph import Plan
 from allranks.runs.workspace import Workspace
 
@@ -88,20 +89,16 @@ def read(
     job: Any,
     inputs: Mapping[str, Any] | None,
     workspace: Workspace,
+    options: Options = DEFAULTS,
     *,
-    track: bool = True,
-    mpi: str = "rsh",
-    environment: str = "host",
     report: Report = silent,
     warn: Warn = bool,
 ) -> Plan:
     """Return the plan of a job, with its code copied into the workspace.
 
-    track: whether it will run with MLflow
-    mpi:   how mpirun will reach the instances
-    environment: how environments are realised: a name of `plan.environment.REALISED`
-    report: is called while an environment is being made
-    warn:  is called with the warnings
+    options: those of the run: how its environments are realised, and what it needs of this machine
+    report:  is called while an environment is being made
+    warn:    is called with the warnings
 
     The workspace is not changed before the plan has been checked. Raise InputError if the job cannot run here.
     """
@@ -110,8 +107,8 @@ def read(
 
     with tempfile.TemporaryDirectory(prefix="allranks-") as snapshots:
         plan = _read(job, texts_of(inputs), Path(snapshots), workspace)
-        plan, differences = realised.with_interpreters(plan, environment, report)
-        warn((*requirements.require(plan, track=track, mpi=mpi), *differences))
+        plan, differences = realised.with_interpreters(plan, options.environment, report)
+        warn((*requirements.require(plan, track=options.track, mpi=options.mpi), *differences))
         workspace.make()
         return snapshot.save(plan, workspace.snapshots)
 

@@ -59,7 +59,7 @@ def prove(migration: Migration, workspace: Workspace) -> tuple[Comparison, ...]:
 
     Raise InputError if the pipeline cannot run on this machine.
     """
-    plan = jobs.read(str(migration.pipeline), {}, workspace, track=False)
+    plan = jobs.read(str(migration.pipeline), {}, workspace, Options(track=False))
     by_name = {job.name: job for job in migration.content.jobs if job.sweep is None and job.parallel is None}
     with tempfile.TemporaryDirectory(prefix="proof-", dir=workspace.root) as folder:
         Path(folder, "sitecustomize.py").write_text(_PROBE)

@@ -105,14 +105,5 @@ def _latest(
         found = "its job was not read from a file, so its latest code cannot be read"
         raise InputError(Problem(f"run {record.id}", found, "a run of a file", "start the job again"))
     texts = {**secret_values.settings_of(record, inputs), **inputs}
-    plan = jobs.read(
-        record.target,
-        texts,
-        workspace,
-        track=options.track,
-        mpi=options.mpi,
-        environment=realised.option_of(engine.stored_plan(record, workspace, inputs)),
-        report=report,
-        warn=warn,
-    )
-    return plan, texts
+    options = replace(options, environment=realised.option_of(engine.stored_plan(record, workspace, inputs)))
+    return jobs.read(record.target, texts, workspace, options, report=report, warn=warn), texts

@@ -239,7 +239,6 @@ def run(
     workspace = Workspace.at(folder)
     texts = jobs.texts_of(inputs, stand_ins)
     job = jobs.resolved(job)
-    plan = jobs.read(job, texts, workspace, track=track, mpi=mpi, environment=environment, warn=_warn)
     options = Options(
         instances,
         force_rerun,
@@ -258,7 +257,7 @@ def run(
         sample=sample,
         environment=environment,
     )
-    identity, engine = start(plan, workspace, options)
+    identity, engine = start(jobs.read(job, texts, workspace, options, warn=_warn), workspace, options)
     _started[identity] = engine
     return Run(identity, workspace)
 

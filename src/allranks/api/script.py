@@ -40,9 +40,7 @@ def run_as_azure(file: str, arguments: Sequence[str], workspace: Workspace, opti
         try:
             if path.suffix == python_file.NOTEBOOK:
                 module = ModuleType("__main__")
-                stack.enter_context(entry(sys.modules, "__main__", module))
-                stack.callback(os.chdir, Path.cwd())
-                os.chdir(path.parent)
+                stack.enter_context(python_file.as_jupyter(path, module))
                 notebook.run(path, module)
             else:
                 runpy.run_path(str(path), run_name="__main__")

@@ -41,21 +41,33 @@ def execute_job(
         from allranks.local import engine
 
         with Installations() as report:
-            plan = jobs.read(
-                job(),
-                options.settings,
-                workspace,
-                track=options.track,
-                mpi=options.mpi,
-                environment=options.environment,
-                report=report,
-                warn=print_warnings,
-            )
+            plan = jobs.read(job(), options.settings, workspace, options, report=report, warn=print_warnings)
         execute(
             lambda observer: engine.run(plan, workspace, options, observer, tracker=tracker, fork_server=fork_server),
             json,
             verbose=verbose,
         )
+
+
+def execute_again(
+    again: Callable[..., RunRecord],
+    identity: str,
+    workspace: Workspace,
+    options: Options,
+    json: bool,
+    *,
+    verbose: bool,
+    **settings: Any,
+) -> None:
+    """Execute a stored run by a function of `api.retry`, as `execute` does. settings: of that function"""
+    from allranks.cli.views.environments import Installations
+    from allranks.cli.views.problems import print_warnings
+
+    def run(observer: Observer) -> RunRecord:
+        with Installations() as report:
+            return again(identity, workspace, options, observer, warn=print_warnings, report=report, **settings)
+
+    execute(run, json, verbose=verbose)
 
 
 def execute(

@@ -64,3 +64,7 @@ class Options:
     offline: bool = False
     sample: str = ""
     environment: str = "host"
+
+
+DEFAULTS = Options()
+"""The options of a run for which the user sets none."""

@@ -52,10 +52,8 @@ def resolve(value: Value | str | None, lookup: Lookup) -> str | None:
 def of_pipeline(node: Pipeline, lookup: Lookup) -> dict[str, str | None]:
     """Return the inputs of a node's graph as text. An input that the node does not set has the graph's own default."""
     bound = {port.name: resolve(port.value, lookup) for port in node.inputs}
-    return {
-        port.name: text if (text := bound.get(port.name)) is not None else resolve(port.value, lookup)
-        for port in node.graph.inputs
-    }
+    own = {port.name: port.value for port in node.graph.inputs}
+    return {name: resolve(own[name], lookup) if bound.get(name) is None else bound[name] for name in own}
 
 
 NAME = "name"

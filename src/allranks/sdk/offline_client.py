@@ -50,8 +50,7 @@ class Workspace:
     find: Find | None = None
     submitted: list[Any] = field(default_factory=list)
     registered: dict[tuple[str, str], Any] = field(default_factory=dict)
-    _before: list[tuple[Any, str | None, Any]] = field(default_factory=list)
-    _identified: list[Any] = field(default_factory=list)
+    _changes: contextlib.ExitStack = field(default_factory=contextlib.ExitStack)
 
     def submit(self, job: Any, settings: dict[str, Any]) -> Any:
         """Record a job, and return it as completed."""
@@ -60,7 +59,8 @@ class Workspace:
                 setattr(job, name, settings[name])
         if not any(job is other for other in self.submitted):
             self.submitted.append(job)
-            self._before.append((job, job.name, internals.status(job)))
+            self._changes.callback(setattr, job, "name", job.name)
+            self._changes.callback(internals.set_status, job, internals.status(job))
             job.name = job.name or f"job_{len(self.submitted)}"
             internals.set_status(job, _FINISHED)
         return job
@@ -72,17 +72,11 @@ class Workspace:
             is_for_azure = self.find is None and not registry
             long = f"{scope}/{collection}/{name}/versions/{entity.version}"
             internals.set_id(entity, f"azureml:{name}:{entity.version}" if is_for_azure else long)
-            self._identified.append(entity)
+            self._changes.callback(internals.set_id, entity, None)
 
     def restore(self) -> None:
         """Restore the jobs' own names and states, and the assets' ids: placeholders are not sent to Azure ML."""
-        for entity in self._identified:
-            internals.set_id(entity, None)
-        self._identified.clear()
-        for job, name, status in self._before:
-            job.name = name
-            internals.set_status(job, status)
-        self._before.clear()
+        self._changes.close()
 
 
 def offline(workspace: Workspace) -> contextlib.AbstractContextManager[None]:

@@ -54,7 +54,10 @@ class PythonFile:
             stack.enter_context(offline(self.workspace))
             stack.enter_context(self.nodes.recorded())
             if self.path.suffix == NOTEBOOK:
-                stack.enter_context(_as_jupyter(self.path, self.module))
+                stack.enter_context(as_jupyter(self.path, self.module))
+                # The notebook shows the output. Not a terminal, on which `help` would start a pager.
+                nowhere = stack.enter_context(open(os.devnull, "w", encoding="utf-8"))
+                stack.enter_context(contextlib.redirect_stdout(nowhere))
                 sdk = importlib.import_module("azure.ai.ml")
                 stack.enter_context(entry(vars(sdk), "load_job", partial(_load_job, sdk.load_job)))
             stack.enter_context(user_code.told(self.path))
@@ -142,20 +145,14 @@ def _is_from(module: ModuleType, folders: list[str]) -> bool:
 
 
 @contextlib.contextmanager
-def _as_jupyter(path: Path, module: ModuleType) -> Iterator[None]:
-    """Reproduce what cells find in Jupyter: the notebook's folder is the current one, and the cells are ``__main__``.
-
-    The cells' output is discarded: the notebook shows it.
-    """
-    folder, main = Path.cwd(), sys.modules["__main__"]
+def as_jupyter(path: Path, module: ModuleType) -> Iterator[None]:
+    """Reproduce what cells find in Jupyter: the notebook's folder is the current one, the cells are ``__main__``."""
+    folder = Path.cwd()
     os.chdir(path.parent)
-    sys.modules["__main__"] = module
     try:
-        # Not a terminal, on which `help` would start a pager.
-        with open(os.devnull, "w", encoding="utf-8") as nowhere, contextlib.redirect_stdout(nowhere):
+        with entry(sys.modules, "__main__", module):
             yield
     finally:
-        sys.modules["__main__"] = main
         os.chdir(folder)
 
 

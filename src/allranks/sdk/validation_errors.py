@@ -124,9 +124,8 @@ def _kinds(text: str) -> str:
     text = text.replace("Invalid input type.", "Not a valid mapping.").replace("mapping type.", "mapping.")
     parts = [part for part in text.split("; ") if not part.startswith("Value passed is not a data binding string")]
     types = [match[1] for part in parts if (match := re.fullmatch(r"Not a valid (?:\w+ )*(\w+)\.", part))]
-    return (
-        " or ".join(dict.fromkeys(kinds.get(kind, f"a {kind}") for kind in types)) if len(types) == len(parts) else ""
-    )
+    known = dict.fromkeys(kinds.get(kind, f"a {kind}") for kind in types)
+    return " or ".join(known) if len(types) == len(parts) else ""
 
 
 def _reference(text: str) -> str:

@@ -10,6 +10,7 @@ import pytest
 from allranks.api import jobs
 from allranks.checks.plan import findings
 from allranks.errors import InputError, Problem
+from allranks.local.options import Options
 from allranks.plan.reader import opened
 from allranks.runs.workspace import Workspace
 
@@ -44,7 +45,7 @@ def by_run(folder: Path) -> set[Finding]:
     warnings: list[Problem] = []
     place = Workspace(folder / "workspace")
     try:
-        jobs.read(folder / "pipeline.yml", {}, place, track=False, warn=warnings.extend)
+        jobs.read(folder / "pipeline.yml", {}, place, Options(track=False), warn=warnings.extend)
     except InputError as error:
         warnings.extend(error.problems)
     return found(warnings)

@@ -194,7 +194,7 @@ def _with_plan(
             setattr(job, name, options[name])
     plan = None
     if options.get("skip_validation") or validate(job).passed:  # else the SDK raises its own error
-        plan = jobs.read(job, None, workspace, environment=run_options.environment)
+        plan = jobs.read(job, None, workspace, run_options)
     token = _plan.set(plan)
     try:
         return original(job, **options)

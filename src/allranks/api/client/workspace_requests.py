@@ -20,12 +20,9 @@ NO_SUBSCRIPTION = "00000000-0000-0000-0000-000000000000"
 def get_workspace(service: LocalService, request: Request) -> Answer:
     """Return the workspace folder as a workspace of the name that is asked for."""
     discovery = f"https://{service.account}.api.azureml.ms/discovery"
-    properties = {"friendlyName": request.workspace_name, "provisioningState": "Succeeded", "discoveryUrl": discovery}
-    properties |= {
-        "mlFlowTrackingUri": service.workspace.tracking_uri,
-        "workspaceId": service.account,
-        "description": "",
-    }
+    properties = {"friendlyName": request.workspace_name, "description": "", "provisioningState": "Succeeded"}
+    properties |= {"discoveryUrl": discovery, "mlFlowTrackingUri": service.workspace.tracking_uri}
+    properties["workspaceId"] = service.account
     return Answer(resource(request, "", properties, location=LOCATION, kind="Default", tags={}))
 
 

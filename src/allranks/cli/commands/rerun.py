@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from allranks.cli.execute import execute
+from allranks.cli.execute import execute_again
 from allranks.cli.options import (
     FolderOption,
     ForceOption,
@@ -17,10 +15,6 @@ from allranks.cli.options import (
     SelectionOptions,
 )
 from allranks.runs.workspace import Workspace
-
-if TYPE_CHECKING:
-    from allranks.runs.observer import Observer
-    from allranks.runs.records import RunRecord
 
 
 def rerun(
@@ -43,23 +37,7 @@ def rerun(
     For example: allranks rerun latest --set epochs=20 --from train
     """
     from allranks.api import retry
-    from allranks.cli.views.environments import Installations
-    from allranks.cli.views.problems import print_warnings
 
-    place = Workspace.at(workspace)
-    options, values = execution.of(force_rerun=force_rerun, sample=sample, selection=chosen.of()), inputs.of()
-
-    def run(observer: Observer) -> RunRecord:
-        with Installations() as report:
-            return retry.rerun(
-                identity,
-                place,
-                options,
-                observer,
-                latest_code=latest_code,
-                inputs=values,
-                warn=print_warnings,
-                report=report,
-            )
-
-    execute(run, json, verbose=execution.verbose)
+    place, settings = Workspace.at(workspace), {"latest_code": latest_code, "inputs": inputs.of()}
+    options = execution.of(force_rerun=force_rerun, sample=sample, selection=chosen.of())
+    execute_again(retry.rerun, identity, place, options, json, verbose=execution.verbose, **settings)

@@ -2,15 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from allranks.cli.execute import execute
+from allranks.cli.execute import execute_again
 from allranks.cli.options import FolderOption, InputOptions, JsonOption, LatestCodeOption, RunArgument, RunOptions
 from allranks.runs.workspace import Workspace
-
-if TYPE_CHECKING:
-    from allranks.runs.observer import Observer
-    from allranks.runs.records import RunRecord
 
 
 def resume(
@@ -29,23 +23,7 @@ def resume(
     completed steps whose code and inputs have not changed keep their results.
     """
     from allranks.api import retry
-    from allranks.cli.views.environments import Installations
-    from allranks.cli.views.problems import print_warnings
 
-    place = Workspace.at(workspace)
-    options, values = execution.of(), inputs.of()
-
-    def run(observer: Observer) -> RunRecord:
-        with Installations() as report:
-            return retry.resume(
-                identity,
-                place,
-                options,
-                observer,
-                latest_code=latest_code,
-                inputs=values,
-                warn=print_warnings,
-                report=report,
-            )
-
-    execute(run, json, verbose=execution.verbose)
+    place, options = Workspace.at(workspace), execution.of()
+    settings = {"latest_code": latest_code, "inputs": inputs.of()}
+    execute_again(retry.resume, identity, place, options, json, verbose=execution.verbose, **settings)

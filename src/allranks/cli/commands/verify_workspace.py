@@ -178,8 +178,9 @@ class _Verification:
 
     def _plan(self, settings: dict[str, str]) -> Plan:
         from allranks.api import jobs
+        from allranks.local.options import Options
 
-        return jobs.read(self.file, settings, self.place, track=False)
+        return jobs.read(self.file, settings, self.place, Options(track=False))
 
     def _run_here(self, plan: Plan) -> RunRecord:
         """Run the steps that record their launch on this machine. Exit with 1 if one fails."""

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TypeAlias
 
+from allranks.local.attempt.collect import place_of
 from allranks.local.nodes.execution import Execution
 from allranks.local.nodes.graph import begin, end, inputs_of, truth
 from allranks.local.scope import Scope, text_of
@@ -42,10 +43,9 @@ async def run_do_while(execution: Execution, scope: Scope, node: DoWhile, record
         if iteration.status is not Status.COMPLETED:
             break
         written = {output.name: output for output in iteration.outputs}
-        if node.condition:
-            continues = _continues(execution, record, number, written.get(node.condition), node.condition)
-            if not continues:
-                break
+        read = node.condition
+        if read and not _continues(execution, record, number, written.get(read), read):
+            break
         if number + 1 == node.limit:
             execution.recorder.note(record, f"stopped after {node.limit} iterations, its limit")
         feedback = {name: text_of(written[output]) for output, name in node.feedback if output in written}
@@ -96,9 +96,8 @@ async def run_parallel_for(execution: Execution, scope: Scope, node: ParallelFor
     precedence = (Status.FAILED, Status.CANCELED, Status.NOT_STARTED)
     record.status = next((status for status in precedence if status in states), Status.COMPLETED)
     if record.status is Status.COMPLETED:
-        record.outputs = [
-            _gathered(port, scope.output_path_of(node, port), record, iterations) for port in node.outputs
-        ]
+        places = ((port, scope.output_path_of(node, port)) for port in node.outputs)
+        record.outputs = [_gathered(port, place, record, iterations) for port, place in places]
     end(execution, record)
 
 
@@ -143,9 +142,7 @@ def _parsed(text: str) -> tuple[Item, ...]:
 def _gathered(port: Output, user_path: str | None, record: StepRecord, iterations: list[StepRecord]) -> OutputRecord:
     """Return the collected outputs of all iterations: texts as a JSON list, data as an mltable."""
     written = [output for iteration in iterations for output in iteration.outputs if output.name == port.name]
-    path = (
-        Path(user_path) if user_path and "://" not in user_path else Path(record.folder) / "named-outputs" / port.name
-    )
+    path = place_of(port, user_path, Path(record.folder), record.name)
     path.parent.mkdir(parents=True, exist_ok=True)
     if port.type in PRIMITIVES:
         text = json.dumps([_literal(output) for output in written])

@@ -24,11 +24,11 @@ def main(settings_file: str, entry: str, arguments: Sequence[str]) -> int:
         stream.reconfigure(line_buffering=True)  # type: ignore[union-attr]
     alive, end = os.pipe()
     rank = settings["rank"]
-    hub = _forked(lambda: _serve(settings, alive, end)) if rank == 0 else None
+    hub = _forked(lambda: Hub(settings, alive).run(), end) if rank == 0 else None
     slots: dict[int, int] = {}
 
     def start(slot: int) -> None:
-        slots[_forked(lambda: _work(settings, f"worker {slot} of instance {rank}", entry, arguments, end))] = slot
+        slots[_forked(lambda: _work(settings, f"worker {slot} of instance {rank}", entry, arguments), end)] = slot
 
     for slot in range(settings["concurrency"] or _default_concurrency(settings["count"])):
         start(slot)
@@ -45,13 +45,14 @@ def main(settings_file: str, entry: str, arguments: Sequence[str]) -> int:
             return 0
 
 
-def _forked(run: Callable[[], int]) -> int:
-    """Run a function in a new process, and return the process id."""
+def _forked(run: Callable[[], int], end: int) -> int:
+    """Run a function in a new process, and return the process id. end: of a pipe, which only this process keeps open"""
     pid = os.fork()
     if pid:
         return pid
     code = 1
     try:
+        os.close(end)
         code = run()
     finally:
         for stream in (sys.stdout, sys.stderr):
@@ -59,13 +60,7 @@ def _forked(run: Callable[[], int]) -> int:
         os._exit(code)
 
 
-def _serve(settings: dict[str, Any], alive: int, end: int) -> int:
-    os.close(end)
-    return Hub(settings, alive).run()
-
-
-def _work(settings: dict[str, Any], name: str, entry: str, arguments: Sequence[str], end: int) -> int:
-    os.close(end)
+def _work(settings: dict[str, Any], name: str, entry: str, arguments: Sequence[str]) -> int:
     # This process may have them from a fork server. Those of a new process differ.
     if (numpy := sys.modules.get("numpy.random")) is not None:
         numpy.seed()

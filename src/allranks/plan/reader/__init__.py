@@ -130,9 +130,14 @@ def _open(
     path: Path, function: str | None, lookup: AssetLookup | None
 ) -> ComponentFile | DslFile | PythonJob | YamlFile:
     if path.suffix in python_file.SUFFIXES:
-        job = python_jobs.read(path, function, None if lookup is None else _component_finder(lookup, path))
-        if lookup is not None:
-            lookup.created = job.file.workspace.registered
+        if lookup is None:
+            return python_jobs.read(path, function)
+
+        def find(identity: str) -> Path | None:
+            return lookup.find(identity, asset_id.COMPONENT, shown(path), required=False)
+
+        job = python_jobs.read(path, function, find)
+        lookup.created = job.file.workspace.registered
         return job
     if function is not None:
         found = f"{function} names a function or a job, but {shown(path)} is not a Python file"
@@ -141,15 +146,6 @@ def _open(
         return yaml_file.read(path)
     expected = "a Python file or notebook with a pipeline (.py, .ipynb), or a job in YAML (.yml, .yaml)"
     raise InputError(Problem(shown(path), f"a file that ends with {path.suffix!r} is not known", expected))
-
-
-def _component_finder(lookup: AssetLookup, path: Path) -> Callable[[str], Path | None]:
-    """Return a function that finds the spec of a component that the file requests from a workspace or a registry."""
-
-    def find(identity: str) -> Path | None:
-        return lookup.find(identity, asset_id.COMPONENT, shown(path), required=False)
-
-    return find
 
 
 def _split(target: str) -> tuple[Path, str | None]:

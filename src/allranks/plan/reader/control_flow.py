@@ -168,6 +168,8 @@ def _port(port: Any) -> str:
 
 
 def _items(items: Any, context: Context) -> tuple[Item, ...] | Value | None:
+    """Return the items of a list or a mapping of mappings, named by their number or key, or the value that contains
+    them; None for anything else."""
     if isinstance(items, str):
         binding = value_of(items)
         if not isinstance(binding, Literal):
@@ -178,15 +180,13 @@ def _items(items: Any, context: Context) -> tuple[Item, ...] | Value | None:
             return None
     elif not isinstance(items, (list, dict)):
         return value_of(str(items))
-    return parsed_items(items, lambda value: _item_value(value, context))
-
-
-def parsed_items(items: Any, read: Callable[[Any], Value]) -> tuple[Item, ...] | None:
-    """Return the items of a list or a mapping of mappings, named by their number or key; None for anything else."""
-    pairs = list(items.items()) if isinstance(items, dict) else [(str(n), item) for n, item in enumerate(items)]
-    if not all(isinstance(item, dict) for _, item in pairs):
+    named = dict(enumerate(items)) if isinstance(items, list) else items
+    if not isinstance(named, dict) or not all(isinstance(item, dict) for item in named.values()):
         return None
-    return tuple(Item(str(name), tuple((str(key), read(value)) for key, value in item.items())) for name, item in pairs)
+    return tuple(
+        Item(str(name), tuple((str(key), _item_value(value, context)) for key, value in item.items()))
+        for name, item in named.items()
+    )
 
 
 def _resolved(item: Item, body: Step | Pipeline, place: Place, context: Context) -> Item:

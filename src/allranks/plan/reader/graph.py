@@ -25,7 +25,7 @@ from allranks.plan.reader import (
     step_ports,
     sweep,
 )
-from allranks.plan.reader.context import Context, Place, plain, value_of
+from allranks.plan.reader.context import Context, plain, value_of
 from allranks.plan.reader.settings import guessed_type
 from allranks.sdk import internals
 from allranks.sdk.paths import shown
@@ -219,11 +219,8 @@ def types_by_use(nodes: Mapping[str, Any]) -> dict[str, str]:
 def _is_inline(component: Any) -> bool:
     if isinstance(component, str):
         return True
-    return bool(
-        component.type in ("command", "parallel")
-        and internals.is_anonymous(component)
-        and not internals.source_path(component)
-    )
+    is_own: bool = component.type in ("command", "parallel") and internals.is_anonymous(component)
+    return is_own and not internals.source_path(component)
 
 
 def _bound(port: Any) -> str | None:
@@ -294,9 +291,6 @@ def _sources(owner: Any, nodes: tuple[Node, ...], loops: Mapping[str, str], cont
         if owner.jobs.get(node.name) is node:
             sources[name] = NodeOutput(loops.get(node.name, node.name), internals.port_name(bound))
     return {name: sources[name] for name in owner.outputs if name in sources}
-
-
-__all__ = ["READERS", "Place", "declared_inputs", "in_order", "read_graph", "read_node", "types_by_use"]
 
 
 def read_component(component: Any, spec: Path) -> Plan | None:

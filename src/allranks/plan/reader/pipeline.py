@@ -237,13 +237,10 @@ def _with_settings(graph: Graph, context: Context) -> Graph:
 
     def changed(step: Step, path: str) -> Step:
         paths.append(path)
-        step = replace(
-            step,
-            environment=realised(step.environment, path),
-            ignored_environment=realised(step.ignored_environment, path),
-        )
+        own, ignored = realised(step.environment, path), realised(step.ignored_environment, path)
         nearest = _nearest(file.retries, path)
-        return step if nearest is None else replace(step, retries=file.retries[nearest][0])
+        retries = step.retries if nearest is None else file.retries[nearest][0]
+        return replace(step, environment=own, ignored_environment=ignored, retries=retries)
 
     graph = with_steps(graph, changed)
     for name, (_, where) in (*file.retries.items(), *file.run_in.items()):

@@ -8,6 +8,7 @@ from typing import Any
 
 from allranks.errors import InputError, Problem, did_you_mean
 from allranks.plan.assets import asset_id
+from allranks.plan.assets.lookup import AssetLookup
 from allranks.plan.ports import PRIMITIVES, Input, Literal, Output, Path, Value
 from allranks.plan.reader.context import Context, Place, pipeline_output, plain, value_of
 from allranks.plan.rules import UNKNOWN_PORT
@@ -127,9 +128,7 @@ def _output(name: str, port: Any, context: Context) -> Output:
     from azure.ai.ml import Output as SdkOutput
 
     kind = str(internals.port_type(port) or "uri_folder")
-    declared = [
-        output for output in (internals.data(port), internals.declaration(port)) if isinstance(output, SdkOutput)
-    ]
+    declared = [each for each in (internals.data(port), internals.declaration(port)) if isinstance(each, SdkOutput)]
     paths = (str(output.path) for output in declared if output.path)
     path = next((path for path in paths if pipeline_output(path) is None), None)
     mode = internals.mode(port) or next((output.mode for output in declared if output.mode), None) or "rw_mount"
@@ -174,27 +173,23 @@ def resolved(value: Value | None, kind: str, address: str, where: str, context: 
 
     If this machine does not have the data, add a problem to the context and return the value unchanged.
     """
-    lookup = context.lookup
-    if lookup is None:
+    if context.lookup is None:
         return value
     try:
-        path = _local_data_path(value, kind, address, where, context)
+        path = _local_data_path(value, kind, address, where, context.lookup)
     except InputError as error:
         context.problems += error.problems
         return value
     return value if path is None else Path(path, value.type if isinstance(value, Path) else "")
 
 
-def _local_data_path(value: Value | None, kind: str, address: str, where: str, context: Context) -> str | None:
+def _local_data_path(value: Value | None, kind: str, address: str, where: str, lookup: AssetLookup) -> str | None:
     """Return the path or the URI for the value; None if the value is used as it is."""
-    lookup = context.lookup
-    assert lookup is not None
     mapped = lookup.input(address)
     if kind in PRIMITIVES:
         if mapped is not None:
-            raise InputError(
-                Problem(where, f"allranks.yaml gives it a path, but it is a {kind}", "", "remove the line")
-            )
+            found = f"allranks.yaml gives it a path, but it is a {kind}"
+            raise InputError(Problem(where, found, "", "remove the line"))
         return None
     if mapped is not None:
         return mapped
