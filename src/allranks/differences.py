@@ -118,14 +118,13 @@ def _facts(run: Side, path: str, outputs: bool) -> dict[str, str]:
     """Return what the result of a step depends on, without its code, in the order of importance."""
     record, step = run.run.step(path), run.step(path)
     assert step is not None
-    interpreter = record.interpreter
+    interpreter, _, path_of_interpreter = record.interpreter.partition(", ")
     settings = {
         "distribution": step.distribution.type,
         **{key: wire(value) for key, value in asdict(step.distribution).items() if isinstance(value, (str, int))},
         "instance_count": str(step.instance_count),
         "instance_type": step.instance_type,
         "shm_size": str(step.shm_size),
-        "environment": str(step.environment),
         **{f"parallel {key}": str(value) for key, value in (asdict(step.parallel) if step.parallel else {}).items()},
     }
     inputs = {name: run.sources.get(value, value) for name, value in record.inputs.items()}
@@ -139,7 +138,10 @@ def _facts(run: Side, path: str, outputs: bool) -> dict[str, str]:
         **{f"data of input {name}": f"{inputs[name]} ({found[:8]})" for name, found in data.items()},
         **settings,
         **variables,
-        **{f"package {name}": version for name, version in run.packages.get(interpreter, {}).items()},
+        **{f"package {name}": version for name, version in run.packages.get(record.interpreter, {}).items()},
+        # Last: an environment that declares other packages differs as a whole, and is in another folder.
+        "environment": str(step.environment),
+        **({"interpreter path": path_of_interpreter} if interpreter else {}),
     }
 
 

@@ -48,12 +48,15 @@ def test_a_2x2_training_in_two_environments(tmp_path: Path, monkeypatch: pytest.
     write_wheel(tmp_path / "wheels", "1.0", code="step = lambda rank: rank * 2\n")
     write_wheel(tmp_path / "wheels", "2.0", code="step = lambda rank: rank * 3\n")
 
+    runs = list[str]()
+
     def results(version: str, *options: str) -> list[str]:
         write_project(tmp_path, version)
         ended = allranks(*RUN, "--no-track", "--json", *options, folder=tmp_path, XDG_CACHE_HOME=own)
         assert ended.code == 0, ended.err
         (step,) = (step for step in ended.json["steps"] if step["name"] == "train")
         assert not step["reused_from"]
+        runs.append(ended.json["id"])
         return [Path(rank["log"]).read_text().strip() for rank in step["ranks"]]
 
     first, second = results("1.0"), results("2.0")
@@ -63,6 +66,10 @@ def test_a_2x2_training_in_two_environments(tmp_path: Path, monkeypatch: pytest.
     assert [line.rsplit(" ", 1)[0] for line in first] == [f"{rank * 2} 1.0" for rank in range(4)]
     assert [line.rsplit(" ", 1)[0] for line in second] == [f"{rank * 3} 2.0" for rank in range(4)]
     assert results("1.0", "--force-rerun", "--cold") == first  # whose environment exists
+    changed, same = (allranks("diff", runs[0], run, "--json", folder=tmp_path).json["causes"] for run in runs[1:])
+    assert (changed[0]["step"], changed[0]["what"]) == ("train", "package tinypackage")
+    assert (changed[0]["before"], changed[0]["after"]) == ("1.0", "2.0")
+    assert same == []
 
     (tmp_path / "conda.yml").write_text((tmp_path / "conda.yml").read_text().replace("1.0", "3.0"))
     ended = allranks(*RUN, folder=tmp_path, XDG_CACHE_HOME=own)

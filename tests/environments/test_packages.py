@@ -81,7 +81,11 @@ def test_the_image_is_named_unless_it_is_pythons(tmp_path: Path) -> None:
     assert of_conda(tmp_path, ["six"], "mcr/x:1").lacking == ("image mcr/x:1",)
     assert of_conda(tmp_path, ["six"], "docker.io/python:3.11-slim").lacking == ()
     assert packages.of(Environment(image="docker.io/python:3.11-slim")) == Packages("==3.11.*")
+    assert packages.of(Environment(image="library/python")) == Packages(lacking=("image library/python",))
+    assert packages.of(Environment(image="python:latest")) == Packages(lacking=("image python:latest",))
     assert packages.of(Environment(image="ubuntu:24.04")) is None
+    assert packages.of(Environment(image="python:2.7")) is None
+    assert packages.of(Environment(image="mine/python-ml:3.9")) is None
     assert packages.of(Environment("azureml-name", "3")) is None
 
 

@@ -72,10 +72,18 @@ def test_what_does_not_exist_is_not_made_for_a_dry_run(tmp_path: Path) -> None:
     assert not found.interpreter.exists()
 
 
-def test_without_uv_pip_installs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_command_that_installs_packages_changes_only_its_own_environment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     write_wheel(tmp_path / "wheels", "1.0")
-    monkeypatch.setattr(venv, "uv_program", lambda: None)
-    assert version_in(realise(environment(tmp_path, "tinypackage"), "venv", Reports())) == "1.0"
+    monkeypatch.setattr(venv, "uv_program", lambda: None)  # whose environments get pip from an index
+    tiny = environment(tmp_path, "tinypackage==1.0")
+    shared, own = (realise(tiny, "venv", Reports(), installer=each) for each in ("", "pip install tinypackage"))
+    write_wheel(tmp_path / "wheels", "2.0")
+    assert own.interpreter is not None
+    pip = [own.interpreter.with_name("pip"), "install", "--no-index", "--find-links", tmp_path / "wheels"]
+    subprocess.run([*pip, "tinypackage==2.0"], capture_output=True, check=True)
+    assert (version_in(shared), version_in(own)) == ("1.0", "2.0")
 
 
 def test_a_failed_build_names_the_line_and_leaves_nothing(tmp_path: Path) -> None:
@@ -176,6 +184,8 @@ def test_auto_takes_the_cheapest_way_that_is_true_to_the_packages(
         Environment("x", definition=definition, file=str(tmp_path / "c.yml")), "auto", Reports(), makes=False
     )
     assert (found.how, found.notes) == (how, notes)
+    installing = realise(Environment(image="python"), "auto", Reports(), makes=False, installer="pip install x")
+    assert installing.how == "venv"
 
 
 def test_a_name_without_a_definition_runs_as_before_and_says_so() -> None:

@@ -60,6 +60,17 @@ def test_each_environment_is_made_once_and_its_steps_name_the_interpreter(monkey
     assert (again, made[2:]) == (changed, made[:1])
 
 
+def test_a_command_that_installs_packages_does_not_share_its_environment() -> None:
+    commands = ("true", "echo pip", "pip install six && true", "python -m pip install six")
+    nodes = tuple(
+        Step(f"s{number}", command, environment=defined("one", "six==0.1")) for number, command in enumerate(commands)
+    )
+    changed, _ = realised.with_interpreters(Plan("p", Graph(nodes), source="p.py"), "venv", makes=False)
+    first, *others = (step.environment.interpreter for _, step in steps(changed.graph))
+    assert others[0] == first
+    assert len({first, *others}) == 3
+
+
 def test_a_host_plan_is_unchanged_and_silent() -> None:
     plan = plan_of(a=defined("one", "no-such-package"))
     assert realised.with_interpreters(plan, "host") == (plan, [])

@@ -24,7 +24,7 @@ _SPEC = re.compile(r"(?:(?P<channel>[\w./:-]+)::)?(?P<name>[\w.-]+)\s*(?P<versio
 _FUZZY = re.compile(r"=\s*([^=\s<>!~|]+)")
 _BUILD = re.compile(r"={0,2}\s*([^=\s<>!~|,]+)\s*=\s*[^=\s]+")
 _EXACT = re.compile(r"(?:==\s*)?([^=\s<>!~|,]+)")
-_IMAGE = re.compile(r"(?:.*/)?python:(?P<version>3\.\d+)")
+_IMAGE = re.compile(r"(?:.*/)?python(?::(?:(?P<version>3\.\d+)\b.*|(?!2).*))?")
 
 ON_PYPI = {
     "matplotlib-base": "matplotlib",
@@ -85,14 +85,16 @@ def of(environment: Environment) -> Packages | None:
         return replace(found, lacking=(*image, *found.lacking))
     if environment.folder:
         return _of_dockerfile(Path(environment.folder), environment.dockerfile)
+    if _IMAGE.fullmatch(environment.image) is None:
+        return None
     python = _python_of(environment.image)
-    return Packages(python) if python else None
+    return Packages(python, lacking=() if python else (f"image {environment.image}",))
 
 
 def _python_of(image: str) -> str:
     """Return the version of Python of an official image python:3.N; "" for another image."""
-    match = _IMAGE.match(image)
-    return f"=={match['version']}.*" if match else ""
+    match = _IMAGE.fullmatch(image)
+    return f"=={match['version']}.*" if match and match["version"] else ""
 
 
 def _of_conda(specification: Mapping[str, Any], file: Path) -> Packages:

@@ -7,6 +7,7 @@ import contextlib
 import os
 import platform
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -38,21 +39,26 @@ def version_of(packages: Packages) -> str:
     return next((minor for minor in (own, *_MINORS) if any(allowed.contains(f"{minor}.{n}") for n in (99, 9, 0))), own)
 
 
-def folder_of(packages: Packages) -> Path:
-    """Return the folder of the virtual environment with these packages, which may not exist. Raise OSError if a file
-    that they name cannot be read."""
+def folder_of(packages: Packages, installer: str = "") -> Path:
+    """Return the folder of the virtual environment with these packages, which may not exist.
+
+    installer: the command for which it has pip; "" without pip
+
+    Raise OSError if a file that the packages name cannot be read.
+    """
     files = (digest.of_path(path) for path in packages.files)
     key = digest.of_text(
-        version_of(packages), platform.system(), platform.machine(), *packages.requirements, "files", *files
+        version_of(packages), platform.system(), platform.machine(), *packages.requirements, "files", *files, installer
     )
     return cache.root() / f"venv-{key[:24]}"
 
 
-def make(packages: Packages, folder: Path, where: str, file: Path, report: Report) -> None:
+def make(packages: Packages, folder: Path, where: str, file: Path, report: Report, *, has_pip: bool = False) -> None:
     """Make the virtual environment with these packages.
 
-    where: the environment, for messages
-    file:  that contains its definition
+    where:   the environment, for messages
+    file:    that contains its definition
+    has_pip: whether its programs can install packages with pip
 
     Raise InputError if it cannot be made.
     """
@@ -60,12 +66,12 @@ def make(packages: Packages, folder: Path, where: str, file: Path, report: Repor
     report(f"Python {version}", 0, 0)
     python = find_python(version, uv)
     if uv:
-        command = [uv, "venv", "--quiet", "--python", python or version, str(folder)]
+        command = [uv, "venv", "--quiet", *["--seed"] * has_pip, "--python", python or version, str(folder)]
     elif python:
-        command = [python, "-m", "venv", "--without-pip", str(folder)]
+        command = [python, "-m", "venv", *["--without-pip"] * (not has_pip), str(folder)]
     else:
         raise _no_python(where, file, version, "there is none on PATH or in pyenv, and no uv to install it")
-    code, lines = cache.run(command, report)
+    code, lines = cache.run(command, report, _settings_of_pip())
     if code and python is None:
         raise _no_python(where, file, version, lines[-1].strip() if lines else "uv cannot install it")
     if not code and packages.requirements:
@@ -75,6 +81,15 @@ def make(packages: Packages, folder: Path, where: str, file: Path, report: Repor
         requirements.unlink()  # an index in it may have a password
     if code:
         raise cache.failed(where, file, packages, lines)
+    if has_pip:
+        _take_turns(folder / "bin")
+
+
+def _take_turns(programs: Path) -> None:
+    """Make the calls of pip of several instances, which share the environment, wait for each other."""
+    python, lock = (shlex.quote(str(programs / name)) for name in ("python", "pip"))
+    for program in (*programs.glob("pip"), *programs.glob("pip3*")):
+        program.write_text(f'#!/bin/sh\nexec flock {lock} {python} -m pip "$@"\n', encoding="utf-8")
 
 
 def _install(folder: Path, requirements: Path, uv: str | None) -> list[str]:

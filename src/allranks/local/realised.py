@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -17,6 +18,9 @@ from allranks.plan.walk import steps, with_steps
 Report = Callable[[str, str, int, int], None]
 """Is called with the name of an environment that is being made, and as `cache.Report`."""
 
+_Key = tuple[Environment, str, str, str]
+_INSTALLS = re.compile(r"\bpip[\d.]* install\b")
+
 
 def with_interpreters(
     plan: Plan, how: str, report: Report = lambda *_: None, *, makes: bool = True
@@ -30,27 +34,29 @@ def with_interpreters(
     An environment that was realised before is made again if it is gone. A virtual environment that the user has made or
     mapped is used as it is. Raise InputError, with every problem, if an environment cannot be realised.
     """
-    wanted: dict[tuple[Environment, str, str], list[str]] = {}
+    wanted: dict[_Key, list[str]] = {}
     for path, step in steps(plan.graph):
         environment = step.environment
         if environment and (environment.realised or how) != HOST and not _is_users_own(environment, plan.source):
-            wanted.setdefault(_key(environment, how), []).append(path)
+            wanted.setdefault(_key(step, how), []).append(path)
     if not wanted:
         return plan, []
-    found: dict[tuple[Environment, str, str], Realised] = {}
+    found: dict[_Key, Realised] = {}
     problems: list[Problem] = []
     for key, paths in wanted.items():
-        environment, way, _ = key
+        environment, way, _, installer = key
         name = environment.name or paths[0]
         try:
-            found[key] = realise(environment, way, lambda *state, of=name: report(of, *state), makes=makes)
+            found[key] = realise(
+                environment, way, lambda *state, of=name: report(of, *state), makes=makes, installer=installer
+            )
         except InputError as error:
             problems += error.problems
     if problems:
         raise InputError.of(problems)
 
     def changed(step: Step, path: str) -> Step:  # noqa: ARG001 - as with_steps calls it
-        if (result := found.get(_key(step.environment, how))) is None:
+        if (result := found.get(_key(step, how))) is None:
             return step
         interpreter = str(result.interpreter or "")
         return replace(step, environment=replace(step.environment, interpreter=interpreter, realised=result.how))
@@ -65,8 +71,10 @@ def option_of(plan: Plan) -> str:
     return ways.pop() if len(ways) == 1 else HOST
 
 
-def _key(environment: Environment, how: str) -> tuple[Environment, str, str]:
-    return environment, environment.realised or how, environment.definition
+def _key(step: Step, how: str) -> _Key:
+    environment = step.environment
+    installer = step.command if _INSTALLS.search(step.command) else ""
+    return environment, environment.realised or how, environment.definition, installer
 
 
 def _is_users_own(environment: Environment, source: str) -> bool:
