@@ -29,6 +29,7 @@ PAIRS = [
 ]
 OTHER_PIPELINES = {
     "basic_component_with_component_in_folder": "the YAML has one more step",
+    "parallel_component": "two of its steps log at DEBUG in Python only",
     "automl_job_in_pipeline": "the type of a step's input is declared in Python, and guessed in YAML",
     "command_job_in_pipeline": "only the steps in Python have outputs",
     "export_file_system": "azure-ai-ml refuses both",
