@@ -1,6 +1,6 @@
 """Writes docs/conformance.md: what `allranks check` says of the pipelines, jobs and notebooks of azureml-examples.
 
-ALLRANKS_EXAMPLES=DIR python docs/make_conformance.py [--run] [--results FILE]
+ALLRANKS_EXAMPLES=DIR python docs/make_conformance.py [--run] [--environments] [--results FILE]
 
 DIR is a checkout of Azure/azureml-examples. Nothing is copied from it but the names of files. Its commit is read from a
 file COMMIT in it, or from git. If a file MISSING is in it, that lists the files which the checkout lacks. A notebook is
@@ -8,7 +8,7 @@ executed up to its jobs, in a process of its own, for at most two minutes.
 
 With --run, `allranks run` executes each file for which this machine lacks nothing, for at most two minutes. Some of
 their commands install packages: use a virtual environment that is not needed afterwards. The outcomes are saved in
-FILE, from which a later call continues.
+FILE, from which a later call continues. With --environments, the files of REALISED run in their environments too.
 """
 
 from __future__ import annotations
@@ -25,9 +25,10 @@ import subprocess
 import sys
 import tempfile
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import asdict, dataclass, field, replace
+from importlib import metadata
 from multiprocessing.connection import Connection
 from pathlib import Path
 
@@ -44,9 +45,31 @@ ALLRANKS = Path(sys.executable).parent / "allranks"
 WORKERS, PATIENCE, RUN_PATIENCE = 4, 120.0, 120.0
 """How many files are checked at a time, and the seconds to check a file and to run a job."""
 
+REALISED, REALISED_PATIENCE = ("cli/jobs/basics", "cli/jobs/pipelines-with-components/basics"), 240.0
+"""Folders whose files also run in the environments that they name, and the seconds for that, with installing them."""
+
+CURATED = {
+    "sklearn-1.5": (
+        "python=3.10", "numpy~=1.22.0", "pandas~=1.5.3", "scipy~=1.10.0", "scikit-learn~=1.5.0", "matplotlib~=3.5.0",
+        f"mlflow=={metadata.version('mlflow')}",
+    ),
+    "tensorflow-2.16-cuda12": ("python=3.10", "tensorflow-cpu~=2.16.1"),
+}  # fmt: skip
+"""What curated environments declare in Azure/azureml-assets, of which the examples import packages."""
+
 SUBMITS = re.compile(r"jobs\s*\.\s*(begin_)?create_or_update")
 """What a notebook contains that submits a job."""
 
+IN_ENVIRONMENTS = """## In the environments that they name
+
+Each file of {folders}, unchanged, was also run with
+`--environment venv`: a step gets a virtual environment with the Python and the packages of its definition. The
+definition of a curated environment is in no file of the examples, so `allranks.yaml` names a conda file for
+{curated}, with what Azure/azureml-assets declares for them and the examples import,
+but instead of azureml-mlflow, which logs to servers only, the mlflow of allranks, whose store it logs to. A step whose
+environment has no definition here runs with the Python of allranks, and a warning says so.
+
+"""
 HEAD = """# The examples of Azure ML
 
 Made by `ALLRANKS_EXAMPLES=DIR python docs/make_conformance.py --run` from a checkout of Azure/azureml-examples, commit
@@ -140,6 +163,15 @@ ENDS = {
     "time": f"take longer than {RUN_PATIENCE:.0f} s",
 }
 """What is said of the files that ran, by how their runs ended. Others are listed by themselves."""
+ENDED = {**dict.fromkeys(ENDS, "failed"), "Completed": "Completed", "time": "took too long"}
+"""What is said in a row of how a run ended, by the keys of ENDS."""
+WHERE_ELSE = {
+    "": "not run",
+    "missing-package": "lacks a package",
+    "unresolved-name": "needs a workspace or a download",
+    "not-run-here": "needs an Azure service",
+}
+"""Why a file of REALISED is not run, by the code of its check."""
 SIGNS = {
     "network": r"URLError|ConnectionError|[Rr]esolve host|name resolution|service not known|Max retries|ProxyError",
     "program": r"command not found|: not found|cannot open shared object|is not installed",
@@ -168,11 +200,16 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Outcomes:
-    """What was found, by file relative to the root. ends: of each run, how it ended and the reason"""
+    """What was found, by file relative to the root.
+
+    ends:     of each run, how it ended and the reason
+    realised: the same of runs in the environments of the files; of a completed one, the Python of its steps
+    """
 
     file: Path | None
     checks: dict[str, Outcome] = field(default_factory=dict)
     ends: dict[str, tuple[str, str]] = field(default_factory=dict)
+    realised: dict[str, tuple[str, str]] = field(default_factory=dict)
 
     @classmethod
     def load(cls, file: Path | None) -> Outcomes:
@@ -181,13 +218,15 @@ class Outcomes:
             return cls(file)
         saved = json.loads(file.read_text(encoding="utf-8"))
         checks = {name: Outcome(**{**each, "names": tuple(each["names"])}) for name, each in saved["checks"].items()}
-        return cls(file, checks, {name: tuple(end) for name, end in saved["ends"].items()})
+        ends = ({name: tuple(end) for name, end in saved.get(key, {}).items()} for key in ("ends", "realised"))
+        return cls(file, checks, *ends)
 
     def save(self) -> None:
         """Save the outcomes, if there is a file for them."""
         if self.file is not None:
             checks = {name: asdict(each) for name, each in self.checks.items()}
-            self.file.write_text(json.dumps({"checks": checks, "ends": self.ends}, indent=1), encoding="utf-8")
+            saved = {"checks": checks, "ends": self.ends, "realised": self.realised}
+            self.file.write_text(json.dumps(saved, indent=1), encoding="utf-8")
 
     def check(self, paths: Sequence[Path], root: Path) -> None:
         """Check the files, some at a time, each in a process that is forked from this one."""
@@ -206,6 +245,27 @@ class Outcomes:
                 ends = [how_it_runs(target) for target in targets]
                 self.ends[name] = next((end for end in ends if end[0] != "Completed"), ends[0])
                 self.save()
+
+    def run_in_environments(self, root: Path) -> None:
+        """Run the files of REALISED in their environments, if this machine lacks nothing but packages for them."""
+        mapped = {"environments": {}}
+        for name, packages in CURATED.items():
+            (root / f"{name}.yml").write_text(json.dumps({"dependencies": packages}), encoding="utf-8")
+            for key in (f"registries/azureml/environments/{name}", f"AzureML-{name}"):
+                mapped["environments"][key] = f"{name}.yml"
+        (root / "allranks.yaml").write_text(json.dumps(mapped), encoding="utf-8")
+        names = [name for name in in_realised(self.checks) if self.checks[name].rule in ("", "missing-package")]
+        new = [name for name in names if name not in self.realised]
+        with ThreadPoolExecutor(2) as pool:
+            runs = {pool.submit(in_environments, str(root / name)): name for name in new}
+            for ended in as_completed(runs):
+                self.realised[runs[ended]] = ended.result()
+                self.save()
+
+
+def in_realised(names: Iterable[str]) -> list[str]:
+    """Return those of the files that are in a folder of REALISED."""
+    return [name for name in names if any(Path(name).is_relative_to(folder) for folder in REALISED)]
 
 
 def checked(path: Path) -> Outcome:
@@ -254,8 +314,13 @@ def _check(target: str, sender: Connection) -> None:
     sender.send(Outcome(rule, first.where, first.found, bool(checked.errors), tuple(names)))
 
 
-def how_it_runs(target: str, *options: str) -> tuple[str, str]:
-    """Run a job. Return how it ended, a key of ENDS or "failed", and the reason.
+def in_environments(target: str) -> tuple[str, str]:
+    """Run a job in its environments. Return as `how_it_runs`."""
+    return how_it_runs(target, "--environment", "venv", patience=REALISED_PATIENCE)
+
+
+def how_it_runs(target: str, *options: str, patience: float = RUN_PATIENCE) -> tuple[str, str]:
+    """Run a job. Return how it ended, a key of ENDS or "failed", and the reason; of a completed one, its Pythons.
 
     If the job needs a network, run it again on instances whose steps reach that of this machine.
     """
@@ -265,7 +330,7 @@ def how_it_runs(target: str, *options: str) -> tuple[str, str]:
             command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
         )
         try:
-            output, _ = process.communicate(timeout=RUN_PATIENCE)
+            output, _ = process.communicate(timeout=patience)
         except subprocess.TimeoutExpired:
             process.send_signal(signal.SIGINT)
             with contextlib.suppress(subprocess.TimeoutExpired):
@@ -273,17 +338,19 @@ def how_it_runs(target: str, *options: str) -> tuple[str, str]:
             process.kill()
             process.communicate()
             return "time", ""
+        runs = history.runs(Workspace(Path(folder)))
         if process.returncode == 0:
-            return "Completed", ""
+            found = (re.match(r"Python [\d.]+( of allranks)?", step.interpreter) for step in runs[0].steps)
+            return "Completed", ", ".join(sorted({match[0] for match in found if match}))
         logs = sorted(Path(folder).rglob("std_log*"))
         lines = "\n".join(log.read_text(encoding="utf-8", errors="replace") for log in logs).splitlines()
-        runs = history.runs(Workspace(Path(folder)))
         verdict = runs[0].verdict if runs else None
     reason = verdict.reason if verdict else output.strip().partition("\n")[0]
     for kind, sign in SIGNS.items():
         if line := next((line for line in (reason, *reversed(lines)) if re.search(sign, line)), ""):
-            again = kind == "network" and not options
-            return how_it_runs(target, "--instances", "loopback") if again else (kind, line)
+            if kind != "network" or "--instances" in options:
+                return kind, line
+            return how_it_runs(target, *options, "--instances", "loopback", patience=patience)
     return "failed", f"{reason}; {lines[-1]}" if lines else reason
 
 
@@ -319,6 +386,22 @@ def table(names: Sequence[str], outcomes: Outcomes, root: Path) -> str:
             note = f"; this checkout lacks {lacking[0]}" if lacking and kind == "failed" else ""
             lines.append(f"| {name} | {_said(outcomes.ends[name][1], root) or ENDS[kind]}{note} |")
     return "\n".join(lines) + "\n"
+
+
+def table_of_environments(outcomes: Outcomes, root: Path) -> str:
+    """Return how each file of REALISED ran on the host and in its environments, or why it was not run."""
+    rows = []
+    for name in in_realised(outcomes.checks):
+        outcome = outcomes.checks[name]
+        needs = WHERE_ELSE[outcome.rule]
+        host, _ = outcomes.ends.get(name, (needs, ""))
+        kind, said = outcomes.realised.get(name, ("not run", f"{needs}: {outcome.found}"))
+        said = f"takes longer than {REALISED_PATIENCE:.0f} s" if kind == "time" else _said(said, root)
+        rows.append(f"| {name} | {ENDED.get(host, host)} | {ENDED.get(kind, kind)} | {said} |")
+    completed = sum(kind == "Completed" for kind, _ in outcomes.realised.values())
+    lines = [f"Of {len(rows)} files {len(outcomes.realised)} ran, and {completed} completed.", ""]
+    lines += ["| file | on the host | in its environments | the Python of its steps, or why not |", "|---|---|---|---|"]
+    return "\n".join([*lines, *rows]) + "\n\n"
 
 
 def missing_files(root: Path) -> list[str]:
@@ -370,7 +453,7 @@ def _said(found: str, root: Path) -> str:
     return re.sub(r"\s+", " ", text.replace("|", "\\|"))[:120]
 
 
-def page(root: Path, outcomes: Outcomes, run: bool) -> str:
+def page(root: Path, outcomes: Outcomes, run: bool, environments: bool) -> str:
     """Return the page."""
     own_jobs = spec_files.below(root).jobs
     notebooks = [
@@ -381,6 +464,8 @@ def page(root: Path, outcomes: Outcomes, run: bool) -> str:
     outcomes.check([*own_jobs, *notebooks], root)
     if run:
         outcomes.run(root)
+    if environments:
+        outcomes.run_in_environments(root)
     of_jobs, of_notebooks = ([path.relative_to(root).as_posix() for path in each] for each in (own_jobs, notebooks))
     groups = {"files": of_jobs, "notebooks": of_notebooks, "together": [*of_jobs, *of_notebooks]}
     shares = "\n".join(f"| {title} | {share(names, outcomes, root)}" for title, names in groups.items())
@@ -389,6 +474,10 @@ def page(root: Path, outcomes: Outcomes, run: bool) -> str:
     text = HEAD.format(commit=commit_of(root), missing=note, excluded=" or ".join(EXCLUDED), shares=shares)
     text += f"## Pipelines and jobs in YAML\n\n{len(own_jobs)} files, each without its components.\n\n"
     text += f"{table(of_jobs, outcomes, root)}\n"
+    if outcomes.realised:
+        curated = " and ".join(CURATED)
+        text += IN_ENVIRONMENTS.format(folders=" and ".join(f"`{each}`" for each in REALISED), curated=curated)
+        text += table_of_environments(outcomes, root)
     text += f"## Notebooks with pipelines\n\n{len(notebooks)} notebooks that submit a job and name a pipeline.\n\n"
     return text + table(of_notebooks, outcomes, root) + TAIL
 
@@ -396,6 +485,7 @@ def page(root: Path, outcomes: Outcomes, run: bool) -> str:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--run", action="store_true", help="also run the files for which this machine lacks nothing")
+    parser.add_argument("--environments", action="store_true", help="also run some of the files in their environments")
     parser.add_argument("--results", type=Path, help="the file in which outcomes are saved")
     arguments = parser.parse_args()
     if not os.environ.get("ALLRANKS_EXAMPLES"):
@@ -403,5 +493,5 @@ if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as temporary:  # notebooks write files beside themselves
         folder = Path(temporary, "azureml-examples")
         shutil.copytree(os.environ["ALLRANKS_EXAMPLES"], folder, symlinks=True)
-        text = page(folder, Outcomes.load(arguments.results), arguments.run)
+        text = page(folder, Outcomes.load(arguments.results), arguments.run, arguments.environments)
     PAGE.write_text(text, encoding="utf-8")

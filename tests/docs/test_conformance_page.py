@@ -56,3 +56,18 @@ def test_a_file_that_does_not_check_has_a_reason(program: Any, tmp_path: Path) -
     assert (
         program.why(program.Outcome(found="NameError: name 'ml' is not defined"), tmp_path, []) == "no cell defines ml"
     )
+
+
+def test_a_file_has_the_python_of_its_environments_or_a_reason(program: Any, tmp_path: Path) -> None:
+    own, needs, elsewhere = (f"{folder}/x.yml" for folder in (*program.REALISED, "cli/jobs"))
+    checks = {
+        own: program.Outcome("missing-package", found="no six"),
+        needs: program.Outcome("unresolved-name", found="no a:b"),
+    }
+    outcomes = program.Outcomes(None, {**checks, elsewhere: program.Outcome()})
+    outcomes.realised[own] = ("Completed", "Python 3.8.18")
+    table = program.table_of_environments(outcomes, tmp_path)
+    assert f"| {own} | lacks a package | Completed | Python 3.8.18 |" in table
+    needed = "needs a workspace or a download"
+    assert f"| {needs} | {needed} | not run | {needed}: no a:b |" in table
+    assert f"| {elsewhere} |" not in table
