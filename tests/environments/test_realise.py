@@ -188,6 +188,37 @@ def test_auto_takes_the_cheapest_way_that_is_true_to_the_packages(
     assert installing.how == "venv"
 
 
+@pytest.mark.parametrize(
+    ("image", "dependencies", "dockerfile", "how"),
+    [
+        ("r-base:4", [], "", "container"),
+        (f"python:{OWN}", [], "", "host"),
+        ("i:1", ["pyyaml"], "", "host"),
+        ("i:1", ["git"], "", "container"),
+        ("", [], "FROM i:1\nRUN pip install pyyaml\n", "container"),
+        ("", [], f"FROM python:{OWN}\nRUN pip install pyyaml==0.1\n", "venv"),
+    ],
+)
+def test_auto_takes_an_image_for_what_only_that_has(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, image: str, dependencies: list[str], dockerfile: str, how: str
+) -> None:
+    (tmp_path / "Dockerfile").write_text(dockerfile)
+    definition = json.dumps({"dependencies": dependencies}) if dependencies else ""
+    file, folder = str(tmp_path / "conda.yml"), str(tmp_path) if dockerfile else ""
+    environment = Environment("x", image=image, definition=definition, folder=folder, file=file)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    without = realise(environment, "auto", Reports(), makes=False).how
+    (tmp_path / "podman").touch(mode=0o755)
+    found = realise(environment, "auto", Reports(), makes=False)
+    assert (without == "container", found.how) == (False, how)
+    assert ("/rootfs/" in str(found.interpreter)) is (how == "container")
+
+
+def test_what_names_no_image_has_no_container(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="it has no image"):
+        realise(environment(tmp_path, "six"), "container", Reports())
+
+
 def test_a_name_without_a_definition_runs_as_before_and_says_so() -> None:
     found = realise(Environment("sklearn-1.5", "3", "azureml"), "venv", Reports())
     assert (found.how, found.interpreter) == ("host", None)

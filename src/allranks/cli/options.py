@@ -115,12 +115,13 @@ InstancesOption: TypeAlias = Annotated[
     ),
 ]
 EnvironmentOption: TypeAlias = Annotated[
-    Literal["auto", "host", "venv", "conda"],
+    Literal["auto", "host", "venv", "conda", "container"],
     typer.Option(
         "--environment",
         help="How environments are realised here, unless allranks.yaml says so. host: the Python of allranks. venv: a "
         "virtual environment with the Python and the packages of the definition, from PyPI. conda: by micromamba or "
-        "conda. auto: the first that is true to the definition; what differs is printed.",
+        "conda. container: its image, built by buildah, podman or Docker. auto: the first that is true to the "
+        "definition; what differs is printed.",
     ),
 ]
 DryRunOption: TypeAlias = Annotated[

@@ -21,7 +21,12 @@ Report = Callable[[str, int, int], None]
 COMPLETE = ".complete"
 """The file in a folder that says that all packages are installed."""
 
-_SHOWN_LINES = 8
+SHOWN_LINES = 8
+
+STEP = re.compile(
+    r"(?:\[\d+/\d+\] )?(?:STEP |Step |#\d+ \[(?:[\w-]+ )?)(?P<ready>\d+)/(?P<total>\d+)[\]: ]+(?P<instruction>.*)"
+)
+"""A line that says which instruction of a Dockerfile buildah, podman or Docker executes."""
 
 
 def root() -> Path:
@@ -88,6 +93,8 @@ def run(command: Sequence[str], report: Report, variables: Mapping[str, str] | N
                 lines = [*lines[-200:], redact(line.rstrip())]
                 if resolved := re.match(r"Resolved (\d+) package", line):
                     total = int(resolved[1])
+                if step := STEP.match(line):
+                    ready, total = int(step["ready"]), int(step["total"])
                 is_ready = re.match(r"\s*(?:Built|Downloaded) ", line) is not None
                 ready = total if line.startswith("Prepared") else ready + is_ready
                 report(lines[-1].strip(), ready, total)
@@ -102,7 +109,7 @@ def failed(where: str, file: Path, packages: Packages, lines: Sequence[str]) -> 
 
     where: the environment, for the message
     """
-    text = "\n".join(lines[-_SHOWN_LINES:])
+    text = "\n".join(lines[-SHOWN_LINES:])
     named = (match[0] for line in packages.requirements if (match := re.match(r"[A-Za-z][\w.-]*", line)))
     # Installers print names as PyPI normalises them.
     blamed = next((name for name in named if re.search(rf"\b{re.sub('[-_.]+', '[-_.]+', name)}\b", text, re.I)), "")

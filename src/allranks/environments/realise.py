@@ -6,20 +6,20 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from allranks.environments import cache, conda, packages, venv
+from allranks.environments import cache, conda, container, packages, rootfs, venv
 from allranks.environments.cache import Report
 from allranks.environments.packages import Packages
 from allranks.errors import InputError, Problem
 from allranks.plan.environment import Environment
 
-HOST, VENV, CONDA, AUTO = "host", "venv", "conda", "auto"
+HOST, VENV, CONDA, CONTAINER, AUTO = "host", "venv", "conda", "container", "auto"
 
 
 @dataclass(frozen=True)
 class Realised:
     """How an environment is realised.
 
-    how:         host, venv or conda
+    how:         host, venv, conda or container
     interpreter: of its processes; None: that of a step without an environment
     notes:       what differs from the definition
     """
@@ -32,7 +32,7 @@ class Realised:
 def realise(environment: Environment, how: str, report: Report, *, makes: bool = True, installer: str = "") -> Realised:
     """Realise an environment.
 
-    how:       auto, host, venv or conda
+    how:       auto, host, venv, conda or container
     makes:     whether to make what does not exist yet. Otherwise only its path is returned
     installer: a command that installs packages with pip. It gets a virtual environment that no other command shares
 
@@ -40,37 +40,52 @@ def realise(environment: Environment, how: str, report: Report, *, makes: bool =
     """
     if how == HOST:
         return Realised(HOST)
-    found = packages.of(environment)
-    if found is None:
+    is_image = container.is_defined(environment)
+    found = None if how == CONTAINER and is_image and not environment.definition else packages.of(environment)
+    how = _automatic(environment, found, installer) if how == AUTO else how
+    if found is None and not (how == CONTAINER and is_image):
         note = "its definition is not on this machine, so that it runs with the Python of allranks"
         return Realised(HOST, notes=(f"{note} (allranks.yaml may name a file, see docs/names.md)",))
-    how = _automatic(environment, found, installer) if how == AUTO else how
     if how == HOST:
-        return Realised(HOST, notes=tuple(_differences(found)))
+        return Realised(HOST, notes=tuple(_differences(found or packages.NOTHING)))
     where = f"environment {environment.name}" if environment.name else f"environment {environment}"
-    file = Path(environment.file or Path(environment.folder, environment.dockerfile))
-    if how == CONDA and not environment.definition:
-        raise InputError(Problem(f"{where} ({file})", "it has no conda file", "one", "--environment venv"))
-    folder = conda.folder_of(environment.definition, found) if how == CONDA else venv.folder_of(found, installer)
+    file = Path(environment.file or Path(environment.folder, environment.dockerfile or "Dockerfile"))
+    needed = {CONDA: ("conda file", environment.definition), CONTAINER: ("image", is_image)}
+    if how in needed and not needed[how][1]:
+        raise InputError(Problem(f"{where} ({file})", f"it has no {needed[how][0]}", "one", "--environment venv"))
+    found = found or packages.NOTHING
+    if how == CONTAINER:
+        folder = container.folder_of(environment)
+    else:
+        folder = conda.folder_of(environment.definition, found) if how == CONDA else venv.folder_of(found, installer)
     if makes and not cache.exists(folder):
 
         def create() -> None:
-            if how == CONDA:
+            if how == CONTAINER:
+                container.make(environment, found, folder, where, file, report)
+            elif how == CONDA:
                 conda.make(environment.definition, found, folder, where, file, report)
             else:
                 venv.make(found, folder, where, file, report, has_pip=bool(installer))
 
         cache.make(folder, create, report)
+    if how == CONTAINER:
+        return Realised(how, rootfs.interpreter(folder / rootfs.FOLDER))
     return Realised(how, folder / "bin" / "python", tuple(_differences(found, how)))
 
 
-def _automatic(environment: Environment, found: Packages, installer: str) -> str:
-    """Return how an environment is realised most cheaply among the ways that are true to its packages."""
-    if not installer and not found.lacking_packages and not any(packages.host_lacks(found)):
-        return HOST
-    if found.lacking_packages and environment.definition and conda.program():
+def _automatic(environment: Environment, found: Packages | None, installer: str) -> str:
+    """Return how an environment is realised most cheaply among the ways that are true to its packages.
+
+    The image beside a conda file is no such package.
+    """
+    others = found is None or [each for each in found.lacking if environment.folder or not each.startswith("image ")]
+    if others and environment.definition and conda.program():
         return CONDA
-    return VENV
+    if others and container.is_defined(environment) and container.is_possible():
+        return CONTAINER
+    is_here = found and not found.lacking_packages and not any(packages.host_lacks(found))
+    return HOST if is_here and not installer else VENV
 
 
 def _differences(found: Packages, how: str = HOST) -> Iterator[str]:

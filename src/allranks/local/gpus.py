@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import re
 import shutil
 import subprocess
 from collections.abc import Mapping, Sequence
+from functools import cache
 
 from allranks.contract import own_variables
 from allranks.contract.distributions import processes_per_instance
@@ -34,6 +37,19 @@ def found(environ: Mapping[str, str]) -> tuple[str, ...]:
     except (OSError, subprocess.SubprocessError):
         return ()
     return tuple(answer.stdout.split())
+
+
+@cache
+def driver_files() -> tuple[str, ...]:
+    """Return the files of the driver that every container needs: those of an image would not fit this machine's."""
+    try:
+        listed = subprocess.run(["/sbin/ldconfig", "-p"], capture_output=True, text=True, check=False).stdout
+    except OSError:
+        return ()
+    libraries = re.findall(r"=> (\S+/lib(?:cuda|cudadebugger|nvcuvid|nvoptix|nvidia-[\w-]+)\.so[\w.]*)", listed)
+    programs = filter(None, [shutil.which("nvidia-smi")])
+    # A library may be listed in several folders, the first of which counts.
+    return tuple({os.path.basename(path): path for path in (*reversed(libraries), *programs)}.values())
 
 
 def allowed(choice: str, available: Sequence[str]) -> tuple[str, ...]:

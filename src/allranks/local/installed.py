@@ -8,6 +8,7 @@ import sysconfig
 from collections.abc import Iterator
 from pathlib import Path
 
+from allranks.environments import rootfs
 from allranks.plan import digest
 
 VENV = "pyvenv.cfg"
@@ -65,6 +66,8 @@ def folders(interpreter: Path) -> list[Path]:
         return [Path(path) for path in dict.fromkeys(sysconfig.get_path(kind) for kind in ("purelib", "platlib"))]
     prefix = interpreter.parent.parent
     found = _below(prefix)
+    if rootfs.of(interpreter):  # a Debian's pip installs there
+        found += _below(prefix / "local")
     settings = _text(prefix / VENV).replace(" ", "").lower()
     if "include-system-site-packages=true" in settings:
         base = interpreter.resolve().parent.parent

@@ -12,6 +12,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+from allranks.environments import rootfs
 from allranks.plan.environment import Environment
 from allranks.sdk.paths import shown
 
@@ -56,11 +57,14 @@ def described(environment: Environment, source: str) -> Interpreter:
     path = of_environment(environment, source)
     if path == Path(sys.executable):
         return Interpreter(path, platform.python_version(), True)
-    return Interpreter(path, _version_of_venv(path.parent.parent), False)
+    named = re.fullmatch(r"python(3\.\d+)", path.resolve().name)
+    return Interpreter(path, _version_of_venv(path.parent.parent) or (named[1] if named else ""), False)
 
 
 def runs_fork_server(path: Path) -> bool:
-    """Return whether an interpreter is of a version that fork servers are written for."""
+    """Return whether an interpreter is of this machine, and of a version that fork servers are written for."""
+    if rootfs.of(path):
+        return False
     version = "" if path == Path(sys.executable) else _version_of_venv(path.parent.parent)
     return not version or tuple(map(int, version.split(".")[:2])) >= (3, 10)
 

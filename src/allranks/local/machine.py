@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from allranks.contract.commands import Start, starts
+from allranks.environments import rootfs
 from allranks.errors import Problem
 from allranks.local import interpreters, machine_variables, missing_modules
 from allranks.local.forkserver import imports
@@ -23,6 +24,9 @@ from allranks.plan.walk import steps, walk
 
 WHERE = "this machine"
 """How the place of each of these problems begins, because the user's files are not at fault."""
+
+IN_CONTAINERS = ("none", "pytorch", "tensorflow")
+"""Distributions whose ranks start in a container: those without a launcher of their own."""
 
 _SHOWN_STEPS = 3
 
@@ -48,6 +52,13 @@ def missing_launchers(plan: Plan, mpi: str = "rsh") -> dict[str, Problem]:
     found = {}
     for path, step in steps(plan.graph):
         python = interpreters.of_environment(step.environment, plan.source)
+        if rootfs.of(python):
+            if step.distribution.type not in IN_CONTAINERS:
+                where = f"{WHERE}, for step {path}, key distribution.type{_at(step)}"
+                text = f"{step.distribution.type}, whose launcher allranks does not start in a container"
+                fix = f"another environment for this step: run_in of allranks.yaml, {path}: venv"
+                found[path] = Problem(where, text, " or ".join(IN_CONTAINERS), fix, code="missing-launcher")
+            continue
         search_path = machine_variables.search_path(os.environ, python)
         if missing := launcher(step.distribution.type, mpi).missing(search_path):
             found[path] = replace(missing, where=f"{WHERE}, for step {path}, key {missing.where}{_at(step)}")
@@ -134,6 +145,8 @@ def _programs(plan: Plan) -> Iterator[_StepProgram]:
         if _python_path(step) is None:
             continue
         python = interpreter_of(step.environment)
+        if rootfs.of(python):  # it cannot be asked from here
+            continue
         search_path = machine_variables.search_path(os.environ, python)
         for start in starts(step.command):
             if _runs_in(start.program, python, search_path):

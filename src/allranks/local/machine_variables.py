@@ -7,6 +7,9 @@ from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 
+from allranks.environments import rootfs
+from allranks.local import gpus
+
 INHERITED = (
     "HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "TZ",
     "LD_LIBRARY_PATH", "CUDA_HOME", "CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES",
@@ -17,13 +20,21 @@ INHERITED = (
 """Variables that a rank inherits from the user's shell. All others are left out, because a stray RANK or MASTER_ADDR of
 the shell would not exist on Azure ML either."""
 
+IN_CONTAINERS = tuple(name for name in INHERITED if name.endswith(("_DEVICES", "_proxy", "_PROXY", "_OFFLINE")))
+"""Those of them that do not depend on the files of this machine."""
+
 OF_GPUS = ("CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES")
 OF_USER = frozenset({"PATH", *INHERITED} - set(OF_GPUS))
 """Variables of the user's shell, which a session by ssh does not have or sets itself."""
 
 
 def search_path(environ: Mapping[str, str], interpreter: Path) -> str:
-    """Return PATH for a rank, with its interpreter's folder first. environ: the engine's own environment"""
+    """Return PATH for a rank: that of its image, or else of the engine, with its interpreter's folder first.
+
+    environ: the engine's own environment
+    """
+    if root := rootfs.of(interpreter):
+        return rootfs.variables(root)["PATH"]
     return os.pathsep.join([str(interpreter.parent), environ.get("PATH", os.defpath)])
 
 
@@ -34,7 +45,14 @@ def of(environ: Mapping[str, str], interpreter: Path, ranks: int) -> dict[str, s
     interpreter: the interpreter for `python`
     ranks:       how many ranks share this machine's cores
     """
-    inherited = {name: environ[name] for name in INHERITED if name in environ}
+    root = rootfs.of(interpreter)
+    names = IN_CONTAINERS if root else INHERITED
+    inherited = {name: environ[name] for name in names if name in environ}
+    if root:
+        inherited = rootfs.variables(root) | inherited
+        if gpus.driver_files():
+            libraries = inherited.get("LD_LIBRARY_PATH", "")
+            inherited["LD_LIBRARY_PATH"] = f"{rootfs.DRIVER}:{libraries}".rstrip(":")
     # Emulated instances share one machine. Without a limit, each rank would start one thread per core.
     threads = max(1, _cores() // ranks)
     return inherited | {

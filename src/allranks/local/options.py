@@ -33,7 +33,8 @@ class Options:
                   what the script imports
     mpi:          how mpirun reaches the instances: rsh (through the engine) or ssh (through an sshd on each instance,
                   with the configuration of the images)
-    environment:  how environments are realised, unless allranks.yaml says so: host, venv, conda or auto
+    environment:  how environments are realised, unless allranks.yaml says so: host, venv, conda,
+                  container or auto
     start_timeout: seconds that an emulated instance may take to start its processes; the step then fails, and names
                   the instance. All instances of a step start together here, in milliseconds. On Azure ML they start
                   minutes apart, so the bound there is the training's own

@@ -6,8 +6,9 @@ from pathlib import Path
 
 from allranks.checks.plan import check, findings
 from allranks.contract.mpi import Mpi
+from allranks.environments import rootfs
 from allranks.errors import InputError, Problem
-from allranks.local import capacity, machine
+from allranks.local import capacity, interpreters, machine
 from allranks.local.instances.kinds import InstanceKind
 from allranks.local.launchers import mpi_ssh
 from allranks.plan.graph import Plan
@@ -49,7 +50,13 @@ def of_machine(plan: Plan, mpi: str = "rsh", *, is_possible: bool = True) -> lis
 
 
 def of_instances(plan: Plan, mpi: str, kind: InstanceKind, folder: Path) -> list[Problem]:
-    """Return a problem if the plan needs an sshd that this kind of instances lacks. folder: of the run"""
+    """Return a problem if the plan needs containers or an sshd that this kind of instances lacks. folder: of the run"""
+    if not kind.isolated:
+        for path, step in steps(plan.graph):
+            if rootfs.of(interpreters.of_environment(step.environment, plan.source)):
+                found = f"step {path} runs in a container, which instances of the kind {kind.name} are not"
+                fix = "omit --instances loopback; without user namespaces: --environment venv"
+                return [Problem("--environment", found, "instances of the rack", fix, code="no-user-namespaces")]
     if mpi != "ssh" or all(step.distribution.type != Mpi.type for _, step in steps(plan.graph)):
         return []
     problem = mpi_ssh.unfit(kind, folder)

@@ -72,7 +72,7 @@ class Environment:
         return self.version if not self.version or self.version.startswith("@") else f":{self.version}"
 
 
-REALISED = ("auto", "host", "venv", "conda")
+REALISED = ("auto", "host", "venv", "conda", "container")
 """How an environment may be realised on this machine. host: by this machine's Python."""
 
 NO_ENVIRONMENT = Environment()

@@ -10,11 +10,12 @@ import os
 import shutil
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from allranks.contract.produce import processes
 from allranks.contract.templating import output_path
+from allranks.environments import rootfs
 from allranks.local import interpreters, machine_variables, rank_environment, stacks
 from allranks.local.attempt import collect, stage
 from allranks.local.attempt.digests import FileDigests
@@ -92,6 +93,7 @@ class Attempt:
         self._folder = Path(record.folder)
         self._launch = rank_environment.launch_of(step, instances, context.kind)
         self._interpreter = interpreters.of_environment(step.environment, context.plan.source)
+        self._root = rootfs.of(self._interpreter)
         self._resolved = values.resolved_inputs(step.inputs, scope.lookup)
         name = job_name(context.job.run, record.name)
         self._places = [
@@ -171,10 +173,11 @@ class Attempt:
             machine | ({} if context.kind.isolated else {"TMPDIR": folder.seen}) | gpu
             for (folder, _), gpu in zip(places, self._gpus, strict=True)
         ]
+        job = replace(context.job, shell=rootfs.shell(self._root), cold=True) if self._root else context.job
         own_variables = rank_environment.variables_of(step, self._scope)
         ranks = list(
             rank_programs(
-                context.job,
+                job,
                 step,
                 record,
                 self._launch,
@@ -198,7 +201,7 @@ class Attempt:
             ranks,
             variables,
             own_variables,
-            instance_specs(step, self._instances, places, ports),
+            instance_specs(step, self._instances, places, ports, self._root),
             context.fork_servers.choose(step, [rank.program for rank in ranks], self._interpreter),
         )
         return ranks, start

@@ -20,6 +20,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from allranks.environments import rootfs
 from allranks.local import interpreters
 from allranks.local.attempt.copying import copy
 from allranks.local.attempt.place import CODE, FOLDERS, INSTANCE, OUTPUTS, NextFolders, is_plain, plain_name
@@ -296,5 +297,7 @@ class InstancePaths:
         return (*self._of_interpreter(interpreter), *(path for path in (*data, *parents) if os.path.exists(path)))
 
     def _read_interpreter(self, interpreter: Path) -> tuple[str, ...]:
-        paths = (self._workspace, *interpreters.prefixes(interpreter), SOURCE)
+        # In a container, other packages of this machine must not hide those of the image.
+        own = (f"{SOURCE}/allranks",) if rootfs.of(interpreter) else (*interpreters.prefixes(interpreter), SOURCE)
+        paths = (self._workspace, *own)
         return tuple(path for path in paths if os.path.exists(path))

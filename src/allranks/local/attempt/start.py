@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from allranks.contract import logs
 from allranks.contract.launch import Launch
+from allranks.environments import rootfs
+from allranks.local import gpus
 from allranks.local.attempt.environment import RankProgram
 from allranks.local.attempt.place import TemporaryFolder
 from allranks.local.attempt.stage import Ports
@@ -85,11 +88,16 @@ def instance_specs(
     instances: Sequence[Instance],
     places: Sequence[tuple[TemporaryFolder, tuple[str, ...]]],
     ports: Sequence[Ports],
+    root: Path | None,
 ) -> list[InstanceSpec]:
     """Return the configuration of each instance of a step.
 
     places: for each instance its temporary folder, and the paths of this machine that stay visible in it
+    root:   the root filesystem of their container; None for that of this machine
     """
+    driver = tuple(
+        (path, f"{rootfs.DRIVER}/{os.path.basename(path)}") for path in (gpus.driver_files() if root else ())
+    )
     hosts = tuple((instance.address, instance.hostname) for instance in instances)
     return [
         InstanceSpec(
@@ -101,6 +109,8 @@ def instance_specs(
             folder.path,
             keep,
             tuple(instance_ports.read_only),
+            str(root or ""),
+            driver,
         )
         for instance, (folder, keep), instance_ports in zip(instances, places, ports, strict=True)
     ]

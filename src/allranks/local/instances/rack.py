@@ -19,6 +19,10 @@ BRIDGE = "rack"
 MAPPED_SUFFIX = ".rack"
 """Appended to the names of IPv4-mapped addresses."""
 
+_IN_CONTAINERS = ("/sys", "/dev", "/tmp")
+_COPIED = (HOSTS, "/etc/resolv.conf", "/etc/nsswitch.conf")
+"""What a container has of its instance."""
+
 KEPT_MOUNT_FLAGS = {os.ST_NOSUID: 2, os.ST_NODEV: 4, os.ST_NOEXEC: 8, os.ST_NOATIME: 1024, os.ST_NODIRATIME: 2048}
 """statvfs(3) flag -> mount(2) flag. Inside a user namespace, the kernel rejects a bind mount that lacks one of these
 flags if its source has it."""
@@ -85,14 +89,18 @@ class RackAgentIsolation:
     def enter(self, instance: dict[str, Any]) -> None:
         kernel.setns(self.mounts, kernel.NEWNS)  # without those of the step before
         kernel.unshare(kernel.NEWNS | kernel.NEWUTS | kernel.NEWIPC)
+        root = os.open(instance["root"], os.O_PATH) if instance["root"] else None  # its own /tmp may hide it
         network_out.wait_until_connected()
         kernel.set_hostname(instance["hostname"])
-        _own_tmp(instance["temporary"], instance["keep"])
+        temporary = _own_tmp(instance["temporary"], instance["keep"])
         if os.path.isdir("/dev/shm"):
             kernel.mount("tmpfs", "/dev/shm", "tmpfs", options=f"mode=1777,size={instance['shm_size']}")
         _own_hosts(instance["hosts"])
         for source, target in instance["read_only"]:
             _bind_read_only(source, target)
+        if root is not None:
+            _enter_container(root, temporary, instance["keep"], instance["driver"])
+            os.close(root)
 
 
 class RackIsolation:
@@ -205,19 +213,25 @@ def _ip(*commands: str, inherit: tuple[int, ...] = ()) -> None:
         raise OSError(f"ip: {output}")
 
 
+def _read(path: str) -> str:
+    with open(path, encoding="utf-8") as file:
+        return file.read()
+
+
 def _write(path: str | int, text: str) -> None:
     with open(path, "w", encoding="utf-8") as file:
         file.write(text)
 
 
-def _own_tmp(folder: str, keep: list[str]) -> None:
-    """Mount the folder at /tmp, and mount the paths of `keep` that are below /tmp at their places in it.
+def _own_tmp(folder: str, keep: list[str]) -> str:
+    """Mount the folder at /tmp, and mount the paths of `keep` that are below /tmp at their places in it. Return the
+    folder's path now.
 
     The folder is on disk. In memory, data that a step stages there would fill it.
     """
     below = sorted({path for path in map(os.path.realpath, keep) if path == "/tmp" or path.startswith("/tmp/")})
     if "/tmp" in below:
-        return
+        return folder
     preserved: list[tuple[str, int]] = []
     for path in below:
         if not preserved or not path.startswith(preserved[-1][0] + "/"):
@@ -232,6 +246,50 @@ def _own_tmp(folder: str, keep: list[str]) -> None:
             _write(path, "")
         kernel.mount(source, path, flags=kernel.MS_BIND | kernel.MS_REC)
         os.close(descriptor)
+    return "/tmp"
+
+
+def _enter_container(root: int, temporary: str, keep: list[str], driver: list[list[str]]) -> None:
+    """Make a root filesystem that of this process.
+
+    temporary: the folder for changes to it
+    keep:      paths of this machine that are also visible in it
+    driver:    files of it, and their paths in it
+    """
+    layers = f"{temporary}/.container"
+    upper, work, new = (f"{layers}/{name}" for name in ("upper", "work", "root"))
+    options = f"lowerdir=/proc/self/fd/{root},upperdir={upper},workdir={work},userxattr"
+
+    def mount() -> None:
+        for folder in (upper, work, new):
+            os.makedirs(folder)
+        kernel.mount("overlay", new, "overlay", options=options)
+
+    try:
+        mount()
+    except OSError:  # the disk of the workspace cannot hold the changes, for example because it is an overlay itself
+        kernel.mount("tmpfs", layers, "tmpfs")
+        mount()
+    # Links in the image must not lead out of it, so that the places are looked up in it.
+    places = [*((path, path) for path in (*_IN_CONTAINERS, *keep) if os.path.exists(path)), *driver]
+    sources = [(target, os.path.isdir(path), os.open(path, os.O_PATH)) for path, target in places]
+    copies = [(path, _read(path)) for path in _COPIED if os.path.exists(path)]
+    os.chroot(new)  # until the process enters the mount namespace for another step
+    os.makedirs("/proc", exist_ok=True)
+    kernel.mount("proc", "/proc", "proc")
+    for path, is_folder, source in sources:
+        os.makedirs(path if is_folder else os.path.dirname(path), exist_ok=True)
+        if not is_folder and not os.path.exists(path):
+            _write(path, "")
+        # Without what is mounted in /tmp, which `keep` names.
+        kernel.mount(f"/proc/self/fd/{source}", path, flags=kernel.MS_BIND | (0 if path == "/tmp" else kernel.MS_REC))
+        os.close(source)
+    kernel.mount("tmpfs", layers, "tmpfs", options="size=4k,mode=0")
+    os.makedirs("/etc", exist_ok=True)
+    for path, content in copies:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(path)  # it may be a link
+        _write(path, content)
 
 
 def _own_hosts(instances: list[list[str]]) -> None:

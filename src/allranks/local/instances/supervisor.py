@@ -32,6 +32,8 @@ class InstanceSpec:
     temporary: the folder for temporary files; it is mounted at /tmp if the instance has its own /tmp
     keep:      paths below this machine's /tmp that the step needs; they stay visible in the instance's own /tmp
     read_only: (source, target) of folders and files to mount read-only at `target`
+    root:      the root filesystem of its container, in which only `keep` of this machine is visible; "" for none
+    driver:    (source, target) of the files of this machine that its container has elsewhere
     """
 
     index: int
@@ -42,6 +44,8 @@ class InstanceSpec:
     temporary: str
     keep: tuple[str, ...] = ()
     read_only: tuple[tuple[str, str], ...] = ()
+    root: str = ""
+    driver: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True)

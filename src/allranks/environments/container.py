@@ -1,0 +1,143 @@
+"""Images of a definition, built by buildah, podman or Docker, and unpacked for the instances of a rack."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from allranks.environments import build, cache, dockerfile, rootfs
+from allranks.environments.cache import Report
+from allranks.environments.packages import Packages, place_of
+from allranks.errors import InputError, Problem
+from allranks.plan import digest
+from allranks.plan.environment import Environment
+
+_WITH_PACKAGES = """\
+FROM {image}
+USER root
+COPY . /azureml-environment-setup
+RUN cd /azureml-environment-setup && prefix=/azureml-envs/allranks && \\
+    if command -v conda; then conda env create --quiet --prefix $prefix --file conda.yaml; \\
+    elif command -v micromamba; then micromamba create --yes --prefix $prefix --file conda.yaml; \\
+    elif ! python3 -c 'import re, sys; sys.exit(not re.match("{python}", sys.version))'; then \\
+      echo "the image has no conda, and its Python is not {python}"; exit 1; \\
+    else python3 -m venv $prefix && $prefix/bin/python -m pip install --requirement requirements.txt; fi
+ENV PATH=/azureml-envs/allranks/bin:$PATH
+"""
+"""Like the image of Azure ML, with an environment of its own beside what the image has."""
+
+
+def is_defined(environment: Environment) -> bool:
+    """Return whether a definition names an image, or how to build one."""
+    return bool(environment.image or environment.folder)
+
+
+def is_possible() -> bool:
+    """Return whether this machine has a program that builds images."""
+    try:
+        return bool(build.engine())
+    except InputError:
+        return False
+
+
+def folder_of(environment: Environment) -> Path:
+    """Return the folder of the image, which may not exist. Raise OSError if a file of the build context cannot be
+    read."""
+    parts = [environment.image, environment.definition, environment.dockerfile, platform.machine(), _device()]
+    context = digest.of_path(Path(environment.folder)) if environment.folder else ""
+    return cache.root() / f"{rootfs.PREFIX}{digest.of_text(*parts, context)[:24]}"
+
+
+def make(environment: Environment, packages: Packages, folder: Path, where: str, file: Path, report: Report) -> None:
+    """Build the image of an environment, and unpack it.
+
+    packages: of the conda file, if there is one
+    where:    the environment, for messages
+    file:     that contains its definition
+
+    Raise InputError if that fails, or no program builds images.
+    """
+    engine, tag, root = build.engine(), f"localhost/allranks/{folder.name}", folder / rootfs.FOLDER
+    root.mkdir(parents=True)
+    archive = folder / "rootfs.tar"
+    report(f"an image by {engine.name}", 0, 0)
+    has_output = engine.name != "docker"
+    with tempfile.TemporaryDirectory(prefix="allranks-") as temporary:
+        context, written = _context(environment, packages, Path(temporary))
+        options = ["--output", f"type=tar,dest={archive}"] if has_output else []
+        code, lines = cache.run(build.build_command(engine, context, written, tag, {}, options), report)
+    if code:
+        own = Path(environment.folder, environment.dockerfile or "Dockerfile") if environment.folder else file
+        raise _failed(where, own, lines)
+    if not has_output:
+        container = _output([engine.path, "create", tag, "sh"], where).strip()
+        _output([engine.path, "export", "--output", str(archive), container], where)
+        _output([engine.path, "rm", container], where)
+    (folder / rootfs.IMAGE).write_text(json.dumps(_variables(engine, tag, where)), encoding="utf-8")
+    report("unpacking the image", 0, 0)
+    # An instance has the devices of this machine, which only root can make. An ordinary user is root in it.
+    tar = ["tar", "--extract", "--file", str(archive), "--directory", str(root), "--anchored", "--exclude=dev/*"]
+    _output([*tar, "--exclude=./dev/*", *([] if os.geteuid() == 0 else ["--no-same-owner"])], where)
+    archive.unlink()
+
+
+def _device() -> str:
+    return "cuda" if shutil.which("nvidia-smi") else "cpu"
+
+
+def _context(environment: Environment, packages: Packages, folder: Path) -> tuple[Path, Path]:
+    """Return the build context and the Dockerfile of an environment. folder: for those that are not the user's"""
+    written = folder / "Dockerfile"
+    if environment.folder:
+        context = Path(environment.folder)
+        docker = dockerfile.read(context / (environment.dockerfile or written.name))
+        values = docker.values()
+        if "DEVICE" not in values or _device() != "cpu":
+            return context, docker.path
+        cpu = {name: value for name, value in build.variant_for("", None, None).items() if value and name in values}
+        written.write_text(build.rendered(docker, cpu, cache=False), encoding="utf-8")
+        return context, written
+    if not environment.definition:
+        written.write_text(f"FROM {environment.image}\n", encoding="utf-8")
+        return folder, written
+    specification = {key: value for key, value in json.loads(environment.definition).items() if key != "prefix"}
+    for entry in specification["dependencies"]:
+        if isinstance(entry, dict):
+            entry["pip"] = list(packages.requirements[len(packages.from_conda) :])
+    (folder / "conda.yaml").write_text(json.dumps(specification), encoding="utf-8")
+    (folder / "requirements.txt").write_text("\n".join(packages.requirements) + "\n", encoding="utf-8")
+    python = packages.python[2:-1] if packages.python.startswith("==") else "3."
+    written.write_text(_WITH_PACKAGES.format(image=environment.image, python=python), encoding="utf-8")
+    return folder, written
+
+
+def _variables(engine: build.Engine, tag: str, where: str) -> list[str]:
+    """Return the variables of an image, as NAME=VALUE."""
+    verb = ["inspect", "--type", "image"] if engine.name == "buildah" else ["image", "inspect"]
+    found = json.loads(_output([engine.path, *verb, tag], where))
+    config = found["OCIv1"]["config"] if engine.name == "buildah" else found[0]["Config"]
+    return config.get("Env") or []
+
+
+def _output(command: Sequence[str], where: str) -> str:
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        found = f"{' '.join(command[:2])} failed: {done.stderr.strip()[-400:]}"
+        raise InputError(Problem(where, found, "", "free some space, or: --environment venv"))
+    return done.stdout
+
+
+def _failed(where: str, file: Path, lines: Sequence[str]) -> InputError:
+    """Return the error of a failed build, with its last lines, and the line of the instruction that failed."""
+    steps = [match["instruction"] for line in lines if (match := cache.STEP.match(line))]
+    place = place_of(file, " ".join(steps[-1].split()[:3]) if steps else "FROM")
+    text = "\n".join(f"    {line}" for line in lines[-cache.SHOWN_LINES :])
+    return InputError(
+        Problem(f"{where} ({place})", f"its image cannot be built:\n{text}", "", "correct it, or: --environment venv")
+    )

@@ -1,0 +1,41 @@
+"""The root filesystem of an image, unpacked on this machine. The path of its interpreter leads through it."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+PREFIX, FOLDER, IMAGE = "container-", "rootfs", "image.json"
+DRIVER = "/usr/local/nvidia"
+"""Where a container has the files of this machine's GPU driver."""
+
+PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+"""PATH of an image that sets none."""
+
+
+def of(interpreter: Path) -> Path | None:
+    """Return the root filesystem that an interpreter belongs to; None for an interpreter of this machine."""
+    folder, found, _ = str(interpreter).partition(f"/{FOLDER}/")
+    return Path(folder, FOLDER) if found and os.path.basename(folder).startswith(PREFIX) else None
+
+
+def variables(root: Path) -> dict[str, str]:
+    """Return the environment variables of the image, and those that every image has."""
+    try:
+        entries = json.loads((root.parent / IMAGE).read_text(encoding="utf-8"))
+    except FileNotFoundError:  # not made yet
+        entries = []
+    return {"PATH": PATH, "HOME": "/root"} | dict(entry.partition("=")[::2] for entry in entries)
+
+
+def interpreter(root: Path) -> Path:
+    """Return the path on this machine of the first `python`, else `python3`, on PATH of the image. It may not exist."""
+    folders = variables(root)["PATH"].split(":")
+    found = (root / folder.lstrip("/") / name for name in ("python", "python3") for folder in folders)
+    return next((path for path in found if os.path.lexists(path)), root / "usr/bin/python3")
+
+
+def shell(root: Path) -> str:
+    """Return the shell in the image that runs commands."""
+    return "/bin/bash" if os.path.lexists(root / "bin/bash") else "/bin/sh"

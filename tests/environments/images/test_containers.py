@@ -1,0 +1,154 @@
+"""`--environment container` with images that are really built: one 2x2 training with two versions of numpy, and in a
+virtual environment with one of the two."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from local_images import BASE, Images, run
+
+from allranks_command import Ended, allranks
+
+NUMPY = "1.26.4"
+"""The image's other version is Debian's."""
+
+APT = "RUN apt-get update && apt-get install --yes --no-install-recommends python-is-python3"
+CONTEXTS = {
+    "debian": [f"FROM {BASE}", f"{APT} python3-numpy"],
+    "pypi": [
+        f"FROM {BASE}",
+        f"{APT} python3",
+        "COPY *.whl /wheels/",
+        "RUN python3 -m zipfile -e /wheels/*.whl /usr/local/lib/python3.11/dist-packages",
+        "ENV OF_IMAGE=yes",
+    ],
+}
+PIPELINE = """\
+type: pipeline
+jobs:
+  train:
+    type: command
+    command: python train.py
+    code: code
+    environment: ENVIRONMENT
+    environment_variables: {OPENBLAS_NUM_THREADS: "1"}
+    distribution: {type: pytorch, process_count_per_instance: 2}
+    resources: {instance_count: 2, shm_size: 64m}
+"""
+TRAIN = """\
+import os, socket, time
+from multiprocessing.connection import Client, Listener
+import numpy
+
+rank, size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+address = os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])
+if rank == 0:
+    listener = Listener(address)
+    others = [listener.accept() for _ in range(size - 1)]
+else:
+    while True:
+        try:
+            first = Client(address)
+            break
+        except ConnectionRefusedError:
+            time.sleep(0.05)
+
+def mean(value):
+    if rank:
+        first.send(value)
+        return first.recv()
+    result = sum([each.recv() for each in others], value) / size
+    for each in others:
+        each.send(result)
+    return result
+
+random = numpy.random.default_rng(rank)
+inputs = random.integers(-4, 5, (64, 3)).astype(float)
+targets = inputs @ numpy.array([1.0, -2.0, 3.0])
+weights = numpy.zeros(3)
+for _ in range(50):
+    weights -= 0.05 * mean(inputs.T @ (inputs @ weights - targets) / len(inputs))
+assert abs(weights - [1, -2, 3]).max() < 1e-3, weights
+shm = os.statvfs("/dev/shm")
+print(*(float(weight).hex() for weight in weights))
+print(numpy.__version__, socket.gethostname(), os.getuid(), shm.f_blocks * shm.f_frsize, os.path.exists("PROJECT"),
+      os.environ.get("OF_IMAGE"))
+"""
+
+
+@pytest.fixture
+def project(images: Images, tmp_path: Path) -> Path:
+    (tmp_path / "code").mkdir()
+    (tmp_path / "code/train.py").write_text(TRAIN.replace("PROJECT", str(Path(__file__))))
+    for name, lines in CONTEXTS.items():
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "Dockerfile").write_text("\n".join(lines) + "\n")
+    download = [sys.executable, "-m", "pip", "download", "--no-deps", "--only-binary=:all:", "--python-version=3.11"]
+    run([*download, f"--dest={tmp_path}/pypi", f"numpy=={NUMPY}"], images.environment)
+    pip = ["--no-index", f"--find-links {tmp_path}/pypi", f"numpy=={NUMPY}"]
+    (tmp_path / "conda.yml").write_text(json.dumps({"dependencies": ["python=3.11", {"pip": pip}]}))
+    return tmp_path
+
+
+def test_one_training_in_two_containers_and_a_virtual_environment(images: Images, project: Path) -> None:
+    store = images.environment["CONTAINERS_STORAGE_CONF"]
+    own = {"CONTAINERS_STORAGE_CONF": store, "XDG_CACHE_HOME": str(project / "cache")}
+
+    def command(*arguments: str) -> Ended:
+        ended = allranks(*arguments, folder=project, patience=600, **own)
+        assert ended.code == 0, f"{ended.out[-2000:]}\n{ended.err[-2000:]}"
+        return ended
+
+    def trained(environment: str, how: str) -> tuple[Any, set[str], list[str]]:
+        """The record, the results of the ranks, and what else they print."""
+        (project / "job.yml").write_text(PIPELINE.replace("ENVIRONMENT", environment))
+        record = command("run", "job.yml", "--environment", how, "--no-track", "--json").json
+        (step,) = (step for step in record["steps"] if step["name"] == "train")
+        logs = [Path(rank["log"]).read_text().splitlines() for rank in step["ranks"]]
+        return record, {log[0] for log in logs}, [log[1] for log in logs]
+
+    debian, weights, printed = trained("{build: {path: debian}}", "container")
+    assert len(weights) == 1
+    assert [line.split()[1:] for line in printed] == [
+        [f"node-{rank // 2}", "0", str(64 << 20), "False", "None"] for rank in range(4)
+    ]
+    pypi, same, printed = trained("{build: {path: pypi}}", "container")
+    assert {line.split()[0] for line in printed} == {NUMPY}
+    assert {line.split()[-1] for line in printed} == {"yes"}
+    venv, also, printed = trained('{image: "python:3.11", conda_file: conda.yml}', "venv")
+    assert {line.split()[0] for line in printed} == {NUMPY}
+    assert same == also
+    differences = command("diff", debian["id"], pypi["id"]).out
+    assert "numpy" in differences, differences
+    assert NUMPY in differences
+    again = command("run", "job.yml", "--environment", "venv", "--no-track", "--json").json
+    assert next(step for step in again["steps"] if step["name"] == "train")["reused_from"] == venv["id"]
+
+
+def test_an_image_with_a_conda_file(images: Images, project: Path) -> None:
+    """Without conda in the image, its Python makes an environment with the packages."""
+    image = images.derive("localhost/with-venv", BASE, f"{APT} python3-venv", "ENV OF_IMAGE=yes")
+    (project / "conda.yml").write_text(json.dumps({"dependencies": ["python=3.11", {"pip": ["--no-index"]}]}))
+    (project / "job.yml").write_text(
+        PIPELINE.replace("ENVIRONMENT", f"{{image: {image}, conda_file: conda.yml}}").replace(
+            "python train.py", "python -c 'import sys; print(sys.prefix)'"
+        )
+    )
+    own = {
+        "CONTAINERS_STORAGE_CONF": images.environment["CONTAINERS_STORAGE_CONF"],
+        "XDG_CACHE_HOME": str(project / "cache"),
+    }
+    options = ("--environment", "container", "--no-track", "--json")
+    ended = allranks("run", "job.yml", *options, folder=project, patience=600, **own)
+    assert ended.code == 0, ended.err
+    (step,) = (step for step in ended.json["steps"] if step["name"] == "train")
+    assert {Path(rank["log"]).read_text().strip() for rank in step["ranks"]} == {"/azureml-envs/allranks"}
+    # The image has Debian's version only.
+    (project / "conda.yml").write_text(json.dumps({"dependencies": ["python=3.9"]}))
+    ended = allranks("run", "job.yml", *options, folder=project, patience=600, **own)
+    assert ended.code == 2
+    assert "the image has no conda, and its Python is not 3.9" in ended.err
