@@ -265,7 +265,8 @@ run(converter().loads(sys.argv[1], Plan), Workspace(Path(sys.argv[2])), Options(
         engine.wait()
         (before,) = history.runs(workspace)
         assert before.status is Status.INTERRUPTED
-        assert before.step("train").status is Status.INTERRUPTED
+        # The start is saved while the ranks start, so one may be faster.
+        assert before.step("train").status in (Status.INTERRUPTED, Status.NOT_STARTED)
 
         record = resume("latest", workspace, Options())
         assert (record.id, record.status, record.instances) == (before.id, Status.COMPLETED, kind)

@@ -35,7 +35,7 @@ SEND = (
     "      if time.time() > end: raise\n"
     "      time.sleep(0.05)\n"
     "  sender.sendall(bytes(10_000_000)); sender.close()\n"
-    "time.sleep(1.5)'"
+    "time.sleep(3)'"
 )
 
 
