@@ -13,6 +13,7 @@ from pathlib import Path
 
 from allranks.environments.packages import Packages, place_of
 from allranks.errors import InputError, Problem
+from allranks.sdk.paths import cache_folder
 from allranks.secrets import redact
 
 Report = Callable[[str, int, int], None]
@@ -31,7 +32,7 @@ STEP = re.compile(
 
 def root() -> Path:
     """Return the folder of the environments of this user."""
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "allranks", "environments")
+    return cache_folder("environments")
 
 
 def exists(folder: Path) -> bool:

@@ -30,6 +30,15 @@ def folder_of(definition: str, packages: Packages) -> Path:
     return cache.root() / f"conda-{digest.of_text(definition, platform.system(), platform.machine(), *files)[:24]}"
 
 
+def specification(definition: str, packages: Packages) -> str:
+    """Return a conda specification, given as JSON, as YAML without its prefix. Paths in its pip part are absolute."""
+    found = {key: value for key, value in json.loads(definition).items() if key != "prefix"}
+    for entry in found["dependencies"]:
+        if isinstance(entry, dict):
+            entry["pip"] = list(packages.requirements[len(packages.from_conda) :])
+    return yaml.safe_dump(found)
+
+
 def make(definition: str, packages: Packages, folder: Path, where: str, file: Path, report: Report) -> None:
     """Make the environment of a specification. where, file: as for a virtual environment
 
@@ -38,13 +47,9 @@ def make(definition: str, packages: Packages, folder: Path, where: str, file: Pa
     if (found := program()) is None:
         fix = "install micromamba, or: --environment venv"
         raise InputError(Problem(where, f"no {', '.join(PROGRAMS)} on PATH", "one of them", fix))
-    specification = {key: value for key, value in json.loads(definition).items() if key != "prefix"}
-    for entry in specification["dependencies"]:
-        if isinstance(entry, dict):  # with absolute paths
-            entry["pip"] = list(packages.requirements[len(packages.from_conda) :])
     written = folder.with_suffix(".yaml")
     written.touch(mode=0o600)
-    written.write_text(yaml.safe_dump(specification), encoding="utf-8")
+    written.write_text(specification(definition, packages), encoding="utf-8")
     verb = ["create", "--yes"] if Path(found).name == "micromamba" else ["env", "create", "--quiet"]
     try:
         code, lines = cache.run([found, *verb, "--prefix", str(folder), "--file", str(written)], report)

@@ -11,7 +11,7 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from allranks.environments import build, cache, dockerfile, rootfs
+from allranks.environments import build, cache, conda, dockerfile, rootfs
 from allranks.environments.cache import Report
 from allranks.environments.packages import Packages, place_of
 from allranks.errors import InputError, Problem
@@ -30,7 +30,7 @@ RUN cd /azureml-environment-setup && prefix=/azureml-envs/allranks && \\
     else python3 -m venv $prefix && $prefix/bin/python -m pip install --requirement requirements.txt; fi
 ENV PATH=/azureml-envs/allranks/bin:$PATH
 """
-"""Like the image of Azure ML, with an environment of its own beside what the image has."""
+"""Builds an image with the packages of a conda file in an environment of their own, as Azure ML does."""
 
 
 def is_defined(environment: Environment) -> bool:
@@ -106,11 +106,7 @@ def _context(environment: Environment, packages: Packages, folder: Path) -> tupl
     if not environment.definition:
         written.write_text(f"FROM {environment.image}\n", encoding="utf-8")
         return folder, written
-    specification = {key: value for key, value in json.loads(environment.definition).items() if key != "prefix"}
-    for entry in specification["dependencies"]:
-        if isinstance(entry, dict):
-            entry["pip"] = list(packages.requirements[len(packages.from_conda) :])
-    (folder / "conda.yaml").write_text(json.dumps(specification), encoding="utf-8")
+    (folder / "conda.yaml").write_text(conda.specification(environment.definition, packages), encoding="utf-8")
     (folder / "requirements.txt").write_text("\n".join(packages.requirements) + "\n", encoding="utf-8")
     python = packages.python[2:-1] if packages.python.startswith("==") else "3."
     written.write_text(_WITH_PACKAGES.format(image=environment.image, python=python), encoding="utf-8")

@@ -54,7 +54,7 @@ class AttemptHandles:
     timeout:   seconds, or None
     size_name: the Azure size of the instances; "" if it is not known
     start_timeout: seconds that an instance may take to start its processes
-    stall:     seconds for which the ranks may stand still; 0: for ever
+    stall:     seconds for which the ranks may make no progress; 0: without a limit
     on_stall:  fail, or dump: go on, with a note of where they are
     """
 
@@ -146,7 +146,8 @@ class AttemptMonitor:
             if event is None:
                 self._require_start(clock())
             if self._failed is not None and self._stacks is None:
-                self._stacks = await self._stall.stacks() if self._has_timed_out() else ()
+                first = judge.of_ranks(self._record.name, self._record.ranks, self._handles.reports)
+                self._stacks = await self._stall.stacks() if first is not None and _is_time_out(first) else ()
             if self._must_dismiss(clock()):
                 self._dismissed = clock()
                 await self._signal(signal.SIGTERM)
@@ -158,7 +159,7 @@ class AttemptMonitor:
         self._judge()
 
     async def _look_for_stall(self, now: float) -> None:
-        """Fail the step if its ranks stand still, or note it. End the ranks that have raised and do not end."""
+        """Fail the step if its ranks make no progress, or note it. End the ranks that have raised and do not end."""
         if self._failed or self._overdue or self._stopping() or self._killed:
             return
         for rank in await self._stall.exiting(now):
@@ -171,12 +172,6 @@ class AttemptMonitor:
         elif verdict is not None:
             self._noted_stall = True
             self._recorder.note(self._record, f"it hangs: {cause(verdict) or verdict.reason}")
-
-    def _has_timed_out(self) -> bool:
-        """Return whether the first rank to fail has waited for another one in vain."""
-        verdict = judge.of_ranks(self._record.name, self._record.ranks, self._handles.reports)
-        known = signatures.consequence(verdict.reason) if verdict is not None else None
-        return known is not None and known.code == CODE
 
     def _require_start(self, now: float) -> None:
         """End the attempt if an instance has not started its processes in time, also while the run is being stopped."""
@@ -333,7 +328,7 @@ class AttemptMonitor:
         if failed or self._overdue or any(rank.rank in self._raised for rank in ranks if rank.exit_code != 0):
             kills = capacity.memory_kills() - self._memory_kills
             verdict = judge.of_ranks(record.name, ranks, self._handles.reports, memory_kills=kills)
-            if verdict is not None and self._stacks and self._has_timed_out():
+            if verdict is not None and self._stacks and _is_time_out(verdict):
                 verdict = of_time_out(verdict, ranks, self._stacks)
         hang = self._stalled
         if self._overdue is not None and hang is None:
@@ -380,3 +375,9 @@ class AttemptMonitor:
         """Return a verdict with the log of the launcher's own programs."""
         log = str(self._handles.log)
         return Verdict(self._record.name, reason, log=log, tail=tail(log))
+
+
+def _is_time_out(verdict: Verdict) -> bool:
+    """Return whether a rank failed because it waited for another one until a time-out."""
+    known = signatures.consequence(verdict.reason)
+    return known is not None and known.code == CODE
