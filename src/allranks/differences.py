@@ -1,8 +1,8 @@
 """What differs between two runs: what the results of each step depend on, then the results.
 
 A run of this machine records the code, data, packages and interpreter of its steps. Of a job that was submitted to
-Azure ML, only the plan, the states, the outputs and the curves are known. What one of the runs does not know is not
-compared.
+Azure ML, only the plan, the states, the outputs and the curves are known. What is recorded of one of the runs only is
+not compared.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Difference:
 class Comparison:
     """The differences between two runs, by step in the order in which the steps ran.
 
-    causes:  what the results depend on. The first one explains all that come after it, as far as one step can
+    causes:  what the results depend on. What differs in an early step may be the cause of what differs later
     results: states, outputs, curves, ranks and times
     """
 

@@ -218,8 +218,8 @@ def run(
     mpi:         how mpirun starts ranks on other instances: rsh (through the engine) or ssh (through an sshd on each
                  instance, with the configuration of the images)
     start_timeout: seconds that an emulated instance may take to start its processes
-    stall:       seconds for which the ranks of a step may stand still while some wait for others in a collective; 0:
-                 for ever
+    stall:       seconds for which the ranks of a step may make no progress while some wait in a collective; 0: without
+                 a limit
     on_stall:    fail: such a step then fails, and names the rank that is not there; dump: it goes on, with a note
     offline:     whether nothing uses the network: data comes from the cache, and instances reach only each other
     sample:      how much of each folder and table of the inputs the run gets, evenly spaced: ``1%``, or ``1000`` files

@@ -270,7 +270,7 @@ class RunOptions:
             "--stall",
             metavar="SECONDS",
             min=0,
-            help="How long the ranks of a step may stand still while some wait for others. 0: for ever.",
+            help="How long the ranks of a step may make no progress while some wait in a collective. 0: no limit.",
         ),
     ] = 300.0
     on_stall: Annotated[

@@ -38,7 +38,7 @@ class Options:
     start_timeout: seconds that an emulated instance may take to start its processes; the step then fails, and names
                   the instance. All instances of a step start together here, in milliseconds. On Azure ML they start
                   minutes apart, so the bound there is the training's own
-    stall:        seconds for which the ranks of a step may stand still while some wait for others; 0: for ever
+    stall:        seconds for which the ranks of a step may make no progress while some wait; 0: without a limit
     on_stall:     fail: the step then fails, and its verdict names the rank that the others wait for; dump: it goes on,
                   with a note
     offline:      whether nothing uses the network: data comes from the cache, and instances reach only each other

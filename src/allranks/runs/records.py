@@ -162,7 +162,7 @@ class StepRecord:
     result:      the line in which the step reports its result, such as why a model was not registered
     key:         digest of what the result of the last completed attempt depends on
     data:        digests of the data of its inputs, without those that were not read
-    interpreter: of its processes, with its version; "" on Azure ML, or if an earlier result was reused unseen
+    interpreter: of its processes, with its version; "" on Azure ML, or before it is known
     """
 
     name: str

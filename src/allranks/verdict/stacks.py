@@ -1,4 +1,4 @@
-"""Judge a step that hangs by the stacks of its ranks: which wait in a collective, and which one is not there."""
+"""Judge a step that hangs by the stacks of its ranks: which wait in a collective, and which one is missing."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def of_hang(step: str, ranks: Sequence[RankRecord], stacks: Sequence[Stack], sec
 
     seconds: for which they have not moved; 0 if that is not known
 
-    The rank to blame is the one that is not in the collective: it is elsewhere, or has ended. If all wait, it is one
+    The rank to blame is the one that is not in the collective: it runs other code, or has ended. If all wait, it is one
     that waits at another line than most.
     """
     waiting = [stack for stack in stacks if stack.collective]

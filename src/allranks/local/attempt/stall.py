@@ -1,4 +1,4 @@
-"""Watch whether the ranks of a step stand still: none writes or reports anything, and each stays at the same line."""
+"""Watch whether the ranks of a step make no progress: none writes or reports anything, and each stays at its line."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class StallWatch:
     """The watch over one attempt.
 
     reports: the report file of each rank
-    seconds: for which the ranks must stand still; 0: for ever
+    seconds: for which the ranks must make no progress; 0: without a limit
     """
 
     def __init__(self, record: StepRecord, reports: Mapping[int, Path], seconds: float) -> None:
@@ -44,7 +44,7 @@ class StallWatch:
         self._asked_exceptions = False
 
     def stalled(self, now: float) -> Sequence[Stack]:
-        """Return the stacks of ranks that have stood still for so long; none otherwise."""
+        """Return the stacks of the ranks if they have made no progress for `seconds`; none otherwise."""
         self._check_files(now)
         stacks = self._looked(now)
         if not self._seconds or now < self._since + self._seconds / 2 or self._looking is not None:
@@ -64,8 +64,8 @@ class StallWatch:
         return await asyncio.to_thread(stack_dumps.of_ranks, logs)
 
     async def exiting(self, now: float) -> list[int]:
-        """Return the ranks whose log has ended with an exception for some seconds, and which run nothing any more:
-        mpi4py, and threads that are not daemons, wait for ever."""
+        """Return the ranks whose log has ended with an exception for some seconds, and whose interpreter is exiting:
+        mpi4py, and threads that are not daemons, may keep it from ending."""
         if self._asked_exceptions or now < self._since + RAISED or stack_dumps.program() is None:
             return []
         self._asked_exceptions = True

@@ -45,7 +45,7 @@ _DENIED = re.compile(r"\b(?:forbidden|unauthorized|access ?denied|authentication
 
 
 class StorageError(OSError):
-    """A service cannot be used, or has not what was asked for.
+    """A service cannot be used, or lacks what was asked for.
 
     reason: what happened, without secrets
     fix:    what the user can do about it; "" if that is not known
