@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import random
+import socket
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,7 +14,7 @@ from typing import Any
 import pytest
 
 from allranks.errors import InputError
-from allranks.local.data import cache
+from allranks.local.data import cache, storage
 from allranks.local.data.inputs import provided
 from allranks.local.data.storage import StorageError
 from allranks.local.engine import run, stored_plan
@@ -28,6 +29,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 from range_server import Files, served
 
 pytest.importorskip("aiohttp")
+registry = pytest.importorskip("fsspec.registry")
 
 BODY = random.Random(1).randbytes(9_000_000)
 TABLE = b"id,text\n" + b"".join(b'%d,"a\nb"\n' % number for number in range(1000))
@@ -127,6 +129,80 @@ def test_a_failure_is_one_message_and_leaves_nothing(
     assert "abcdefghij" not in str(problem)
     assert entries(tmp_path) == []
     assert [path for path in (tmp_path / "cache").rglob("*.bin*") if path.stat().st_size] == []
+
+
+MISSING = {
+    "https://host/x.csv": ("aiohttp", "http"),
+    "https://account.blob.core.windows.net/data/x/": ("adlfs", "azure-storage"),
+    "abfss://data@account.dfs.core.windows.net/x": ("adlfs", "azure-storage"),
+    "wasbs://data@account.blob.core.windows.net/x": ("adlfs", "azure-storage"),
+    "az://data/x": ("adlfs", "azure-storage"),
+    "s3://data/x": ("s3fs", "s3"),
+    "gs://data/x": ("gcsfs", "gs"),
+    "hf://datasets/a/b": ("huggingface_hub", "hf"),
+}
+
+
+@pytest.mark.parametrize(("uri", "package", "extra"), [(uri, *value) for uri, value in MISSING.items()], ids=MISSING)
+def test_a_missing_library_is_named_by_its_extra(
+    monkeypatch: pytest.MonkeyPatch, uri: str, package: str, extra: str
+) -> None:
+    monkeypatch.delitem(registry.known_implementations, "abfss", raising=False)  # known since adlfs is installed
+    for name in list(registry._registry):
+        monkeypatch.delitem(registry._registry, name)
+    monkeypatch.setitem(sys.modules, package, None)
+    with pytest.raises(StorageError) as caught:
+        storage.find(uri, "uri_file" if uri.endswith(".csv") else "uri_folder")
+    assert caught.value.fix == f'pip install "allranks[{extra}]"'
+
+
+def test_an_account_that_cannot_be_reached_fails_within_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("adlfs")
+    from azure.core.pipeline.transport import AsyncHttpTransport
+
+    waits = []
+
+    async def waited(_: object, duration: float) -> None:
+        waits.append(duration)
+
+    monkeypatch.setattr(AsyncHttpTransport, "sleep", waited)
+    with socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))
+        endpoint = f"http://127.0.0.1:{closed.getsockname()[1]}/account"
+        key = "AccountName=account;AccountKey=a2V5"
+        monkeypatch.setenv(
+            "AZURE_STORAGE_CONNECTION_STRING", f"DefaultEndpointsProtocol=http;{key};BlobEndpoint={endpoint}"
+        )
+        with pytest.raises(StorageError, match="Cannot connect to host"):
+            storage.find("az://data/x", "uri_folder")
+    assert waits == [1]
+
+
+PUBLIC = {
+    "public": (None, "data"),
+    "private": (PermissionError("403"), "the credentials were refused or are missing: DefaultAzureCredential"),
+    "absent or private": (
+        FileNotFoundError("x"),
+        "the credentials were refused or are missing: DefaultAzureCredential",
+    ),
+    "unreachable": (ConnectionError("no route to host"), "no route to host"),
+}
+
+
+@pytest.mark.parametrize(("error", "outcome"), PUBLIC.values(), ids=PUBLIC)
+def test_without_a_login_a_container_is_read_if_it_is_public(
+    monkeypatch: pytest.MonkeyPatch, error: Exception | None, outcome: str
+) -> None:
+    def found(uri: str, kind: str, anon: bool = False) -> str:
+        failure = error if anon else PermissionError("DefaultAzureCredential failed to retrieve a token")
+        if failure:
+            raise failure
+        return "data"
+
+    monkeypatch.setattr(storage, "_found", found)
+    expected = pytest.raises(StorageError, match=outcome) if error else contextlib.nullcontext()
+    with expected:
+        assert storage.find("wasbs://data@account.blob.core.windows.net/x", "uri_folder") == outcome
 
 
 def test_the_least_recently_used_make_room_but_not_what_a_run_uses(

@@ -41,6 +41,9 @@ _BLOB = re.compile(
     r"https://(?P<account>[^/.]+)\.blob\.core\.windows\.net/(?P<container>[^/?]+)/?(?P<path>[^?]*)\??(?P<token>.*)"
 )
 
+_CONNECTION_TIMEOUT = 5
+"""Seconds to connect to a service."""
+
 _DENIED = re.compile(r"\b(?:forbidden|unauthorized|access ?denied|authentication\w*|credentials?)\b", re.IGNORECASE)
 
 
@@ -98,13 +101,33 @@ class Remote:
 
 def find(uri: str, kind: str) -> Remote:
     """Return what a URI names. kind: the type of the port. Raise StorageError."""
-    with _explained(uri):
-        system, path = _opened(uri, is_folder=kind != "uri_file")
-        info = system.info(path) if kind == "uri_file" or not system.isdir(path) else None
-        if info is None or info["type"] == "directory":
-            return Remote(system, False, _listed(system, path))
-        name = PurePosixPath(path.partition("?")[0]).name or "data"
-        return Remote(system, True, {name: remote_file(info)})
+    try:
+        with _explained(uri):
+            return _found(uri, kind)
+    except StorageError as error:
+        if "DefaultAzureCredential" not in error.reason:
+            raise
+        login = error
+    try:  # no one is logged in, but the container may be public
+        with _explained(uri):
+            return _found(uri, kind, anon=True)
+    except StorageError as error:
+        raise (login if error.fix else error) from None
+
+
+def _found(uri: str, kind: str, **options: Any) -> Remote:
+    system, path = _opened(uri, is_folder=kind != "uri_file", **options)
+    if hasattr(system, "service_client"):  # adlfs has no option for these: by default, an account that is not reached
+        config = system.service_client._config  # or a login that is missing is tried again for minutes
+        config.transport.connection_config.timeout = _CONNECTION_TIMEOUT
+        config.retry_policy.connect_retries = 1
+        config.retry_policy.initial_backoff, config.retry_policy.increment_base = 1, 0
+        config.retry_policy.random_jitter_range = 0
+    info = system.info(path) if kind == "uri_file" or not system.isdir(path) else None
+    if info is None or info["type"] == "directory":
+        return Remote(system, False, _listed(system, path))
+    name = PurePosixPath(path.partition("?")[0]).name or "data"
+    return Remote(system, True, {name: remote_file(info)})
 
 
 def upload(source: Path, uri: str, stop: Stop | None = None) -> None:
@@ -131,19 +154,30 @@ def upload(source: Path, uri: str, stop: Stop | None = None) -> None:
         raise StorageError(f"{redact(uri)}: {error.reason}{fix}") from error
 
 
-def _opened(uri: str, *, is_folder: bool = True) -> tuple[Any, str]:
-    """Return the file system of a URI, and the path in it. is_folder: whether it names a folder"""
+def _opened(uri: str, *, is_folder: bool = True, **options: Any) -> tuple[Any, str]:
+    """Return the file system of a URI, and the path in it.
+
+    is_folder: whether it names a folder
+    options:   of the file system
+    """
     import fsspec
 
     scheme, _, rest = uri.partition("://")
-    options: dict[str, Any] = {"skip_instance_cache": True, "use_listings_cache": False}
+    options |= {"skip_instance_cache": True, "use_listings_cache": False}
     if is_folder and (blob := _BLOB.fullmatch(uri)):
         # A container behind https has no folders, but the same container has some.
         scheme, rest = "abfss", f"{blob['container']}@{blob['account']}.dfs.core.windows.net/{blob['path']}"
         options["sas_token"] = blob["token"] or None
     if scheme in ("abfs", "abfss", "az", "wasb", "wasbs"):
-        rest = rest.replace(".blob.core.windows.net", ".dfs.core.windows.net", 1)
-        scheme = "abfss" if scheme.startswith("wasb") else scheme
+        # The scheme that fsspec knows without adlfs, and then says that adlfs is missing.
+        scheme, rest = "abfs", rest.replace(".blob.core.windows.net", ".dfs.core.windows.net", 1)
+    elif scheme in ("http", "https"):
+        from aiohttp import ClientTimeout
+
+        timeout = ClientTimeout(total=None, sock_connect=_CONNECTION_TIMEOUT, sock_read=60)
+        options["client_kwargs"] = {"timeout": timeout}
+    elif scheme in ("s3", "s3a"):
+        options["config_kwargs"] = {"connect_timeout": _CONNECTION_TIMEOUT, "retries": {"max_attempts": 1}}
     return fsspec.core.url_to_fs(f"{scheme}://{rest}", **options)  # type: ignore[no-any-return]
 
 
@@ -189,6 +223,7 @@ def explained(error: Exception, uri: str) -> StorageError:
     scheme = uri.partition("://")[0]
     extra, login = next(value for schemes, value in _SERVICES.items() if scheme in schemes)
     if isinstance(error, ImportError):
+        extra = "azure-storage" if "adlfs" in str(error) else extra  # which reads folders behind https
         return StorageError(f"no package here reads {scheme}://", f'pip install "allranks[{extra}]"')
     causes = [error, error.__cause__ or error.__context__ or error]
     statuses = {getattr(cause, "status", None) or getattr(cause, "status_code", None) for cause in causes}
