@@ -9,8 +9,9 @@ registered with follow from the table.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from itertools import zip_longest
 from pathlib import Path
 
 from allranks.contract.mpi import SETUP_MPI
@@ -134,21 +135,10 @@ def block(lines: tuple[str, ...]) -> tuple[int, int] | None:
     return (begin, end) if begin is not None and end is not None and begin < end else None
 
 
-def first_difference(own: tuple[str, ...], base: tuple[str, ...]) -> int | None:
-    """Return the line, from 1, at which a Dockerfile's block differs from the base's; None if it does not.
-
-    Both must have a block.
-    """
-    own_range, base_range = block(own), block(base)
-    assert own_range is not None
-    assert base_range is not None
-    own_block, base_block = own[own_range[0] : own_range[1] + 1], base[base_range[0] : base_range[1] + 1]
-    difference = next(
-        (index for index, (ours, theirs) in enumerate(zip(own_block, base_block, strict=False)) if ours != theirs), None
-    )
-    if difference is None:
-        return None if len(own_block) == len(base_block) else own_range[0] + min(len(own_block), len(base_block)) + 1
-    return own_range[0] + difference + 1
+def first_difference(own: Iterable[str], expected: Iterable[str]) -> tuple[int, str, str] | None:
+    """Return the number of the first line that differs, from 1, and both lines; None if none does."""
+    pairs = enumerate(zip_longest(own, expected, fillvalue="nothing"), 1)
+    return next(((number, *lines) for number, lines in pairs if lines[0] != lines[1]), None)
 
 
 def with_block(own: Dockerfile, base: Dockerfile) -> str:

@@ -231,7 +231,7 @@ def _with_command(found: Packages, command: str, folder: Path, file: Path) -> Pa
     programs = [Path(word).name for word in words[:4]]
     if "install" in words[:5] and any(re.fullmatch(r"pip[\d.]*", name) for name in programs):
         files = list(found.files)
-        lines = _expanded(_requirement_lines(words[words.index("install") + 1 :], folder), file, files)
+        lines = _expanded(requirement_lines(words[words.index("install") + 1 :], folder), file, files)
         return replace(found, requirements=(*found.requirements, *lines), files=tuple(files))
     if programs[:1] == ["conda"] and "env" in words[:3] and "-f" in words:
         path = folder / Path(words[words.index("-f") + 1]).name
@@ -246,31 +246,29 @@ def _with_command(found: Packages, command: str, folder: Path, file: Path) -> Pa
     return found
 
 
-_WITH_VALUE = (
-    "-r",
-    "--requirement",
-    "-c",
-    "--constraint",
-    "-e",
-    "-f",
-    "--find-links",
-    "-i",
-    "--index-url",
-    "--extra-index-url",
-)
+_IN_FILES = (
+    "-r", "--requirement", "-c", "--constraint", "-e", "--editable", "-f", "--find-links", "-i", "--index-url",
+    "--extra-index-url", "--no-binary", "--only-binary", "--trusted-host",
+)  # fmt: skip
+"""Options of `pip install` with a value that a requirements file may have, too."""
+
+_OF_COMMAND = ("-w", "--wheel-dir", "-t", "--target", "--prefix", "--root", "--cache-dir", "--timeout", "--retries")
+"""Options with a value that it may not have."""
 
 
-def _requirement_lines(words: list[str], folder: Path) -> Iterator[str]:
+def requirement_lines(words: list[str], folder: Path) -> Iterator[str]:
     """Yield the arguments of `pip install` as lines of a requirements file. A file is looked up by its name in the
     build context, wherever the Dockerfile copies it to."""
     rest = iter(words)
     for word in rest:
         option, _, value = word.partition("=") if word.startswith("--") else (word, "", "")
-        if option in _WITH_VALUE:
+        if option in _IN_FILES:
             value = value or next(rest, "")
             if option in ("-r", "--requirement", "-c", "--constraint"):
                 value = next((str(path.absolute()) for path in folder.rglob(Path(value).name)), value)
             yield f"{option} {value}"
+        elif option in _OF_COMMAND and not value:
+            next(rest, "")
         elif not word.startswith("-"):
             yield word
 
@@ -293,7 +291,9 @@ def host_lacks(packages: Packages) -> Iterator[str]:
                 if required.url or not required.specifier.contains(installed, prereleases=True):
                     yield f"{line}, not {installed}"
         except InvalidRequirement:
-            if not line.startswith(("-i", "-f", "--index-url", "--extra-index-url", "--find-links", "--no-binary")):
+            if not line.startswith(
+                ("-i", "-f", "--index-url", "--extra-index-url", "--find-links", "--no-binary", "--only-binary")
+            ):
                 yield line
         except PackageNotFoundError:
             yield line

@@ -8,11 +8,19 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
-from itertools import zip_longest
 from pathlib import Path
 
 from allranks.contract.mpi import SETUP_MPI
-from allranks.environments.dockerfile import BEGIN, END, Instruction, block, first_difference, read, runs_setup_mpi
+from allranks.environments.dockerfile import (
+    BEGIN,
+    END,
+    Instruction,
+    block,
+    first_difference,
+    read,
+    runs_setup_mpi,
+    with_block,
+)
 from allranks.environments.find import BASE, DOCKERFILE, EnvironmentFolder
 from allranks.errors import Level, Problem
 from allranks.secrets import is_secret_name, secrets_in
@@ -29,35 +37,22 @@ def base_block_copied(environment: EnvironmentFolder, root: Path) -> Iterator[Pr
         yield Problem(where, "no block of the base", f"{BEGIN} ... {END}", fix)
         return
     base = read(root / BASE / DOCKERFILE)
-    line = first_difference(own.lines, base.lines)
-    if line is not None:
-        own_range, base_range = block(own.lines), block(base.lines)
-        assert own_range is not None
-        assert base_range is not None
-        expected = base.lines[base_range[0] + line - 1 - own_range[0] :][:1]
-        yield Problem(
-            where=f"{own.path}:{line}",
-            found=own.lines[line - 1].strip(),
-            expected=f"as in {base.path}: {(expected or ('nothing',))[0].strip()}",
-            fix=f"change it there, then run: allranks environments sync {environment.name}",
-        )
+    if difference := first_difference(own.lines, with_block(own, base).splitlines()):
+        line, found, expected = difference
+        fix = f"change it there, then run: allranks environments sync {environment.name}"
+        yield Problem(f"{own.path}:{line}", found.strip(), f"as in {base.path}: {expected.strip()}", fix)
 
 
 def _copied_program(environment: EnvironmentFolder) -> Iterator[Problem]:
     if not runs_setup_mpi(environment.dockerfile):
         return
     copy = environment.file(SETUP_MPI.name)
-    expected = SETUP_MPI.read_text(encoding="utf-8").splitlines()
     fix = f"run: allranks environments sync {environment.name}"
     if not copy.exists():
         yield Problem(f"{copy}", "no such file", f"a copy of allranks' {copy.name}, which the Dockerfile runs", fix)
-        return
-    own = copy.read_text(encoding="utf-8").splitlines()
-    pairs = enumerate(zip_longest(own, expected, fillvalue="nothing"), 1)
-    for number, (line, wanted) in pairs:
-        if line != wanted:
-            yield Problem(f"{copy}:{number}", line.strip(), f"as in allranks: {wanted.strip()}", fix)
-            return
+    elif difference := first_difference(*(path.read_text("utf-8").splitlines() for path in (copy, SETUP_MPI))):
+        line, found, expected = difference
+        yield Problem(f"{copy}:{line}", found.strip(), f"as in allranks: {expected.strip()}", fix)
 
 
 _COMMIT = re.compile(r"_COMMIT=[0-9a-f]{40}$")

@@ -113,12 +113,7 @@ def registration(file: Path, document: Mapping[str, Any]) -> Iterator[Problem]:
         yield from _build_context(file, build)
         if document.get("conda_file"):
             yield CONDA_WITH_BUILD.problem(at(file, "conda_file"), "conda_file and build", "one of them")
-    keys = list(validation_errors.misspelt("environment", document))
-    if keys:
-        misspelt = (unknown_key(f"{at(file, *key.split('.'))}, key {key}", meant) for key, meant in keys)
-        yield from REFUSED.mark(misspelt)
-    else:
-        yield from _loading(file, document)
+    yield from refused(file, document)
 
 
 def _build_context(file: Path, build: Mapping[str, Any]) -> Iterator[Problem]:
@@ -133,10 +128,14 @@ def _build_context(file: Path, build: Mapping[str, Any]) -> Iterator[Problem]:
         yield CONTEXT.problem(at(file, "build", key), f"no {name} in {path}", "a Dockerfile in the build context")
 
 
-def _loading(file: Path, document: Mapping[str, Any]) -> Iterator[Problem]:
-    """Yield the SDK's messages about loading the file. Missing files are reported by other rules."""
+def refused(file: Path, document: Mapping[str, Any]) -> Iterator[Problem]:
+    """Yield why azure-ai-ml does not load an environment's file. Missing files are reported by other rules."""
     from azure.ai.ml import load_environment
 
+    if keys := list(validation_errors.misspelt("environment", document)):
+        misspelt = (unknown_key(f"{at(file, *key.split('.'))}, key {key}", meant) for key, meant in keys)
+        yield from REFUSED.mark(misspelt)  # the SDK reports an unknown key too, without a suggestion
+        return
     if is_template(document.get("name")) or is_template(document.get("build")):
         return
     try:
@@ -149,7 +148,7 @@ def _loading(file: Path, document: Mapping[str, Any]) -> Iterator[Problem]:
         for key, _, message in validation_errors.messages_of(error):
             if not message.endswith(" does not exist"):
                 where = f"{at(file, *key.split('.'))}, key {key}" if key else str(file)
-                yield REFUSED.problem(where, message)
+                yield REFUSED.problem(where, message, "what its schema accepts")
 
 
 _CONDA = 'conda, "Managing environments", Creating an environment file manually'

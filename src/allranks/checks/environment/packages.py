@@ -15,20 +15,12 @@ from allranks.contract.requirements import normal
 from allranks.environments.dockerfile import VERSION, key_of
 from allranks.environments.find import EXPECTED, EnvironmentFolder
 from allranks.environments.inside.__main__ import EVERY, PROBES
+from allranks.environments.packages import requirement_lines
 from allranks.errors import Problem
 from allranks.plan.requirement_files import files, pins
 from allranks.sdk.yaml_lines import at
 
 _UNPINNED = re.compile(r"\bpip\s+(?:install|wheel)\b(?P<arguments>[^&|;]*)")
-_TAKES_VALUE = {
-    "-r",
-    "--requirement",
-    "--wheel-dir",
-    "--no-binary",
-    "--only-binary",
-    "--index-url",
-    "--extra-index-url",
-}
 
 
 def pinned(environment: EnvironmentFolder, _root: Path) -> Iterator[Problem]:
@@ -70,19 +62,11 @@ def _table(environment: EnvironmentFolder) -> Iterator[Problem]:
 def _commands(environment: EnvironmentFolder) -> Iterator[Problem]:
     for instruction in environment.dockerfile.instructions():
         for match in _UNPINNED.finditer(instruction.text if instruction.name == "RUN" else ""):
-            for word in _named_packages(match["arguments"].split()):
-                if "==" not in word:
+            for line in requirement_lines(match["arguments"].split(), environment.folder):
+                word = line.strip("\"'")
+                if not word.startswith("-") and "/" not in word and "==" not in word:
                     where = f"{environment.dockerfile.path}:{instruction.line}"
                     yield Problem(where, f"pip installs {word}", f"{word}==VERSION", "add it to requirements.in")
-
-
-def _named_packages(words: list[str]) -> Iterator[str]:
-    """Yield the packages that pip is asked for by name, without files, options and their values."""
-    values = {index + 1 for index, word in enumerate(words) if word in _TAKES_VALUE}
-    for index, word in enumerate(words):
-        bare = word.strip("\"'")
-        if index not in values and not bare.startswith("-") and "/" not in bare and bare != "\\":
-            yield bare
 
 
 def _images(environment: EnvironmentFolder) -> Iterator[Problem]:

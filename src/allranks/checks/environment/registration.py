@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from pathlib import Path
 
+from allranks.checks.environment.files import refused
 from allranks.environments.dockerfile import VERSION, labels_of
 from allranks.environments.find import DOCKERFILE, REGISTERED, EnvironmentFolder
 from allranks.errors import Problem
-from allranks.sdk import validation_errors
-from allranks.sdk.messages import unknown_key
-from allranks.sdk.quick_nodes import quiet
 from allranks.sdk.yaml_lines import at
 
 
@@ -27,25 +24,7 @@ def of_name(environment: EnvironmentFolder, _root: Path) -> Iterator[Problem]:
     file = build.get("dockerfile_path", DOCKERFILE) if isinstance(build, dict) else None
     if not isinstance(build, dict) or build.get("path") != "." or file != DOCKERFILE:
         yield Problem(at(path, "build"), f"build {build}", "the folder itself", "write: build: {path: .}")
-    with quiet():
-        keys = list(validation_errors.misspelt("environment", environment.registered))
-    misspelt = [unknown_key(f"{at(path, *key.split('.'))}, key {key}", meant) for key, meant in keys]
-    # The SDK reports an unknown key too, without a suggestion.
-    yield from misspelt or _load_problems(path)
-
-
-def _load_problems(path: Path) -> Iterator[Problem]:
-    from azure.ai.ml import load_environment
-
-    try:
-        with quiet():
-            load_environment(path)
-    # The SDK's errors have no common class; any of them means that it would not register this.
-    except Exception as error:
-        message = " ".join(str(error).split())[:300]
-        key = re.search(r'"(\w+)": \[', message)
-        where = at(path, key[1]) if key else at(path)
-        yield Problem(where, f"azure-ai-ml does not load it: {message}", "what its schema accepts", "correct the file")
+    yield from refused(path, environment.registered)
 
 
 def of_labels(environment: EnvironmentFolder, _root: Path) -> Iterator[Problem]:
