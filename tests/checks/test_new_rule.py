@@ -11,7 +11,7 @@ import pytest
 from allranks.api import jobs
 from allranks.checks import component, plan
 from allranks.checks.table import Row
-from allranks.cli import troubleshooting
+from allranks.cli.commands import explain
 
 RULE_OF_STEPS = """\
 from allranks.errors import Level, Rule
@@ -68,4 +68,4 @@ def test_the_docs_and_explain_have_it() -> None:
     page = runpy.run_path(str(DOCS / "make_checks.py"))["page"]()
     assert "| `sudo` | warning | The command uses sudo. |" in page
     assert "| `long-name` | advice | The name is long. |" in page
-    assert "remove sudo" in troubleshooting.rule_explanations()["sudo"].text
+    assert "remove sudo" in explain.rule_explanations()["sudo"].text

@@ -12,9 +12,9 @@ import pytest
 from typer.core import TyperGroup
 from typer.main import get_command
 
-from allranks.cli import troubleshooting
+from allranks.cli.commands import explain
+from allranks.cli.commands.explain import explanations
 from allranks.cli.main import app
-from allranks.cli.troubleshooting import explanations
 
 PROJECT = Path(__file__).resolve().parents[2]
 PAGES = [PROJECT / "docs" / f"{name}.md" for name in ("troubleshooting", "retry", "python-api", "first-own-pipeline")]
@@ -36,7 +36,7 @@ def test_codes_and_sections_are_the_same() -> None:
 
 
 def test_the_page_is_that_of_the_documentation() -> None:
-    assert troubleshooting.page() == PROJECT / "docs" / "troubleshooting.md"
+    assert explain.page() == PROJECT / "docs" / "troubleshooting.md"
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)

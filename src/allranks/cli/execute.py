@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 from typing import TYPE_CHECKING, Any
 
 from allranks import engine_log
+from allranks.cli import streams
+from allranks.cli.console import console, errors, plain, to_json
+from allranks.runs.formatting import duration
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from rich.progress import Progress, TaskID
 
     from allranks.local.options import Options
     from allranks.runs.observer import Observer
@@ -36,7 +42,6 @@ def execute_job(
         EarlyForkServer(workspace, file, enabled=not options.cold) as fork_server,
     ):
         from allranks.api import jobs
-        from allranks.cli.views.environments import Installations
         from allranks.cli.views.problems import print_warnings
         from allranks.local import engine
 
@@ -60,7 +65,6 @@ def execute_again(
     **settings: Any,
 ) -> None:
     """Execute a stored run by a function of `api.retry`, as `execute` does. settings: of that function"""
-    from allranks.cli.views.environments import Installations
     from allranks.cli.views.problems import print_warnings
 
     def run(observer: Observer) -> RunRecord:
@@ -82,8 +86,6 @@ def execute(
     Exit with 1 if the run fails or the disk is full, and with 130 if the run is canceled. If the reader of the output
     goes away, as in ``allranks run FILE | head -1``, the run continues without output.
     """
-    from allranks.cli import streams
-    from allranks.cli.console import console, errors, to_json
     from allranks.cli.views.progress import view_of
     from allranks.local.engine import DiskFullError
     from allranks.runs.records import Status
@@ -120,3 +122,46 @@ def _set_level(verbose: bool) -> None:
     """Make the engine and its processes, which inherit the variable, log everything."""
     if verbose:
         os.environ[engine_log.LEVEL_VARIABLE] = "debug"
+
+
+class Installations:
+    """Shows how the environments of a run are made: a bar on a terminal, and a line each elsewhere.
+
+    It is a context manager, and the `Report` of what makes environments.
+    """
+
+    def __init__(self) -> None:
+        self._tasks: dict[str, TaskID] = {}
+        self._started: dict[str, float] = {}
+        self._ended: dict[str, float] = {}
+        self._progress: Progress | None = None
+
+    def __enter__(self) -> Installations:
+        return self
+
+    def __call__(self, name: str, what: str, ready: int, total: int) -> None:
+        console = errors()
+        self._ended[name] = time.monotonic()
+        if not console.is_terminal:
+            if name not in self._started:
+                console.print(f"environment {plain(name)}: it is being made, once for all runs", soft_wrap=True)
+            self._started.setdefault(name, self._ended[name])
+            return
+        if self._progress is None:
+            from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+            columns = TextColumn("environment {task.fields[name]}"), BarColumn(), TimeElapsedColumn()
+            self._progress = Progress(*columns, TextColumn("{task.description}"), console=console, transient=True)
+            self._progress.start()
+        if name not in self._tasks:
+            self._tasks[name] = self._progress.add_task("", total=None, name=plain(name))
+            self._started[name] = self._ended[name]
+        self._progress.update(self._tasks[name], description=plain(what)[:60], completed=ready, total=total or None)
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if self._progress is not None:
+            self._progress.stop()
+        if kind is None:
+            for name, started in self._started.items():
+                text = f"environment {plain(name)}: made in {duration(self._ended[name] - started)}"
+                errors().print(text, soft_wrap=True)

@@ -56,7 +56,7 @@ def below(folder: Path) -> SpecFiles:
     left out: an exported component's code has a copy of the spec that it was exported from. No file is run, so a Python
     file has a pipeline if a function of its module is decorated with ``@pipeline`` or ``@dsl.pipeline``.
     """
-    kinds = {path: kind(path) for path in _files(folder)}
+    kinds = {path: kind(path) for path in files_below(folder, ".py", ".yaml", ".yml")}
     return SpecFiles(
         components=tuple(path for path, file_kind in kinds.items() if file_kind is Kind.COMPONENT),
         jobs=tuple(path for path, file_kind in kinds.items() if file_kind is Kind.JOB),
@@ -92,15 +92,20 @@ def is_component(path: Path) -> bool:
     return kind(path) is Kind.COMPONENT
 
 
-def _files(folder: Path) -> Iterator[Path]:
+def files_below(folder: Path, *suffixes: str, with_code: bool = False) -> Iterator[Path]:
+    """Yield the files of a project with these suffixes, without hidden folders, virtual environments and caches.
+
+    with_code: whether the code beside specs is included
+    """
     for where, folders, names in os.walk(folder):
-        skipped = {*_SKIPPED, *_code_folders(Path(where, name) for name in names if name in SPECS)}
+        specs = (Path(where, name) for name in names if name in SPECS and not with_code)
+        skipped = {*_SKIPPED, *_code_folders(specs)}
         folders[:] = sorted(
             name
             for name in folders
             if not name.startswith(".") and name not in skipped and not Path(where, name, "pyvenv.cfg").exists()
         )
-        yield from (Path(where, name) for name in sorted(names) if name.lower().endswith((".py", ".yaml", ".yml")))
+        yield from (Path(where, name) for name in sorted(names) if name.lower().endswith(suffixes))
 
 
 def _code_folders(specs: Iterable[Path]) -> Iterator[str]:

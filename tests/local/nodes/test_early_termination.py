@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from allranks.local.nodes.early_termination import reason_to_stop
+from allranks.local.nodes.sweep import reason_to_stop
 from allranks.plan.sweep import EarlyTermination
 
 POLICIES = {

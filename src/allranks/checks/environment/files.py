@@ -21,9 +21,9 @@ from allranks.errors import InputError, Level, Problem, Rule
 from allranks.sdk import bounded_yaml, validation_errors
 from allranks.sdk.messages import unknown_key
 from allranks.sdk.quick_nodes import quiet
+from allranks.sdk.spec_files import files_below
 from allranks.sdk.yaml_lines import at, read_mapping
 
-_SKIPPED = ("__pycache__", "node_modules", "site-packages")
 _SCHEMA = "environment.schema"
 
 
@@ -31,24 +31,12 @@ def environment_files(path: Path) -> tuple[Path, ...]:
     """Return a file itself, or the files below a folder that describe environments, by path."""
     if not os.path.isdir(path):
         return (path,)
-    return tuple(file for file in _yaml_files(path) if _is_environment(file))
+    return tuple(file for file in files_below(path, ".yaml", ".yml", with_code=True) if _is_environment(file))
 
 
 def is_template(value: object) -> bool:
     """Return whether a text has a placeholder such as ``{{asset.name}}``, which a tool replaces before Azure ML."""
     return "{{" in str(value)
-
-
-def _yaml_files(folder: Path) -> Iterator[Path]:
-    for where, folders, names in os.walk(folder):
-        folders[:] = sorted(
-            name
-            for name in folders
-            if not name.startswith(".") and name not in _SKIPPED and not os.path.exists(Path(where, name, "pyvenv.cfg"))
-        )
-        for name in sorted(names):
-            if name.lower().endswith((".yaml", ".yml")):
-                yield Path(where, name)
 
 
 def _is_environment(file: Path) -> bool:

@@ -1,14 +1,18 @@
-"""Pipeline components, which run a graph in its own scope, and if_else nodes, which decide what of a graph runs."""
+"""Pipeline components, which run a graph in its own scope, if_else nodes, which decide what of a graph runs, and nodes
+that do not run."""
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Mapping
+from pathlib import Path
 
+from allranks.local.attempt import collect
 from allranks.local.nodes.execution import Execution
 from allranks.local.scope import Scope
 from allranks.plan import values
-from allranks.plan.graph import Condition, Pipeline
+from allranks.plan.graph import Condition, Pipeline, StandIn
 from allranks.plan.output_paths import graph_output_paths
 from allranks.runs.records import Status, StepRecord, Verdict
 
@@ -70,3 +74,13 @@ def truth(text: str) -> bool | None:
 def outcome_of(execution: Execution, record: StepRecord) -> bool | None:
     """Return the decision of a condition that has run."""
     return truth(execution.decision(record.name, BRANCH) or "")
+
+
+async def run_stand_in(execution: Execution, scope: Scope, node: StandIn, record: StepRecord) -> None:  # noqa: ARG001
+    """Record the outputs in the user's folder, without copying them."""
+    begin(execution, record, {})
+    places = [(output, Path(output.path or node.folder)) for output in node.outputs]
+    record.outputs = [await asyncio.to_thread(collect.recorded, output, place) for output, place in places]
+    execution.recorder.note(record, f"not run: its outputs are those of {node.folder}")
+    record.status = Status.COMPLETED
+    end(execution, record)

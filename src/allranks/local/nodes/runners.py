@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
-from allranks.local.nodes import graph, loops, stand_in, sweep
+from allranks.local.nodes import graph, loops, sweep
 from allranks.local.nodes.execution import Execution, NodeRunner
 from allranks.local.scope import Scope
 from allranks.plan.graph import Condition, DoWhile, ParallelFor, Pipeline, StandIn, Step, Sweep
@@ -26,7 +26,7 @@ RUNNERS: Mapping[type[Any], NodeRunner] = MappingProxyType(
         DoWhile: loops.run_do_while,
         ParallelFor: loops.run_parallel_for,
         Sweep: sweep.run,
-        StandIn: stand_in.run,
+        StandIn: graph.run_stand_in,
     }
 )
 """By the class of the node."""
