@@ -175,7 +175,7 @@ def test_an_account_that_cannot_be_reached_fails_within_seconds(monkeypatch: pyt
         )
         with pytest.raises(StorageError, match="Cannot connect to host"):
             storage.find("az://data/x", "uri_folder")
-    assert waits == [1]
+    assert sum(waits) <= 2
 
 
 PUBLIC = {

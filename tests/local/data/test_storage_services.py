@@ -97,7 +97,7 @@ def test_a_pipeline_reads_a_folder_and_writes_another(
             }
             file = cache.copy_of(f"{root}/in/a.txt", "uri_file", held, cache.shown)
             assert file.path.read_text("utf-8") == "a.txt"
-        with pytest.raises(storage.StorageError, match="no such file or folder"):
-            storage.find(f"{root}/none", "uri_folder")
-        with pytest.raises(storage.StorageError, match="no such file or folder"):
-            storage.find(f"{root}/none", "uri_file")
+        absent = root.replace("data", "none")
+        for uri, kind in ((f"{root}/none", "uri_folder"), (f"{root}/none", "uri_file"), (absent, "uri_folder")):
+            with pytest.raises(storage.StorageError, match="no such file or folder"):
+                storage.find(uri, kind)

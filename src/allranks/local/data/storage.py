@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
+import logging
 import os
 import re
 from base64 import b64encode
@@ -19,6 +20,9 @@ from typing import Any
 
 from allranks.plan.file_tree import Stop, StoppedError, check
 from allranks.secrets import redact
+
+# What it logs of a missing login is in its error too. Handlers of the user's own still get it.
+logging.getLogger("azure").addHandler(logging.NullHandler())
 
 MARKER = "_SUCCESS"
 """The empty object that is written last into an uploaded folder, as Spark does: a folder without it is not whole."""
@@ -121,7 +125,7 @@ def _found(uri: str, kind: str, **options: Any) -> Remote:
         config = system.service_client._config  # or a login that is missing is tried again for minutes
         config.transport.connection_config.timeout = _CONNECTION_TIMEOUT
         config.retry_policy.connect_retries = 1
-        config.retry_policy.initial_backoff, config.retry_policy.increment_base = 1, 0
+        config.retry_policy.initial_backoff, config.retry_policy.increment_base = 0.5, 0
         config.retry_policy.random_jitter_range = 0
     info = system.info(path) if kind == "uri_file" or not system.isdir(path) else None
     if info is None or info["type"] == "directory":
@@ -171,6 +175,7 @@ def _opened(uri: str, *, is_folder: bool = True, **options: Any) -> tuple[Any, s
     if scheme in ("abfs", "abfss", "az", "wasb", "wasbs"):
         # The scheme that fsspec knows without adlfs, and then says that adlfs is missing.
         scheme, rest = "abfs", rest.replace(".blob.core.windows.net", ".dfs.core.windows.net", 1)
+        options["assume_container_exists"] = True  # else it warns of one that it cannot ask for
     elif scheme in ("http", "https"):
         from aiohttp import ClientTimeout
 
