@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
-import os
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
@@ -18,7 +17,7 @@ from typing import Any, TypeVar
 
 from allranks.azure.errors import SignInError, UnreachableError
 from allranks.azure.workspace import WorkspaceOptions, with_placeholders
-from allranks.runs.workspace import Workspace, private_file
+from allranks.runs.workspace import Workspace, write_file
 
 FOLDER = "azure"
 _VERSION = 1
@@ -60,15 +59,9 @@ class LastState:
     def save(self) -> None:
         """Write the file. A command does not fail because the folder cannot be written."""
         content = {name: value for name, value in vars(self).items() if name != "path"}
-        temporary = self.path.with_name(f"{self.path.name}.{os.getpid()}")
         with contextlib.suppress(OSError):
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            try:
-                private_file(temporary)
-                temporary.write_text(json.dumps({"version": _VERSION, **content}, default=str), encoding="utf-8")
-                temporary.replace(self.path)
-            finally:
-                temporary.unlink(missing_ok=True)
+            write_file(self.path, json.dumps({"version": _VERSION, **content}, default=str), 0o600)
 
 
 T = TypeVar("T")

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import typer
 
 from allranks.runs.selection import find
+from allranks.sdk.paths import nearest
 
 if TYPE_CHECKING:
     import sqlite3
@@ -93,7 +94,7 @@ def pipeline_files(ctx: typer.Context, incomplete: str) -> Iterator[str]:  # noq
 def components(ctx: typer.Context, incomplete: str) -> Iterator[str]:  # noqa: ARG001
     """Propose the names of the components of the project, and of its environments."""
     given = ctx.params.get("components")
-    folder = Path(given) if given else _nearest("components")
+    folder = Path(given) if given else nearest(Path.cwd(), "components", exists=Path.is_dir)
     for spec in sorted(folder.rglob("component.*"))[:_FILES] if folder else ():
         pattern = _NAME_IN_PYTHON if spec.suffix == ".py" else _NAME_IN_YAML
         yield from pattern.findall(spec.read_text(encoding="utf-8"))
@@ -115,7 +116,7 @@ def environments(ctx: typer.Context, incomplete: str) -> Iterator[str]:  # noqa:
 
 
 def _environments(given: Path | None) -> Iterator[str]:
-    folder = Path(given) if given else _nearest("environments")
+    folder = Path(given) if given else nearest(Path.cwd(), "environments", exists=Path.is_dir)
     if folder is not None:
         yield from sorted(path.parent.name for path in folder.glob("*/Dockerfile"))
 
@@ -131,14 +132,9 @@ def _describes_job(path: Path) -> bool:
     return b"azure.ai.ml" in text and b"command_component" not in text
 
 
-def _nearest(name: str) -> Path | None:
-    current = Path.cwd()
-    return next((folder / name for folder in (current, *current.parents) if (folder / name).is_dir()), None)
-
-
 def _workspace(ctx: typer.Context) -> Path:
     given = ctx.params.get("workspace") or ctx.params.get("folder")
-    return Path(given) if given else _nearest(".allranks") or Path()
+    return Path(given) if given else nearest(Path.cwd(), ".allranks", exists=Path.is_dir) or Path()
 
 
 @contextlib.contextmanager

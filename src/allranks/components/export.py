@@ -18,6 +18,7 @@ from pathlib import Path
 from allranks.components import stamps
 from allranks.components.releases import Release
 from allranks.errors import InputError, Problem
+from allranks.runs.workspace import write_file
 
 MANIFEST = ".allranks-export.json"
 SCRIPT, README = "register.sh", "README.md"
@@ -125,9 +126,7 @@ def _remove_empty(root: Path, folder: Path) -> None:
 
 
 def _write_manifest(target: Path, files: Mapping[str, list[str]]) -> None:
-    partial = target / f"{MANIFEST}.half"
-    partial.write_text(json.dumps({"files": files}, indent=1, sort_keys=True) + "\n", encoding="utf-8")
-    os.replace(partial, target / MANIFEST)
+    write_file(target / MANIFEST, json.dumps({"files": files}, indent=1, sort_keys=True) + "\n")
 
 
 def _script(releases: Sequence[Release], registry: str) -> str:

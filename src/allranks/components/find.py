@@ -10,13 +10,13 @@ from typing import Any
 
 from allranks.components.ports import Port, input_ports, output_ports
 from allranks.components.shipped import shipped_specs
-from allranks.environments.find import environment_file, name_in
+from allranks.environments.find import environment_file
 from allranks.errors import InputError, Problem, did_you_mean
 from allranks.runs.formatting import number
 from allranks.sdk.paths import nearest, project_folder
 from allranks.sdk.quick_nodes import quiet
 from allranks.sdk.session import session
-from allranks.sdk.specs import SPECS, load
+from allranks.sdk.specs import SPECS, environment_name, load
 
 VARIANTS = "variants.yaml"
 """The table of a component's variants (`variants`), whose specs are in folders beside it."""
@@ -174,7 +174,7 @@ def _environment(component: Any) -> str:
     if environment is None or isinstance(environment, str):
         return environment or ""
     file = environment_file(component)
-    if file and (name := name_in(file)):
+    if file and (name := environment_name(file)):
         return name
     if environment.build is not None:
         return str(environment.build.path)

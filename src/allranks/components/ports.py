@@ -24,39 +24,32 @@ from top to bottom. Parameters with a default and optional parameters may be mix
 
 
 @dataclass(frozen=True)
-class PortSpec:
-    """A port as written. Values have the type that YAML or Python gives them: `default: "3"` is a string.
-
-    default, minimum, maximum, enum: None if the spec does not set it
-    """
-
-    name: str
-    type: str
-    description: str = ""
-    optional: Any = False
-    default: Any = None
-    minimum: Any = None
-    maximum: Any = None
-    enum: Any = None
-
-    @property
-    def is_optional(self) -> bool:
-        """Whether the port may be left empty."""
-        return str(self.optional).lower() in TRUE
-
-
-@dataclass(frozen=True)
 class Port:
     """An input or an output. The fields after `optional` are for numbers, strings and booleans only."""
 
     name: str
     type: str
     description: str = ""
-    optional: bool = False
-    default: str | int | float | bool | None = None
+    optional: Any = False
+    default: Any = None
     minimum: float | None = None
     maximum: float | None = None
-    enum: tuple[str, ...] = ()
+    enum: Any = ()
+
+
+@dataclass(frozen=True)
+class PortSpec(Port):
+    """A port as written. Values have the type that YAML or Python gives them: `default: "3"` is a string.
+
+    default, minimum, maximum, enum: None if the spec does not set it
+    """
+
+    enum: Any = None
+
+    @property
+    def is_optional(self) -> bool:
+        """Whether the port may be left empty."""
+        return str(self.optional).lower() in TRUE
 
 
 def input_ports(component: Any) -> tuple[Port, ...]:

@@ -20,10 +20,11 @@ from allranks.components import stamps
 from allranks.components.find import components_folder, describe, find_specs, load_all
 from allranks.environments.find import REGISTERED, environment_file, environments_folder
 from allranks.errors import InputError, Problem
-from allranks.sdk import internals, validation_errors
+from allranks.sdk import internals
 from allranks.sdk.distributed_component import as_current
 from allranks.sdk.files import FileList, LeftOut
 from allranks.sdk.session import session
+from allranks.sdk.specs import load_environment
 from allranks.sdk.uploads import code_of, context_of
 from allranks.sdk.yaml_lines import at, read_mapping
 
@@ -267,15 +268,8 @@ def environment_spec(file: Path) -> tuple[dict[str, Any], Path | None, Path | No
 
     Raise InputError if azure-ai-ml does not load it, or it has no name.
     """
-    from azure.ai.ml import load_environment
-
     content = read_mapping(file)
-    try:
-        load_environment(file)
-    # Any error of the SDK means that it would not register this; the errors have no common class.
-    except Exception as error:
-        found = f"azure-ai-ml does not load it: {validation_errors.one_line(error)}"
-        raise InputError(Problem(str(file), found, "an environment", "correct the file")) from error
+    load_environment(file)
     content["version"] = str(content.get("version") or "")
     build, conda = content.get("build"), content.get("conda_file")
     context = None

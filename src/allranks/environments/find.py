@@ -6,11 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from allranks.environments.dockerfile import Dockerfile, read
 from allranks.errors import InputError, Problem
-from allranks.sdk import bounded_yaml, internals
+from allranks.sdk import internals
 from allranks.sdk.paths import project_folder
 from allranks.sdk.yaml_lines import at, read_mapping
 
@@ -103,12 +101,3 @@ def environment_file(component: Any) -> Path | None:
         return source
     beside = Path(environment.path) / REGISTERED if environment.path else None
     return beside if beside and beside.is_file() else None
-
-
-def name_in(file: Path) -> str:
-    """Return the name in an environment's file; "" if it has none or cannot be read."""
-    try:
-        content = bounded_yaml.load_file(file)
-    except (OSError, ValueError, yaml.YAMLError):
-        return ""  # `allranks environments check` reports it
-    return str(content.get("name") or "") if isinstance(content, dict) else ""

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from allranks.runs.records import RunRecord
+from allranks.runs.workspace import write_file
 
 FILE = "packages.json"
 
@@ -15,8 +16,7 @@ def save(run: RunRecord, interpreter: str, versions: Mapping[str, str]) -> None:
     """Add the versions of an interpreter's packages, by name. Raise OSError if the file cannot be written."""
     path = Path(run.folder, FILE)
     found = {**load(run), interpreter: dict(versions)}
-    path.with_suffix(".part").write_text(json.dumps(found), encoding="utf-8")
-    path.with_suffix(".part").replace(path)
+    write_file(path, json.dumps(found))
 
 
 def load(run: RunRecord) -> dict[str, dict[str, str]]:

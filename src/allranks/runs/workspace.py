@@ -6,6 +6,7 @@ import contextlib
 import errno
 import os
 import stat
+import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -141,3 +142,19 @@ def private_file(path: Path) -> None:
             # Do not open it: closing a database drops the locks that this process holds on it (POSIX).
             if mode & 0o077:
                 path.chmod(0o600)
+
+
+def write_file(path: Path, text: str, mode: int = 0o644) -> None:
+    """Write a file atomically: a reader finds the earlier or the new text, never a part.
+
+    Raise OSError if the file cannot be written. No temporary file remains then.
+    """
+    handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(text)
+            os.fchmod(file.fileno(), mode)
+        os.replace(temporary, path)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise

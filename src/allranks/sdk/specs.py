@@ -10,10 +10,13 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import yaml
+
 from allranks.errors import InputError, Problem
 from allranks.sdk import bounded_yaml, internals, user_code, validation_errors
 from allranks.sdk.distributed_component import is_distributed_component
 from allranks.sdk.messages import refused, unknown_distribution, unknown_key
+from allranks.sdk.paths import shown
 from allranks.sdk.yaml_lines import at
 
 SPECS = ("component.yaml", "component.py")
@@ -43,6 +46,31 @@ def load(spec: Path) -> list[Any]:
     if problems := [_problem(spec, key, None, message) for key, message in complaints]:
         raise InputError.of(problems)
     return components
+
+
+def load_environment(file: Path) -> Any:
+    """Return azure-ai-ml's environment of a file. Raise InputError if the file does not describe one."""
+    from azure.ai.ml import load_environment
+
+    try:
+        return load_environment(file)
+    # The SDK's errors have no common class; any of them means that it would not register this.
+    except Exception as error:
+        found = f"azure-ai-ml does not load it: {validation_errors.one_line(error)}"
+        raise InputError(
+            Problem(shown(file), found, "an environment: name, with image or build", "correct it")
+        ) from None
+
+
+def environment_name(file: Path) -> str:
+    """Return the name in an environment's own file; "" if it has none, cannot be read, or is another kind of file."""
+    try:
+        tree = bounded_yaml.load_file(file)
+    except (OSError, ValueError, yaml.YAMLError):
+        return ""
+    # The name of a job or a component with an inline environment is not the environment's.
+    is_own = isinstance(tree, dict) and {"build", "image"} & tree.keys() and not {"command", "jobs"} & tree.keys()
+    return str(tree.get("name") or "") if is_own else ""
 
 
 def _problem(spec: Path, key: str, value: Any, message: str) -> Problem:

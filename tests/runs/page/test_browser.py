@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from allranks.runs.page import html_page
 from allranks.runs.page.live_page import live_script
 from allranks.runs.page.log_excerpts import LogExcerpts
 from allranks.runs.page.page import Live, document, main, write_page
 from allranks.runs.records import RunRecord, Status
+from allranks.runs.workspace import write_file
 from chromium import PROGRAM, Browser, Tab, chromium
 from run_records import make_curve, make_run, make_step
 from shown_runs import failing_training, large_running
@@ -39,8 +39,8 @@ def write_live(run: RunRecord, now: float | None = None, within: float = 10) -> 
     folder.mkdir(parents=True, exist_ok=True)
     text = main(run, now or time.time(), LogExcerpts())
     live = Live(time.time() if within else 0, within)
-    html_page.write(live_script(run, text, live), folder / Live.SCRIPT)
-    html_page.write(document(run, text, live), folder / "run.html")
+    write_file(folder / Live.SCRIPT, live_script(run, text, live))
+    write_file(folder / "run.html", document(run, text, live))
     return folder / "run.html"
 
 

@@ -12,7 +12,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from allranks.runs.page import html_page, live_page
+from allranks.runs import workspace
+from allranks.runs.page import live_page
 from allranks.runs.page.live_page import LivePage
 from allranks.runs.records import RunRecord, Status, StepRecord
 from run_records import make_curve, make_run, make_step
@@ -168,15 +169,15 @@ def test_the_next_update_waits_twenty_times_as_long_as_the_last_one_took(
 def test_updates_that_fail_do_not_end_the_run_and_the_next_ones_are_tried(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    write = html_page.write
+    write = workspace.write_file
     failures = [OSError(28, "no space left on device"), ValueError("bad"), OSError(28, "no space left on device")]
 
-    def write_later(text: str, path: Path) -> None:
+    def write_later(path: Path, text: str) -> None:
         if failures:
             raise failures.pop()
-        write(text, path)
+        write(path, text)
 
-    monkeypatch.setattr(html_page, "write", write_later)
+    monkeypatch.setattr(workspace, "write_file", write_later)
     run = make_running(tmp_path, running_step("train"))
 
     async def execute() -> None:
@@ -197,7 +198,7 @@ def test_the_last_page_of_a_full_disk_is_an_error_of_the_run(tmp_path: Path, mon
     async def execute() -> None:
         page = LivePage(tmp_path)
         page.started(make_running(tmp_path))
-        monkeypatch.setattr(html_page, "write", fail)
+        monkeypatch.setattr("allranks.runs.page.page.write_file", fail)
         with pytest.raises(OSError, match="no space"):
             page.finish(make_run())
 

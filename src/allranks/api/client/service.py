@@ -7,10 +7,8 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
-import os
 import re
 import time
-import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
@@ -19,7 +17,7 @@ from typing import Any, TypeAlias
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from allranks.errors import InputError, Problem
-from allranks.runs.workspace import Workspace
+from allranks.runs.workspace import Workspace, write_file
 from allranks.sdk import internals
 
 _LONGEST_WAIT = 0.05
@@ -153,9 +151,7 @@ def viewed(request: Request, items: list[dict[str, Any]]) -> Answer:
 def write_json(file: Path, value: Any) -> None:
     """Write a file as a whole, so that a reader never sees a part of it."""
     file.parent.mkdir(parents=True, exist_ok=True)
-    part = file.with_name(f".{file.name}.{uuid.uuid4().hex}")
-    part.write_text(json.dumps(value, indent=1), encoding="utf-8")
-    os.replace(part, file)
+    write_file(file, json.dumps(value, indent=1))
 
 
 def timestamp(seconds: float | None) -> str | None:

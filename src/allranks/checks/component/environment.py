@@ -14,10 +14,11 @@ from allranks.checks.plan.steps import DOCKERFILE_MISSING
 from allranks.contract.distributions import DISTRIBUTIONS
 from allranks.contract.requirements import LAUNCH, REQUIRES, launch_problem, requirements
 from allranks.contract.single import Single
-from allranks.environments.find import REGISTERED, environments_folder, name_in
+from allranks.environments.find import REGISTERED, environments_folder
 from allranks.errors import InputError, Level, Problem, Rule, did_you_mean
 from allranks.plan.requirement_files import packages
 from allranks.plan.rules import ENVIRONMENT_EMPTY
+from allranks.sdk.specs import environment_name
 from allranks.sdk.yaml_lines import read_mapping
 
 CURATED = "AzureML-"
@@ -109,7 +110,7 @@ def registered_names(path: Path) -> set[str]:
         root = environments_folder(path.parent)
     except InputError:
         return set()
-    return {name for file in sorted(root.glob(f"*/{REGISTERED}")) if (name := name_in(file))}
+    return {name for file in sorted(root.glob(f"*/{REGISTERED}")) if (name := environment_name(file))}
 
 
 _TAGS = "the component's own tags, [components.md](components.md): allranks checks them before each run"

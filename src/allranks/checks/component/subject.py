@@ -234,20 +234,14 @@ def _subject(path: Path, component: Any, function: ast.FunctionDef | None) -> Su
         description=info.description,
         tags=tags,
         deterministic=bool(component.is_deterministic) if "is_deterministic" in keywords or not function else None,
-        inputs=tuple(
-            PortSpec(
-                port.name, port.type, port.description, port.optional, port.default, port.minimum, port.maximum,
-                port.enum or None,
-            )
-            for port in info.inputs
-        ),
+        inputs=tuple(PortSpec(**{**vars(port), "enum": port.enum or None}) for port in info.inputs),
         outputs=tuple(PortSpec(port.name, port.type, port.description) for port in info.outputs),
         environment=component.environment,
         place=_places(path, function, keywords),
         uses=tuple(_uses_in_body(path, component, function)),
         entries=(path,),
         folders=(path.parent,),
-    )  # fmt: skip
+    )
 
 
 def _places(path: Path, function: ast.FunctionDef | None, keywords: dict[str, ast.keyword]) -> Callable[..., str]:

@@ -9,6 +9,7 @@ from pathlib import Path
 from allranks.components.find import GROUPS, ComponentInfo, bounds, group_of
 from allranks.components.ports import DATA
 from allranks.runs.page import html_page
+from allranks.runs.workspace import write_file
 
 OTHERS = "Others"
 """The group of components without a group tag."""
@@ -51,7 +52,7 @@ def palette(components: Sequence[ComponentInfo], title: str = "Components") -> s
 
 def write_palette(components: Sequence[ComponentInfo], path: Path) -> None:
     """Write the page. Raise OSError if the file cannot be written."""
-    html_page.write(palette(components), path)
+    write_file(path, palette(components))
 
 
 def layout(component: ComponentInfo) -> str:

@@ -16,7 +16,7 @@ from typing import Any
 
 from allranks.local import boot
 from allranks.local.instances.programs import ForkServerSpec
-from allranks.runs.workspace import Workspace, private_file
+from allranks.runs.workspace import Workspace, write_file
 from allranks.secrets import is_secret_name
 
 MOST_FILES = 100
@@ -55,12 +55,8 @@ class EarlyForkServer:
         if known.pop(self._file, []) == json.loads(json.dumps(public[:1])):
             return
         known[self._file] = public[:1]
-        path = _path(self._workspace)
         with contextlib.suppress(OSError):  # the next run starts without them
-            new = path.with_name(f"{path.name}.{os.getpid()}")
-            private_file(new)
-            new.write_text(json.dumps(dict(list(known.items())[-MOST_FILES:])), encoding="utf-8")
-            os.replace(new, path)
+            write_file(_path(self._workspace), json.dumps(dict(list(known.items())[-MOST_FILES:])), 0o600)
 
     def __enter__(self) -> EarlyForkServer:
         return self

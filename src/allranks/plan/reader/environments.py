@@ -9,8 +9,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from allranks.errors import InputError, Problem
 from allranks.plan import digest
 from allranks.plan.assets import asset_id
@@ -18,7 +16,7 @@ from allranks.plan.assets.lookup import interpreter_in
 from allranks.plan.environment import NO_ENVIRONMENT, Environment, registered
 from allranks.plan.reader.context import Context, Place
 from allranks.plan.rules import ENVIRONMENT_EMPTY
-from allranks.sdk import bounded_yaml, internals, validation_errors, yaml_lines
+from allranks.sdk import internals, specs, yaml_lines
 from allranks.sdk.paths import is_remote, shown
 from allranks.sdk.uploads import context_of
 
@@ -40,17 +38,6 @@ def local(environment: Any, place: Place, context: Context) -> Environment:
         context.problems += error.problems
         path = None
     return replace(registered(environment), interpreter=str(interpreter_in(path)) if path else "")
-
-
-def _loaded(path: Path) -> Any:
-    """Return the SDK's environment of a file. Raise InputError if the file does not describe one."""
-    from azure.ai.ml import load_environment
-
-    try:
-        return load_environment(path)
-    except Exception as error:
-        found = f"it describes no environment: {validation_errors.one_line(error)}"
-        raise InputError(Problem(shown(path), found, "name, with image or build")) from None
 
 
 def read(environment: Any, place: Place, context: Context) -> Environment:
@@ -96,22 +83,12 @@ def _name_in_file(environment: Any) -> str:
     files = [Path(source)] if (source := internals.source_path(environment)) else []
     if environment.build is not None and not is_remote(str(environment.build.path)):
         files.append(Path(environment.base_path, str(environment.build.path), "environment.yaml"))
-    return next((name for file in files if (name := _name_in(file))), "")
-
-
-def _name_in(file: Path) -> str:
-    try:
-        tree = bounded_yaml.load_file(file)
-    except (OSError, ValueError, yaml.YAMLError):
-        return ""
-    # The name of a job or a component with an inline environment is not the environment's.
-    is_own = isinstance(tree, dict) and {"build", "image"} & tree.keys() and not {"command", "jobs"} & tree.keys()
-    return str(tree.get("name") or "") if is_own else ""
+    return next((name for file in files if (name := specs.environment_name(file))), "")
 
 
 def of_folder(folder: Path, place: Place, context: Context) -> Environment:
     """Return the environment of a build context, as `read` returns it for only the context."""
-    name = _name_in(folder / "environment.yaml")
+    name = specs.environment_name(folder / "environment.yaml")
     return Environment(name, context=_digest(folder, place, context), dockerfile=_DOCKERFILE, folder=str(folder))
 
 
@@ -121,7 +98,7 @@ def of_file(path: Path, place: Place, context: Context) -> Environment:
     if path.suffix == ".txt":
         return _of_packages({"dependencies": [{"pip": [f"-r {path}"]}]}, path)
     tree = yaml_lines.parse(path).tree
-    return _of_packages(tree, path) if "dependencies" in tree else read(_loaded(path), place, context)
+    return _of_packages(tree, path) if "dependencies" in tree else read(specs.load_environment(path), place, context)
 
 
 def _of_packages(specification: Mapping[str, Any], path: Path) -> Environment:

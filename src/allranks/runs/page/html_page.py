@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import os
-import tempfile
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -48,20 +45,3 @@ def render(environment: Environment, page: str, style: str, scripts: Sequence[st
         version=__version__,
         **values,
     )
-
-
-def write(text: str, path: str | os.PathLike[str]) -> None:
-    """Write a page atomically: a reader finds the earlier or the new page, never a part.
-
-    Raise OSError if the file cannot be written. No temporary file remains then.
-    """
-    target = Path(path)
-    handle, temporary = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
-            os.fchmod(file.fileno(), 0o644)
-        os.replace(temporary, target)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise

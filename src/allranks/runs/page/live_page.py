@@ -15,9 +15,9 @@ import time
 from pathlib import Path
 from typing import TypeVar
 
+from allranks.runs import workspace
 from allranks.runs.formatting import clock
 from allranks.runs.observer import Observer
-from allranks.runs.page import html_page
 from allranks.runs.page.log_excerpts import LogExcerpts
 from allranks.runs.page.page import NAME, Live, compile_templates, document, main, starting, write_page
 from allranks.runs.records import RunRecord, StepRecord
@@ -126,8 +126,8 @@ class LivePage(Observer):
         with self._lock:
             if self._ended:
                 return
-            html_page.write(script, self._script)
-            html_page.write(page, self.path)
+            workspace.write_file(self._script, script)
+            workspace.write_file(self.path, page)
 
 
 def live_script(run: RunRecord, text: str, live: Live) -> str:

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 from typing import Any, ClassVar
 from urllib.parse import quote
 
@@ -25,6 +26,7 @@ from allranks.runs.page.figures import Confusion, confusions, shared_charts, usa
 from allranks.runs.page.items import Item, details, items_of, runs, stretches
 from allranks.runs.page.log_excerpts import LogExcerpts
 from allranks.runs.records import Point, RunRecord, Status, StepRecord
+from allranks.runs.workspace import write_file
 
 NAME = "run.html"
 """The file of a run's page, in the run's folder."""
@@ -77,7 +79,7 @@ def write_page(
 
     Raise OSError if the file cannot be written. No temporary file remains then.
     """
-    html_page.write(page(run, time.time() if now is None else now, known), path)
+    write_file(Path(path), page(run, time.time() if now is None else now, known))
 
 
 def page(run: RunRecord, now: float, known: frozenset[str] = frozenset()) -> str:
