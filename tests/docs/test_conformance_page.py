@@ -71,3 +71,18 @@ def test_a_file_has_the_python_of_its_environments_or_a_reason(program: Any, tmp
     needed = "needs a workspace or a download"
     assert f"| {needs} | {needed} | not run | {needed}: no a:b |" in table
     assert f"| {elsewhere} |" not in table
+
+
+def test_a_download_that_is_refused_is_no_failure(
+    program: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    command = tmp_path / "allranks"
+    command.write_text(
+        "#!/bin/sh\nprintf '✗ pipeline p\\n  found     %s\\n  more      allranks explain no-download\\n' $2\n"
+    )
+    command.chmod(0o755)
+    (tmp_path / "x.yml").write_text("type: pipeline\n")
+    outcomes = importlib.import_module("examples_outcomes")
+    monkeypatch.setattr(outcomes, "ALLRANKS", command)
+    assert outcomes.how_it_runs(str(tmp_path / "x.yml")) == ("network", str(tmp_path / "x.yml"))
+    assert program.ENDED["network"] == "needs a download"
