@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import random
+import shutil
 import subprocess
 import sys
 from importlib.util import find_spec
@@ -95,6 +96,14 @@ assert first == again != other, (first, other)
 assert first[0].startswith("one")
 """
 
+ELASTIC = """
+import os
+from allranks import runtime
+os.environ["ALLRANKS_ELASTIC_INSTANCES"] = "1:2"
+import train
+runtime.main(train.train)
+"""
+
 SPEC = ("--spec", folder_of("train_language_model") / "component.yaml")
 """For scripts that import the component's programs."""
 TINY = ["--max_seq_length", "16", "--num_hidden_layers", "2", "--num_attention_heads", "2", "--hidden_size", "16"]
@@ -175,6 +184,19 @@ def test_one_process_resumes_what_two_ranks_left(model_of_verses: Path, verses: 
     assert "step 40 of 40" in ended.output
     assert "step 30 of" not in ended.output
     assert list(losses(tmp_path / "history.json")) == [1, 10, 20, 30, 40]
+
+
+def test_one_instance_of_two_continues_with_the_batch_of_both(
+    model_of_verses: Path, verses: Path, tmp_path: Path
+) -> None:
+    shutil.copytree(model_of_verses / "checkpoints/step_000000015", tmp_path / "checkpoints/step_000000015")
+    places = [word for name in ("model", "checkpoints", "history") for word in (f"--{name}", tmp_path / name)]
+    settings = ["--max_steps", 30, "--learning_rate", 0.01, "--per_device_train_batch_size", 4]
+    script = _script(tmp_path, ELASTIC)
+    words = [*SPEC, "--data", verses, *TINY, *places, *settings]
+    ended = run_ranks("train_language_model", *words, script=script, folder=tmp_path)
+    assert ended.codes == [0], ended.errors
+    assert losses(tmp_path / "history") == pytest.approx(losses(model_of_verses / "history.json"), rel=1e-4)
 
 
 def test_an_eviction_during_a_validation_saves_and_the_next_attempt_makes_it(verses: Path, tmp_path: Path) -> None:

@@ -286,7 +286,7 @@ def test_a_resumed_training_takes_the_steps_of_its_remaining_epochs(
 def test_too_few_images_are_refused(code: Importer, count: int, drop_last: bool, place: str) -> None:
     checks, args = code("train_image_classifier", "checks"), defaults()
     args.dataloader_drop_last = drop_last
-    ranks, model = SimpleNamespace(world_size=2), torch.nn.BatchNorm2d(3)
+    ranks, model = SimpleNamespace(world_size=2, full_world_size=2), torch.nn.BatchNorm2d(3)
     checks.check_batches(args, model, 64, ranks)
     with pytest.raises(InputError) as raised:
         checks.check_batches(args, model, count, ranks)

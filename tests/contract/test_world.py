@@ -8,7 +8,7 @@ import pytest
 
 from allranks.contract import world
 from allranks.contract.detect import detect
-from allranks.contract.own_variables import DEFAULT_JOIN_SECONDS, JOIN_SECONDS, join_seconds
+from allranks.contract.own_variables import DEFAULT_JOIN_SECONDS, ELASTIC_INSTANCES, JOIN_SECONDS, join_seconds
 from allranks.contract.rank_env import RankEnv
 from allranks.errors import InputError
 
@@ -64,6 +64,29 @@ def test_tasks_on_all_instances_are_accepted(environ: dict[str, str]) -> None:
 )
 def test_a_world_that_may_be_as_it_is(launcher: str, variables: dict[str, str]) -> None:
     world.check(RankEnv(world_size=2, local_world_size=2, launcher=launcher), variables)
+
+
+@pytest.mark.parametrize(
+    ("launcher", "variables", "full"),
+    [
+        ("pytorch", {}, 3),
+        ("pytorch", {ELASTIC_INSTANCES: "2:4"}, 4),
+        ("pytorch", {"AZUREML_NODE_COUNT": "3", ELASTIC_INSTANCES: " 3:4 "}, 4),
+        ("torchrun", {"AZUREML_NODE_COUNT": "4", "TORCHELASTIC_MAX_RESTARTS": "1"}, 4),
+        ("torchrun", {"AZUREML_NODE_COUNT": "4"}, 3),
+        ("torchrun", {"TORCHELASTIC_MAX_RESTARTS": "1"}, 3),
+    ],
+)
+def test_the_instances_that_settings_are_meant_for(launcher: str, variables: dict[str, str], full: int) -> None:
+    env = RankEnv(world_size=6, local_world_size=2, instance_count=3, launcher=launcher)
+    assert world.full_instances(env, variables) == full
+
+
+@pytest.mark.parametrize("limits", ["4", "0:4", "4:3", "1_0:4", "1:", "4:5", "1:2"])
+def test_a_range_that_the_instances_are_not_in_is_refused(limits: str) -> None:
+    env = RankEnv(world_size=3, instance_count=3, launcher="pytorch")
+    with pytest.raises(InputError, match=f"environment variable {ELASTIC_INSTANCES}"):
+        world.full_instances(env, {ELASTIC_INSTANCES: limits})
 
 
 def test_an_instance_has_its_address_where_azure_ml_lists_it() -> None:

@@ -1,4 +1,4 @@
-"""The Python of docs/checkpoints.md runs as it stands, and resumes."""
+"""The first Python of docs/checkpoints.md runs as it stands, and resumes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.slow
 
 
 def test_it_saves_and_resumes(tmp_path: Path) -> None:
-    (snippet,) = re.findall(r"^```python\n(.*?)^```", PAGE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+    snippet = re.findall(r"^```python\n(.*?)^```", PAGE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)[0]
     (tmp_path / "train.py").write_text(snippet)
 
     def run() -> subprocess.CompletedProcess[str]:

@@ -31,6 +31,7 @@ CLEARED += ("OMPI_", "HOROVOD_", "ALLRANKS_")
 
 FORKED = {
     "averages.py",
+    "elastic.py",
     "end_saving.py",
     "evict.py",
     "fsdp_ranks.py",

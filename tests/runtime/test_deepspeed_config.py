@@ -117,6 +117,15 @@ def test_parameters_without_weight_decay_stay_so() -> None:
     assert undecayed["weight_decay"] == 0
 
 
+def test_fewer_ranks_than_the_file_is_for_take_more_passes(tmp_path: Path) -> None:
+    content = {"train_batch_size": 24, "gradient_accumulation_steps": 2, "train_micro_batch_size_per_gpu": 2}
+    found = made(tmp_path / "ds.json", content, passes_per_batch=2)  # on 4 ranks of 6
+    assert (found.gradient_accumulation_steps, found.values["gradient_accumulation_steps"]) == (4, 4)
+    del content["gradient_accumulation_steps"]
+    with pytest.raises(InputError, match="expected: gradient_accumulation_steps beside it"):
+        made(tmp_path / "ds.json", content, passes_per_batch=2)
+
+
 @pytest.mark.parametrize(
     ("precision", "stage", "device", "section"),
     [

@@ -33,7 +33,9 @@ shapes = st.tuples(st.integers(1, 60), st.integers(1, 5), st.integers(0, 20), st
 
 
 def make(place: Place, shape: dict[str, int], rank: int, world_size: int | None = None) -> ResumableSampler:
-    options = {name: shape[name] for name in ("batch_size", "shuffle", "drop_last")}
+    options = {
+        name: shape[name] for name in ("batch_size", "shuffle", "drop_last", "per_device_batch_size") if name in shape
+    }
     return ResumableSampler(shape["length"], place(rank, world_size or shape["world_size"]), **options)  # type: ignore[arg-type]
 
 
@@ -52,6 +54,36 @@ def test_ranks_share_the_batches_of_one_process(place: Place, shape: dict[str, i
             assert all(part for part, _ in given_out)
             for part, weight in given_out:
                 assert weight == 0 or weight / len(ranks) == pytest.approx(len(part) / len(batch))
+
+
+@given(shape=shapes, per_device=st.integers(1, 8))
+def test_a_batch_that_is_too_large_for_the_ranks_comes_in_parts(
+    place: Place, shape: dict[str, int], per_device: int
+) -> None:
+    expected = [batch for batch, _ in epoch(make(place, shape, 0, 1))]
+    limited = {**shape, "per_device_batch_size": per_device}
+    ranks = [make(place, limited, rank) for rank in range(shape["world_size"])]
+    passes = ranks[0].passes_per_batch
+    shares = [epoch(rank) for rank in ranks]
+    assert [len(share) for share in shares] == [len(expected) * passes] * len(ranks)
+    assert all(1 <= len(part) <= per_device for share in shares for part, _ in share)
+    for number, batch in enumerate(expected):
+        given_out = [part for share in shares for part in share[number * passes : (number + 1) * passes]]
+        assert [sample for part, weight in given_out if weight for sample in part] == batch
+        # The average over ranks and passes of weight x mean is the mean over the batch.
+        for part, weight in given_out:
+            assert weight == 0 or weight / len(given_out) == pytest.approx(len(part) / len(batch))
+
+
+def test_a_batch_of_which_a_part_is_missing_begins_again(place: Place) -> None:
+    options = {"batch_size": 6, "shuffle": False, "per_device_batch_size": 2}
+    sampler = ResumableSampler(12, place(0, 1), **options)  # type: ignore[arg-type]
+    received = [next(batches) for batches in [sampler.epoch_batches()] for _ in range(5)]
+    assert received == [[0, 1], [2, 3], [4, 5], [6, 7], [8, 9]]
+    assert sampler.batches_left == 1
+    resumed = ResumableSampler(12, place(0, 2), **options)  # type: ignore[arg-type]
+    resumed.load_state_dict(sampler.state_dict())
+    assert epoch(resumed) == [([6], pytest.approx(2 / 3)), ([7, 8], pytest.approx(4 / 3))]
 
 
 @given(shape=shapes, data=st.data())

@@ -57,7 +57,7 @@ def check_batches(args: argparse.Namespace, model: nn.Module, count: int, ranks:
     if count < ranks.world_size:
         found = f"{count} training images for {ranks.world_size} ranks"
         raise InputError(Problem("input data", found, "at least one for each rank", "use fewer ranks"))
-    batch_size = args.per_device_train_batch_size * ranks.world_size
+    batch_size = args.per_device_train_batch_size * ranks.full_world_size
     if args.dataloader_drop_last and count < batch_size:
         raise InputError(
             Problem(
@@ -68,7 +68,8 @@ def check_batches(args: argparse.Namespace, model: nn.Module, count: int, ranks:
             )
         )
     last = 0 if args.dataloader_drop_last else count % batch_size
-    smallest = min(args.per_device_train_batch_size, max(1, last // ranks.world_size) if last else batch_size)
+    shares = ranks.world_size * -(-ranks.full_world_size // ranks.world_size)  # of a batch, over ranks and passes
+    smallest = max(1, (last or batch_size) // shares)
     if has_batch_norm(model) and smallest < 2 and not args.sync_batchnorm:
         where = "dataloader_drop_last" if args.per_device_train_batch_size > 1 else "per_device_train_batch_size"
         raise InputError(

@@ -36,7 +36,7 @@ def train(ranks: runtime.Ranks) -> None:
     args = runtime.arguments()
     check_inputs(args)
     if "deepspeed" in args:  # in train_image_classifier_deepspeed
-        args = runtime.resolve_deepspeed_file(args, runtime.argument_defaults().get, ranks.world_size)
+        args = runtime.resolve_deepspeed_file(args, runtime.argument_defaults().get, ranks.full_world_size)
     data = read(args)
     if not data.count("train"):
         pass_on(args, ranks)
@@ -60,7 +60,9 @@ def train(ranks: runtime.Ranks) -> None:
     if args.channels_last and args.strategy in ("ddp", "horovod"):  # the others keep contiguous shards of the weights
         model = model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
     schedule = Schedule(args.lr_scheduler_type, total, args.warmup_steps or round(args.warmup_ratio * total))
-    training = ranks.strategy.prepare(model, optimizer(args, model), settings(args, model, schedule), schedule)
+    training = ranks.strategy.prepare(
+        model, optimizer(args, model), settings(args, model, schedule, loader.sampler), schedule
+    )
     args.precision = training.precision  # what "auto" stands for here
     average = runtime.ExponentialMovingAverage(training, args.ema_decay, warm_up=True) if args.ema_decay else None
     history = History("image")
@@ -191,7 +193,8 @@ def training_loader(
     images = sampler(
         data.splits["train"],
         ranks,
-        batch_size=args.per_device_train_batch_size * ranks.world_size,
+        batch_size=args.per_device_train_batch_size * ranks.full_world_size,
+        per_device_batch_size=args.per_device_train_batch_size,
         seed=args.seed,
         drop_last=args.dataloader_drop_last,
     )
@@ -220,11 +223,14 @@ def decoder_of(data: ImageData, architecture: Architecture) -> Decoder | None:
     return None if data.kind == "arrays" else Decoder(architecture.image_size, data.channels)
 
 
-def settings(args: argparse.Namespace, model: nn.Module, schedule: Schedule) -> runtime.TrainingSettings:
+def settings(
+    args: argparse.Namespace, model: nn.Module, schedule: Schedule, sampler: runtime.GlobalBatches
+) -> runtime.TrainingSettings:
     """Return the settings of the strategy. Raise InputError."""
     return runtime.TrainingSettings(
         gradient_accumulation_steps=args.gradient_accumulation_steps,
         per_device_train_batch_size=args.per_device_train_batch_size,
+        passes_per_batch=sampler.passes_per_batch,
         max_grad_norm=args.max_grad_norm,
         precision=args.precision,
         tf32=args.tf32,

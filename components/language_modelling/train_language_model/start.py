@@ -99,11 +99,12 @@ def resolved(args: Namespace, world_size: int) -> Namespace:
     return Namespace(**{**vars(args), **missing})
 
 
-def settings(args: Namespace, warmup_steps: int, total_steps: int) -> runtime.TrainingSettings:
+def settings(args: Namespace, warmup_steps: int, total_steps: int, passes_per_batch: int) -> runtime.TrainingSettings:
     """Return the settings of the strategy. Raise InputError."""
     return runtime.TrainingSettings(
         gradient_accumulation_steps=args.gradient_accumulation_steps,
         per_device_train_batch_size=args.per_device_train_batch_size,
+        passes_per_batch=passes_per_batch,
         max_grad_norm=args.max_grad_norm,
         precision=args.precision,
         tf32=args.tf32,

@@ -23,19 +23,29 @@ from allranks_steps.text.windows import Windows, divided
 
 def train(ranks: runtime.Ranks) -> None:
     given = runtime.arguments()
-    args = start.resolved(given, ranks.world_size)
+    args = start.resolved(given, ranks.full_world_size)
     data, tokenizer = read_description(args.data), read_tokenizer(args.data)
     shape = start.shape(args, data.vocabulary_size, tokenizer)
     windows, validation = (
         Windows(read_tokens(args.data, data, split), shape.max_seq_length) for split in ("train", "validation")
     )
-    training_data.require_batch(windows, args.per_device_train_batch_size, ranks.world_size)
+    training_data.require_batch(windows, args.per_device_train_batch_size, ranks.full_world_size)
     if args.eval_steps:
         training_data.require_window(validation)
-    total = start.total_steps(args, len(windows), ranks.world_size)
+    total = start.total_steps(args, len(windows), ranks.full_world_size)
     start.require_warmup(given.warmup_steps, total)
     warmup_steps = total // 10 if args.warmup_steps is None else args.warmup_steps
-    build, settings = start.build(shape, args.initial_model), start.settings(args, warmup_steps, total)
+    batch_size = args.per_device_train_batch_size * ranks.full_world_size
+    sampler = runtime.ResumableSampler(
+        len(windows),
+        ranks,
+        batch_size=batch_size,
+        per_device_batch_size=args.per_device_train_batch_size,
+        seed=args.seed,
+        drop_last=True,
+    )
+    build = start.build(shape, args.initial_model)
+    settings = start.settings(args, warmup_steps, total, sampler.passes_per_batch)
     if args.verify_data:
         shards = [shard for shards in data.shards.values() for shard in shards]
         verify(args.data, shards[ranks.local_rank :: ranks.local_world_size])
@@ -51,8 +61,6 @@ def train(ranks: runtime.Ranks) -> None:
         schedule=Schedule(args.lr_scheduler_type, total, warmup_steps, args.min_lr_ratio),
     )
     args.precision = training.precision  # what "auto" stands for here
-    batch_size = args.per_device_train_batch_size * ranks.world_size
-    sampler = runtime.ResumableSampler(len(windows), ranks, batch_size=batch_size, seed=args.seed, drop_last=True)
     loader = runtime.DataLoader(windows, sampler, num_workers=args.dataloader_num_workers)
     history = History("token")
     checkpoints = runtime.Checkpoints(
@@ -112,7 +120,7 @@ def train(ranks: runtime.Ranks) -> None:
     while step < total:
         for batch in loader:
             seen, following = divided(batch)
-            loss = training.model(seen, following)
+            loss = loader.weight * training.model(seen, following)
             training.backward(loss)
             loss_of_step += loss.detach()
             passes_of_step += 1

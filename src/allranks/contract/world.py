@@ -6,6 +6,7 @@ import os
 from collections.abc import Mapping
 
 from allranks.contract import tensorflow, variables
+from allranks.contract.own_variables import ELASTIC_INSTANCES, elastic_instances
 from allranks.contract.rank_env import RankEnv
 from allranks.errors import InputError, Problem
 
@@ -29,6 +30,22 @@ def elastic(environ: Mapping[str, str] = os.environ) -> bool:
     """Return whether torchrun may continue with fewer instances than declared. It sets TORCHELASTIC_MAX_RESTARTS
     from its option --max-restarts, which is 0 for a job that is not elastic."""
     return bool(variables.integer(environ, "TORCHELASTIC_MAX_RESTARTS", default=0))
+
+
+def full_instances(env: RankEnv, environ: Mapping[str, str] = os.environ) -> int:
+    """Return the number of instances that the settings of an elastic job are meant for, also if it continues on fewer:
+    the maximum of ALLRANKS_ELASTIC_INSTANCES, or of torchrun's --nnodes. For any other job, its own number.
+
+    Raise InputError for a number of instances outside of the range.
+    """
+    limits = elastic_instances(environ)
+    if limits is None:
+        return max(env.instance_count, instances(env, environ)) if elastic(environ) else env.instance_count
+    if not limits[0] <= env.instance_count <= limits[1]:
+        found = f"{limits[0]}:{limits[1]}, on {env.instance_count} instances (launcher {env.launcher})"
+        fix = "change the range, or resources.instance_count"
+        raise variables.wrong(ELASTIC_INSTANCES, found, f"{limits[0]} to {limits[1]} instances", fix)
+    return limits[1]
 
 
 def smaller(env: RankEnv, declared: int) -> Problem | None:

@@ -82,6 +82,7 @@ def _start(strategy_name: str, timeout_seconds: float) -> Ranks:
     has_preflight = is_enabled(env)
     if not has_preflight:  # it compares the worlds too, in its table
         world.check(env)
+    full_instance_count = world.full_instances(env)
     strategies.check(strategy_name)
     libraries.set_variables(env)
     store = connect_ranks(env, join_seconds(os.environ, timeout_seconds)) if env.world_size > 1 else HashStore()
@@ -103,4 +104,5 @@ def _start(strategy_name: str, timeout_seconds: float) -> Ranks:
         strategy=strategies.strategy(strategy_name, device),
         metrics=Metrics(is_main=env.rank == 0),
         store=store,
+        full_instance_count=full_instance_count,
     )

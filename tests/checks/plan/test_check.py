@@ -12,6 +12,7 @@ import pytest
 
 from allranks.checks.plan import check
 from allranks.contract.mpi import Mpi
+from allranks.contract.own_variables import ELASTIC_INSTANCES
 from allranks.contract.pytorch import PyTorch
 from allranks.contract.tensorflow import TensorFlow
 from allranks.errors import InputError, Problem
@@ -117,6 +118,23 @@ ONE_PROBLEM: dict[str, tuple[Change, str, str]] = {
     "timeout": (step(timeout=-3.0), "step train, key limits.timeout (p.py:7)", "-3"),
     "endless timeout": (step(timeout=float("inf")), "step train, key limits.timeout (p.py:7)", "inf"),
     "shared memory": (step(shm_size=0), "step train, key resources.shm_size (p.py:7)", "0"),
+    "no range": (
+        step(environment_variables={ELASTIC_INSTANCES: "three"}),
+        f"step train, key environment_variables.{ELASTIC_INSTANCES} (p.py:7)",
+        "'three'",
+    ),
+    "another range": (
+        step(environment_variables={ELASTIC_INSTANCES: "3:4"}, instance_count=2),
+        f"step train, key environment_variables.{ELASTIC_INSTANCES} (p.py:7)",
+        "3:4, on 2 instances",
+    ),
+    "too many for the least": (
+        step(
+            environment_variables={ELASTIC_INSTANCES: "1:2"}, instance_count=2, distribution=TensorFlow(worker_count=2)
+        ),
+        f"step train, key environment_variables.{ELASTIC_INSTANCES} (p.py:7)",
+        "1:2, and distribution.worker_count 2 on 1 instance",
+    ),
     # commands
     "no command": (step(command=" \n"), "step train, key command (p.py:7)", "it is empty"),
     "unknown input": (

@@ -12,10 +12,11 @@ from pathlib import Path
 from allranks.checks.plan.scope import Scope
 from allranks.contract import produce
 from allranks.contract.distributions import processes_per_instance
+from allranks.contract.own_variables import ELASTIC_INSTANCES, elastic_instances
 from allranks.contract.requirements import LAUNCH, Requirement, launch_problem, requirements
 from allranks.contract.single import Single
 from allranks.contract.templating import is_closed, used_names, wire
-from allranks.errors import Level, Problem, Rule
+from allranks.errors import InputError, Level, Problem, Rule
 from allranks.plan.graph import Node, StandIn, Step
 from allranks.plan.literals import meant, one_of
 from allranks.plan.ports import Input, Literal
@@ -122,7 +123,7 @@ def quotes(scope: Scope, step: Step) -> Iterator[Problem]:
 LAYOUT = Rule(
     "layout",
     Level.ERROR,
-    "A number of instances or processes, a timeout or a size of /dev/shm is impossible.",
+    "A number of instances or processes, the range of an elastic job, a timeout or a size of /dev/shm is impossible.",
     'Microsoft Learn, "Manage and increase quotas and limits for resources with Azure Machine Learning"; '
     "the launch contract of each distribution type",
     "correct the number",
@@ -142,10 +143,32 @@ def layout(scope: Scope, step: Step) -> Iterator[Problem]:
     for problem in produce.problems(step.distribution, step.instance_count):
         yield replace(problem, where=scope.key(step, problem.where))
     yield from _too_many(scope, step)
+    yield from _elastic(scope, step)
     if step.timeout is not None and not (math.isfinite(step.timeout) and step.timeout > 0):
         yield Problem(scope.key(step, "limits.timeout"), f"{step.timeout:g}", "more than 0 seconds")
     if step.shm_size <= 0:
         yield Problem(scope.key(step, "resources.shm_size"), str(step.shm_size), "a size such as 2g")
+
+
+def _elastic(scope: Scope, step: Step) -> Iterator[Problem]:
+    """Yield problems of the range of instances of an elastic job."""
+    value = step.environment_variables.get(ELASTIC_INSTANCES)
+    if not isinstance(value, str):
+        return
+    where = scope.key(step, f"environment_variables.{ELASTIC_INSTANCES}")
+    try:
+        limits = elastic_instances({ELASTIC_INSTANCES: value})
+    except InputError as error:
+        yield from (replace(problem, where=where) for problem in error.problems)
+        return
+    if limits is None:
+        return
+    if not limits[0] <= step.instance_count <= limits[1]:
+        fix = f"set it to {min(limits[0], step.instance_count)}:{step.instance_count}, or change instance_count"
+        yield Problem(where, f"{value}, on {step.instance_count} instances", "a range with instance_count in it", fix)
+    for problem in produce.problems(step.distribution, limits[0]):
+        found = f"{value}, and {problem.where} {problem.found}"
+        yield Problem(where, found, f"a distribution that also fits {limits[0]} instances", "raise the minimum")
 
 
 def _too_many(scope: Scope, step: Step) -> Iterator[Problem]:

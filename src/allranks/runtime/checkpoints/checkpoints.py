@@ -12,6 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
+import torch
 from torch.distributed import PrefixStore  # type: ignore[attr-defined]
 
 from allranks.errors import InputError, Problem
@@ -321,9 +322,11 @@ class Checkpoints:
     def _load(self, entry: Entry, *, is_own: bool) -> int:
         saved = reading.open_checkpoint(entry)
         self._load_parts(entry.path, saved.parts)
-        if saved.world_size == self._ranks.world_size:
+        if self._ranks.rank < saved.world_size:
             random_states.restore(saved.random_states(self._ranks.rank), self._ranks.device)
-        elif self._ranks.is_main:
+        else:  # not the numbers that it began with, and those of no other rank
+            random_states.seed(f"{torch.initial_seed()} {saved.step} {self._ranks.rank}")
+        if saved.world_size != self._ranks.world_size and self._ranks.is_main:
             note(f"{entry.path.name} was saved by {saved.world_size} ranks: random numbers will differ")
         if self._ranks.is_main:
             note(f"resuming from step {saved.step} ({entry.path})")

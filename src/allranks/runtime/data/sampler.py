@@ -29,11 +29,23 @@ class GlobalBatches(Sampler[list[int]], ABC):
     DistributedDataParallel computes, is the mean over the global batch. 1.0 if the ranks' shares are equal, and 0.0 if
     this rank's batch is one repeated sample, which an evaluation must not count."""
 
+    passes_per_batch: int
+    """Number of passes in which the ranks share a global batch, each with a part of it: 1 if no `per_device_batch_size`
+    is given or the ranks are enough. TrainingSettings takes it."""
+
     num_workers: int
     """Number of workers that read the batches, one batch after another. `DataLoader` sets it."""
 
     def __init__(
-        self, length: int, ranks: Ranks, *, batch_size: int, shuffle: bool, seed: int, drop_last: bool
+        self,
+        length: int,
+        ranks: Ranks,
+        *,
+        batch_size: int,
+        shuffle: bool,
+        seed: int,
+        drop_last: bool,
+        per_device_batch_size: int | None,
     ) -> None:
         if length < 1:
             raise InputError(Problem("data set", "no samples", "at least one", "check the step that prepared it"))
@@ -46,7 +58,11 @@ class GlobalBatches(Sampler[list[int]], ABC):
             found = f"{batch_size} with drop_last, but the data set has {length} samples"
             fix = f"use a batch_size of at most {length}, or drop_last=False"
             raise InputError(Problem("batch_size", found, "at least one full batch per epoch", fix))
+        if per_device_batch_size is not None and per_device_batch_size < 1:
+            raise InputError(Problem("per_device_batch_size", str(per_device_batch_size), "at least 1"))
         self.batch_size = batch_size
+        at_once = batch_size if per_device_batch_size is None else per_device_batch_size * ranks.world_size
+        self.passes_per_batch = -(-batch_size // at_once)
         self.weight = 1.0
         self.num_workers = 1
         self.ranks = ranks
@@ -69,16 +85,19 @@ class GlobalBatches(Sampler[list[int]], ABC):
         return self._batches(self.length - self._received)
 
     def __len__(self) -> int:
-        """Return the number of batches per epoch. It is the same on every rank and does not change within an epoch."""
+        """Return the number of batches per epoch, each of which may be several passes. It is the same on every rank and
+        does not change within an epoch."""
         return self._batches(self.length)
 
     def __iter__(self) -> Iterator[list[int]]:
-        """Yield this rank's share of each remaining batch of the epoch, as sample indices."""
+        """Yield this rank's share of each remaining batch of the epoch, as sample indices: `passes_per_batch` parts of
+        it, one after another."""
         if self._exhausted and not self._tracked:
             raise RuntimeError(_UNTRACKED)
         for batch in self._remaining():
             self._drawn = True
-            yield batch
+            for low, high in self._parts(len(batch)):
+                yield batch[low:high] or batch[:1]
         self._exhausted = True
 
     @overload
@@ -98,17 +117,24 @@ class GlobalBatches(Sampler[list[int]], ABC):
         """
         self._tracked = True
         iterator = self._iterate(self if loader is None else loader)
-        for batch in iterator:
-            size = min(self.batch_size, self.length - self._received)
-            self._received += size
-            low, high = bounds(self.ranks.rank, self.ranks.world_size, size)
-            self.weight = (high - low) * self.ranks.world_size / size
+        for number, batch in enumerate(iterator):
+            part = number % self.passes_per_batch
+            if part == 0:
+                size = min(self.batch_size, self.length - self._received)
+                low, high = bounds(self.ranks.rank, self.ranks.world_size, size)
+                weights = [
+                    (end - start) * self.ranks.world_size * self.passes_per_batch / size
+                    for start, end in self._parts(high - low)
+                ]
+            self.weight = weights[part]
+            if part == self.passes_per_batch - 1:
+                self._received += size
             yield batch
         self._epoch += 1
         self._received = 0
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the position after the last batch that the loop received."""
+        """Return the position after the last batch of which the loop received all parts."""
         if self._drawn and not self._tracked:
             raise RuntimeError(_UNTRACKED)
         return {
@@ -130,6 +156,10 @@ class GlobalBatches(Sampler[list[int]], ABC):
     @abstractmethod
     def _remaining(self) -> Iterator[list[int]]:
         """Yield this rank's share of each remaining batch of the epoch."""
+
+    def _parts(self, size: int) -> list[tuple[int, int]]:
+        """Return the bounds of the passes in this rank's share of a batch, which has `size` samples."""
+        return [bounds(part, self.passes_per_batch, size) for part in range(self.passes_per_batch)]
 
     def _batches(self, samples: int) -> int:
         return samples // self.batch_size if self._drop_last else -(-samples // self.batch_size)
@@ -180,6 +210,8 @@ class ResumableSampler(GlobalBatches):
     batch_size: number of samples per step over all ranks
     shuffle:    use another random order in every epoch
     drop_last:  drop the last samples of an epoch if they do not fill a batch
+    per_device_batch_size: largest number of samples of a rank at once; ranks that are too few for a batch receive their
+                shares of it in several parts, `passes_per_batch`, for gradient accumulation; None: no limit
 
     GlobalBatches has its methods and attributes. The constructor raises InputError if there is no sample, or a batch
     is smaller than the number of ranks.
@@ -194,8 +226,17 @@ class ResumableSampler(GlobalBatches):
         shuffle: bool = True,
         seed: int = 0,
         drop_last: bool = False,
+        per_device_batch_size: int | None = None,
     ) -> None:
-        super().__init__(length, ranks, batch_size=batch_size, shuffle=shuffle, seed=seed, drop_last=drop_last)
+        super().__init__(
+            length,
+            ranks,
+            batch_size=batch_size,
+            shuffle=shuffle,
+            seed=seed,
+            drop_last=drop_last,
+            per_device_batch_size=per_device_batch_size,
+        )
 
     def _remaining(self) -> Iterator[list[int]]:
         order = self._order()

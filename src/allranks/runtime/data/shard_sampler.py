@@ -33,6 +33,7 @@ class ShardSampler(GlobalBatches):
     batch_size: number of samples per step over all ranks
     shuffle:    use another random order in every epoch
     drop_last:  drop the last samples of an epoch if they do not fill a batch
+    per_device_batch_size: largest number of samples of a rank at once, as for ResumableSampler
 
     GlobalBatches has its other methods and attributes. The constructor raises InputError if a batch is smaller
     than the number of ranks.
@@ -47,8 +48,17 @@ class ShardSampler(GlobalBatches):
         shuffle: bool = True,
         seed: int = 0,
         drop_last: bool = False,
+        per_device_batch_size: int | None = None,
     ) -> None:
-        super().__init__(len(dataset), ranks, batch_size=batch_size, shuffle=shuffle, seed=seed, drop_last=drop_last)
+        super().__init__(
+            len(dataset),
+            ranks,
+            batch_size=batch_size,
+            shuffle=shuffle,
+            seed=seed,
+            drop_last=drop_last,
+            per_device_batch_size=per_device_batch_size,
+        )
         self._lengths, self._window = dataset.lengths, dataset.window
         self._starts = [0, *accumulate(dataset.lengths)]
         self._division: Division | None = None  # of the samples that remained when `_divided_at` had been received

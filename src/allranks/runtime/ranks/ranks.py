@@ -37,6 +37,7 @@ class Ranks:
     strategy: how the model is distributed over the ranks
     metrics:  logs to MLflow and to the live view
     store:    the key-value store that connects the ranks
+    full_instance_count: number of instances that the settings of an elastic job are meant for; None: instance_count
     """
 
     rank: int
@@ -50,11 +51,18 @@ class Ranks:
     strategy: Strategy
     metrics: Metrics
     store: Store = field(default_factory=HashStore, repr=False)
+    full_instance_count: int | None = None
 
     @property
     def is_main(self) -> bool:
         """Whether this is rank 0."""
         return self.rank == 0
+
+    @property
+    def full_world_size(self) -> int:
+        """The number of ranks that the settings are meant for. An elastic job that continues on fewer instances has
+        fewer ranks, and any other job has this number. Compute the global batch from it."""
+        return (self.full_instance_count or self.instance_count) * self.local_world_size
 
     def barrier(self) -> None:
         """Wait until every rank has called this."""

@@ -48,9 +48,14 @@ def configuration(
     zero = file.section("zero_optimization")
     stage = file.agree("deepspeed_stage", settings.deepspeed_stage, "zero_optimization.stage", zero.get("stage"))
     stage = 2 if stage is None else stage
+    # With several passes per batch, the ranks are fewer than the file's train_batch_size is for.
     steps, batch_size = batches(
-        file, settings.gradient_accumulation_steps, settings.per_device_train_batch_size, world_size
+        file,
+        settings.gradient_accumulation_steps,
+        settings.per_device_train_batch_size,
+        world_size if settings.passes_per_batch == 1 else None,
     )
+    steps *= settings.passes_per_batch
     clipping = file.agree(
         "max_grad_norm", settings.max_grad_norm, "gradient_clipping", file.content.get("gradient_clipping")
     )

@@ -83,10 +83,13 @@ def without_auto(section: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def batches(file: DeepSpeedFile, steps: int | None, batch_size: int | None, world_size: int) -> tuple[int, int | None]:
+def batches(
+    file: DeepSpeedFile, steps: int | None, batch_size: int | None, world_size: int | None
+) -> tuple[int, int | None]:
     """Return the backward passes per step, and the samples of a rank in each of them; None if they are not known.
 
     steps, batch_size: the same as settings, which the file must agree with; None: the file's
+    world_size: number of ranks that train_batch_size is for; None: ignore train_batch_size
 
     Raise InputError for an invalid number, and if the file contradicts a setting or the number of ranks.
     """
@@ -99,7 +102,10 @@ def batches(file: DeepSpeedFile, steps: int | None, batch_size: int | None, worl
     key = "train_micro_batch_size_per_gpu"
     batch_size = file.agree("per_device_train_batch_size", batch_size, key, file.content.get(key))
     total = file.content.get("train_batch_size")
-    if total is None or total == "auto":
+    if world_size is None and steps is None and total not in (None, "auto"):
+        expected = "gradient_accumulation_steps beside it: the ranks are fewer than it is for"
+        raise file.error("train_batch_size", str(total), expected)
+    if total is None or total == "auto" or world_size is None:
         return steps or 1, batch_size
     if steps is None:
         steps = total // (batch_size * world_size) if batch_size else 1

@@ -27,6 +27,8 @@ class TrainingSettings:
     gradient_accumulation_steps: backward passes per optimizer step; their gradients are averaged; None: 1
     per_device_train_batch_size: samples of a rank in a backward pass, for DeepSpeed's file to agree with; the training
                 loop makes the batches
+    passes_per_batch: parts of a batch, of the sampler; each is a backward pass, so a step has
+                gradient_accumulation_steps x passes_per_batch of them
     max_grad_norm: maximum L2 norm of the gradient of all parameters over all ranks; 0 or None: no clipping;
                 infinity: only measure the norm, as `training.gradient_norm`
     precision:  "float32", "bfloat16" or "float16": compute in this type, with weights, gradient sums and outputs in
@@ -57,6 +59,7 @@ class TrainingSettings:
 
     gradient_accumulation_steps: int | None = None
     per_device_train_batch_size: int | None = None
+    passes_per_batch: int = 1
     max_grad_norm: float | None = None
     precision: str | None = None
     tf32: bool = False
@@ -80,7 +83,12 @@ class TrainingSettings:
         _one_of("precision", self.precision, (*PRECISIONS, None))
         _one_of("compression", self.compression, COMPRESSIONS)
         _one_of("deepspeed_stage", self.deepspeed_stage, (*ZERO_STAGES, None))
-        for name in ("gradient_accumulation_steps", "per_device_train_batch_size", "shard_group_size"):
+        for name in (
+            "gradient_accumulation_steps",
+            "per_device_train_batch_size",
+            "passes_per_batch",
+            "shard_group_size",
+        ):
             value = getattr(self, name)
             if value is not None and (value < 1 or value != int(value)):
                 raise InputError(Problem(name, str(value), "a whole number, at least 1", "use a positive number"))

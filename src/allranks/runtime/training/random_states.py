@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import sys
+import zlib
 from typing import Any
 
 import torch
@@ -30,3 +31,12 @@ def restore(states: dict[str, Any], device: torch.device) -> None:
         numpy.random.set_state(states["numpy"])
     if "cuda" in states and device.type == "cuda":
         torch.cuda.set_rng_state(states["cuda"], device)
+
+
+def seed(text: str) -> None:
+    """Seed all generators by a text, without numpy's if numpy is not imported."""
+    number = zlib.crc32(text.encode())
+    random.seed(number)
+    torch.manual_seed(number)
+    if numpy := sys.modules.get("numpy"):
+        numpy.random.seed(number)

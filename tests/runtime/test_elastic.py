@@ -1,0 +1,64 @@
+"""A training continues on fewer instances, and on all of them again, with the steps of an untouched one."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from allranks.contract.own_variables import ELASTIC_INSTANCES
+from allranks.contract.pytorch import PyTorch
+
+NEEDS_DEEPSPEED = pytest.mark.skipif(find_spec("deepspeed") is None, reason="needs allranks[deepspeed]")
+INSTANCES = ((4, 67), (3, 131), (4, 200))
+"""Numbers of instances, and the step up to which they train."""
+
+
+@pytest.fixture
+def train(start: Callable[..., Any], tmp_path: Path) -> Callable[..., dict[str, Any]]:
+    """train(name, (instances, step), ...): the losses, learning rates and samples of a training by a strategy."""
+
+    def train(name: str, *parts: tuple[int, int]) -> dict[str, Any]:
+        folder = tmp_path / f"checkpoints {len(parts)}"
+        found: dict[str, Any] = {"losses": {}, "rates": {}, "drawn": Counter(), "random": []}
+        for count, last in parts:
+            variables = {ELASTIC_INSTANCES: "3:4"}
+            job = start(
+                "elastic.py", folder, last, name, distribution=PyTorch(1), instance_count=count, variables=variables
+            )
+            ended = job.wait()
+            assert [rank.code for rank in ended] == [0] * count, ended
+            results = json.loads(ended[0].stdout.splitlines()[-1])
+            assert not found["losses"].keys() & results["losses"].keys(), "it began anew"
+            found["losses"] |= results["losses"]
+            found["rates"] |= results["rates"]
+            found["drawn"] += Counter(results["drawn"])
+            found["random"] += results["random"]
+        return found
+
+    return train
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param("ddp", marks=pytest.mark.slow),
+        pytest.param("fsdp", marks=pytest.mark.recipe),
+        *(pytest.param(f"zero{stage}", marks=[pytest.mark.recipe, NEEDS_DEEPSPEED]) for stage in (1, 3)),
+    ],
+)
+def test_4_3_4_instances_train_as_4_do(train: Callable[..., dict[str, Any]], name: str) -> None:
+    untouched, elastic = train(name, INSTANCES[-1]), train(name, *INSTANCES)
+    losses = untouched["losses"]
+    assert len(losses) == 200
+    assert losses["199"] < 0.7 * losses["0"], "it learns nothing: it would prove nothing"
+    assert elastic["losses"] == pytest.approx(losses, rel=1e-4)
+    assert elastic["rates"] == untouched["rates"]
+    assert elastic["drawn"] == untouched["drawn"]
+    assert set(elastic["drawn"].values()) == {1}
+    assert len(set(elastic["random"])) == 4 + 3 + 4, "a rank repeats random numbers, its own or another's"
