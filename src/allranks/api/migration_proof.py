@@ -60,7 +60,7 @@ def prove(migration: Migration, workspace: Workspace) -> tuple[Comparison, ...]:
     Raise InputError if the pipeline cannot run on this machine.
     """
     plan = jobs.read(str(migration.pipeline), {}, workspace, Options(track=False))
-    by_name = {job.name: job for job in migration.content.jobs if job.sweep is None and job.parallel is None}
+    by_name = {job.name: job for job in migration.content.jobs if job.sweep is None and "command" in job.spec}
     with tempfile.TemporaryDirectory(prefix="proof-", dir=workspace.root) as folder:
         Path(folder, "sitecustomize.py").write_text(_PROBE)
 
@@ -81,22 +81,21 @@ def prove(migration: Migration, workspace: Workspace) -> tuple[Comparison, ...]:
 
 def _as_v1(step: Step, job: Job) -> Step:
     """Return a step with the command and the processes of v1."""
-    settings = dict(job.layout.distribution)
+    settings, instances = dict(job.spec["distribution"]), job.spec["resources"]["instance_count"]
     kind = settings.pop("type", "")
     if "process_count_per_instance" in settings:
-        settings["process_count_per_instance"] = job.layout.processes // job.layout.instance_count or 1
+        settings["process_count_per_instance"] = job.processes // instances or 1
     own = DISTRIBUTIONS[kind].settings(**settings) if kind else Single()
-    return replace(
-        step, command=with_literals(job.command, job.inputs), distribution=own, instance_count=job.layout.instance_count
-    )
+    command = with_literals(job.spec["command"], job.inputs)
+    return replace(step, command=command, distribution=own, instance_count=instances)
 
 
 def _compared(job: Job, v1: tuple[RunRecord, Path], v2: tuple[RunRecord, Path]) -> Comparison:
     old, new = (_ranks(record.step(job.name), folder / job.name, record) for record, folder in (v1, v2))
     outputs = [_outputs(Path(record.step(job.name).folder)) for record, _ in (v1, v2)]
-    differences = [f"v1 starts {job.layout.processes} processes, azure-ai-ml {len(new)}"] * (
-        job.layout.processes != len(new)
-    )
+    differences = []
+    if job.processes != len(new):
+        differences.append(f"v1 starts {job.processes} processes, azure-ai-ml {len(new)}")
     for rank in sorted(old.keys() | new.keys()):
         before, after = old.get(rank, {}), new.get(rank, {})
         for what in _differing(before, after):

@@ -65,7 +65,7 @@ def _uses_v1(path: Path) -> bool:
 def migrate(source: Path, folder: Path) -> Migration:
     """Write the jobs of a v1 script to a new folder. Raise InputError, without writing anything, if it has none."""
     require_new(folder)
-    pipeline, findings = reader.read(evaluation.read(source))
+    pipeline, findings = reader.read(evaluation.read(source), folder)
     files = writer.contents(pipeline, source, folder, findings)
     folder.mkdir(parents=True, exist_ok=True)
     create(folder, {name: text.encode() for name, text in files.items()})

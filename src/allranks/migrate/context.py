@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import keyword
+import os
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -25,6 +26,7 @@ class Context:
     """The collections are filled while the jobs are read.
 
     base:       the folder that the paths of a script are relative to
+    folder:     the folder that is written
     found:      the constructs that are not carried over, or not exactly, by line and name
     parameters: the inputs of the pipeline with their defaults; None: it has none
     jobs:       the name of each job, by the id of its object
@@ -33,6 +35,7 @@ class Context:
 
     script: Script
     base: Path
+    folder: Path
     found: dict[tuple[int, str], Problem] = field(default_factory=dict)
     parameters: dict[str, Any] = field(default_factory=dict)
     jobs: dict[int, str] = field(default_factory=dict)
@@ -59,6 +62,10 @@ def named(text: str, otherwise: str) -> str:
     """Return a text as the name of a component, an input or an output."""
     name = re.sub(r"\W+", "_", text.lower()).strip("_") or otherwise
     return f"_{name}" if name[0].isdigit() else f"{name}_" if keyword.iskeyword(name) or name in _TAKEN else name
+
+
+def relative(path: Path, start: Path) -> str:
+    return Path(os.path.relpath(path, start.absolute())).as_posix()
 
 
 def unique(name: str, others: Collection[str]) -> str:

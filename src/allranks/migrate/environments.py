@@ -10,7 +10,7 @@ from typing import Any
 
 import yaml
 
-from allranks.migrate.context import Context, listed, pairs
+from allranks.migrate.context import Context, listed, pairs, relative
 from allranks.migrate.jobs import Environment
 from allranks.migrate.operations import Made, Unknown
 from allranks.sdk import bounded_yaml
@@ -49,7 +49,8 @@ def environment(value: Any, context: Context, line: int) -> Environment:
         is_changed = any(name.startswith(("docker.", "python.")) for name in value.attributes)
         if made.reference and not is_changed:
             return made
-        return replace(made, name=_name(value.get("new_name", 0)), reference="", image=made.image or DEFAULT_IMAGE)
+        spec = made.spec or {"image": DEFAULT_IMAGE}
+        return replace(made, name=_name(value.get("new_name", 0)), reference="", spec=spec)
     if not value.kind.endswith(".get"):
         return _defined(value, context)
     name, version = str(value.get("name", 1)), value.get("version", 2)
@@ -70,17 +71,25 @@ def _defined(value: Made, context: Context) -> Environment:
     docker = {name.rpartition(".")[2]: each for name, each in value.attributes.items() if name.startswith("docker.")}
     image = docker.get("base_image") or value.get("image", 1 if value.kind.endswith("image") else None)
     dockerfile = docker.get("base_dockerfile") or value.get("dockerfile", 1 if value.kind.endswith("file") else None)
-    made = Environment(
-        _name(value.get("name", 0)),
-        conda=None if value.get("python.user_managed_dependencies") else _conda(value, context),
-        variables={str(name): str(each) for name, each in pairs(value.attributes.get("environment_variables"))},
-    )
-    if isinstance(dockerfile, (str, Path)):
-        text = str(dockerfile)
-        if "\n" in text:
-            return replace(made, dockerfile=text)
-        return replace(made, build=((context.base / text).parent, Path(text).name))
-    return replace(made, image=image if isinstance(image, str) else DEFAULT_IMAGE)
+    name = _name(value.get("name", 0))
+    if not isinstance(dockerfile, (str, Path)):
+        made = of_image(name, image, None if value.get("python.user_managed_dependencies") else _conda(value, context))
+    elif "\n" in str(dockerfile):
+        made = Environment(name, spec={"build": {"path": "."}}, files={"Dockerfile": str(dockerfile)})
+    else:
+        path = context.base / dockerfile
+        build = {"path": relative(path.parent, context.folder / "environments" / name), "dockerfile_path": path.name}
+        made = Environment(name, spec={"build": build})
+    variables = {str(name): str(each) for name, each in pairs(value.attributes.get("environment_variables"))}
+    return replace(made, variables=variables)
+
+
+def of_image(name: str, image: Any, conda: Any) -> Environment:
+    """Return an environment of an image, by default Azure ML's, with the content of a conda file, if there is one."""
+    spec = {"image": image if isinstance(image, str) else DEFAULT_IMAGE}
+    if conda is None:
+        return Environment(name, spec=spec)
+    return Environment(name, spec={**spec, "conda_file": "conda.yaml"}, files={"conda.yaml": conda})
 
 
 def _name(value: Any) -> str:

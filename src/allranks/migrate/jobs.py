@@ -10,19 +10,17 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Environment:
-    """An environment: a reference to a registered one, or what it is built from.
+    """An environment: a reference to a registered one, or the content of its own file.
 
-    conda:     the content of a conda file
-    build:     the folder and the name of a Dockerfile
+    spec:      the keys of its YAML that say what it is built from
+    files:     those beside its YAML, by name: texts, or what is written as YAML
     variables: environment variables, which azure-ai-ml sets on a step
     """
 
     name: str
     reference: str = ""
-    image: str = ""
-    conda: Any = None
-    build: tuple[Path, str] | None = None
-    dockerfile: str = ""
+    spec: Mapping[str, Any] = field(default_factory=dict)
+    files: Mapping[str, Any] = field(default_factory=dict)
     variables: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -79,28 +77,26 @@ class Layout:
 class Job:
     """A step.
 
-    code:       the folder of the script
-    script:     the script, relative to it; "" for another command
-    parallel:   the keys of a parallel component, which has no command
-    comments:   the comments above it
+    code:      the folder of the script
+    script:    the script, relative to it; "" for another command
+    spec:      the keys of its component's YAML that do not depend on other files
+    processes: how many v1 starts in all
+    comments:  the comments above it
     """
 
     name: str
     code: Path
     script: str
-    command: str
     line: int
     environment: Environment
+    spec: Mapping[str, Any]
+    processes: int = 1
     inputs: Mapping[str, Input] = field(default_factory=dict)
     outputs: Mapping[str, Output] = field(default_factory=dict)
-    layout: Layout = Layout({}, 1, 1)
     variables: Mapping[str, str] = field(default_factory=dict)
     compute: str = ""
-    shm_size: str = ""
     timeout: int | None = None
-    reuse: bool = True
     sweep: Sweep | None = None
-    parallel: Mapping[str, Any] | None = None
     comments: tuple[str, ...] = ()
 
 

@@ -17,12 +17,12 @@ from allranks.migrate.ports import READS, consumed, output_name
 from allranks.sdk.paths import shown
 
 
-def read(script: Script) -> tuple[Pipeline, tuple[Problem, ...]]:
-    """Return the pipeline of a script, and what a person has to look at.
+def read(script: Script, folder: Path) -> tuple[Pipeline, tuple[Problem, ...]]:
+    """Return the pipeline of a script, and what a person has to look at. folder: that will be written
 
     Raise InputError if the script describes no job, with the constructs of v1 that it has instead.
     """
-    context = Context(script, script.path.absolute().parent)
+    context = Context(script, script.path.absolute().parent, folder)
     objects = _jobs(script)
     for made in objects:
         context.jobs[id(made)] = unique(_name(made, script), context.jobs.values())

@@ -12,10 +12,9 @@ from typing import Any
 from allranks.migrate import constructs, environments
 from allranks.migrate.context import UNKNOWN, Context, listed, named, of, pairs, whole
 from allranks.migrate.distribution import layout
-from allranks.migrate.jobs import Environment, Input, Job, Layout, Sweep
+from allranks.migrate.jobs import Environment, Input, Job, Sweep
 from allranks.migrate.operations import Made, Unknown
 from allranks.migrate.ports import Ports, type_of
-from allranks.sdk.distributed_component import DEFAULT_IMAGE
 from allranks.sdk.paths import shown
 
 _SECONDS = 60
@@ -71,25 +70,31 @@ def _script(made: Made, name: str, context: Context) -> Job:
     if given_environment is None and is_estimator:
         environment = _of_estimator(made, context)
     else:
-        own = configuration if given_environment is None else given_environment
-        environment = environments.environment(own, context, made.line)
+        named_or_made = configuration if given_environment is None else given_environment
+        environment = environments.environment(named_or_made, context, made.line)
     variables = made.get("environment_variables") or made.get("run_config.environment_variables")
     docker = made.get("docker_runtime_config", default=of(configuration, "docker"))
     size = of(docker, "shm_size") or made.get("shm_size")
     seconds = made.get("max_run_duration_seconds", default=made.get("timeout_seconds"))
+    own = layout(made, configuration, context)
+    spec = {
+        "type": "command",
+        "is_deterministic": made.get("allow_reuse") is not False,
+        "distribution": own.distribution,
+        "resources": {"instance_count": own.instance_count, "shm_size": size if isinstance(size, str) else ""},
+        "command": " ".join(text.split()),
+    }
     job = Job(
         name=name,
         code=_folder(made, 0 if not is_step else None, context),
         script=script,
-        command=" ".join(text.split()),
         line=made.line,
-        layout=layout(made, configuration, context),
         environment=environment,
+        spec=spec,
+        processes=own.processes,
         variables={str(key): str(each) for key, each in pairs(variables or of(configuration, "environment_variables"))},
         compute=_compute(made.get("compute_target", default=of(configuration, "target")), made, context),
-        shm_size=size if isinstance(size, str) else "",
         timeout=seconds if isinstance(seconds, int) else None,
-        reuse=made.get("allow_reuse") is not False,
     )
     return _finished(job, ports, context)
 
@@ -133,17 +138,14 @@ def _of_estimator(made: Made, context: Context) -> Environment:
     file = made.get("pip_requirements_file", default=made.get("pip_requirements_file_path"))
     packages += environments.requirements(file, context, made) if file is not None else []
     image = made.get("custom_docker_image", default=made.get("custom_docker_base_image"))
-    return Environment(
-        named(f"{context.script.path.stem}_{made.kind}", "environment"),
-        image=image if isinstance(image, str) else DEFAULT_IMAGE,
-        conda=environments.conda_file(packages, conda),
-    )
+    name = named(f"{context.script.path.stem}_{made.kind}", "environment")
+    return environments.of_image(name, image, environments.conda_file(packages, conda))
 
 
 def _sweep(made: Made, job: Job, context: Context) -> Job:
     """Return the job as the trial of a sweep."""
     sampling = made.get("hyperparameter_sampling", 1)
-    space, inputs, words = dict[str, str](), dict(job.inputs), [job.command]
+    space, inputs, words = dict[str, str](), dict(job.inputs), [job.spec["command"]]
     for flag, value in pairs(of(sampling, "parameter_space", 0)):
         kind = constructs.VALUES.get(value.kind, "") if isinstance(value, Made) else ""
         parts = [*value.values, *value.named.values()] if isinstance(value, Made) else []
@@ -154,7 +156,7 @@ def _sweep(made: Made, job: Job, context: Context) -> Job:
         name = named(str(flag), "value")
         space[name] = f"{kind}({flat if kind == 'Choice' else ', '.join(map(repr, flat))})"
         inputs[name] = Input({"Choice": type_of(flat[0]), "Randint": "integer"}.get(kind, "number"))
-        words += [f"{flag} ${{{{inputs.{name}}}}}"] * (f"${{{{inputs.{name}}}}}" not in job.command)
+        words += [f"{flag} ${{{{inputs.{name}}}}}"] * (f"${{{{inputs.{name}}}}}" not in words[0])
     minutes = made.get("max_duration_minutes")
     given = {
         "max_total_trials": made.get("max_total_runs", default=1),
@@ -174,7 +176,7 @@ def _sweep(made: Made, job: Job, context: Context) -> Job:
         limits={name: value for name, value in given.items() if isinstance(value, int)},
         policy=early,
     )
-    return replace(job, sweep=sweep, inputs=inputs, command=" ".join(words))
+    return replace(job, sweep=sweep, inputs=inputs, spec={**job.spec, "command": " ".join(words)})
 
 
 def _parallel(made: Made, config: Any, name: str, context: Context) -> Job | None:
@@ -187,11 +189,14 @@ def _parallel(made: Made, config: Any, name: str, context: Context) -> Job | Non
     data = next((each for each, port in ports.inputs.items() if port.type.startswith("uri_")), "")
     size = config.get("mini_batch_size", default=10)
     entry = context.text(config.get("entry_script"), made.line, "entry_script", "write it in the component", "score.py")
-    task = {"program_arguments": arguments}
+    task = {"type": "run_function", "entry_script": entry, "program_arguments": arguments}
     if ports.outputs and config.get("output_action", default="append_row") == "append_row":
         file = config.get("append_row_file_name", default="parallel_run_step.txt")
         task["append_row_to"] = f"${{{{outputs.{next(iter(ports.outputs))}}}}}/{file}"
-    keys = {
+    spec = {
+        "type": "parallel",
+        "is_deterministic": made.get("allow_reuse") is not False,
+        "resources": {"instance_count": whole(config.get("node_count"), 1)},
         "input_data": f"${{{{inputs.{data}}}}}" if data else ports.parameter("data", "uri_folder"),
         "mini_batch_size": str(size if isinstance(size, (int, str)) else 10),
         "mini_batch_error_threshold": whole(config.get("error_threshold"), -1),
@@ -206,12 +211,9 @@ def _parallel(made: Made, config: Any, name: str, context: Context) -> Job | Non
         name=name,
         code=_folder(config, None, context),
         script=entry,
-        command="",
         line=made.line,
-        layout=Layout({}, whole(config.get("node_count"), 1), 1),
         environment=environments.environment(config.get("environment"), context, made.line),
+        spec=spec,
         compute=_compute(config.get("compute_target"), made, context),
-        parallel=keys,
-        reuse=made.get("allow_reuse") is not False,
     )
     return _finished(job, ports, context)

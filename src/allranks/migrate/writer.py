@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping
@@ -14,6 +13,7 @@ import yaml
 
 from allranks.errors import Problem
 from allranks.migrate import constructs
+from allranks.migrate.context import relative
 from allranks.migrate.jobs import Environment, Input, Job, Pipeline
 from allranks.sdk.paths import is_remote
 
@@ -51,7 +51,7 @@ def contents(pipeline: Pipeline, source: Path, folder: Path, findings: Iterable[
     for job in pipeline.jobs:
         where = f"components/{job.name}"
         files[f"{where}/component.yaml"] = _yaml(_component(job, folder, where))
-        files |= _environment(job.environment, folder)
+        files |= _environment(job.environment)
     files[PIPELINE] = _pipeline(pipeline, source, folder)
     files[FINDINGS] = report(source, findings)
     return files
@@ -65,66 +65,47 @@ def report(source: Path, findings: Iterable[Problem]) -> str:
 
 
 def _yaml(tree: Mapping[str, Any]) -> str:
-    return yaml.safe_dump(dict(tree), sort_keys=False, width=sys.maxsize, allow_unicode=True)
-
-
-def _relative(path: Path, start: Path) -> str:
-    return Path(os.path.relpath(path, start.absolute())).as_posix()
+    return yaml.safe_dump(_filled(tree), sort_keys=False, width=sys.maxsize, allow_unicode=True)
 
 
 # Components and environments
 
 
 def _component(job: Job, folder: Path, where: str) -> dict[str, Any]:
-    code = _relative(job.code, folder / where)
     environment = job.environment.reference or f"file:../../environments/{job.environment.name}/environment.yaml"
-    tree: dict[str, Any] = {
-        "$schema": _SCHEMA.format("commandComponent" if job.parallel is None else "parallelComponent"),
-        "type": "command" if job.parallel is None else "parallel",
+    own = {"code": relative(job.code, folder / where), "environment": environment}
+    return {
+        "$schema": _SCHEMA.format(f"{job.spec['type']}Component"),
         "name": job.name,
         "version": "1",
-        "is_deterministic": job.reuse,
         "inputs": {name: _declared(port) for name, port in job.inputs.items()},
         "outputs": {name: {"type": "uri_folder"} for name in job.outputs},
+        **job.spec,
+        **({"task": {**job.spec["task"], **own}} if "task" in job.spec else own),
     }
-    resources = _filled({"instance_count": job.layout.instance_count, "shm_size": job.shm_size})
-    if job.parallel is None:
-        tree |= {"code": code, "environment": environment, "distribution": dict(job.layout.distribution)}
-        tree |= {"resources": resources, "command": job.command}
-    else:
-        task = {"type": "run_function", "code": code, "entry_script": job.script, "environment": environment}
-        tree |= {**job.parallel, "task": _filled({**task, **job.parallel["task"]}), "resources": resources}
-    return _filled(tree)
 
 
 def _declared(port: Input) -> dict[str, Any]:
-    return _filled({"type": port.type, "default": port.default, "optional": port.optional or None})
+    return {"type": port.type, "default": port.default, "optional": port.optional or None}
 
 
-def _filled(tree: Mapping[str, Any]) -> dict[str, Any]:
+def _filled(value: Any) -> Any:
     """Return what has a value. 0 and false are values."""
-    return {key: value for key, value in tree.items() if value not in (None, {}, "")}
+    if not isinstance(value, Mapping):
+        return value
+    return {key: filled for key, each in value.items() if (filled := _filled(each)) not in (None, {}, "")}
 
 
-def _environment(environment: Environment, folder: Path) -> dict[str, str]:
+def _environment(environment: Environment) -> dict[str, str]:
     """Return the files of an environment; none for a registered one."""
     if environment.reference:
         return {}
-    where = f"environments/{environment.name}"
-    tree: dict[str, Any] = {"$schema": _SCHEMA.format("environment"), "name": environment.name, "version": "1"}
-    files: dict[str, str] = {}
-    if environment.build is not None:
-        path, dockerfile = environment.build
-        tree["build"] = {"path": _relative(path, folder / where), "dockerfile_path": dockerfile}
-    elif environment.dockerfile:
-        tree["build"] = {"path": "."}
-        files[f"{where}/Dockerfile"] = environment.dockerfile
-    else:
-        tree["image"] = environment.image
-    if environment.conda is not None and "image" in tree:
-        tree["conda_file"] = "conda.yaml"
-        files[f"{where}/conda.yaml"] = _yaml(environment.conda)
-    return {f"{where}/environment.yaml": _yaml(tree), **files}
+    tree = {"$schema": _SCHEMA.format("environment"), "name": environment.name, "version": "1", **environment.spec}
+    files = {"environment.yaml": tree, **environment.files}
+    return {
+        f"environments/{environment.name}/{name}": content if isinstance(content, str) else _yaml(content)
+        for name, content in files.items()
+    }
 
 
 # The pipeline
@@ -197,7 +178,7 @@ def _value(name: str, port: Input, job: Job, folder: Path) -> str:
     if not port.path:
         return ""
     is_local = not is_remote(port.path)
-    path = f"str(HERE / {_quoted(_relative(Path(port.path), folder))})" if is_local else _quoted(port.path)
+    path = f"str(HERE / {_quoted(relative(Path(port.path), folder))})" if is_local else _quoted(port.path)
     return ", ".join([f"Input(type={_quoted(port.type)}, path={path}", *_named(mode=port.mode)]) + ")"
 
 
