@@ -15,7 +15,7 @@ import logging
 import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -56,6 +56,7 @@ class StepRunner(Protocol):
         """Return what a running step has logged of a metric so far."""
 
 
+@dataclass(eq=False)
 class Executor:
     """One execution of a plan.
 
@@ -70,57 +71,45 @@ class Executor:
     earlier:             the run as it was before it continued with the latest code
     """
 
-    def __init__(
-        self,
-        run: RunRecord,
-        recorder: RunRecorder,
-        runners: Mapping[type[Any], NodeRunner],
-        steps: StepRunner,
-        slots: Slots,
-        *,
-        gpus_of: Callable[[Step], int],
-        halt: Callable[[], Awaitable[None]],
-        decisions: Mapping[tuple[str, str], str],
-        retries: int = 0,
-        continue_on_failure: bool = True,
-        modes: Modes = EVERYTHING,
-        earlier: RunRecord | None = None,
-    ) -> None:
-        self._run = run
-        self.recorder = recorder
-        self._runners = runners
-        self._steps = steps
-        self._slots = slots
-        self._gpus_of = gpus_of
-        self._halt = halt
-        self._decisions = dict(decisions)
-        self._retries = retries
-        self._continue_on_failure = continue_on_failure
-        self._modes = modes
-        self._before = earlier
+    run: RunRecord
+    recorder: RunRecorder
+    runners: Mapping[type[Any], NodeRunner]
+    steps: StepRunner
+    slots: Slots
+    _: KW_ONLY
+    gpus_of: Callable[[Step], int]
+    halt: Callable[[], Awaitable[None]]
+    decisions: Mapping[tuple[str, str], str]
+    retries: int = 0
+    continue_on_failure: bool = True
+    modes: Modes = EVERYTHING
+    earlier: RunRecord | None = None
+
+    def __post_init__(self) -> None:
+        self._decisions = dict(self.decisions)
         self.stopped = False
         self._stopped_by_failure = False
         self._canceled: set[str] = set()
-        self._folder = Path(run.folder)
+        self._folder = Path(self.run.folder)
         # Records of an earlier execution, by path. This execution may not reach all of them.
-        self._earlier = {record.name: record for record in run.steps}
+        self._earlier = {record.name: record for record in self.run.steps}
 
     async def execute(self, graph: Graph, inputs: Mapping[str, str | None], paths: Mapping[NodeOutput, str]) -> Scope:
         """Run the pipeline's graph. Return its scope, which contains the outputs of its nodes."""
         scope = Scope(graph, "", inputs, paths)
-        self._run.status = await self.run_graph(scope)
+        self.run.status = await self.run_graph(scope)
         return scope
 
     def stop(self) -> None:
         """Start no more nodes. Running steps are not affected."""
         self.stopped, self._stopped_by_failure = True, False
-        self._slots.withdraw(lambda _: True)
+        self.slots.withdraw(lambda _: True)
 
     async def cancel(self, path: str) -> None:
         """Cancel a node and everything inside it. Nodes that need it do not start; the rest of the run continues."""
         self._canceled.add(path)
-        self._slots.withdraw(self.is_canceled)
-        await self._steps.cancel(path)
+        self.slots.withdraw(self.is_canceled)
+        await self.steps.cancel(path)
 
     async def run_graph(self, scope: Scope) -> Status:
         """Run every node of a graph that can run.
@@ -160,7 +149,7 @@ class Executor:
         states = {
             scope.records[node.name].status
             for node in graph.nodes
-            if self._modes.of(scope.path_of(node)) is not Mode.EXCLUDED
+            if self.modes.of(scope.path_of(node)) is not Mode.EXCLUDED
         }
         if Status.FAILED in states:
             return Status.FAILED
@@ -168,12 +157,12 @@ class Executor:
 
     async def run_step(self, scope: Scope, step: Step, record: StepRecord) -> None:
         """Run a step's command, with retries, or reuse an earlier result, which needs no slots."""
-        if await self._steps.reuse(scope, step, record, self._modes.of(record.name)):
+        if await self.steps.reuse(scope, step, record, self.modes.of(record.name)):
             return
         ready = time.monotonic()
         if not (self.stopped or self.is_canceled(record.name)):
             with contextlib.suppress(WithdrawnError):
-                async with self._slots.take(ranks(step), self._gpus_of(step), record.name) as share:
+                async with self.slots.take(ranks(step), self.gpus_of(step), record.name) as share:
                     if (seconds := time.monotonic() - ready) > WAITED_SECONDS:
                         _log.info("waited for slots", extra={"node": record.name, "seconds": round(seconds, 6)})
                     await self._try(scope, step, record, share)
@@ -189,11 +178,11 @@ class Executor:
                 self.recorder.register(record, port.name, kind, port.asset)
 
     async def _try(self, scope: Scope, step: Step, record: StepRecord, share: Share) -> None:
-        retries = self._retries if step.retries is None else step.retries
+        retries = self.retries if step.retries is None else step.retries
         for retries_left in range(retries, -1, -1):
             if self.stopped or self.is_canceled(record.name):
                 return
-            await self._steps.attempt(scope, step, record, share)
+            await self.steps.attempt(scope, step, record, share)
             if record.status is not Status.FAILED:
                 return
             if retries_left and not self.stopped:
@@ -207,11 +196,11 @@ class Executor:
 
     def at_once(self, step: Step) -> int:
         """Return how many steps with the layout of this one the machine executes at once."""
-        return self._slots.at_once(ranks(step), self._gpus_of(step))
+        return self.slots.at_once(ranks(step), self.gpus_of(step))
 
     async def curve(self, record: StepRecord, metric: str) -> Sequence[Point]:
         """Return what a running step has logged of a metric so far."""
-        return await self._steps.curve(record, metric)
+        return await self.steps.curve(record, metric)
 
     def iteration(self, loop: StepRecord, label: str, graph: Graph) -> tuple[StepRecord, Scope]:
         """Return the record and scope of one iteration of a loop. A resumed run's iteration keeps its record."""
@@ -237,7 +226,7 @@ class Executor:
         record = self._earlier.get(path)
         if record is None:
             fresh = node_record(node, path, (f"{scope.path}{name}" for name in needs), self._folder)
-            record = renewed(fresh, self._before)
+            record = renewed(fresh, self.earlier)
             self.recorder.added(record)
         scope.records[node.name] = record
 
@@ -248,7 +237,7 @@ class Executor:
         try:
             outcome = self._readiness(scope, node)
             if outcome is None:
-                await self._runners[type(node)](self, scope, node, record)
+                await self.runners[type(node)](self, scope, node, record)
                 if isinstance(node, (Step, Sweep)):
                     self._register(node, record)
             elif outcome is not record.status:
@@ -262,11 +251,11 @@ class Executor:
             record.verdict = Verdict(record.name, f"{type(error).__name__}: {error}".rstrip(": "))
             self.recorder.changed(record)
         _log.info("node ended", extra={"node": record.name, "status": record.status.value})
-        ends_run = not (self._continue_on_failure or scope.tolerates_failures)
+        ends_run = not (self.continue_on_failure or scope.tolerates_failures)
         if record.status is Status.FAILED and ends_run and not self.stopped:
             self.stop()
             self._stopped_by_failure = True
-            await self._halt()
+            await self.halt()
 
     def _readiness(self, scope: Scope, node: Node) -> Status | None:
         """Return None if the node may run now, else the status that follows from the nodes that it needs."""
@@ -275,7 +264,7 @@ class Executor:
         is_last = node.name == scope.graph.last
         if is_last and self._stopped_by_failure:
             self.stopped = False  # no other node is left
-        if self.stopped or self._modes.of(scope.path_of(node)) is Mode.EXCLUDED:
+        if self.stopped or self.modes.of(scope.path_of(node)) is Mode.EXCLUDED:
             return Status.NOT_STARTED
         if is_last:
             return None

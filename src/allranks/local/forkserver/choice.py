@@ -6,7 +6,7 @@ import os
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from allranks.contract.commands import Start, start_of, without_placeholders
@@ -25,6 +25,7 @@ from allranks.plan.graph import Graph, Step
 _NO_JOB = Job("", "", "")
 
 
+@dataclass(eq=False)
 class ForkServers:
     """The fork servers of one run.
 
@@ -35,32 +36,25 @@ class ForkServers:
     used:   the fork servers that steps have used, the first one first
     """
 
-    def __init__(
-        self,
-        supervisor: Supervisor,
-        kind: InstanceKind,
-        source: str,
-        shell: str,
-        tracks: Callable[[Step], bool],
-        cold: Callable[[Step], bool],
-    ) -> None:
-        self._supervisor = supervisor
-        self._kind = kind
-        self._source = source
-        self._shell = shell
-        self._tracks = tracks
-        self._cold = cold
+    supervisor: Supervisor
+    kind: InstanceKind
+    source: str
+    shell: str
+    tracks: Callable[[Step], bool]
+    cold: Callable[[Step], bool]
+
+    def __post_init__(self) -> None:
         self.used: list[ForkServerSpec] = []
         self._specs = ForkServerSpecs()
         self._followers: dict[int, tuple[Graph, dict[str, list[Step]]]] = {}
 
     def choose(self, step: Step, programs: Sequence[Program], interpreter: Path) -> ForkServerSpec | None:
         """Return the fork server for the ranks of a step; None if they start cold."""
-        if self._cold(step):
+        if self.cold(step):
             return None
         if step.parallel is not None:  # the workers import the script, which is an argument of their program
             programs = [replace(each, python=_script_of_workers(each.python)) for each in programs]
-        spec = self._specs.of_programs(programs, interpreter, _code(step), tracked=self._tracks(step))
+        spec = self._specs.of_programs(programs, interpreter, _code(step), tracked=self.tracks(step))
         if spec is not None and spec not in self.used:
             self.used.append(spec)
         return spec
@@ -70,8 +64,8 @@ class ForkServers:
 
         gpus: for each instance, the variables that select its GPUs, if they are known
         """
-        if not self._cold(step) and (spec := self._expected(step, scope, gpus)) is not None:
-            await self._supervisor.prepare(spec)
+        if not self.cold(step) and (spec := self._expected(step, scope, gpus)) is not None:
+            await self.supervisor.prepare(spec)
 
     async def prepare_followers(self, step: Step, scope: Scope) -> None:
         """Start the fork servers of the steps that need this one, which has started."""
@@ -83,23 +77,23 @@ class ForkServers:
         code = _code(step)
         if not code:
             return None
-        interpreter = interpreters.of_environment(step.environment, self._source)
+        interpreter = interpreters.of_environment(step.environment, self.source)
         command = without_placeholders(step.command, "x")
         own = rank_environment.variables_of(step, scope)
         paths = {"PATH": machine_variables.search_path(os.environ, interpreter), **own}
-        if python_program(self._shell, command, paths, code, interpreter) is None:
+        if python_program(self.shell, command, paths, code, interpreter) is None:
             return None
-        launch = launch_of(step, self._kind.instances(range(step.instance_count)), self._kind)
+        launch = launch_of(step, self.kind.instances(range(step.instance_count)), self.kind)
         ranks = processes(launch)
         machine = machine_variables.of(os.environ, interpreter, len(ranks))
         programs = []
         for process in ranks:
             selected = gpus[process.instance_rank] if gpus else {}
-            variables = rank_environment.rank_variables(own, _NO_JOB, launch, process, self._kind)
+            variables = rank_environment.rank_variables(own, _NO_JOB, launch, process, self.kind)
             environment = {**machine, **selected, **variables}
-            python = python_program(self._shell, command, environment, code, interpreter)
+            python = python_program(self.shell, command, environment, code, interpreter)
             programs.append(Program("", (), environment, code, "", python))
-        return self._specs.of_programs(programs, interpreter, code, tracked=self._tracks(step))
+        return self._specs.of_programs(programs, interpreter, code, tracked=self.tracks(step))
 
     def _followers_in(self, graph: Graph) -> dict[str, list[Step]]:
         """Return the steps of a graph by the nodes that they need."""

@@ -127,29 +127,22 @@ class Watcher:
         """Called when the scheduler stops. running: number of runs that stop with it."""
 
 
+@dataclass(eq=False)
 class Scheduler:
     """Run the schedules of the ledger until `stop` is called.
 
     overlap: whether a run starts although the previous run of its schedule has not ended
     """
 
-    def __init__(
-        self,
-        ledger: Ledger,
-        place: SchedulesPlace,
-        clock: SystemClock,
-        start: Starter,
-        watcher: Watcher,
-        missed: MissedPolicy = MissedPolicy.ONCE,
-        overlap: bool = False,
-    ) -> None:
-        self._ledger = ledger
-        self._place = place
-        self._clock = clock
-        self._start = start
-        self._watcher = watcher
-        self._policy = missed
-        self._overlap = overlap
+    ledger: Ledger
+    place: SchedulesPlace
+    clock: SystemClock
+    start: Starter
+    watcher: Watcher
+    missed: MissedPolicy = MissedPolicy.ONCE
+    overlap: bool = False
+
+    def __post_init__(self) -> None:
         self._entries: dict[str, Entry] = {}
         self._running: dict[str, Firing] = {}
         self._children: dict[str, subprocess.Popen[bytes]] = {}
@@ -168,31 +161,31 @@ class Scheduler:
         while not self._stops:
             self._reap()
             # `LocalClient` may have changed them.
-            self._entries = {entry.name: entry for entry in self._ledger.schedules()}
+            self._entries = {entry.name: entry for entry in self.ledger.schedules()}
             for name in self._entries:
-                self._fire(name, self._clock.now())
+                self._fire(name, self.clock.now())
             lines = [self._line(entry) for entry in self._entries.values()]
-            self._watcher.state(lines)
+            self.watcher.state(lines)
             # A schedule that waits for its previous run is due when that run ends, not at a time.
             due = [line.next for line in lines if line.next is not None and not line.waiting]
             has_adopted = len(self._running) > len(self._children)
-            self._clock.wait(min(due, default=None), glance=has_adopted)
+            self.clock.wait(min(due, default=None), glance=has_adopted)
         self._close()
 
     def _recover(self) -> None:
-        now = self._clock.now()
-        for firing in self._ledger.open():
-            descriptor = self._place.take(firing.run)
+        now = self.clock.now()
+        for firing in self.ledger.open():
+            descriptor = self.place.take(firing.run)
             if descriptor is None:
                 self._running[firing.run] = firing
-                self._watcher.recovered(firing, alive=True)
-            elif self._policy is MissedPolicy.SKIP and not (firing.state == CLAIMED and now - firing.at <= TOLERANCE):
+                self.watcher.recovered(firing, alive=True)
+            elif self.missed is MissedPolicy.SKIP and not (firing.state == CLAIMED and now - firing.at <= TOLERANCE):
                 os.close(descriptor)
-                self._ledger.end(firing.run, "Interrupted", "not resumed: --missed skip", now)
-                self._watcher.ended(self._ledger.firing(firing.run))
+                self.ledger.end(firing.run, "Interrupted", "not resumed: --missed skip", now)
+                self.watcher.ended(self.ledger.firing(firing.run))
             else:
-                self._ledger.stopped(firing.run)
-                self._watcher.recovered(firing, alive=False)
+                self.ledger.stopped(firing.run)
+                self.watcher.recovered(firing, alive=False)
                 self._begin(firing, descriptor)
 
     def _fire(self, name: str, now: datetime) -> None:
@@ -203,42 +196,42 @@ class Scheduler:
             missed = Missed(name, skipped[0], skipped[-1], len(skipped)) if skipped else None
             if chosen is None:
                 if missed is not None:
-                    self._ledger.miss(missed)
-                    self._watcher.missed(missed)
+                    self.ledger.miss(missed)
+                    self.watcher.missed(missed)
                     self._entries[name] = replace(entry, cursor=missed.last)
                 return
             busy = any(firing.schedule == name for firing in self._running.values())
-            if busy and not (self._overlap and now - chosen <= TOLERANCE):
+            if busy and not (self.overlap and now - chosen <= TOLERANCE):
                 return
             # A run that overlaps with another one gets its own workspace.
-            overlaps = self._overlap and bool(self._running)
-            workspace = self._place.own(run_name(name, chosen)) if overlaps else self._place.workspace
-            firing = self._ledger.claim(name, chosen, workspace.root, missed)
+            overlaps = self.overlap and bool(self._running)
+            workspace = self.place.own(run_name(name, chosen)) if overlaps else self.place.workspace
+            firing = self.ledger.claim(name, chosen, workspace.root, missed)
             self._entries[name] = replace(entry, cursor=chosen)
             if missed is not None:
-                self._watcher.missed(missed)
+                self.watcher.missed(missed)
             if firing is None:
                 continue
-            descriptor = self._place.take(firing.run)
+            descriptor = self.place.take(firing.run)
             if descriptor is not None:
                 self._begin(firing, descriptor)
-                self._watcher.fired(firing)
+                self.watcher.fired(firing)
 
     def _choose(self, entry: Entry, now: datetime) -> tuple[datetime | None, list[datetime]]:
         """Return the firing to run now, if any, and the earlier firings to skip."""
         due = takewhile(lambda at: at <= now, firings(entry.trigger, entry.cursor, entry.created))
-        if self._policy is MissedPolicy.ALL:
+        if self.missed is MissedPolicy.ALL:
             return next(due, None), []
         skipped: list[datetime] = []
         for at in due:
-            if self._policy is MissedPolicy.SKIP and now - at <= TOLERANCE:
+            if self.missed is MissedPolicy.SKIP and now - at <= TOLERANCE:
                 return at, skipped
             skipped.append(at)
-        return (skipped.pop(), skipped) if skipped and self._policy is MissedPolicy.ONCE else (None, skipped)
+        return (skipped.pop(), skipped) if skipped and self.missed is MissedPolicy.ONCE else (None, skipped)
 
     def _begin(self, firing: Firing, descriptor: int) -> None:
         try:
-            self._children[firing.run] = self._start(firing, descriptor)
+            self._children[firing.run] = self.start(firing, descriptor)
             self._running[firing.run] = firing
         finally:
             os.close(descriptor)
@@ -246,11 +239,11 @@ class Scheduler:
     def _reap(self) -> None:
         """Record the ends of the runs whose processes have ended."""
         for run, code in self._exited():
-            if self._ledger.firing(run).state != ENDED:
+            if self.ledger.firing(run).state != ENDED:
                 exit_text = "" if code is None else f" ({_exit_text(code)})"
                 reason = f"its process ended before its run did{exit_text}: allranks resume"
-                self._ledger.end(run, "Interrupted", reason, self._clock.now())
-            self._watcher.ended(self._ledger.firing(run))
+                self.ledger.end(run, "Interrupted", reason, self.clock.now())
+            self.watcher.ended(self.ledger.firing(run))
 
     def _exited(self) -> Iterator[tuple[str, int | None]]:
         """Remove and yield the runs whose processes have ended, with the exit code of a child."""
@@ -265,36 +258,36 @@ class Scheduler:
 
     def _line(self, entry: Entry) -> Line:
         following = next(firings(entry.trigger, entry.cursor, entry.created), None)
-        waiting = following is not None and following <= self._clock.now()
-        return Line(entry, following, self._ledger.latest(entry.name), waiting)
+        waiting = following is not None and following <= self.clock.now()
+        return Line(entry, following, self.ledger.latest(entry.name), waiting)
 
     def _close(self) -> None:
         """Stop the runs. The next scheduler resumes them."""
         self._reap()
         if self._running:
-            self._watcher.stopping(len(self._running))
+            self.watcher.stopping(len(self._running))
         signals_sent = 0
         while self._running:
             if signals_sent < self._stops:
                 signals_sent += 1
                 self._signal_all()
-            self._clock.wait(None, glance=True)
+            self.clock.wait(None, glance=True)
             for run, _ in self._exited():
-                self._ledger.stopped(run)
-                self._watcher.ended(self._ledger.firing(run))
+                self.ledger.stopped(run)
+                self.watcher.ended(self.ledger.firing(run))
 
     def _signal_all(self) -> None:
         for run in self._running:
-            self._ledger.stop(run)
+            self.ledger.stop(run)
             child = self._children.get(run)
             if child is not None:
                 child.send_signal(signal.SIGTERM)
-            elif (pid := self._ledger.firing(run).pid) is not None and self._is_alive(run):
+            elif (pid := self.ledger.firing(run).pid) is not None and self._is_alive(run):
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGTERM)
 
     def _is_alive(self, run: str) -> bool:
-        descriptor = self._place.take(run)
+        descriptor = self.place.take(run)
         if descriptor is None:
             return True
         os.close(descriptor)
