@@ -195,6 +195,7 @@ def run(
     on_stall: Literal["fail", "dump"] = "fail",
     offline: bool = False,
     sample: str = "",
+    faults: Sequence[str] = (),
     environment: Literal["auto", "host", "venv", "conda"] = "host",
     stand_ins: Mapping[str, str | os.PathLike[str]] | None = None,
     folder: Path | str | None = None,
@@ -224,6 +225,8 @@ def run(
     offline:     whether nothing uses the network: data comes from the cache, and instances reach only each other
     sample:      how much of each folder and table of the inputs the run gets, evenly spaced: ``1%``, or ``1000`` files
                  or rows; default: all
+    faults:      injected once each, such as ``kill:rank=3,step=20`` or ``evict:instance=1,after=10s``, as
+                 ``allranks run --fault`` takes them
     environment: how environments are realised here, unless ``allranks.yaml`` says so: host (this Python), venv (the
                  packages of the definition from PyPI), conda, or auto: the first that is true to it
     stand_ins:   by step, the folder with its outputs, so that it need not run: an entry for each, or its only output
@@ -255,6 +258,7 @@ def run(
         on_stall=on_stall,
         offline=offline,
         sample=sample,
+        faults=faults,
         environment=environment,
     )
     identity, engine = start(jobs.read(job, texts, workspace, options, warn=_warn), workspace, options)

@@ -51,6 +51,15 @@ def _sample(value: str) -> str:
     return value
 
 
+def _faults(texts: list[str] | None) -> list[str] | None:
+    if texts:
+        from allranks.local.faults.faults import read
+
+        for text in texts:
+            read(text)
+    return texts
+
+
 FolderOption: TypeAlias = Annotated[
     Path | None,
     option("--folder", "Folder for runs and results. Default: .allranks in this folder or a parent.", "DIR"),
@@ -162,6 +171,16 @@ SampleOption: TypeAlias = Annotated[
         "gives the same part.",
         "N%|N",
         callback=_sample,
+    ),
+]
+FaultOption: TypeAlias = Annotated[
+    list[str] | None,
+    option(
+        "--fault",
+        "Inject a fault, once in the run: KIND:KEY=VALUE,..., such as kill:rank=3,step=9 or evict:instance=1,after=9s. "
+        "docs/fault-injection.md lists the kinds. May be repeated.",
+        "FAULT",
+        callback=_faults,
     ),
 ]
 ForceOption: TypeAlias = Annotated[
@@ -283,13 +302,15 @@ class RunOptions:
         bool,
         option("--offline", "Use no network: data comes from the cache, and instances reach only each other."),
     ] = False
+    faults: FaultOption = None
     verbose: VerboseOption = False
 
     def of(self, **others: Any) -> Options:
         """Return the options of a run. others: those that are not in the group"""
         from allranks.local.options import Options
 
-        return Options(**{name: value for name, value in vars(self).items() if name != "verbose"}, **others)
+        values = {**vars(self), "faults": self.faults or ()}
+        return Options(**{name: value for name, value in values.items() if name != "verbose"}, **others)
 
 
 @dataclass(frozen=True)

@@ -70,9 +70,23 @@ class Finished:
     time: float = field(default_factory=clock.time)
 
 
-Event: TypeAlias = Progress | Failure | Note | Finished
+@dataclass(frozen=True)
+class Reached:
+    """This process waits at a training step for a fault that the engine injects."""
 
-KINDS: Mapping[str, type[Event]] = {"progress": Progress, "failure": Failure, "note": Note, "finished": Finished}
+    step: int
+    time: float = field(default_factory=clock.time)
+
+
+Event: TypeAlias = Progress | Failure | Note | Finished | Reached
+
+KINDS: Mapping[str, type[Event]] = {
+    "progress": Progress,
+    "failure": Failure,
+    "note": Note,
+    "finished": Finished,
+    "reached": Reached,
+}
 
 
 def append(event: Event, environ: Mapping[str, str] = os.environ) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -42,6 +42,7 @@ class Options:
     on_stall:     fail: the step then fails, and its verdict names the rank that the others wait for; dump: it goes on,
                   with a note
     offline:      whether nothing uses the network: data comes from the cache, and instances reach only each other
+    faults:       injected once each, as `--fault` takes them
     sample:       how much of each folder or table of the inputs the run gets, such as 1% or 1000; "" for all
     """
 
@@ -64,6 +65,7 @@ class Options:
     on_stall: str = "fail"
     offline: bool = False
     sample: str = ""
+    faults: Sequence[str] = ()
     environment: str = "host"
 
 

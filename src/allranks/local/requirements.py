@@ -11,6 +11,7 @@ from allranks.errors import InputError, Problem
 from allranks.local import capacity, interpreters, machine
 from allranks.local.instances.kinds import InstanceKind
 from allranks.local.launchers import mpi_ssh
+from allranks.local.options import Options
 from allranks.plan.graph import Plan
 from allranks.plan.walk import steps
 
@@ -49,15 +50,21 @@ def of_machine(plan: Plan, mpi: str = "rsh", *, is_possible: bool = True) -> lis
     return [*(capacity.problems(plan) if is_possible else ()), *machine.problems(plan, mpi)]
 
 
-def of_instances(plan: Plan, mpi: str, kind: InstanceKind, folder: Path) -> list[Problem]:
-    """Return a problem if the plan needs containers or an sshd that this kind of instances lacks. folder: of the run"""
+def of_instances(plan: Plan, options: Options, kind: InstanceKind, folder: Path) -> list[Problem]:
+    """Return a problem if the plan needs containers or an sshd that this kind of instances lacks, or if a fault cannot
+    be injected there. folder: of the run"""
+    if options.faults:
+        from allranks.local.faults import targets
+
+        if problems := targets.problems(options.faults, plan, kind):
+            return problems
     if not kind.isolated:
         for path, step in steps(plan.graph):
             if rootfs.of(interpreters.of_environment(step.environment, plan.source)):
                 found = f"step {path} runs in a container, which instances of the kind {kind.name} are not"
                 fix = "omit --instances loopback; without user namespaces: --environment venv"
                 return [Problem("--environment", found, "instances of the rack", fix, code="no-user-namespaces")]
-    if mpi != "ssh" or all(step.distribution.type != Mpi.type for _, step in steps(plan.graph)):
+    if options.mpi != "ssh" or all(step.distribution.type != Mpi.type for _, step in steps(plan.graph)):
         return []
     problem = mpi_ssh.unfit(kind, folder)
     return [problem] if problem else []

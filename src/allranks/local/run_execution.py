@@ -11,7 +11,7 @@ import sqlite3
 import time
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from allranks import engine_log
 from allranks.errors import InputError, Problem
@@ -40,6 +40,9 @@ from allranks.runs.records import RunRecord, Status
 from allranks.runs.store import Store
 from allranks.runs.workspace import Workspace
 from allranks.secrets import redact
+
+if TYPE_CHECKING:
+    from allranks.local.faults.injection import Injector
 
 _log = logging.getLogger(__name__)
 
@@ -124,7 +127,7 @@ class RunExecution:
             try:
                 self._starting = None
                 kind, folder = INSTANCE_KINDS[supervisor.kind], Path(self._record.folder)
-                if problems := requirements.of_instances(self._plan, self._options.mpi, kind, folder):
+                if problems := requirements.of_instances(self._plan, self._options, kind, folder):
                     raise InputError(*problems)
                 self._record.instances, self._record.status = supervisor.kind, Status.RUNNING
                 self._record.page = str(self._page.path)
@@ -156,6 +159,13 @@ class RunExecution:
                 engine_log.stop()
         finally:
             await tracking.close()
+
+    def _injector(self, supervisor: Supervisor) -> Injector:
+        from allranks.local.faults import targets
+        from allranks.local.faults.injection import Injector
+
+        faults = targets.resolved(self._options.faults, self._plan)
+        return Injector(faults, self._record, self._recorder, supervisor)
 
     def _warm(self) -> str:
         """Return the socket of the process that lends fork servers to this run; "" if there is none."""
@@ -189,6 +199,7 @@ class RunExecution:
             self._gpus,
             self._origin,
             self._earlier,
+            self._injector(supervisor) if options.faults else None,
         )
         waiting_note = "waits for slots or GPUs that other runs on this machine use"
         slots = Slots(

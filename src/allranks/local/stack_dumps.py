@@ -38,7 +38,7 @@ def of_ranks(logs: Mapping[int, str]) -> list[Stack]:
     logs: the log of each rank, which is where its processes write
     """
     spy = program()
-    found = [] if spy is None else [(pid, rank, _stack(spy, pid)) for pid, rank in _processes(logs)]
+    found = [] if spy is None else [(pid, rank, _stack(spy, pid)) for pid, rank in processes_of(logs)]
     stacks = [
         Stack(rank, frames, _worker(pid))
         for pid, rank, frames in found
@@ -47,7 +47,7 @@ def of_ranks(logs: Mapping[int, str]) -> list[Stack]:
     return sorted(stacks, key=lambda stack: stack.number)
 
 
-def _processes(logs: Mapping[int, str]) -> Iterator[tuple[int, int]]:
+def processes_of(logs: Mapping[int, str]) -> Iterator[tuple[int, int]]:
     """Yield each process that writes to the log of a rank, with the rank."""
     files = {}
     for rank, log in logs.items():

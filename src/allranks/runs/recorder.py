@@ -19,7 +19,7 @@ from allranks.errors import InputError
 from allranks.runs import assets, executions, packages, usage
 from allranks.runs.curves import headline
 from allranks.runs.observer import Observer
-from allranks.runs.records import Point, RunRecord, Status, StepRecord
+from allranks.runs.records import FaultRecord, Point, RunRecord, Status, StepRecord
 from allranks.runs.store import Store
 from allranks.runs.usage import Sample
 from allranks.secrets import MASK, is_secret_name, redact
@@ -136,6 +136,12 @@ class RunRecorder:
             step.notes.append(text)
             self._store.save_step(self._run, step)
         self._observer.noted(self._run, step, text)
+
+    def injected(self, step: StepRecord, fault: str, effect: str) -> None:
+        """Record a fault before it takes effect."""
+        self._run.faults.append(FaultRecord(fault, step.name, step.attempt, time.time()))
+        self._store.save_run(self._run)
+        self.note(step, f"{effect} (injected by --fault {fault})")
 
     def register(self, step: StepRecord, output: str, kind: str, asset: str) -> None:
         """Register an output of a completed step as an asset, and note its version, or why it is not registered."""

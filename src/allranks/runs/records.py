@@ -135,6 +135,16 @@ class Execution:
     ended: float | None = None
 
 
+@dataclass(frozen=True)
+class FaultRecord:
+    """A fault that was injected into a step. fault: as `--fault` takes it; attempt: of the step, from 0"""
+
+    fault: str
+    node: str
+    attempt: int
+    time: float
+
+
 @dataclass
 class Progress:
     """The progress of a step, as its runtime reports it: done of total training steps."""
@@ -234,6 +244,7 @@ class RunRecord:
     mlflow_run_id: of the MLflow run whose children are the runs of its steps; None if there is none
     target:       the file that it was read from, ``FILE[:NAME]``; "" if the job was given as an object
     executions:   the periods in which engines executed it: one, and another one each time it is resumed
+    faults:       those that were injected, in the order of time
     settings:     the inputs that were set when the file was read, as text; secrets are masked
     """
 
@@ -259,6 +270,7 @@ class RunRecord:
     settings: dict[str, str] = field(default_factory=dict)
     mlflow_run_id: str | None = None
     executions: list[Execution] = field(default_factory=list)
+    faults: list[FaultRecord] = field(default_factory=list)
 
     def find(self, name: str) -> StepRecord | None:
         """Return the node at that path, or None."""

@@ -53,7 +53,7 @@ def print_dry_run(
     # Remove secrets, so that the output contains none.
     plan = codec.loads(to_json(shown(from_json(codec.dumps(plan)))))
     kind = preview.kind_of(options.instances)
-    if problems := requirements.of_instances(plan, options.mpi, kind, workspace.run_folder(preview.RUN)):
+    if problems := requirements.of_instances(plan, options, kind, workspace.run_folder(preview.RUN)):
         raise InputError(*problems)
     previews = preview.previews(plan, workspace, kind, options.mpi)
     if json:

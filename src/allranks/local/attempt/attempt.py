@@ -12,6 +12,7 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from allranks.contract.produce import processes
 from allranks.contract.templating import output_path
@@ -41,6 +42,9 @@ from allranks.runs.records import Status, StepRecord
 from allranks.sdk.paths import is_downloadable
 from allranks.verdict import judge
 
+if TYPE_CHECKING:
+    from allranks.local.faults.injection import Injector
+
 _log = logging.getLogger(__name__)
 
 
@@ -61,6 +65,7 @@ class AttemptContext:
     next_folders: NextFolders
     file_digests: FileDigests
     paths: InstancePaths
+    injector: Injector | None = None
 
 
 class Attempt:
@@ -212,7 +217,12 @@ class Attempt:
         events: asyncio.Queue[Event | None] = asyncio.Queue()
         record.status = Status.RUNNING
         context.recorder.changed(record)
-        with context.running.launching(record.name, start.agents), _removed_at_end(start.folder):
+        async with contextlib.AsyncExitStack() as stack:
+            stack.enter_context(_removed_at_end(start.folder))
+            stack.enter_context(context.running.launching(record.name, start.agents))
+            reports = {rank.process.rank: rank.report for rank in ranks}
+            if context.injector is not None:
+                await stack.enter_async_context(context.injector.during(record, start.agents, reports))
             launched: dict[str, str] = {}
             for rank, agent in enumerate(start.agents):
                 if self._stops.staging.is_set() or context.running.is_ending(record.name):
@@ -229,7 +239,7 @@ class Attempt:
                 events,
                 start.launching,
                 start.log,
-                {rank.process.rank: rank.report for rank in ranks},
+                reports,
                 self._step.timeout,
                 self._step.instance_type,
                 context.options.start_timeout,

@@ -11,6 +11,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from allranks.contract.mpi import Mpi
 from allranks.local import gpus, interpreters
@@ -37,6 +38,9 @@ from allranks.runs.recorder import RunRecorder
 from allranks.runs.records import Point, RunRecord, Status, StepRecord, Verdict
 from allranks.runs.workspace import Workspace
 
+if TYPE_CHECKING:
+    from allranks.local.faults.injection import Injector
+
 _log = logging.getLogger(__name__)
 
 
@@ -46,6 +50,7 @@ class CommandRunner:
     gpus:    of this machine that the engine may use
     origin:  the run whose results the steps in mode REUSE take; None: any run with a result for the same inputs
     earlier: this run as it was before it continued with the latest code
+    injector: of the faults of the run; None without faults
     """
 
     def __init__(
@@ -61,11 +66,13 @@ class CommandRunner:
         gpus: Sequence[str],
         origin: RunRecord | None = None,
         earlier: RunRecord | None = None,
+        injector: Injector | None = None,
     ) -> None:
         self._options = options
         self._recorder = recorder
         self._gpus = gpus
         self._earlier = earlier
+        self._injector = injector
         self._machines = Machines()
         self._temporary_folders = TemporaryFolders(workspace.temporary)
         self._next_folders = NextFolders(lambda: self._temporary_folders.folder)
@@ -85,6 +92,7 @@ class CommandRunner:
             self._next_folders,
             self._file_digests,
             InstancePaths(str(workspace.root)),
+            injector,
         )
         asyncio.get_running_loop().run_in_executor(None, temporary.sweep, workspace.temporary)
         self._digests = Digests(self._file_digests)
@@ -134,7 +142,15 @@ class CommandRunner:
         return True
 
     async def attempt(self, scope: Scope, step: Step, record: StepRecord, share: Share) -> None:
-        """Run one attempt of the step with a share of the machine. Raise OSError if this machine's disk is full."""
+        """Run one attempt of the step with a share of the machine, and another one whenever an instance was evicted, as
+        Azure ML does. Raise OSError if this machine's disk is full."""
+        await self._attempt(scope, step, record, share)
+        is_ending = functools.partial(self.running.is_ending, record.name)
+        while self._injector is not None and await self._injector.starts_again(record, is_ending):
+            record.attempt += 1
+            await self._attempt(scope, step, record, share)
+
+    async def _attempt(self, scope: Scope, step: Step, record: StepRecord, share: Share) -> None:
         record.status, record.started = Status.PREPARING, time.time()
         self._begin(scope, step, record)
         self._recorder.changed(record)
@@ -187,6 +203,8 @@ class CommandRunner:
 
     def close(self) -> None:
         """Close the runner's files, and remove its folders. No step may be running."""
+        if self._injector is not None:
+            self._injector.close()
         self._file_digests.close()
         for folder in self._next_folders.returned():
             self._remove_later(folder)

@@ -15,6 +15,7 @@ from typing import Any, Protocol
 import torch
 from torch.distributed import PrefixStore  # type: ignore[attr-defined]
 
+from allranks.contract import fault_points
 from allranks.errors import InputError, Problem
 from allranks.runtime.checkpoints import manifest, reading, tensor_file
 from allranks.runtime.checkpoints.background_save import BackgroundSave, Channel, not_written
@@ -159,6 +160,7 @@ class Checkpoints:
 
         Raise InputError if an earlier checkpoint could not be written, on every rank at the same step.
         """
+        fault_points.reached(step)
         if self._staging is None and (self._every_steps or self._every_seconds):
             # At the first step, when the optimizers have their state.
             self._staging = StagingMemory(self._ranks.device)
