@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shlex
 import shutil
@@ -76,6 +77,28 @@ def test_torchrun_starts_the_ranks_of_two_instances_again_after_a_failure(
     ended = by_platform(PyTorch(1), 2, started, tmp_path, variables)
     assert "failed once" in "".join(ended.errors)
     check(ended, tmp_path, [0, 0], f" {{local}} {tmp_path / 'results'}")
+
+
+@pytest.mark.recipe
+def test_torchrun_continues_on_fewer_instances_with_the_same_steps(tmp_path: Path, variables: dict[str, str]) -> None:
+    """torchrun takes half a minute to notice that an instance has left. tests/runtime/test_elastic.py is quick."""
+    scripts = COMPONENTS.parent / "tests/runtime/scripts"
+    losses = []
+    for script, least in (("elastic.py", 0), ("leaving.py", 3)):
+        folder = tmp_path / script
+        options = ["--min_instances", str(least), "--max_restarts", "1"]
+        arguments = f"{folder / 'saved'} 200 ddp"
+        if script == "leaving.py":
+            arguments = f"{scripts} {arguments}"
+        started = command("torchrun", folder, script, *options, "--arguments", arguments)
+        started[started.index("--source") + 1] = str(scripts if script == "elastic.py" else SCRIPTS)
+        ended = by_platform(PyTorch(1), 4, started, tmp_path, variables)
+        assert ended.codes == [0, 0, 0, -9 if least else 0], ended
+        (results,) = [json.loads(line) for line in ended.output.splitlines() if line.startswith("{")]
+        losses.append(results["losses"])
+    whole, continued = losses
+    assert list(continued) == list(map(str, range(80, 200)))
+    assert continued == pytest.approx({step: whole[step] for step in continued}, rel=1e-4)
 
 
 @pytest.mark.slow

@@ -55,7 +55,7 @@ def resumed(name: str, ranks: runtime.Ranks, folder: Path, last: int) -> dict[st
     schedule = lambda optimizer: torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, SCHEDULED)  # noqa: E731
     training = strategy.prepare(model, optimizer, settings, schedule)
     loader = runtime.DataLoader(Samples(), sampler)
-    checkpoints = runtime.Checkpoints(folder, ranks, {"training": training, "loader": loader}, asynchronous=False)
+    checkpoints = runtime.Checkpoints(folder, ranks, {"training": training, "loader": loader}, every_steps=20)
     torch.manual_seed(1 + ranks.rank)
     step = checkpoints.load()
     random = ranks.gather(torch.rand(1)).tolist()
@@ -76,6 +76,7 @@ def resumed(name: str, ranks: runtime.Ranks, folder: Path, last: int) -> dict[st
             rates[step] = rate
             total.zero_()
             step += 1
+            checkpoints.save_if_due(step)
             if step == last:
                 break
     checkpoints.save(step)
