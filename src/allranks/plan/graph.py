@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from types import MappingProxyType
-from typing import ClassVar, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 from allranks.contract.launch import Distribution
 from allranks.contract.single import Single
@@ -44,8 +44,21 @@ class Code:
     digest: str
 
 
+@dataclass(frozen=True, kw_only=True)
+class _Node:
+    """What all nodes have. after: names of nodes that must end first, without a data dependency"""
+
+    after: tuple[str, ...] = ()
+    location: Location | None = None
+
+    def values(self) -> Iterator[Value | str | None]:
+        """Yield everything that may refer to another node."""
+        node: Any = self  # each kind has inputs, as a field or a property
+        yield from (port.value for port in node.inputs)
+
+
 @dataclass(frozen=True)
-class Step:
+class Step(_Node):
     """A node that runs a component's command.
 
     command:               the template, with ``${{inputs.x}}``, ``${{outputs.y}}`` and ``$[[ ... ]]`` in it
@@ -53,7 +66,6 @@ class Step:
     timeout:               seconds after which the step is stopped, or None
     shm_size:              size of /dev/shm per instance, in bytes
     deterministic:         whether an earlier result of the same inputs may be reused
-    after:                 names of nodes that must end first, without a data dependency
     retries:               how often a failed attempt is repeated; None: as often as the run's option says
     ignored_environment:   the environment that the node sets instead of its component's, which azure-ai-ml never sends
     ignored_variables:     names of the component's variables, which azure-ai-ml never sends
@@ -83,9 +95,7 @@ class Step:
     shm_size: int = 2 << 30
     timeout: float | None = None
     deterministic: bool = True
-    after: tuple[str, ...] = ()
     retries: int | None = field(default=None, compare=False)
-    location: Location | None = None
     job_tier: str = field(default="", compare=False)
     azure_only: tuple[str, ...] = field(default=(), compare=False)
     ignored_environment: Environment = field(default=NO_ENVIRONMENT, compare=False)
@@ -96,12 +106,12 @@ class Step:
 
     def values(self) -> Iterator[Value | str | None]:
         """Yield everything that may refer to another node."""
-        yield from (port.value for port in self.inputs)
+        yield from super().values()
         yield from self.environment_variables.values()
 
 
 @dataclass(frozen=True)
-class Pipeline:
+class Pipeline(_Node):
     """A node that is a pipeline component, which contains a graph.
 
     inputs: the graph's inputs with their values in the enclosing graph
@@ -117,16 +127,10 @@ class Pipeline:
     description: str = ""
     inputs: tuple[Input, ...] = ()
     outputs: tuple[Output, ...] = ()
-    after: tuple[str, ...] = ()
-    location: Location | None = None
-
-    def values(self) -> Iterator[Value | str | None]:
-        """Yield everything that may refer to another node."""
-        yield from (port.value for port in self.inputs)
 
 
 @dataclass(frozen=True)
-class Condition:
+class Condition(_Node):
     """An ``if_else`` node. Of its two lists of nodes of the same graph, one runs and the other is skipped.
 
     condition: a boolean: a literal, an input of the graph or an output of a node
@@ -141,8 +145,6 @@ class Condition:
     condition: Value
     then: tuple[str, ...] = ()
     otherwise: tuple[str, ...] = ()
-    after: tuple[str, ...] = ()
-    location: Location | None = None
 
     @property
     def display_name(self) -> str:
@@ -153,7 +155,8 @@ class Condition:
         yield self.condition
 
 
-class _Loop:
+@dataclass(frozen=True)
+class _Loop(_Node):
     """The common properties of loops."""
 
     name: str
@@ -193,13 +196,9 @@ class DoWhile(_Loop):
 
     kind: ClassVar[str] = "do_while"
 
-    name: str
-    body: Step | Pipeline
     condition: str = ""
     feedback: tuple[tuple[str, str], ...] = ()
     limit: int = 1000
-    after: tuple[str, ...] = ()
-    location: Location | None = None
 
 
 @dataclass(frozen=True)
@@ -215,13 +214,9 @@ class ParallelFor(_Loop):
 
     kind: ClassVar[str] = "parallel_for"
 
-    name: str
-    body: Step | Pipeline
     items: tuple[Item, ...] | Value = ()
     outputs: tuple[Output, ...] = ()
     max_concurrency: int | None = None
-    after: tuple[str, ...] = ()
-    location: Location | None = None
 
     def values(self) -> Iterator[Value | str | None]:
         """Yield everything that may refer to another node."""
@@ -251,7 +246,6 @@ class Sweep(_Loop):
 
     kind: ClassVar[str] = "sweep"
 
-    name: str
     body: Step
     search_space: tuple[Parameter, ...]
     metric: str
@@ -259,8 +253,6 @@ class Sweep(_Loop):
     sampling: Sampling = field(default_factory=Sampling)
     early_termination: EarlyTermination | None = None
     limits: SweepLimits = field(default_factory=SweepLimits)
-    after: tuple[str, ...] = ()
-    location: Location | None = None
 
     @property
     def sampled(self) -> frozenset[str]:
@@ -269,7 +261,7 @@ class Sweep(_Loop):
 
 
 @dataclass(frozen=True)
-class StandIn:
+class StandIn(_Node):
     """A node that does not run on this machine. The user has its outputs.
 
     what:    the kind of node that the engine cannot run, such as "an AutoML job"; "" if it can
@@ -285,12 +277,6 @@ class StandIn:
     display_name: str = ""
     inputs: tuple[Input, ...] = ()
     outputs: tuple[Output, ...] = ()
-    after: tuple[str, ...] = ()
-    location: Location | None = None
-
-    def values(self) -> Iterator[Value | str | None]:
-        """Yield everything that may refer to another node."""
-        yield from (port.value for port in self.inputs)
 
 
 Node: TypeAlias = Step | Pipeline | Condition | DoWhile | ParallelFor | Sweep | StandIn
