@@ -293,9 +293,11 @@ class RunOptions:
         ),
     ] = 300.0
     on_stall: Annotated[
-        Literal["fail", "dump"],
+        Literal["fail", "dump", "wait"],
         typer.Option(
-            "--on-stall", help="fail: end such a step, and name the rank that is not there. dump: only note it."
+            "--on-stall",
+            help="fail: end such a step, and name the rank that is not there. wait: only note it. dump: also save the "
+            "stacks of all ranks.",
         ),
     ] = "fail"
     offline: Annotated[

@@ -39,8 +39,8 @@ class Options:
                   the instance. All instances of a step start together here, in milliseconds. On Azure ML they start
                   minutes apart, so the bound there is the training's own
     stall:        seconds for which the ranks of a step may make no progress while some wait; 0: without a limit
-    on_stall:     fail: the step then fails, and its verdict names the rank that the others wait for; dump: it goes on,
-                  with a note
+    on_stall:     fail: the step then fails, and its verdict names the rank that the others wait for; wait: it goes on,
+                  with a note; dump: also with the stacks of all ranks in a file
     offline:      whether nothing uses the network: data comes from the cache, and instances reach only each other
     faults:       injected once each, as `--fault` takes them
     sample:       how much of each folder or table of the inputs the run gets, such as 1% or 1000; "" for all

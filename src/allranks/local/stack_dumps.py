@@ -12,7 +12,8 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from allranks.verdict.stacks import Frame, Stack
@@ -32,19 +33,20 @@ def program() -> str | None:
     return str(own) if own.exists() else shutil.which("py-spy")
 
 
-def of_ranks(logs: Mapping[int, str]) -> list[Stack]:
+def of_ranks(logs: Mapping[int, str], silent: Collection[int] = ()) -> list[Stack]:
     """Return the stacks of the Python processes of ranks; none without py-spy, or if it may not look.
 
-    logs: the log of each rank, which is where its processes write
+    logs:   the log of each rank, which is where its processes write
+    silent: ranks of which no thread has run when it was asked to
     """
     spy = program()
-    found = [] if spy is None else [(pid, rank, _stack(spy, pid)) for pid, rank in processes_of(logs)]
-    stacks = [
-        Stack(rank, frames, _worker(pid))
-        for pid, rank, frames in found
-        if frames is not None and not any(name in frame.file for frame in frames for name in _HELPERS)
+    stacks = [] if spy is None else [_stack(spy, pid, rank, silent) for pid, rank in processes_of(logs)]
+    found = [
+        stack
+        for stack in stacks
+        if stack is not None and not any(name in frame.file for frame in stack.frames for name in _HELPERS)
     ]
-    return sorted(stacks, key=lambda stack: stack.number)
+    return sorted(found, key=lambda stack: stack.number)
 
 
 def processes_of(logs: Mapping[int, str]) -> Iterator[tuple[int, int]]:
@@ -64,8 +66,8 @@ def processes_of(logs: Mapping[int, str]) -> Iterator[tuple[int, int]]:
                     break
 
 
-def _stack(spy: str, pid: int) -> tuple[Frame, ...] | None:
-    """Return the frames of the main thread of a process, without those of the engine; None if it is not Python."""
+def _stack(spy: str, pid: int, rank: int, silent: Collection[int]) -> Stack | None:
+    """Return the stack of the main thread of a process, without the engine's part; None if it is not Python."""
     try:
         command = [spy, "dump", "--json", "--pid", str(pid)]
         done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=False)
@@ -73,13 +75,17 @@ def _stack(spy: str, pid: int) -> tuple[Frame, ...] | None:
     except (OSError, ValueError, subprocess.TimeoutExpired):
         return None
     # Without the module threading, the main thread has no name.
-    main = [each["frames"] for each in threads if each["thread_name"] == "MainThread" or len(threads) == 1]
+    main = [each for each in threads if each["thread_name"] == "MainThread" or len(threads) == 1]
     frames = []
-    for frame in main[0] if main else ():
+    for frame in main[0]["frames"] if main else ():
         if _ENGINE in frame["filename"]:
             break
         frames.append(Frame(frame["name"], frame["filename"], frame["line"]))
-    return tuple(frames)
+    stack = Stack(rank, tuple(frames), _worker(pid))
+    # A thread that sleeps with the lock does not release it; of one that computes with it, only the others' silence
+    # shows that.
+    is_locked = bool(main) and main[0]["owns_gil"] and (not main[0]["active"] or stack.number in silent)
+    return replace(stack, holds_gil=is_locked)
 
 
 def _worker(pid: int) -> int | None:

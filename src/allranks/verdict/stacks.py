@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import linecache
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from allranks.runs.formatting import rank_list, shortened
 from allranks.runs.records import RankRecord, Status, Verdict
+from allranks.verdict import collectives, signatures
+from allranks.verdict.collectives import Call, Difference, Recording
 from allranks.verdict.tracebacks import is_library
 
 CODE = "collective-timeout"
 """The section of docs/troubleshooting.md."""
 
+MISMATCH = "collective-mismatch"
+
 ADVICE = "every rank must call the same collectives, as often and in the same order: see where this rank is"
+ADVICE_ON_MISMATCH = "every rank must call the same collectives in the same order, with the same sizes and types"
 
 _COLLECTIVES = (
     (re.compile(r"/torch/distributed/rendezvous\.py$"), "init_process_group"),
@@ -32,6 +37,9 @@ _MPI = re.compile(
 
 _BACKWARD = re.compile(r"/torch/autograd/graph\.py$|/tensorflow/python/eager/execute\.py$")
 """In these files a rank computes, or waits for the others in a collective that has no frame of its own."""
+
+_SIZES = re.compile(r"op\.preamble\.length <= op\.nbytes\. (\d+) vs (\d+)")
+"""gloo/transport/tcp/pair.cc"""
 
 _WRAPPERS = frozenset({"wrapper", "wait"})
 
@@ -60,11 +68,13 @@ class Stack:
     rank:   of the job
     frames: the innermost call first; none while the interpreter exits
     worker: the rank by the count of a launcher that the rank started; None without one
+    holds_gil: whether it holds the lock of its interpreter and does not release it
     """
 
     rank: int
     frames: tuple[Frame, ...]
     worker: int | None = None
+    holds_gil: bool = False
 
     @property
     def number(self) -> int:
@@ -110,39 +120,103 @@ class Stack:
         return "\n".join((f"Stack of rank {self.number} (most recent call last):", *reversed(lines)))
 
 
-def of_hang(step: str, ranks: Sequence[RankRecord], stacks: Sequence[Stack], seconds: float = 0) -> Verdict | None:
+def of_hang(
+    step: str,
+    ranks: Sequence[RankRecord],
+    stacks: Sequence[Stack],
+    seconds: float = 0,
+    recordings: Sequence[Recording] = (),
+) -> Verdict | None:
     """Return the verdict on a step whose ranks do not move; None if no rank waits for another.
 
-    seconds: for which they have not moved; 0 if that is not known
+    seconds:    for which they have not moved; 0 if that is not known
+    recordings: of the ranks that have one, also of those that have ended
 
     The rank to blame is the one that is not in the collective: it runs other code, or has ended. If all wait, it is one
-    that waits at another line than most.
+    that has called fewer collectives, or that waits at another line than most. Ranks that have called different
+    collectives are named before all that.
     """
     waiting = [stack for stack in stacks if stack.collective]
     if not waiting:
-        return None
+        return None if stacks else of_recordings(step, ranks, recordings)
+    if (difference := collectives.mismatch(recordings)) is not None:
+        return of_mismatch(step, ranks, stacks, difference)
+    calls = {recording.rank: recording.calls[-1] for recording in recordings if recording.calls}
+    late = collectives.missing(recordings)
     for_how_long = f" for {seconds:.0f} s" if seconds else ""
     groups = _groups(waiting)
-    names = " or ".join(dict.fromkeys(stack.collective for stack in waiting))
+    names = " or ".join(dict.fromkeys(_called(stack, calls) for stack in waiting))
     ended = [rank for rank in ranks if rank.status is Status.COMPLETED]
     # In backward() a rank may compute or wait: it is to blame if no other is.
     elsewhere = [stack for stack in stacks if not stack.collective]
+    behind = [stack for stack in stacks if late is not None and stack.number in late.ranks]
     if absent := [stack for stack in elsewhere if not stack.may_wait] or elsewhere:
-        first = absent[0]
+        first = next((stack for stack in absent if stack in behind), absent[0])
         reason = f"{_doing(first)}, and {_numbers(waiting)} wait for it in {names}{for_how_long}"
     elif ended:
         first = Stack(ended[0].rank, ())
         reason = f"it has ended, and {_numbers(waiting)} wait for it in {names}{for_how_long}"
+    elif late is not None and behind:
+        first = behind[0]
+        reason = f"it waits in {_called(first, calls)}, and {late.others_wait}{for_how_long}"
     elif len(groups) > 1:
         smallest = min(groups, key=len)
         first, others = smallest[0], [stack for group in groups if group is not smallest for stack in group]
         reason = f"it waits in {first.collective}, and {_numbers(others)} in {_place(others[0])}{for_how_long}"
     else:
-        reason = f"every rank waits in {_place(waiting[0])}{for_how_long}, and no message arrives"
+        call = calls.get(waiting[0].number)
+        where = call.located if call is not None else _place(waiting[0])
+        reason = f"every rank waits in {where}{for_how_long}, and no message arrives"
         return Verdict(
             step, reason, traceback=str(waiting[0]), code=CODE, advice="see whether the instances are connected"
         )
     return replace(_blaming(step, ranks, first, reason), consequences=_folded(groups, first))
+
+
+def of_recordings(step: str, ranks: Sequence[RankRecord], recordings: Sequence[Recording]) -> Verdict | None:
+    """Return the verdict on a step by the collectives of its ranks alone; None if all have called the same ones."""
+    if (difference := collectives.mismatch(recordings)) is not None:
+        return of_mismatch(step, ranks, (), difference)
+    late = collectives.missing(recordings)
+    numbers = [rank.rank for rank in ranks]
+    if late is None or late.ranks[0] not in numbers:
+        return None
+    last = next(recording.calls[-1] for recording in recordings if recording.rank == late.ranks[0])
+    reason = f"its last collective is {last.located}, and {late.others_wait}"
+    return replace(_blaming(step, ranks, Stack(late.ranks[0], ()), reason), where=last.where)
+
+
+def of_mismatch(
+    step: str, ranks: Sequence[RankRecord], stacks: Sequence[Stack], difference: Difference
+) -> Verdict | None:
+    """Return the verdict on ranks that have called different collectives; None if the rank to blame is not known."""
+    call, number = difference.call, difference.ranks[0]
+    stack = next((stack for stack in stacks if stack.number == number), None) or Stack(number, ())
+    if call is None or stack.rank not in [rank.rank for rank in ranks]:
+        return None
+    reason = f"it called {call.located}, and {difference.other_calls}"
+    made = _blaming(step, ranks, stack, reason)
+    return replace(made, where=call.where, code=MISMATCH, advice=ADVICE_ON_MISMATCH)
+
+
+def with_mismatch(verdict: Verdict, ranks: Sequence[RankRecord], recordings: Sequence[Recording]) -> Verdict:
+    """Return the verdict that names the different collectives that ranks have called, if they explain the failure.
+
+    verdict: blames a rank that met the consequence: a time-out, a message of the wrong size, or the end of another rank
+    """
+    known = signatures.find([verdict.reason])
+    may_follow = verdict.exit_code == 0 if known is None else known.signature.is_consequence
+    difference = collectives.mismatch(recordings)
+    if difference is None and (sizes := _SIZES.search("\n".join(verdict.tail))):
+        reason = f"gloo aborted it in a collective: it received {sizes[1]} bytes, and expected {sizes[2]}"
+        said = tuple(collectives.last_calls(recordings))
+        return replace(verdict, reason=reason, code=MISMATCH, consequences=(*said, *verdict.consequences))
+    if difference is None or not (may_follow or (known is not None and known.signature.code == MISMATCH)):
+        return verdict
+    made = of_mismatch(verdict.step, ranks, (), difference)
+    if made is None:
+        return verdict
+    return replace(made, consequences=(f"{rank_list([verdict.rank or 0])}: {verdict.reason}", *verdict.consequences))
 
 
 def of_time_out(verdict: Verdict, ranks: Sequence[RankRecord], stacks: Sequence[Stack]) -> Verdict:
@@ -179,11 +253,20 @@ def _doing(stack: Stack) -> str:
     if stack.is_exiting:
         return "it exits"
     text = stack.user.text if stack.user else ""
+    if stack.holds_gil:
+        return f"it holds the GIL at `{text}`"
     return f"it is at `{text}`" if text else f"it is in {stack.frames[0].function}"
 
 
 def _place(stack: Stack) -> str:
     return f"{stack.collective} ({stack.where})" if stack.where else stack.collective
+
+
+def _called(stack: Stack, calls: Mapping[int, Call]) -> str:
+    """Return the collective in which a rank waits, with its shape if a recording has it."""
+    call = calls.get(stack.number)
+    known = call is not None and call.shapes and stack.collective.replace("_", "") in call.name.replace("_", "")
+    return str(call) if known else stack.collective
 
 
 def _numbers(stacks: Iterable[Stack]) -> str:

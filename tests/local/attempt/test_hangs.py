@@ -37,6 +37,24 @@ if dist.get_rank() == 1:
     time.sleep(1000)
 dist.barrier()
 """
+MISMATCH = """
+import torch
+import torch.distributed as dist
+
+dist.init_process_group("gloo")
+if dist.get_rank() == 1:
+    dist.barrier()
+dist.all_reduce(torch.ones(4, 2))
+"""
+GIL = """
+import ctypes
+import torch.distributed as dist
+
+dist.init_process_group("gloo")
+if dist.get_rank() == 1:
+    ctypes.PyDLL(None).sleep(1000)
+dist.barrier()
+"""
 
 
 def _step(folder: Path, script: str, arguments: str, distribution: Mpi | PyTorch) -> Step:
@@ -61,6 +79,9 @@ def test_it_is_only_noted_if_that_is_asked_for(tmp_path: Path, run_steps: Runner
     (note,) = record.step("train").notes
     assert record.status is Status.COMPLETED
     assert "it hangs: rank 2 on instance 1: it is at `time.sleep(8)`" in note
+    stacks = Path(note.rpartition("all stacks: ")[2]).read_text()
+    assert stacks.count("Stack of rank") == 4
+    assert "time.sleep(8)" in stacks
 
 
 def test_a_rank_that_has_raised_and_does_not_end(tmp_path: Path, run_steps: Runner) -> None:
@@ -75,3 +96,24 @@ def test_the_time_out_of_the_others_does_not_blame_them(tmp_path: Path, run_step
     verdict = run_steps(_step(tmp_path, TORCH, "3", PyTorch(1))).step("train").verdict
     assert (verdict.rank, verdict.where) == (1, "train.py:8")
     assert "rank 0 waited for it in vain" in verdict.reason
+
+
+@pytest.mark.parametrize(
+    ("script", "where", "reason"),
+    [
+        (
+            MISMATCH,
+            "train.py:7",
+            "it called barrier (train.py:7), and rank 0 called all_reduce of 4x2 float32 (train.py:8)",
+        ),
+        (GIL, "train.py:7", "it holds the GIL at `ctypes.PyDLL(None).sleep(1000)`, and rank 0 wait"),
+    ],
+    ids=["mismatch", "gil"],
+)
+def test_what_ranks_have_called(tmp_path: Path, run_steps: Runner, script: str, where: str, reason: str) -> None:
+    pytest.importorskip("torch")
+    record = run_steps(_step(tmp_path, script, "", PyTorch(1)), stall=2.0)
+    verdict = record.step("train").verdict
+    assert (verdict.rank, verdict.where) == (1, where)
+    assert reason in verdict.reason
+    assert not list(tmp_path.rglob("*.request"))

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from allranks.contract import report
-from allranks.local import capacity
+from allranks.local import capacity, recordings
 from allranks.local.attempt import usage_watch
 from allranks.local.attempt.stall import RAISED, StallWatch
 from allranks.local.attempt.usage_watch import UsageWatch
@@ -23,7 +23,7 @@ from allranks.runs.recorder import RunRecorder
 from allranks.runs.records import Point, Progress, RankRecord, Status, StepRecord, Verdict
 from allranks.verdict import judge, signatures
 from allranks.verdict.signatures import NOT_STARTED
-from allranks.verdict.stacks import CODE, Stack, of_hang, of_time_out
+from allranks.verdict.stacks import CODE, Stack, of_hang, of_time_out, with_mismatch
 
 _log = logging.getLogger(__name__)
 
@@ -55,7 +55,7 @@ class AttemptHandles:
     size_name: the Azure size of the instances; "" if it is not known
     start_timeout: seconds that an instance may take to start its processes
     stall:     seconds for which the ranks may make no progress; 0: without a limit
-    on_stall:  fail, or dump: go on, with a note of where they are
+    on_stall:  fail; wait: go on, with a note of where they are; dump: also with a file of their stacks
     """
 
     record: StepRecord
@@ -157,6 +157,7 @@ class AttemptMonitor:
         self._stall.close()
         self._read_reports(clock())
         self._judge()
+        recordings.remove(self._handles.reports.values())
 
     async def _look_for_stall(self, now: float) -> None:
         """Fail the step if its ranks make no progress, or note it. End the ranks that have raised and do not end."""
@@ -164,14 +165,24 @@ class AttemptMonitor:
             return
         for rank in await self._stall.exiting(now):
             self._raised.setdefault(rank, now - RAISED)
-        if self._noted_stall or not (stacks := self._stall.stalled(now)):
+        if self._noted_stall:
             return
-        verdict = of_hang(self._record.name, self._record.ranks, stacks, self._handles.stall)
+        stacks = self._stall.stalled(now)
+        if not stacks and not self._stall.differs(now):
+            return
+        stacks = stacks or await self._stall.stacks()
+        calls = self._stall.recordings()
+        verdict = of_hang(self._record.name, self._record.ranks, stacks, self._handles.stall, calls)
         if verdict is not None and self._handles.on_stall == "fail":
             self._stalled = verdict
         elif verdict is not None:
             self._noted_stall = True
-            self._recorder.note(self._record, f"it hangs: {cause(verdict) or verdict.reason}")
+            saved = ""
+            if self._handles.on_stall == "dump":
+                path = Path(self._record.folder, f"stacks_{self._record.attempt}.txt")
+                path.write_text("\n\n".join(map(str, stacks)) + "\n", encoding="utf-8")
+                saved = f"; all stacks: {path}"
+            self._recorder.note(self._record, f"it hangs: {cause(verdict) or verdict.reason}{saved}")
 
     def _require_start(self, now: float) -> None:
         """End the attempt if an instance has not started its processes in time, also while the run is being stopped."""
@@ -330,9 +341,11 @@ class AttemptMonitor:
             verdict = judge.of_ranks(record.name, ranks, self._handles.reports, memory_kills=kills)
             if verdict is not None and self._stacks and _is_time_out(verdict):
                 verdict = of_time_out(verdict, ranks, self._stacks)
+            if verdict is not None:
+                verdict = with_mismatch(verdict, ranks, self._stall.recordings())
         hang = self._stalled
         if self._overdue is not None and hang is None:
-            hang = of_hang(record.name, ranks, self._stacks or ())
+            hang = of_hang(record.name, ranks, self._stacks or (), recordings=self._stall.recordings())
         if hang is not None:
             after = (self._limit(),) if self._overdue else ()
             record.status, record.verdict = Status.FAILED, replace(hang, consequences=(*hang.consequences, *after))

@@ -8,15 +8,19 @@ import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from allranks.local import stack_dumps
+from allranks.local import recordings, stack_dumps
 from allranks.runs.records import Status, StepRecord
-from allranks.verdict import tracebacks
+from allranks.verdict import collectives, tracebacks
+from allranks.verdict.collectives import Recording
 from allranks.verdict.stacks import Stack
 
 LOOKS = 4
 """How many times the stacks are read in the second half of the time, at least every LONGEST seconds."""
 
 LONGEST = 5.0
+
+COMPARE = 10.0
+"""Seconds in silence after which the collectives of the ranks are compared for the first time; then twice as many."""
 
 CHECK = 1.0
 """Seconds between two looks at the files."""
@@ -35,12 +39,15 @@ class StallWatch:
     def __init__(self, record: StepRecord, reports: Mapping[int, Path], seconds: float) -> None:
         self._record = record
         self._files = [*(rank.log for rank in record.ranks), *map(str, reports.values())]
+        self._reports = tuple(reports.values())
         self._seconds = seconds
         self._seen: Sequence[int] = ()
         self._since = self._next_check = self._next_look = 0.0
         self._places: Sequence[object] = ()
         self._places_since = 0.0
         self._looking: asyncio.Task[list[Stack]] | None = None
+        self._comparing: asyncio.Task[bool] | None = None
+        self._next_comparison = 0.0
         self._asked_exceptions = False
 
     def stalled(self, now: float) -> Sequence[Stack]:
@@ -61,7 +68,29 @@ class StallWatch:
     async def stacks(self) -> list[Stack]:
         """Return the stacks of the running ranks now."""
         logs = {rank.rank: rank.log for rank in self._record.ranks if rank.status is Status.RUNNING}
-        return await asyncio.to_thread(stack_dumps.of_ranks, logs)
+        silent = await asyncio.to_thread(recordings.ask, self._reports)
+        return await asyncio.to_thread(stack_dumps.of_ranks, logs, silent)
+
+    def recordings(self) -> list[Recording]:
+        """Return the collectives that ranks have called, as of the last `stacks`, or of their end."""
+        return recordings.read(self._reports)
+
+    def differs(self, now: float) -> bool:
+        """Return whether ranks wait in collectives that never match: no time of waiting ends that."""
+        if self._comparing is not None and self._comparing.done():
+            task, self._comparing = self._comparing, None
+            return task.result()
+        if self._seconds and self._comparing is None and now >= self._next_comparison:
+            self._next_comparison = now + max(now - self._since, COMPARE)
+            self._comparing = asyncio.create_task(asyncio.to_thread(self._compare))
+        return False
+
+    def _compare(self) -> bool:
+        recordings.ask(self._reports)
+        found = self.recordings()
+        difference = collectives.mismatch(found)
+        last = [recording.calls[-1] for recording in found if recording.calls]
+        return difference is not None and difference.call in last
 
     async def exiting(self, now: float) -> list[int]:
         """Return the ranks whose log has ended with an exception for some seconds, and whose interpreter is exiting:
@@ -77,8 +106,8 @@ class StallWatch:
 
     def close(self) -> None:
         """End what still reads stacks."""
-        if self._looking is not None:
-            self._looking.cancel()
+        for task in filter(None, (self._looking, self._comparing)):
+            task.cancel()
 
     def _check_files(self, now: float) -> None:
         if now < self._next_check:
@@ -92,6 +121,7 @@ class StallWatch:
         if seen != self._seen or not self._since:
             self._seen, self._since, self._asked_exceptions = seen, now, False
             self._places = ()
+            self._next_comparison = now + min(COMPARE, self._seconds / 2)
 
     def _looked(self, now: float) -> list[Stack]:
         """Return the stacks that have just been read."""

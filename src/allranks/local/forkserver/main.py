@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any, NoReturn
 
-from allranks.local.forkserver import rank
+from allranks.local.forkserver import flight_recorder, rank
 from allranks.local.forkserver.preloaded import Preloaded, preload
 from allranks.local.instances import agent, kernel
 from allranks.local.instances.instance import find
@@ -60,6 +60,7 @@ def serve(connection: socket.socket, modules: tuple[str, ...]) -> None:
     if preloaded.unfit:
         _send(connection, event="unfit", reason=preloaded.unfit)
         return
+    flight_recorder.install()
     fork_until_end(connection, preloaded)
 
 

@@ -24,6 +24,7 @@ from types import CodeType, ModuleType, TracebackType
 from typing import Any, NoReturn
 
 from allranks.contract import report
+from allranks.local.forkserver import flight_recorder
 from allranks.local.forkserver.preloaded import Preloaded
 
 INTERRUPTED = -int(signal.SIGINT)
@@ -180,6 +181,7 @@ def leave(code: int, preloaded: Preloaded) -> NoReturn:
 
     code: if negative, the number of a signal by which to end
     """
+    flight_recorder.save()
     try:
         threading._shutdown()  # type: ignore[attr-defined]
         atexit._run_exitfuncs()

@@ -1,0 +1,73 @@
+"""Write torch's Flight Recorder of a rank to a file: at the rank's end, and whenever the engine asks for it.
+
+torch 2.8 and later record the last 2,000 collectives of a process, with gloo too. Only the process can read them. From
+the initialisation of its process group on, a thread waits in the opening of a FIFO, without a descriptor.
+"""
+
+from __future__ import annotations
+
+import _thread
+import os
+import sys
+from contextlib import suppress
+from typing import Any
+
+from allranks.contract import report
+
+REQUEST, RECORDING = ".request", ".recording"
+"""Suffixes of the FIFO and of the recording, after the path of the report file and the rank."""
+
+_paths: list[str] = []
+"""Of this process, without the suffix."""
+
+
+def install() -> None:
+    """Record the process group of each process that will be forked from this one, which has imported torch."""
+    c10d: Any = sys.modules.get("torch.distributed.distributed_c10d")
+    original = getattr(c10d, "_update_default_pg", None)
+    if original is None or _dump() is None:
+        return
+
+    def update(group: Any) -> None:
+        original(group)
+        with suppress(Exception):  # a training never fails because of it
+            file = os.environ.get(report.VARIABLE)
+            if group is not None and file and not _paths and group.size() > 1:
+                _paths.append(f"{file}.{group.rank()}")
+                _thread.start_new_thread(_serve, (_paths[0],))
+
+    c10d._update_default_pg = update
+
+
+def save() -> None:
+    """Write the recording of this process if it has had a process group. Raise nothing."""
+    for path in _paths:
+        with suppress(Exception):
+            partial = f"{path}.{_thread.get_ident()}"
+            with open(partial, "wb") as file:
+                file.write(_dumped())
+            os.replace(partial, path + RECORDING)
+
+
+def _dumped() -> Any:
+    torch: Any = sys.modules["torch"]
+    # To find the lines of generated code, torch would import its compiler, which takes seconds.
+    replaced = vars(torch).setdefault("_inductor", _thread)
+    try:
+        return _dump()(includeCollectives=True, includeStackTraces=True, onlyActive=False)
+    finally:
+        if replaced is _thread:
+            vars(torch).pop("_inductor", None)
+
+
+def _serve(path: str) -> None:
+    with suppress(OSError):  # a file system without FIFOs
+        with suppress(FileExistsError):
+            os.mkfifo(path + REQUEST)
+        while True:
+            os.close(os.open(path + REQUEST, os.O_RDONLY))  # returns when the engine opens it
+            save()
+
+
+def _dump() -> Any:
+    return getattr(sys.modules.get("torch._C._distributed_c10d"), "_dump_fr_trace", None)

@@ -1,0 +1,74 @@
+"""Ask running ranks for the recordings of torch's Flight Recorder, and read those of ranks that have ended.
+
+Ranks that were forked from a fork server answer, and so do the workers of a launcher among them. Cold ranks do not.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterable
+from contextlib import suppress
+from pathlib import Path
+
+from allranks.local.forkserver.flight_recorder import RECORDING, REQUEST
+from allranks.verdict import collectives
+from allranks.verdict.collectives import Recording
+
+PATIENCE = 5.0
+"""Seconds that ranks have to answer. It takes them milliseconds."""
+
+_PAUSE = 0.01
+
+
+def ask(reports: Iterable[Path], patience: float = PATIENCE) -> list[int]:
+    """Let the running ranks write their recordings. Return those that do not answer: no thread of theirs runs.
+
+    reports:  the report files of the ranks
+    patience: seconds to wait for the answers
+    """
+    asked = {}
+    for path, rank in _files(reports, REQUEST):
+        answer = path.with_suffix(RECORDING)
+        before = _identity(answer)
+        with suppress(OSError):  # no thread waits there: the rank has ended
+            os.close(os.open(path, os.O_WRONLY | os.O_NONBLOCK))
+            asked[rank] = answer, before
+    end = time.monotonic() + patience
+    while asked and time.monotonic() < end:
+        asked = {rank: each for rank, each in asked.items() if _identity(each[0]) == each[1]}
+        if asked:
+            time.sleep(_PAUSE)
+    return sorted(asked)
+
+
+def read(reports: Iterable[Path]) -> list[Recording]:
+    """Return the newest recordings of the ranks."""
+    found = (collectives.read(path, rank) for path, rank in _files(reports, RECORDING))
+    return [recording for recording in found if recording is not None]
+
+
+def remove(reports: Iterable[Path]) -> None:
+    """Remove the files of all ranks, which have ended."""
+    for suffix in (REQUEST, RECORDING):
+        for path, _ in _files(reports, suffix):
+            path.unlink(missing_ok=True)
+
+
+def _files(reports: Iterable[Path], suffix: str) -> list[tuple[Path, int]]:
+    """Return the files with a suffix, each with its rank. The report files share a folder."""
+    by_name = {report.name: report for report in reports}
+    found = []
+    for folder in {report.parent for report in by_name.values()}:
+        for name in os.listdir(folder) if folder.exists() else ():
+            report, _, rank = name.removesuffix(suffix).rpartition(".")
+            if name.endswith(suffix) and report in by_name and rank.isdecimal():
+                found.append((folder / name, int(rank)))
+    return found
+
+
+def _identity(file: Path) -> int:
+    try:
+        return file.stat().st_ino
+    except OSError:
+        return 0

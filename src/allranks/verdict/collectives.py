@@ -1,0 +1,190 @@
+"""Compare the collectives that ranks have called, by the recordings of torch's Flight Recorder: which rank has called
+fewer than the others, and where two have called different ones.
+
+A recording is the pickle or the JSON that torch dumps. With gloo, the state of a collective never changes, so that only
+the counts say who waits.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import pickle
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+from allranks.runs.formatting import rank_list
+from allranks.verdict.tracebacks import is_library
+
+MOST_BYTES = 1 << 28
+"""Maximum size of a file that is read."""
+
+_DTYPES = {
+    "Float": "float32", "Double": "float64", "Half": "float16", "Long": "int64", "Int": "int32", "Short": "int16",
+    "Char": "int8", "Byte": "uint8",
+}  # fmt: skip
+"""torch's names by those of c10::ScalarType, where they differ in more than their case."""
+
+_SAME_SIZES = frozenset(
+    {"all_reduce", "broadcast", "reduce", "all_reduce_coalesced", "_all_gather_base", "_reduce_scatter_base"}
+)
+"""Collectives that all ranks must call with the same sizes and types. NCCL's all_gather permits others."""
+
+
+@dataclass(frozen=True)
+class Call:
+    """A collective that a rank has called.
+
+    group:   the name of its process group
+    number:  how many the rank has called in this group, with this one
+    backend: such as gloo
+    time:    of the call, in seconds since the epoch
+    where:   the line of user code that called it; "" if it is not known
+    is_done: whether it is known to have ended
+    """
+
+    group: str
+    number: int
+    backend: str
+    name: str
+    shapes: tuple[tuple[int, ...], ...] = ()
+    dtypes: tuple[str, ...] = ()
+    time: float = 0.0
+    where: str = ""
+    is_done: bool = False
+
+    @property
+    def required(self) -> tuple[object, ...]:
+        """What must be the same on all ranks: of shapes, the numbers of elements."""
+        if self.name in _SAME_SIZES or (self.name, self.backend) == ("all_gather", "gloo"):
+            return self.name, tuple(map(math.prod, self.shapes)), self.dtypes
+        return (self.name,)
+
+    def __str__(self) -> str:
+        if not self.shapes:
+            return self.name
+        sizes = "x".join(map(str, self.shapes[0])) or "a scalar"
+        more = f" and {len(self.shapes) - 1} more" if len(self.shapes) > 1 else ""
+        return f"{self.name} of {sizes} {self.dtypes[0] if self.dtypes else ''}".rstrip() + more
+
+    @property
+    def located(self) -> str:
+        """It and its line, such as ``barrier (train.py:10)``."""
+        return f"{self} ({self.where})" if self.where else str(self)
+
+
+@dataclass(frozen=True)
+class Recording:
+    """What a rank has called, the oldest first. Calls between two ranks alone are left out."""
+
+    rank: int
+    calls: tuple[Call, ...]
+
+
+@dataclass(frozen=True)
+class Difference:
+    """Ranks whose calls differ in a place at which they must not, or of which some have called no further one.
+
+    ranks:  to blame: those that differ from most others
+    call:   theirs; None if they have not called it
+    others: the other ranks, with their call
+    """
+
+    ranks: tuple[int, ...]
+    call: Call | None
+    others: tuple[tuple[tuple[int, ...], Call], ...]
+
+    @property
+    def other_calls(self) -> str:
+        """What the others have called, such as ``ranks 0 and 2 called barrier (train.py:10)``."""
+        return ", ".join(f"{rank_list(ranks)} called {call.located}" for ranks, call in self.others)
+
+    @property
+    def others_wait(self) -> str:
+        """That the others wait, such as ``ranks 0 and 2 wait for it in barrier (train.py:10)``."""
+        ranks, call = self.others[0]
+        return f"{rank_list(ranks)} {'wait' if len(ranks) > 1 else 'waits'} for it in {call.located}"
+
+
+def mismatch(recordings: Iterable[Recording]) -> Difference | None:
+    """Return the first collective that ranks have called differently; None if there is none."""
+    called: dict[tuple[str, int], dict[int, Call]] = {}
+    for recording in recordings:
+        for call in recording.calls:
+            called.setdefault((call.group, call.number), {})[recording.rank] = call
+    different = [calls for calls in called.values() if len({call.required for call in calls.values()}) > 1]
+    if not different:
+        return None
+    groups: dict[object, list[int]] = {}
+    first = min(different, key=lambda calls: min(call.time for call in calls.values()))
+    for rank, call in sorted(first.items()):
+        groups.setdefault(call.required, []).append(rank)
+    # Of two groups of the same size, the one without rank 0 differs.
+    blamed, *others = sorted(groups.values(), key=lambda ranks: (len(ranks), -ranks[0]))
+    call = first[blamed[0]]
+    return Difference(tuple(blamed), call, tuple((tuple(ranks), first[ranks[0]]) for ranks in others))
+
+
+def missing(recordings: Sequence[Recording]) -> Difference | None:
+    """Return the last collective that some ranks of its process group have not called; None if there is none."""
+    last: dict[str, dict[int, Call]] = {}
+    for recording in recordings:
+        for call in recording.calls:
+            last.setdefault(call.group, {})[recording.rank] = call
+    found = []
+    for calls in last.values():
+        most = max(calls.values(), key=lambda call: call.number)
+        behind = tuple(sorted(rank for rank, call in calls.items() if call.number < most.number))
+        waiting = tuple(sorted(rank for rank in calls if rank not in behind))
+        if behind and not most.is_done:
+            found.append((most.time, Difference(behind, None, ((waiting, calls[waiting[0]]),))))
+    return max(found, key=lambda each: each[0])[1] if found else None
+
+
+def last_calls(recordings: Iterable[Recording]) -> list[str]:
+    """Return the last collective of the ranks, one text for those that have called the same one."""
+    groups: dict[str, list[int]] = {}
+    for recording in recordings:
+        if recording.calls:
+            groups.setdefault(recording.calls[-1].located, []).append(recording.rank)
+    return [f"{rank_list(sorted(ranks))}: in {call}" for call, ranks in groups.items()]
+
+
+def read(path: Path, rank: int) -> Recording | None:
+    """Return the recording in a file of a rank; None if it is truncated, or no recording."""
+    try:
+        if path.stat().st_size > MOST_BYTES:
+            return None
+        data = path.read_bytes()
+        dump = json.loads(data) if data[:1] == b"{" else _Plain(BytesIO(data)).load()
+        entries = sorted(dump["entries"], key=lambda entry: int(entry.get("record_id", 0)))
+        return Recording(rank, tuple(_call(entry) for entry in entries if entry and not entry.get("is_p2p")))
+    except Exception:  # a foreign file may have any type anywhere, and a pickle may raise anything
+        return None
+
+
+class _Plain(pickle.Unpickler):
+    """Load a pickle of plain data. One that names a class or function fails, so it can execute nothing."""
+
+    def find_class(self, module: str, name: str) -> Any:
+        raise pickle.UnpicklingError(f"{module}.{name}")
+
+
+def _call(entry: Mapping[str, Any]) -> Call:
+    backend, _, name = str(entry["profiling_name"]).rpartition(":")
+    frames = ((str(frame["filename"]), int(frame["line"])) for frame in entry.get("frames") or ())
+    user = next(((file, line) for file, line in frames if not is_library(file)), None)
+    return Call(
+        str(entry["process_group"][0]),
+        int(entry["collective_seq_id"]),
+        backend,
+        name,
+        tuple(tuple(map(int, shape)) for shape in entry["input_sizes"]),
+        tuple(_DTYPES.get(name, name.lower()) for name in map(str, entry.get("input_dtypes") or ())),
+        int(entry.get("time_created_ns") or 0) / 1e9,
+        f"{user[0].rpartition('/')[2]}:{user[1]}" if user else "",
+        entry.get("state") == "completed",
+    )
