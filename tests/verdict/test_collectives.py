@@ -14,6 +14,7 @@ import pytest
 from allranks.runs.records import Verdict
 from allranks.verdict import collectives
 from allranks.verdict.collectives import Call, Recording
+from allranks.verdict.folder import verdicts
 from allranks.verdict.stacks import of_recordings, with_mismatch
 from run_records import make_ranks
 
@@ -121,3 +122,45 @@ def test_a_mismatch_explains_only_its_consequences(verdict: Verdict, calls: Any,
     if verdict is ABORTED:
         assert found.reason.endswith("it received 20 bytes, and expected 64")
         assert found.consequences == ("rank 1: in all_reduce of 4x4 float32 (train.py:12)",)
+
+
+def _nccl(count: int, *, done: int, name: str = "all_reduce") -> bytes:
+    """Return a dump of a rank that has called `count` collectives, of which `done` have ended."""
+    calls = [
+        {**ENTRY, "record_id": number, "collective_seq_id": number, "profiling_name": f"nccl:{name}",
+         "state": "completed" if number <= done else "started"}
+        for number in range(1, count + 1)
+    ]  # fmt: skip
+    return pickle.dumps({"version": "2.10", "entries": calls})
+
+
+WATCHDOG = (
+    "[rank0]:[E1126 05:00:00 ProcessGroupNCCL.cpp:632] [Rank 0] Watchdog caught collective operation timeout: Wor"
+)
+
+
+@pytest.mark.parametrize("log", ["", WATCHDOG])
+def test_dumps_of_nccl_name_the_rank_that_the_others_waited_for(tmp_path: Path, log: str) -> None:
+    """One dump is truncated, and a rank runs ahead of the others."""
+    folder = tmp_path / "job" / "outputs" / "flight_recorder"
+    folder.mkdir(parents=True)
+    for rank, (count, done) in enumerate([(7, 5), (6, 5), (5, 5)]):
+        (folder / f"rank_{rank}").write_bytes(_nccl(count, done=done))
+    (folder / "nccl_trace_rank_3").write_bytes(_nccl(5, done=5)[:100])
+    if log:
+        (tmp_path / "job" / "user_logs").mkdir()
+        (tmp_path / "job" / "user_logs" / "std_log_process_0.txt").write_text(log + "\n")
+    notes: list[str] = []
+    (verdict,) = verdicts(tmp_path, notes.append)
+    assert (verdict.step, verdict.rank, verdict.code) == ("job", 2, "collective-timeout")
+    assert "ranks 0 and 1 wait for it in all_reduce of 4x4 float32 (train.py:12)" in verdict.reason
+    assert notes == [
+        f"{folder / 'nccl_trace_rank_3'} is not read: it is truncated, or no dump of torch's Flight Recorder"
+    ]
+
+
+@pytest.mark.parametrize("states", [((6, 6), (6, 6)), ((7, 5), (6, 5))], ids=["ended", "all wait in the sixth"])
+def test_dumps_of_nccl_that_blame_no_rank(states: tuple[tuple[int, int], ...], tmp_path: Path) -> None:
+    for rank, (count, done) in enumerate(states):
+        (tmp_path / f"nccl_trace_rank_{rank}").write_bytes(_nccl(count, done=done))
+    assert verdicts(tmp_path) == []

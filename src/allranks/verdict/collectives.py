@@ -131,16 +131,23 @@ def mismatch(recordings: Iterable[Recording]) -> Difference | None:
 def missing(recordings: Sequence[Recording]) -> Difference | None:
     """Return the last collective that some ranks of its process group have not called; None if there is none."""
     last: dict[str, dict[int, Call]] = {}
+    by_number: dict[tuple[str, int], Call] = {}
     for recording in recordings:
         for call in recording.calls:
             last.setdefault(call.group, {})[recording.rank] = call
+            by_number[call.group, call.number] = call
     found = []
     for calls in last.values():
         most = max(calls.values(), key=lambda call: call.number)
-        behind = tuple(sorted(rank for rank, call in calls.items() if call.number < most.number))
+        fewest = min(calls.values(), key=lambda call: call.number)
+        # NCCL records what has ended. A rank that itself waits in an earlier collective is not to blame.
+        if fewest.number == most.number or most.is_done or (most.backend == "nccl" and not fewest.is_done):
+            continue
+        behind = tuple(sorted(rank for rank, call in calls.items() if call.number == fewest.number))
         waiting = tuple(sorted(rank for rank in calls if rank not in behind))
-        if behind and not most.is_done:
-            found.append((most.time, Difference(behind, None, ((waiting, calls[waiting[0]]),))))
+        # They may have called further ones since, without waiting for this one.
+        missed = by_number.get((most.group, fewest.number + 1), most)
+        found.append((most.time, Difference(behind, None, ((waiting, missed),))))
     return max(found, key=lambda each: each[0])[1] if found else None
 
 
@@ -156,7 +163,7 @@ def last_calls(recordings: Iterable[Recording]) -> list[str]:
 def read(path: Path, rank: int) -> Recording | None:
     """Return the recording in a file of a rank; None if it is truncated, or no recording."""
     try:
-        if path.stat().st_size > MOST_BYTES:
+        if not path.is_file() or path.stat().st_size > MOST_BYTES:
             return None
         data = path.read_bytes()
         dump = json.loads(data) if data[:1] == b"{" else _Plain(BytesIO(data)).load()

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from allranks.errors import InputError, Problem
+from allranks.runs.formatting import rank_list, shortened
 from allranks.runs.records import RankRecord, Verdict
-from allranks.verdict import judge
+from allranks.verdict import collectives, judge, signatures, stacks
+from allranks.verdict.collectives import Recording
 
 _LOG = re.compile(
     r"(?:std_log(?:_process_(?P<process>\d+)|_node_(?P<node>\d+)_\w+)?|70_driver_log(?:_(?P<driver>\d+))?|(?:70_)?mpi_log)\.txt"
@@ -16,30 +19,72 @@ _LOG = re.compile(
 _RETRY = re.compile(r"retry_(\d+)")
 
 
-def verdicts(folder: Path) -> list[Verdict]:
-    """Return a verdict for each job whose logs below a folder show a failure. A job is named by its folder.
+_RECORDING = re.compile(r"(?:\w*_)?rank_(?P<rank>\d+)(?:\.(?:json|pickle|pkl))?")
+"""A dump of torch's Flight Recorder: nccl_trace_rank_N, or with the runtime flight_recorder/rank_N."""
 
-    Raise InputError if there are no logs.
+_FOLDERS = ("user_logs", "azureml-logs", "logs", "outputs", "flight_recorder", "artifacts")
+"""Folders within that of a job."""
+
+
+def verdicts(folder: Path, note: Callable[[str], None] = lambda _: None) -> list[Verdict]:
+    """Return a verdict for each job whose logs or dumps of torch's Flight Recorder below a folder show a failure. A job
+    is named by its folder.
+
+    note: called with a text for each dump that cannot be read
+
+    Raise InputError if there are neither logs nor dumps.
     """
     jobs: dict[Path, dict[int, list[tuple[int, Path]]]] = {}
+    recordings: dict[Path, list[Recording]] = {}
+    unread = []
     try:
-        for path in sorted(folder.rglob("*.txt")):
+        for path in sorted(folder.rglob("*")):
             if name := _LOG.fullmatch(path.name):
                 retry = _RETRY.fullmatch(path.parent.name)
-                logs = path.parent.parent if retry else path.parent
-                job = logs.parent if logs.name in ("user_logs", "azureml-logs", "logs") else logs
                 number = int(name["process"] or name["node"] or name["driver"] or 0)
+                job = _job(path.parent.parent if retry else path.parent)
                 jobs.setdefault(job, {}).setdefault(int(retry[1]) if retry else 0, []).append((number, path))
+            elif (name := _RECORDING.fullmatch(path.name)) and path.is_file():
+                recording = collectives.read(path, int(name["rank"]))
+                if recording is None:
+                    unread.append(path)
+                else:
+                    recordings.setdefault(_job(path.parent), []).append(recording)
     except OSError as error:
         raise InputError(Problem(str(folder), f"it cannot be read: {error.strerror}", "a folder of logs")) from None
-    if not jobs:
+    for path in unread:
+        note(f"{path} is not read: it is truncated, or no dump of torch's Flight Recorder")
+    if not jobs and not recordings:
         expected = "logs of Azure ML: std_log.txt, std_log_process_N.txt or 70_driver_log_N.txt, also in folders below"
         fix = "to download them: az ml job download --name JOB --all"
         raise InputError(Problem(str(folder), "it contains no logs of ranks", expected, fix))
     found = []
-    for job, attempts in jobs.items():
+    for job in sorted({*jobs, *recordings}):
+        attempts = jobs.get(job, {0: []})
         ranks = [RankRecord(number, 0, 0, "", log=str(path)) for number, path in attempts[max(attempts)]]
-        verdict = judge.of_ranks(job.resolve().name, ranks, {})
+        verdict = _verdict(job.resolve().name, ranks, recordings.get(job, []))
         if verdict is not None:
             found.append(judge.with_advice(replace(verdict, instance_rank=None), {}))
     return found
+
+
+def _job(folder: Path) -> Path:
+    """Return the folder of a job, from that of one of its files."""
+    while folder.name in _FOLDERS:
+        folder = folder.parent
+    return folder
+
+
+def _verdict(name: str, ranks: Sequence[RankRecord], recordings: Sequence[Recording]) -> Verdict | None:
+    """Return the verdict by the logs of the ranks and by the collectives that they have called."""
+    verdict = judge.of_ranks(name, ranks, {})
+    numbers = {rank.rank for rank in ranks}
+    unlogged = [RankRecord(each.rank, 0, 0, "") for each in recordings if each.rank not in numbers]
+    hang = stacks.of_recordings(name, [*ranks, *unlogged], recordings)
+    if verdict is None or hang is None:
+        return verdict or hang
+    known = signatures.consequence(verdict.reason)
+    if known is not None and known.code == stacks.CODE:
+        said = f"{rank_list([verdict.rank or 0])}: {shortened(verdict.reason)}"
+        return replace(hang, consequences=(said, *verdict.consequences))
+    return stacks.with_mismatch(verdict, [*ranks, *unlogged], recordings)

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from allranks.cli import completion
-from allranks.cli.console import console, to_json
+from allranks.cli.console import console, errors, to_json
 from allranks.cli.options import FolderOption, JsonOption, StepArgument
 from allranks.errors import InputError, Problem
 from allranks.runs.records import Verdict
@@ -31,7 +31,8 @@ def why(
     """Say why a run has failed: the rank that failed first, its exception, what followed, and what to do.
 
     In a folder, the logs user_logs/std_log_process_N.txt, 70_driver_log_N.txt and the like are read, also in folders
-    below. --json prints an array with one object per failed step.
+    below, and dumps of torch's Flight Recorder, nccl_trace_rank_N or rank_N. --json prints an array with one object per
+    failed step.
     """
     found = _of_folder(Path(identity), step) if "/" in identity or Path(identity).is_dir() else None
     if found is None:
@@ -50,7 +51,7 @@ def why(
 def _of_folder(folder: Path, step: str | None) -> Sequence[Verdict]:
     from allranks.verdict.folder import verdicts
 
-    found = verdicts(folder)
+    found = verdicts(folder, lambda text: errors().print(text, soft_wrap=True, highlight=False))
     if step is not None:
         found = [verdict for verdict in found if verdict.step == step]
     if not found:
