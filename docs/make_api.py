@@ -84,7 +84,9 @@ def _object(path: str, found: griffe.Object) -> str:
         lines += [_code(_signature(name, found)), *_text(found, _parameters(found))]
     elif isinstance(found, griffe.Class):
         own = [each for each in found.members.values() if not each.name.startswith("_") and each.has_docstring]
-        constructor = found.members.get("__init__")
+        constructor = found.all_members.get("__init__")
+        if isinstance(constructor, griffe.Alias):  # of a base class
+            constructor = constructor.final_target
         parameters = _parameters(constructor) if isinstance(constructor, griffe.Function) else []
         text = _text(found, [*parameters, *found.members])
         # Objects of the other classes are not constructed by users.

@@ -10,6 +10,7 @@ import signal
 import sqlite3
 import time
 from collections.abc import Callable, Coroutine, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -47,42 +48,32 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 
+@dataclass(eq=False)
 class RunExecution:
     """One execution of a plan, new or resumed."""
 
-    def __init__(
-        self,
-        plan: Plan,
-        record: RunRecord,
-        workspace: Workspace,
-        store: Store,
-        options: Options,
-        observer: Observer | None,
-        secrets: frozenset[str],
-        modes: Modes = EVERYTHING,
-        origin: RunRecord | None = None,
-        earlier: RunRecord | None = None,
-        tracker: EarlyTracker | None = None,
-        fork_server: EarlyForkServer | None = None,
-        notes: Sequence[str] = (),
-    ) -> None:
-        self._notes = notes
-        self._tracker = tracker
-        self._fork_server = fork_server
-        self._killed = record.status in (Status.RUNNING, Status.INTERRUPTED)
-        self._log_file = str(Path(record.folder) / engine_log.FILE)
-        self._modes = modes
-        self._origin = origin
-        self._earlier = earlier
-        self._plan = plan
-        self._record = record
-        self._workspace = workspace
-        self._store = store
-        self._options = options
+    plan: Plan
+    record: RunRecord
+    workspace: Workspace
+    store: Store
+    options: Options
+    observer: Observer | None
+    secrets: frozenset[str]
+    modes: Modes = EVERYTHING
+    origin: RunRecord | None = None
+    earlier: RunRecord | None = None
+    tracker: EarlyTracker | None = None
+    fork_server: EarlyForkServer | None = None
+    notes: Sequence[str] = ()
+
+    def __post_init__(self) -> None:
         from allranks.runs.page.live_page import LivePage  # slow to import
 
-        self._page = LivePage(Path(record.folder), secrets)
-        self._recorder = RunRecorder(record, store, Observers([self._page, observer or Observer()]), secrets)
+        self._killed = self.record.status in (Status.RUNNING, Status.INTERRUPTED)
+        self._log_file = str(Path(self.record.folder) / engine_log.FILE)
+        self._page = LivePage(Path(self.record.folder), self.secrets)
+        observers = Observers([self._page, self.observer or Observer()])
+        self._recorder = RunRecorder(self.record, self.store, observers, self.secrets)
         self._executor: Executor | None = None
         self._runner: CommandRunner | None = None
         self._starting: asyncio.Task[Any] | None = None
@@ -90,7 +81,7 @@ class RunExecution:
         self._stops = 0
         self._tasks: list[asyncio.Task[None]] = []
         self._gpus = gpus.found(os.environ)
-        if problems := gpus.problems(plan, options.gpus, self._gpus):
+        if problems := gpus.problems(self.plan, self.options.gpus, self._gpus):
             raise InputError(*problems)
 
     def execute(self, decisions: Mapping[tuple[str, str], str], save: Callable[[], None]) -> RunRecord:
@@ -107,7 +98,7 @@ class RunExecution:
             raise KeyboardInterrupt from None
         finally:
             execution.close()  # a signal may have arrived before the event loop ran it
-        return self._record
+        return self.record
 
     async def _run(self, decisions: Mapping[tuple[str, str], str], save: Callable[[], None]) -> None:
         with stop_signals.handled(self._stop, self._cancel):
@@ -116,46 +107,46 @@ class RunExecution:
 
     async def _run_with_supervisor(self, decisions: Mapping[tuple[str, str], str], save: Callable[[], None]) -> Scope:
         self._starting = asyncio.current_task()
-        parent = parent_of(self._plan, self._record)
+        parent = parent_of(self.plan, self.record)
         self._tracking = tracking = Tracking(
-            self._workspace, enabled=self._options.track, parent=parent, early=self._tracker, log=Path(self._log_file)
+            self.workspace, enabled=self.options.track, parent=parent, early=self.tracker, log=Path(self._log_file)
         )
-        if any(tracking.tracks(step) for _, step in steps(self._plan.graph)):
+        if any(tracking.tracks(step) for _, step in steps(self.plan.graph)):
             tracking.warm_up()
         try:
-            supervisor, missing = await _start_supervisor(self._options, self._warm(), self._log_file)
+            supervisor, missing = await _start_supervisor(self.options, self._warm(), self._log_file)
             try:
                 self._starting = None
-                kind, folder = INSTANCE_KINDS[supervisor.kind], Path(self._record.folder)
-                if problems := requirements.of_instances(self._plan, self._options, kind, folder):
+                kind, folder = INSTANCE_KINDS[supervisor.kind], Path(self.record.folder)
+                if problems := requirements.of_instances(self.plan, self.options, kind, folder):
                     raise InputError(*problems)
-                self._record.instances, self._record.status = supervisor.kind, Status.RUNNING
-                self._record.page = str(self._page.path)
+                self.record.instances, self.record.status = supervisor.kind, Status.RUNNING
+                self.record.page = str(self._page.path)
                 save()
                 with contextlib.suppress(OSError):
                     engine_log.start(self._log_file, "engine", lambda line: redact(line, self._recorder.known))
-                _log.info("run started", extra={"run": self._record.id, "instances": supervisor.kind})
+                _log.info("run started", extra={"run": self.record.id, "instances": supervisor.kind})
                 self._recorder.started()
                 if self._killed:
-                    _log.warning("engine was killed", extra={"run": self._record.id})
+                    _log.warning("engine was killed", extra={"run": self.record.id})
                     self._recorder.note(None, "the engine that executed the run before was killed")
-                keys = (f"{key} of {path}" for path, step in steps(self._plan.graph) for key in step.azure_only)
+                keys = (f"{key} of {path}" for path, step in steps(self.plan.graph) for key in step.azure_only)
                 if (only := ", ".join(keys)) and (
                     text := f"no effect on this machine: {only}"
-                ) not in self._record.notes:
+                ) not in self.record.notes:
                     self._recorder.note(None, text)
-                for text in self._notes:
+                for text in self.notes:
                     self._recorder.note(None, text)
-                if self._options.offline and not kind.isolated:
+                if self.options.offline and not kind.isolated:
                     self._recorder.note(None, f"--offline has no effect on instances on {supervisor.kind}")
                 if missing:
                     self._recorder.note(None, f"instances are on {supervisor.kind}; this machine has no {missing}")
                 scope = await self._run_graph(supervisor, tracking, decisions)
-                await end_parent(tracking, self._recorder, self._record)
+                await end_parent(tracking, self._recorder, self.record)
                 return scope
             finally:
                 await supervisor.close()
-                _log.info("run ended", extra={"run": self._record.id, "status": self._record.status.value})
+                _log.info("run ended", extra={"run": self.record.id, "status": self.record.status.value})
                 engine_log.stop()
         finally:
             await tracking.close()
@@ -164,18 +155,18 @@ class RunExecution:
         from allranks.local.faults import targets
         from allranks.local.faults.injection import Injector
 
-        faults = targets.resolved(self._options.faults, self._plan)
-        return Injector(faults, self._record, self._recorder, supervisor)
+        faults = targets.resolved(self.options.faults, self.plan)
+        return Injector(faults, self.record, self._recorder, supervisor)
 
     def _warm(self) -> str:
         """Return the socket of the process that lends fork servers to this run; "" if there is none."""
-        if self._fork_server is not None and self._fork_server.socket:
-            return self._fork_server.socket
-        return str(self._workspace.warm) if self._workspace.warm.exists() else ""
+        if self.fork_server is not None and self.fork_server.socket:
+            return self.fork_server.socket
+        return str(self.workspace.warm) if self.workspace.warm.exists() else ""
 
     def _finish(self, scope: Scope) -> None:
         """Record how the run ended, and write its page. It contains no await, so no signal is handled meanwhile."""
-        record = self._record
+        record = self.record
         record.ended = time.time()
         record.outputs = {output.name: text_of(output) for output in scope.outputs()}
         self._page.finish(record)
@@ -186,19 +177,19 @@ class RunExecution:
     async def _run_graph(
         self, supervisor: Supervisor, tracking: Tracking, decisions: Mapping[tuple[str, str], str]
     ) -> Scope:
-        plan, options = self._plan, self._options
+        plan, options = self.plan, self.options
         runner = CommandRunner(
             plan,
             options,
-            self._record,
-            self._workspace,
+            self.record,
+            self.workspace,
             self._recorder,
             supervisor,
             INSTANCE_KINDS[supervisor.kind],
             tracking,
             self._gpus,
-            self._origin,
-            self._earlier,
+            self.origin,
+            self.earlier,
             self._injector(supervisor) if options.faults else None,
         )
         waiting_note = "waits for slots or GPUs that other runs on this machine use"
@@ -208,7 +199,7 @@ class RunExecution:
             notice=lambda: self._recorder.note(None, waiting_note),
         )
         executor = Executor(
-            self._record,
+            self.record,
             self._recorder,
             RUNNERS,
             runner,
@@ -218,8 +209,8 @@ class RunExecution:
             decisions=decisions,
             retries=options.retries,
             continue_on_failure=plan.continue_on_step_failure,
-            modes=self._modes,
-            earlier=self._earlier,
+            modes=self.modes,
+            earlier=self.earlier,
         )
         self._executor, self._runner = executor, runner
         self._cancel()  # handle requests that arrived while the run started
@@ -227,8 +218,8 @@ class RunExecution:
             return await executor.execute(plan.graph, inputs_of(plan), graph_output_paths(plan.graph, {}))
         finally:
             self._executor = self._runner = None
-            if self._fork_server is not None:
-                self._fork_server.remember(runner.fork_servers)
+            if self.fork_server is not None:
+                self.fork_server.remember(runner.fork_servers)
             runner.close()
             with contextlib.suppress(
                 sqlite3.Error
@@ -246,7 +237,7 @@ class RunExecution:
             elif self._tracking is not None:
                 self._tracking.abandon()  # the graph has ended, and only MLflow may still be working
             return
-        running, grace, again = self._runner.running, self._options.grace, self._stops > 0
+        running, grace, again = self._runner.running, self.options.grace, self._stops > 0
         self._stops += 1
         self._executor.stop()
         _log.info("signal received", extra={"signal": number.name})
@@ -258,7 +249,7 @@ class RunExecution:
         """Cancel the nodes for which a user has requested it since the last call."""
         if self._executor is None:
             return  # the run is starting and calls this later, or it has ended
-        for path in self._store.cancellations(self._record.id):
+        for path in self.store.cancellations(self.record.id):
             _log.info("node canceled", extra={"node": path})
             self._recorder.note(None, f"{path} is canceled")
             self._create_task(self._executor.cancel(path))

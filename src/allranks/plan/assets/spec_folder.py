@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import os
+import contextlib
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from allranks.sdk import bounded_yaml, spec_files, specs
-
-LEFT_OUT = frozenset({".git", ".allranks", ".venv", ".venvs", "__pycache__", "node_modules"})
-"""Folders that are not searched."""
 
 _NAME = re.compile(r"^name:\s*[\"']?(?P<name>[^\s\"'#]+)", re.MULTILINE)
 _PYTHON_NAME = re.compile(r"\bname\s*=\s*[\"'](?P<name>\w+)[\"']|^def\s+(?P<function>\w+)", re.MULTILINE)
@@ -32,12 +29,6 @@ def find(folder: Path, name: str) -> tuple[Spec, ...]:
     return tuple(sorted(matches, key=lambda spec: _order(spec.version), reverse=True))
 
 
-def names(folder: Path) -> tuple[str, ...]:
-    """Return the names of the components that YAML specs of a folder describe, sorted."""
-    unique = {match["name"] for path, text in _files(folder) if path.suffix != ".py" for match in _NAME.finditer(text)}
-    return tuple(sorted(unique))
-
-
 def _candidates(folder: Path, name: str) -> Iterator[Path]:
     """Yield files that may describe a component. Their text is searched, because parsing a thousand files would take a
     minute."""
@@ -48,14 +39,9 @@ def _candidates(folder: Path, name: str) -> Iterator[Path]:
 
 
 def _files(folder: Path) -> Iterator[tuple[Path, str]]:
-    for parent, folders, files in os.walk(folder):
-        folders[:] = sorted(set(folders) - LEFT_OUT)
-        for file in files:
-            if file.endswith((".yaml", ".yml")) or file in specs.SPECS:
-                try:
-                    yield (path := Path(parent, file)), bounded_yaml.read(path)
-                except (OSError, UnicodeDecodeError):
-                    continue
+    for path in spec_files.files_below(folder, ".yaml", ".yml", *specs.SPECS, with_code=True):
+        with contextlib.suppress(OSError, UnicodeDecodeError):
+            yield path, bounded_yaml.read(path)
 
 
 def _version(path: Path, name: str) -> str:

@@ -200,11 +200,6 @@ def read_object(job: Any) -> DslFile | PythonJob:
     raise InputError(Problem("job", f"an object of type {type(job).__name__}", expected, advice))
 
 
-def name_of(job: Any) -> str:
-    """Return the name of a pipeline function or a job, for messages."""
-    return str(getattr(job, "__name__", None) or getattr(job, "name", None) or type(job).__name__)
-
-
 @contextlib.contextmanager
 def unchanged(job: Any) -> Iterator[None]:
     """Restore the inputs of the caller's job at the end of the block."""

@@ -60,6 +60,7 @@ def not_written(path: Path, reason: str) -> InputError:
     return InputError(Problem(f"checkpoint {path}", reason, expected, fix, code="checkpoints"))
 
 
+@dataclass(eq=False)
 class BackgroundSave:
     """A save in progress.
 
@@ -72,24 +73,17 @@ class BackgroundSave:
     channel:     the connection to the other ranks
     """
 
-    def __init__(
-        self,
-        path: Path,
-        token: str,
-        description: Manifest,
-        completed: Callable[[], None],
-        data: memoryview,
-        ready: Callable[[], None],
-        channel: Channel,
-    ) -> None:
-        self._path, self._token = path, token
-        self._description = description
-        self._completed = completed
-        self._data = data
-        self._ready = ready
-        self._channel = channel
-        self._number = channel.saves
-        channel.saves += 1
+    path: Path
+    token: str
+    description: Manifest
+    completed: Callable[[], None]
+    data: memoryview
+    ready: Callable[[], None]
+    channel: Channel
+
+    def __post_init__(self) -> None:
+        self._number = self.channel.saves
+        self.channel.saves += 1
         self._abandoned = False
         self._process = os.getpid()
         self._error: str | None = None
@@ -107,7 +101,7 @@ class BackgroundSave:
         self._thread.join()
         lifecycle.OPEN.discard(self)
         if self._error is not None:
-            raise not_written(self._path, self._error)
+            raise not_written(self.path, self._error)
 
     def close(self) -> None:
         """Wait until the checkpoint is complete. Raise InputError if it could not be written."""
@@ -122,52 +116,52 @@ class BackgroundSave:
 
     def _work(self) -> None:
         try:
-            store = self._channel.connect()
+            store = self.channel.connect()
         except Exception as error:
             self._error = f"no connection to rank 0: {_first_line(error)}"
             return
         try:
-            self._ready()
+            self.ready()
             record = self._write()
             failure = None
         except Exception as error:  # a full disk, no memory, or a copy from the device that failed
-            record, failure = FileRecord(0, ()), f"rank {self._channel.rank}: {_first_line(error)}"
+            record, failure = FileRecord(0, ()), f"rank {self.channel.rank}: {_first_line(error)}"
         try:
-            if self._channel.rank == 0:
+            if self.channel.rank == 0:
                 self._error = failure or self._complete(store, record)
                 self._tell(store, "outcome", self._error)
-                if others := self._channel.world_size - 1:  # rank 0 hosts the store, and may exit next
+                if others := self.channel.world_size - 1:  # rank 0 hosts the store, and may exit next
                     self._poll(lambda: bool(store.add(f"{self._number}/seen", 0) >= others), ABANDON_SECONDS)
             else:
-                self._tell(store, f"file/{self._channel.rank}", [record.size, record.checksums, failure])
+                self._tell(store, f"file/{self.channel.rank}", [record.size, record.checksums, failure])
                 self._error = self._wait_for(store, ["outcome"])[0]
                 store.add(f"{self._number}/seen", 1)
         except Exception as error:  # rank 0, which hosts the store, has ended, or the network failed
             self._error = f"the ranks lost their connection: {_first_line(error)}"
 
     def _write(self) -> FileRecord:
-        self._path.mkdir(parents=True, exist_ok=True)
+        self.path.mkdir(parents=True, exist_ok=True)
         checksums = []
-        with self._file(self._channel.rank).open("wb", buffering=0) as file:
-            for start in range(0, len(self._data), BLOCK_BYTES):
-                block = self._data[start : start + BLOCK_BYTES]
+        with self._file(self.channel.rank).open("wb", buffering=0) as file:
+            for start in range(0, len(self.data), BLOCK_BYTES):
+                block = self.data[start : start + BLOCK_BYTES]
                 written = 0
                 while written < len(block):
                     written += file.write(block[written:])
                 checksums.append(zlib.crc32(block))
             os.fsync(file.fileno())
-        return FileRecord(len(self._data), tuple(checksums))
+        return FileRecord(len(self.data), tuple(checksums))
 
     def _complete(self, store: Any, own: FileRecord) -> str | None:
         """Wait for the files of the other ranks, and write the manifest. Return what failed, None if nothing did."""
-        others = range(1, self._channel.world_size)
+        others = range(1, self.channel.world_size)
         reports = self._wait_for(store, [f"file/{rank}" for rank in others]) if others else []
         failures = [failure for *_, failure in reports if failure]
         if failures:
             return "; ".join(failures)
         records = [own, *(FileRecord(size, tuple(checksums)) for size, checksums, _ in reports)]
         files = {self._file(rank).name: record for rank, record in enumerate(records)}
-        path, description = self._path, replace(self._description, files=files)
+        path, description = self.path, replace(self.description, files=files)
         try:
             if unseen := self._unseen(description):
                 return f"{unseen[0]} of another rank, which rank 0 does not see"
@@ -175,7 +169,7 @@ class BackgroundSave:
             manifest.write(path, description)
             manifest.sync_folder(path.parent)
             manifest.remove_strays(path, description)
-            self._completed()
+            self.completed()
         except OSError as error:
             return f"rank 0: {_first_line(error)}"
         return None
@@ -204,18 +198,18 @@ class BackgroundSave:
 
     def _size(self, name: str) -> int | None:
         try:
-            return (self._path / name).stat().st_size
+            return (self.path / name).stat().st_size
         except OSError:
             return None
 
     def _file(self, rank: int) -> Path:
-        return self._path / f"{rank:05d}-of-{self._channel.world_size:05d}-{self._token}.safetensors"
+        return self.path / f"{rank:05d}-of-{self.channel.world_size:05d}-{self.token}.safetensors"
 
     def _tell(self, store: Any, key: str, value: object) -> None:
         if store is None:
             return
-        if self._channel.rank == 0 and self._number >= 2:  # every rank has begun the save after that one
-            names = ["outcome", "seen", *(f"file/{rank}" for rank in range(1, self._channel.world_size))]
+        if self.channel.rank == 0 and self._number >= 2:  # every rank has begun the save after that one
+            names = ["outcome", "seen", *(f"file/{rank}" for rank in range(1, self.channel.world_size))]
             for name in names:
                 store.delete_key(f"{self._number - 2}/{name}")
         store.set(f"{self._number}/{key}", json.dumps(value))

@@ -42,10 +42,10 @@ class GlobalBatches(Sampler[list[int]], ABC):
         ranks: Ranks,
         *,
         batch_size: int,
-        shuffle: bool,
-        seed: int,
-        drop_last: bool,
-        per_device_batch_size: int | None,
+        shuffle: bool = True,
+        seed: int = 0,
+        drop_last: bool = False,
+        per_device_batch_size: int | None = None,
     ) -> None:
         if length < 1:
             raise InputError(Problem("data set", "no samples", "at least one", "check the step that prepared it"))
@@ -216,27 +216,6 @@ class ResumableSampler(GlobalBatches):
     GlobalBatches has its methods and attributes. The constructor raises InputError if there is no sample, or a batch
     is smaller than the number of ranks.
     """
-
-    def __init__(
-        self,
-        length: int,
-        ranks: Ranks,
-        *,
-        batch_size: int,
-        shuffle: bool = True,
-        seed: int = 0,
-        drop_last: bool = False,
-        per_device_batch_size: int | None = None,
-    ) -> None:
-        super().__init__(
-            length,
-            ranks,
-            batch_size=batch_size,
-            shuffle=shuffle,
-            seed=seed,
-            drop_last=drop_last,
-            per_device_batch_size=per_device_batch_size,
-        )
 
     def _remaining(self) -> Iterator[list[int]]:
         order = self._order()
