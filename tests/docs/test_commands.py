@@ -6,6 +6,7 @@ import re
 import shlex
 from collections.abc import Callable, Iterable
 from pathlib import Path
+from unittest import mock
 
 import pytest
 from fake import names
@@ -22,7 +23,7 @@ from allranks.local.options import Options
 from allranks.plan.graph import Graph, Plan, Step
 from allranks.project.files import create, template
 from allranks.runs.workspace import Workspace
-from allranks_command import PATIENCE, forked, started
+from allranks_command import PATIENCE, called, forked, started
 from documents import FENCE, Shown, commands_of
 from run_records import write_engine_log
 
@@ -148,6 +149,10 @@ def test_a_command_of_the_documents_works(
     if arguments[0] in ON_RUNS:
         fail(project)
     variables = in_azure(arguments[0])
+    if arguments[0] == "debug":
+        with mock.patch("allranks.local.engine.run", side_effect=KeyboardInterrupt):
+            assert called(*arguments, folder=project).code == 130, "it does not start"
+        return
     if arguments[:2] == ["schedules", "run"]:
         run_schedules(arguments, project)
         return

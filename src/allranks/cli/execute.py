@@ -75,13 +75,19 @@ def execute_again(
 
 
 def execute(
-    run: Callable[[Observer], RunRecord], json: bool, *, verbose: bool = False, prints_record: bool = True
+    run: Callable[[Observer], RunRecord],
+    json: bool,
+    *,
+    verbose: bool = False,
+    prints_record: bool = True,
+    plain: bool = False,
 ) -> RunRecord:
     """Call `run` with an observer that shows its progress, print the result, and return it.
 
     json:          whether standard output is for a program
     verbose:       whether the lines of the engine's log are printed to standard error
     prints_record: whether that program gets the record
+    plain:         whether a terminal gets lines, and no tree
 
     Exit with 1 if the run fails or the disk is full, and with 130 if the run is canceled. If the reader of the output
     goes away, as in ``allranks run FILE | head -1``, the run continues without output.
@@ -93,7 +99,7 @@ def execute(
     _set_level(verbose)
     with streams.unbroken():
         # With --json, stdout is for a program; the view goes to stderr.
-        view = view_of(errors() if json else console(), plain=verbose)
+        view = view_of(errors() if json else console(), plain=plain or verbose)
         try:
             with view:
                 if verbose:

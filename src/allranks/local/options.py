@@ -5,8 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import TYPE_CHECKING
 
 from allranks.local.selection import ALL, Selection
+
+if TYPE_CHECKING:
+    from allranks.local.debugging.session import DebugSession
 
 AUTO = "auto"
 """Selects the first kind of instances that this machine supports."""
@@ -44,6 +48,7 @@ class Options:
     offline:      whether nothing uses the network: data comes from the cache, and instances reach only each other
     faults:       injected once each, as `--fault` takes them
     sample:       how much of each folder or table of the inputs the run gets, such as 1% or 1000; "" for all
+    debug:        the debugging session of one of its steps
     """
 
     instances: str = AUTO
@@ -67,6 +72,11 @@ class Options:
     sample: str = ""
     faults: Sequence[str] = ()
     environment: str = "host"
+    debug: DebugSession | None = None
+
+    def debugs(self, path: str) -> bool:
+        """Return whether the step at a path of the run is debugged."""
+        return self.debug is not None and self.debug.concerns(path)
 
 
 DEFAULTS = Options()

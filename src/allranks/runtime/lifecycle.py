@@ -4,6 +4,7 @@ It is the same with torch, TensorFlow, Horovod and sockets. They differ in how t
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable
 from contextlib import suppress
@@ -14,7 +15,7 @@ from allranks.runtime.exit import clean_exit
 from allranks.runtime.exit.eviction import EVICTED
 from allranks.runtime.metrics.metrics import Metrics
 
-TIMEOUT_SECONDS = 600.0
+TIMEOUT_SECONDS = float(os.environ.get("ALLRANKS_TIMEOUT_SECONDS", "600"))
 """How long a rank waits for the others, at the start and in every collective. torch's default is half an hour, which is
 expensive on a rented cluster. TensorFlow would wait for ever."""
 

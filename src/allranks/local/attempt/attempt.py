@@ -9,7 +9,7 @@ import logging
 import os
 import shutil
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -99,6 +99,7 @@ class Attempt:
         self._launch = rank_environment.launch_of(step, instances, context.kind)
         self._interpreter = interpreters.of_environment(step.environment, context.plan.source)
         self._root = rootfs.of(self._interpreter)
+        self._debug = context.options.debug if context.options.debugs(record.name) else None
         self._resolved = values.resolved_inputs(step.inputs, scope.lookup)
         name = job_name(context.job.run, record.name)
         self._places = [
@@ -111,7 +112,8 @@ class Attempt:
     async def run(self) -> None:
         """Run all stages. The record gets the status, the verdict, the ranks and the outputs."""
         with self._timed("prepare"):
-            await self._context.fork_servers.prepare(self._step, self._scope, self._gpus)
+            if self._debug is None:
+                await self._context.fork_servers.prepare(self._step, self._scope, self._gpus)
             staged = await self._stage()
             await self._track()
         if self._context.running.is_ending(self._record.name):
@@ -119,8 +121,9 @@ class Attempt:
             return
         with self._place(staged) as places:
             ranks, start = self._environment(staged, places)
-            with self._timed("ranks"):
-                await self._start_and_monitor(ranks, start)
+            async with self._followed():
+                with self._timed("ranks"):
+                    await self._start_and_monitor(ranks, start)
         with self._timed("collect"):
             await self._collect(staged)
             self._judge()
@@ -180,6 +183,9 @@ class Attempt:
         ]
         job = replace(context.job, shell=rootfs.shell(self._root), cold=True) if self._root else context.job
         own_variables = rank_environment.variables_of(step, self._scope)
+        if self._debug is not None:  # its interpreters import what opens the debugger before the script
+            job = replace(job, cold=True)
+            own_variables |= self._debug.variables(record.name, self._folder, own_variables)
         ranks = list(
             rank_programs(
                 job,
@@ -240,17 +246,32 @@ class Attempt:
                 start.launching,
                 start.log,
                 reports,
-                self._step.timeout,
+                self._step.timeout if self._debug is None else None,
                 self._step.instance_type,
                 context.options.start_timeout,
                 context.options.stall,
                 context.options.on_stall,
+                self._debug is not None,
             )
             is_ending = functools.partial(context.running.is_ending, record.name)
             await AttemptMonitor(handles, context.recorder, context.supervisor, is_ending).until_gone()
             # The reports have been read, and a failure in them has the text of its exception.
             files = {*(rank.log for rank in record.ranks), str(start.log)}
             await collect.mask_logs(context.recorder, record, [*files, *map(str, handles.reports.values())])
+
+    @contextlib.asynccontextmanager
+    async def _followed(self) -> AsyncIterator[None]:
+        """Follow the debuggers of the ranks for the duration of the block."""
+        if self._debug is None:
+            yield
+            return
+        note = functools.partial(self._context.recorder.note, self._record)
+        task = asyncio.create_task(self._debug.follow(self._folder, note, self._context.running.kill))
+        try:
+            yield
+        finally:
+            task.cancel()
+            await asyncio.wait([task])
 
     async def _collect(self, staged: Sequence[InstanceFolders]) -> None:
         """Save the outputs of a completed attempt, or list what another one has left."""

@@ -56,6 +56,7 @@ class AttemptHandles:
     start_timeout: seconds that an instance may take to start its processes
     stall:     seconds for which the ranks may make no progress; 0: without a limit
     on_stall:  fail; wait: go on, with a note of where they are; dump: also with a file of their stacks
+    held:      whether a rank may be stopped in a debugger, so that none is late
     """
 
     record: StepRecord
@@ -69,6 +70,7 @@ class AttemptHandles:
     start_timeout: float
     stall: float
     on_stall: str
+    held: bool = False
 
 
 class AttemptMonitor:
@@ -161,7 +163,7 @@ class AttemptMonitor:
 
     async def _look_for_stall(self, now: float) -> None:
         """Fail the step if its ranks make no progress, or note it. End the ranks that have raised and do not end."""
-        if self._failed or self._overdue or self._stopping() or self._killed:
+        if self._failed or self._overdue or self._stopping() or self._killed or self._handles.held:
             return
         for rank in await self._stall.exiting(now):
             self._raised.setdefault(rank, now - RAISED)
@@ -206,7 +208,7 @@ class AttemptMonitor:
             or self._stalled is not None
             or self._late
             or (self._failed is not None and now > self._failed + SETTLE)
-            or any(now > raised + RAISED for raised in self._raised.values())
+            or (not self._handles.held and any(now > raised + RAISED for raised in self._raised.values()))
             or (self._overdue is not None and now > self._overdue + GRACE)
             or (self._dismissed is not None and now > self._dismissed + DISMISSAL)
         )

@@ -125,6 +125,8 @@ class CommandRunner:
 
         Without a result, a step in mode REUSE fails. Needs no slots. Raise OSError if this machine's disk is full.
         """
+        if self._options.debugs(record.name):
+            mode = Mode.FRESH
         is_required = mode is Mode.REUSE
         status = record.status
         with self.running.stoppable(record.name) as stops, judged(record):
@@ -178,7 +180,8 @@ class CommandRunner:
                 self._remove_later(folder / "instances")
             self._digests.add(record.outputs)
             keys = self._results.take_keys(record)
-            record.key, key = keys.own, keys.shared
+            # Whoever debugs a step may have changed what it computes.
+            record.key, key = keys.own, None if self._options.debugs(record.name) else keys.shared
         self._recorder.changed(record, key)
 
     async def curve(self, record: StepRecord, metric: str) -> Sequence[Point]:

@@ -1,0 +1,161 @@
+"""Debug ranks of one step of a job."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from allranks.api import jobs
+from allranks.contract.distributions import DISTRIBUTIONS
+from allranks.errors import InputError, Problem
+from allranks.local import engine
+from allranks.local.debugging.relay import LOCAL
+from allranks.local.debugging.session import DebugSession, breakpoint_of, without_labels
+from allranks.local.forkserver.workers import LAUNCHERS
+from allranks.local.options import Options
+from allranks.local.selection import Selection
+from allranks.plan.graph import Pipeline, Plan, Step
+from allranks.plan.walk import steps
+from allranks.runs.observer import Observer
+from allranks.runs.records import RunRecord
+from allranks.runs.workspace import Workspace
+
+ALL = "all"
+
+
+def debug(
+    job: Any,
+    step: str,
+    workspace: Workspace,
+    options: Options,
+    observer: Observer | None = None,
+    *,
+    inputs: Mapping[str, str],
+    rank: str = "",
+    breakpoints: Sequence[str] = (),
+    port: int = 0,
+    terminal: bool = False,
+    post_mortem: bool = False,
+    tell: Callable[[str], None] = print,
+    warn: jobs.Warn = bool,
+    report: jobs.Report = jobs.silent,
+) -> RunRecord:
+    """Run a step of a job, and what it needs, with a debugger in some of its ranks. Return the record of the run.
+
+    step:        its path; "" if the job has only one
+    rank:        its number, or all; "": 0, or all with `post_mortem`
+    breakpoints: FILE:LINE each, relative to the step's code; none: the rank stops before its script
+    port:        of the first rank; 0: a free one for each
+    terminal:    whether the debugger is pdb on this process's terminal, instead of debugpy
+    post_mortem: whether it opens at the first uncaught exception
+    tell:        is called with how to attach
+    warn, report: as of `jobs.read`
+
+    Raise InputError if there is no such step, rank, or line, or debugpy is missing, or the port is taken.
+    """
+    spec = find_spec("debugpy")
+    if spec is None and not terminal:
+        fix = 'pip install "allranks[diagnose]", or use --pdb'
+        raise InputError(Problem("debugpy", "it is not installed", "", fix))
+    if post_mortem and breakpoints:
+        raise InputError(Problem("--post-mortem", "--break is given too", "one of them", "remove one"))
+    rank = rank or (ALL if post_mortem else "0")
+    if terminal and rank == ALL and not post_mortem:
+        raise InputError(Problem("--pdb", "the ranks share one terminal", "one rank", "name it: --rank 0"))
+    plan = jobs.read(jobs.resolved(job), inputs, workspace, options, report=report, warn=warn)
+    path, found = _step(plan, step)
+    ranks = _ranks(found, path, rank)
+    code = Path(found.code.folder) if found.code else Path()
+    session = DebugSession(
+        path,
+        None if rank == ALL else ranks,
+        tuple(breakpoint_of(text, code, path) for text in breakpoints),
+        terminal,
+        post_mortem,
+        os.path.dirname(spec.origin or "") if spec else "",
+        port,
+    )
+    ports = {f"rank {number}": session.port_of(number) for number in ranks}
+    if post_mortem:
+        ports = {"the rank that fails first": session.port_of(0)}
+    if not terminal:
+        launch = _launch_json(path, ports, _sources(found.spec or plan.source, code))
+        tell(f"To attach VS Code, add to .vscode/launch.json:\n{launch}")
+    selection = Selection(until=(_selected(plan, path),))
+    return engine.run(plan, workspace, replace(options, selection=selection, debug=session), observer)
+
+
+def _step(plan: Plan, path: str) -> tuple[str, Step]:
+    """Return the path and the step that a user names. Raise InputError if there is none."""
+    known = {without_labels(each): step for each, step in steps(plan.graph)}
+    if not path and len(known) == 1:
+        path = next(iter(known))
+    if without_labels(path) not in known:
+        found = f"there is no step {path}" if path else "it does not name a step"
+        raise InputError(Problem(f"job {plan.name}", found, f"one of: {', '.join(known)}"))
+    return path, known[without_labels(path)]
+
+
+def _ranks(step: Step, path: str, rank: str) -> tuple[int, ...]:
+    """Return the ranks that a user names. Raise InputError for one that the step does not have."""
+    count = len(DISTRIBUTIONS[step.distribution.type].module.processes(step.distribution, step.instance_count))
+    if rank == ALL:
+        return tuple(range(count))
+    if not rank.isdecimal():
+        raise InputError(Problem(f"--rank {rank}", "it is not a rank", "a number, or all"))
+    # How many workers a launcher starts is known only when it has started them.
+    if int(rank) >= count and not any(os.path.basename(word) in LAUNCHERS for word in step.command.split()):
+        expected = f"0 to {count - 1}" if count > 1 else "0"
+        raise InputError(Problem(f"--rank {rank}", f"step {path} has {count} ranks", expected))
+    return (int(rank),)
+
+
+def _selected(plan: Plan, path: str) -> str:
+    """Return the innermost node that contains the step and can be selected."""
+    graph, names = plan.graph, list[str]()
+    for name in without_labels(path).split("."):
+        names.append(name)
+        node = graph.by_name[name]
+        if not isinstance(node, Pipeline):
+            break
+        graph = node.graph
+    return ".".join(names)
+
+
+def _sources(spec: str, code: Path) -> Path:
+    """Return the user's folder with the code of a step; its snapshot if it is not known.
+
+    spec: the file of the component, or of the job
+    """
+    try:
+        text = yaml.safe_load(Path(spec).read_text(encoding="utf-8")).get("code") or "."
+    except (OSError, ValueError, AttributeError, yaml.YAMLError):
+        return code
+    folder = (Path(spec).parent / str(text)).resolve()
+    return folder if folder.is_dir() else code
+
+
+def _launch_json(step: str, ports: Mapping[str, int], sources: Path) -> str:
+    """Return the configurations of VS Code that attach to the ranks."""
+    configurations = [
+        {
+            "name": f"{step}, {name}",
+            "type": "debugpy",
+            "request": "attach",
+            "connect": {"host": LOCAL, "port": port},
+            "pathMappings": [{"localRoot": str(sources), "remoteRoot": "."}],
+            "justMyCode": False,
+        }
+        for name, port in ports.items()
+    ]
+    launch: dict[str, object] = {"version": "0.2.0", "configurations": configurations}
+    if len(configurations) > 1:
+        launch["compounds"] = [{"name": step, "configurations": [each["name"] for each in configurations]}]
+    return json.dumps(launch, indent=2)

@@ -1,0 +1,79 @@
+"""`allranks debug`: debug ranks of a step."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from allranks.cli.execute import Installations, execute
+from allranks.cli.options import (
+    EnvironmentOption,
+    FileArgument,
+    FolderOption,
+    GpusOption,
+    InputOptions,
+    InstancesOption,
+    argument,
+    option,
+)
+
+
+def debug(
+    file: FileArgument,
+    step: Annotated[str, argument("STEP", "Path of the step, such as train. Default: the job's only one.")] = "",
+    rank: Annotated[
+        str, option("--rank", "The rank to debug, or all. Default: 0; with --post-mortem: all.", "N|all")
+    ] = "",
+    breakpoints: Annotated[
+        list[str] | None,
+        option("--break", "Stop at this line of the step's code, instead of before the script.", "FILE:LINE"),
+    ] = None,
+    port: Annotated[
+        int | None,
+        option("--port", "Port of the debugger; that of the next rank follows. Default: free ones.", min=1, max=65535),
+    ] = None,
+    pdb: Annotated[bool, option("--pdb", "Use pdb in this terminal, instead of debugpy.")] = False,
+    post_mortem: Annotated[
+        bool, option("--post-mortem", "Open the debugger at the exception of the rank that fails first.")
+    ] = False,
+    instances: InstancesOption = "auto",
+    gpus: GpusOption = "auto",
+    environment: EnvironmentOption = "host",
+    *,
+    inputs: InputOptions,
+    workspace: FolderOption = None,
+) -> None:
+    """Run a step, and what it needs, with a debugger in one of its ranks or all.
+
+    The rank waits for VS Code, or another client of debugpy, before its script. Meanwhile no time-out ends the others.
+    When the debugger quits, everything ends.
+
+    For example: allranks debug pipelines/image_classification.py train --rank 1 --break train.py:120
+    """
+    from allranks.api.debug import debug as run_debugged
+    from allranks.cli.views.problems import print_warnings
+    from allranks.local.options import Options
+    from allranks.runs.observer import Observer
+    from allranks.runs.records import RunRecord
+    from allranks.runs.workspace import Workspace
+
+    options = Options(instances, gpus=gpus, environment=environment, grace=2.0)
+
+    def run(observer: Observer) -> RunRecord:
+        with Installations() as report:
+            return run_debugged(
+                file,
+                step,
+                Workspace.at(workspace),
+                options,
+                observer,
+                inputs=inputs.of(),
+                rank=rank,
+                breakpoints=breakpoints or (),
+                port=port or 0,
+                terminal=pdb,
+                post_mortem=post_mortem,
+                warn=print_warnings,
+                report=report,
+            )
+
+    execute(run, False, plain=True)

@@ -1,0 +1,80 @@
+"""What cannot be debugged is refused before anything starts."""
+
+from __future__ import annotations
+
+import json
+import socket
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from allranks.api import debug as debugging
+from allranks.errors import InputError
+from allranks.local.options import Options
+from allranks.runs import history
+from allranks.runs.workspace import Workspace
+from allranks_command import write_job
+from pipeline_files import write
+
+LAYOUT = {"distribution": {"type": "pytorch", "process_count_per_instance": 2}, "resources": {"instance_count": 2}}
+
+
+@pytest.fixture
+def job(tmp_path: Path) -> Path:
+    write(tmp_path, "src/train.py", "def main():\n    # nothing\n    print('hello')\n\nmain()\n")
+    return write_job(tmp_path, "python train.py", code="./src", **LAYOUT)
+
+
+def debug(job: Path, workspace: Workspace, step: str = "", **options: Any) -> list[str]:
+    told: list[str] = []
+    debugging.debug(str(job), step, workspace, Options(), inputs={}, tell=told.append, **options)
+    return told
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"step": "evaluate"}, "there is no step evaluate\n  expected: one of: job"),
+        ({"rank": "4"}, "--rank 4: step job has 4 ranks\n  expected: 0 to 3"),
+        ({"rank": "first"}, "--rank first: it is not a rank"),
+        ({"rank": "all", "terminal": True}, "--pdb: the ranks share one terminal"),
+        ({"breakpoints": ["train.py"]}, "it is not FILE:LINE"),
+        ({"breakpoints": ["main.py:1"]}, "has no main.py\n  expected: one of: train.py"),
+        ({"breakpoints": ["train.py:2"]}, "no statement starts in line 2.*did you mean --break train.py:1?"),
+        ({"breakpoints": ["train.py:1"], "post_mortem": True}, "--post-mortem: --break is given too"),
+    ],
+)
+def test_what_is_not_there(job: Path, workspace: Workspace, options: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError) as raised:
+        debug(job, workspace, **options)
+    text = str(raised.value)
+    assert all(part.rstrip("?") in text for part in message.split(".*"))
+    assert not workspace.database.exists()
+
+
+def test_a_port_that_is_taken(job: Path, workspace: Workspace) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        with pytest.raises(InputError, match=f"--port {port}: port {port} cannot be used: Address already in use"):
+            debug(job, workspace, port=port)
+    assert not workspace.database.exists()
+
+
+def test_a_missing_debugpy(job: Path, workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(debugging, "find_spec", lambda _: None)
+    with pytest.raises(InputError, match=r"debugpy: it is not installed\n  fix: pip install"):
+        debug(job, workspace)
+
+
+def test_how_to_attach_to_every_rank(job: Path, workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
+    """VS Code finds the user's own files, and attaches to all ranks at once."""
+    monkeypatch.setattr(debugging.engine, "run", lambda plan, workspace, options, observer: options.debug._close())
+    (told,) = debug(job, workspace, rank="all")
+    launch = json.loads(told[told.index("{") :])
+    names = [f"job, rank {rank}" for rank in range(4)]
+    assert [each["name"] for each in launch["configurations"]] == names
+    assert len({each["connect"]["port"] for each in launch["configurations"]}) == 4
+    assert launch["configurations"][0]["pathMappings"] == [{"localRoot": str(job.parent / "src"), "remoteRoot": "."}]
+    assert launch["compounds"] == [{"name": "job", "configurations": names}]
+    assert history.runs(workspace) == []

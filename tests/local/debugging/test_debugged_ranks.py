@@ -1,0 +1,179 @@
+"""Ranks that a client of debugpy, or pdb on a terminal, stops and continues."""
+
+from __future__ import annotations
+
+import importlib.util
+import io
+import os
+import re
+import sys
+import threading
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from allranks.contract.pytorch import PyTorch
+from allranks.local.debugging.session import DebugSession
+from allranks.plan import digest
+from allranks.plan.graph import Code, Step
+from allranks.runs.observer import Observer
+from allranks.runs.records import RunRecord, Status, StepRecord
+from dap_client import Client
+
+pytestmark = pytest.mark.slow
+Runner = Callable[..., RunRecord]
+
+SCRIPT = """
+import os
+rank = int(os.environ["RANK"])
+shard = f"shard {rank}"
+print("read", shard)
+if os.environ.get("RAISES") == str(rank):
+    raise ValueError(f"bad {shard}")
+"""
+
+
+@pytest.fixture
+def step(tmp_path: Path) -> Step:
+    (tmp_path / "code").mkdir()
+    (tmp_path / "code" / "train.py").write_text(SCRIPT)
+    code = Code(str(tmp_path / "code"), digest.of_path(tmp_path / "code"))
+    command = f"{sys.executable} train.py"
+    return Step("train", command, code=code, distribution=PyTorch(2), instance_count=2, timeout=3.0)
+
+
+class Debugs(Observer):
+    """Calls a function with the port in a thread of its own when a rank waits for a debugger."""
+
+    def __init__(self, client: Callable[[int], Any]) -> None:
+        self._client = client
+        self.notes: list[str] = []
+        self.result: Any = None
+        self._thread: threading.Thread | None = None
+
+    def noted(self, run: RunRecord, step: StepRecord | None, text: str) -> None:
+        self.notes.append(text)
+        if port := re.search(r"for a debugger on 127\.0\.0\.1:(\d+)", text):
+            self._thread = threading.Thread(target=self._debug, args=(int(port[1]),), daemon=True)
+            self._thread.start()
+
+    def ended(self, run: RunRecord) -> None:
+        assert self._thread is not None, self.notes
+        self._thread.join(60)
+        if isinstance(self.result, BaseException):
+            raise self.result
+
+    def _debug(self, port: int) -> None:
+        try:
+            self.result = self._client(port)
+        except BaseException as error:
+            self.result = error
+
+
+def session(*ranks: int, **options: Any) -> DebugSession:
+    spec = importlib.util.find_spec("debugpy")
+    assert spec is not None
+    assert spec.origin is not None
+    return DebugSession("train", ranks or None, debugpy=os.path.dirname(spec.origin), **options)
+
+
+def log(record: RunRecord, rank: int) -> str:
+    return Path(record.step("train").ranks[rank].log).read_text()
+
+
+def test_a_client_sets_a_breakpoint_reads_a_variable_and_continues(
+    tmp_path: Path, kind: str, step: Step, run_steps: Runner
+) -> None:
+    file = str(tmp_path / "code" / "train.py")
+
+    def debug(port: int) -> tuple[object, ...]:
+        client = Client(port, {file: [5]}, str(tmp_path / "code"))
+        thread = client.event("stopped")["threadId"]
+        found = client.where(thread), client.value("shard")
+        client.value("exec('shard = 1')")
+        client.request("continue", threadId=thread)
+        client.event("terminated")
+        client.close()
+        return found
+
+    observer = Debugs(debug)
+    record = run_steps(step, instances=kind, debug=session(3), observer=observer)
+    assert observer.result == ((file, 5), "'shard 3'")
+    assert record.status is Status.COMPLETED, record.step("train").verdict
+    assert log(record, 2) == "read shard 2\n"
+
+
+def test_a_client_that_quits_ends_every_rank(step: Step, run_steps: Runner, tmp_path: Path) -> None:
+    def debug(port: int) -> None:
+        client = Client(port, {}, "/")
+        client.request("disconnect", terminateDebuggee=True)
+        client.close()
+
+    (tmp_path / "code" / "train.py").write_text("import time\nwhile True: time.sleep(1)\n")
+    observer = Debugs(debug)
+    record = run_steps(step, debug=session(3), observer=observer)
+    assert record.status is Status.CANCELED
+    assert "the debugger of rank 3 has ended the run" in observer.notes
+    assert [rank.ended is not None for rank in record.step("train").ranks] == [True] * 4
+
+
+def test_a_breakpoint_without_a_client_waits_for_one(step: Step, run_steps: Runner) -> None:
+    def debug(port: int) -> tuple[object, ...]:
+        client = Client(port, {}, "/")
+        thread = client.event("stopped")["threadId"]
+        found = client.where(thread)[1], client.value("shard")
+        client.request("disconnect", terminateDebuggee=False)
+        client.close()
+        return found
+
+    observer = Debugs(debug)
+    record = run_steps(step, debug=session(0, 1, breakpoints=(("train.py", 5),), port=0), observer=observer)
+    assert observer.result in ((5, "'shard 0'"), (5, "'shard 1'"))
+    assert record.status is Status.COMPLETED
+
+
+def test_post_mortem_opens_at_the_exception(kind: str, step: Step, run_steps: Runner) -> None:
+    def debug(port: int) -> tuple[object, ...]:
+        client = Client(port, {}, "/")
+        thread = client.event("stopped")["threadId"]
+        found = client.where(thread)[1], client.value("shard")
+        client.request("continue", threadId=thread)
+        client.close()
+        return found
+
+    step = replace(step, environment_variables={"RAISES": "2"})
+    observer = Debugs(debug)
+    record = run_steps(step, instances=kind, debug=session(post_mortem=True), observer=observer)
+    verdict = record.step("train").verdict
+    assert observer.result == (7, "'shard 2'")
+    assert (verdict.rank, verdict.reason, verdict.where) == (2, "ValueError: bad shard 2", "train.py:7")
+
+
+@pytest.mark.parametrize(
+    ("options", "commands", "shown", "status"),
+    [
+        ({}, "n\nn\nn\np rank\nc\n", "3", Status.COMPLETED),
+        ({"breakpoints": (("train.py", 5),)}, "p shard\nc\n", "'shard 3'", Status.COMPLETED),
+        ({"post_mortem": True}, "p shard\nq\n", "'shard 3'", Status.FAILED),
+        ({}, "", "import os", Status.CANCELED),
+    ],
+)
+def test_pdb_on_the_terminal(
+    step: Step,
+    run_steps: Runner,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    options: dict[str, Any],
+    commands: str,
+    shown: str,
+    status: Status,
+) -> None:
+    monkeypatch.setattr(sys, "stdin", io.StringIO(commands))
+    if "post_mortem" in options:
+        step = replace(step, environment_variables={"RAISES": "3"})
+    record = run_steps(step, debug=session(3, terminal=True, **options))
+    assert shown in capsys.readouterr().out
+    assert record.status is status
