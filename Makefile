@@ -27,7 +27,7 @@ PROGRAMS := $(sort $(dir $(filter-out components/shared/%,$(wildcard components/
 # A pipeline's first argument is the file; what else `make demo` is to be given: make demo ARGS="--set epochs=5"
 ARGS ?=
 
-.PHONY: FORCE azurite faults demo demo-lm test test-quick test-recipes test-images lint format benchmarks docs tensorflow tensorflow-horovod horovod deepspeed-ops clean
+.PHONY: FORCE azurite faults demo demo-lm test test-quick test-recipes test-faults test-images lint format benchmarks docs tensorflow tensorflow-horovod horovod deepspeed-ops clean
 
 demo: $(VENV)/.demo
 	$(BIN)/allranks run pipelines/image_classification.py $(ARGS)
@@ -49,6 +49,11 @@ test-quick: lint
 test-recipes:
 	$(MAKE) --jobs=3 horovod deepspeed-ops tensorflow
 	$(BIN)/python -m pytest -n 2 --dist loadgroup -m recipe
+
+# Every fault of every stack, and 500 random ones: docs/faults.md. Some 50 minutes.
+test-faults:
+	$(MAKE) --jobs=3 horovod deepspeed-ops tensorflow
+	ALLRANKS_ALL_FAULTS=1 $(BIN)/python -m pytest -n 2 tests/verdict/faults
 
 # Makes a Debian, builds images on it and proves them inside: some 20 minutes, root, buildah and debootstrap.
 test-images: $(VENV)/.dev

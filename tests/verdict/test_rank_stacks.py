@@ -44,10 +44,13 @@ def _stack(rank: int, what: str, script: str) -> Stack:
             ),
         ),
         "backward": (5, (Frame("_engine_run_backward", f"{TORCH}/autograd/graph.py", 800),)),
+        "build": (3, (Frame("wait", f"{TORCH}/utils/file_baton.py", 50), Frame("all_reduce", distributed, 1))),
         "ddp": (5, (Frame("_sync", f"{TORCH}/nn/parallel/distributed.py", 1),)),
     }
     if what == "exiting":
         return Stack(rank, ())
+    if what == "stopped":
+        return replace(_stack(rank, "all_reduce", script), is_stopped=True)
     line, frames = calls[what]
     return Stack(rank, (*frames, Frame("<module>", script, line)))
 
@@ -69,9 +72,16 @@ def _running(count: int) -> list[RankRecord]:
         ),
         (("mpi", "mpi", "sleep"), 2, "at `time.sleep(1000)`, and ranks 0 and 1 wait for it in barrier"),
         (("backward", "barrier", "backward", "sleep"), 3, "and rank 1 wait"),
-        (("backward", "barrier", "barrier"), 0, "at `loss.backward()`, and ranks 1 and 2 wait for it in barrier"),
+        (("backward", "barrier", "barrier"), 0, "at `loss.backward()`, and ranks 1 and 2 in barrier (train.py:4)"),
         (("barrier", "all_reduce", "all_reduce"), 0, "waits in barrier, and ranks 1 and 2 in all_reduce (train.py:3)"),
+        (("backward", "sleep", "backward"), 1, "`time.sleep(1000)`, and ranks 0 and 2 wait for it in backward"),
+        (("all_reduce", "stopped"), 1, "stopped by a signal at `dist.all_reduce(loss)`, and rank 0 wait"),
         (("init_process_group", "exiting"), 1, "it exits, and rank 0 wait"),
+        (
+            ("build", "build"),
+            None,
+            "every rank waits in the build of a C++ extension, whose lock another process holds",
+        ),
         (("ddp", "sleep"), 1, "in DistributedDataParallel"),
         (("all_reduce", "all_reduce"), None, "every rank waits in all_reduce (train.py:3)"),
     ],
@@ -105,6 +115,17 @@ def test_the_time_out_of_one_rank_blames_the_one_that_it_waited_for(script: str)
     assert (verdict.rank, verdict.instance_rank, verdict.where) == (1, 1, "train.py:2")
     assert verdict.consequences == ("rank 0: RuntimeError: Timed out waiting 8000ms for recv operation",)
     assert of_time_out(timed_out, make_ranks(2, 1), [_stack(1, "all_reduce", script)]) is timed_out
+
+
+def test_a_rank_with_another_world_size(script: str) -> None:
+    stacks = [
+        replace(_stack(rank, "init_process_group", script), settings={"world_size": size})
+        for rank, size in enumerate(("4", "5", "4"))
+    ]
+    verdict = of_hang("train", _running(3), stacks, 300)
+    assert verdict is not None
+    assert verdict.rank == 1
+    assert verdict.reason == "it joins a process group with world size 5, and ranks 0 and 2 with 4"
 
 
 def test_workers_have_the_count_of_their_launcher(script: str) -> None:

@@ -26,6 +26,13 @@ _HELPERS = ("/torch/utils/data/_utils/worker.py", "/torch/distributed/run.py", "
             "/torch/distributed/launcher/", "/accelerate/commands/")  # fmt: skip
 """Files of processes that are no ranks: workers of data loaders, and launchers."""
 
+_FINALIZED = "Failed to find a python interpreter"
+"""py-spy's message on a process whose interpreter has ended, and which MPI_Finalize or a library's thread keeps."""
+
+_JOINING = "/torch/distributed/"
+_SETTINGS = ("world_size", "hostname", "port")
+"""In frames of these files, the local variables that `Stack.settings` has. No others leave this function."""
+
 
 def program() -> str | None:
     """Return the path of py-spy; None if this machine has none."""
@@ -68,24 +75,38 @@ def processes_of(logs: Mapping[int, str]) -> Iterator[tuple[int, int]]:
 
 def _stack(spy: str, pid: int, rank: int, silent: Collection[int]) -> Stack | None:
     """Return the stack of the main thread of a process, without the engine's part; None if it is not Python."""
+    # py-spy cannot stop a process that is stopped already.
+    stopped = _is_stopped(pid)
+    command = [spy, "dump", "--json", "--locals", *(["--nonblocking"] if stopped else []), "--pid", str(pid)]
     try:
-        command = [spy, "dump", "--json", "--pid", str(pid)]
         done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=False)
+        if _FINALIZED in done.stderr:
+            return Stack(rank, (), _worker(pid))
         threads = json.loads(done.stdout)
     except (OSError, ValueError, subprocess.TimeoutExpired):
         return None
     # Without the module threading, the main thread has no name.
     main = [each for each in threads if each["thread_name"] == "MainThread" or len(threads) == 1]
-    frames = []
+    frames: list[Frame] = []
+    settings: dict[str, str] = {}
     for frame in main[0]["frames"] if main else ():
         if _ENGINE in frame["filename"]:
             break
         frames.append(Frame(frame["name"], frame["filename"], frame["line"]))
-    stack = Stack(rank, tuple(frames), _worker(pid))
+        if _JOINING in frame["filename"]:
+            found = {each["name"]: each["repr"].strip("\"'") for each in frame["locals"] or () if each["repr"]}
+            settings = {name: found[name] for name in _SETTINGS if found.get(name, "-1") != "-1"} | settings
+    stack = Stack(rank, tuple(frames), _worker(pid), is_stopped=stopped, settings=settings)
     # A thread that sleeps with the lock does not release it; of one that computes with it, only the others' silence
     # shows that.
-    is_locked = bool(main) and main[0]["owns_gil"] and (not main[0]["active"] or stack.number in silent)
-    return replace(stack, holds_gil=is_locked)
+    owns_gil = bool(main) and not stopped and main[0]["owns_gil"]
+    return replace(stack, holds_gil=owns_gil and (not main[0]["active"] or stack.number in silent))
+
+
+def _is_stopped(pid: int) -> bool:
+    with contextlib.suppress(OSError):
+        return "\nState:\tT" in Path(f"/proc/{pid}/status").read_text(encoding="utf-8")
+    return False
 
 
 def _worker(pid: int) -> int | None:

@@ -26,15 +26,15 @@ class Symptom:
     """How one process of a step failed.
 
     worker:  its rank by the count of a launcher that the rank started, such as torchrun; None without one
-    order:   the key by which the cause sorts before its consequences: whether it is a consequence, whether nothing
-             but an exit code is known, the time
+    order:   the key by which the cause sorts before its consequences: how far it is from the cause, whether nothing but
+             an exit code is known, the time
     raised:  its exception, if one is known
     """
 
     rank: RankRecord
     reason: str
     worker: int | None
-    order: tuple[bool, bool, float, bool]
+    order: tuple[int, bool, float, bool]
     raised: Raised | None = None
 
     @property
@@ -63,8 +63,8 @@ def of_ranks(
     if not symptoms:
         return None
     first = symptoms[0]
-    if first.order[0] and (early := _ended_early(ranks, first)) is not None:
-        first = early
+    if first.order[0] and (missing := _ended_early(ranks, first) or _silent(ranks, symptoms)) is not None:
+        first = missing
     rank, raised = first.rank, first.raised
     last = tail(rank.log)
     return Verdict(
@@ -89,6 +89,18 @@ def _ended_early(ranks: Sequence[RankRecord], lost: Symptom) -> Symptom | None:
     for rank in ranks:
         if rank.status is Status.COMPLETED and (rank.ended or 0.0) <= lost.order[2]:
             return Symptom(rank, "it ended with exit code 0, and others still waited for it", None, lost.order)
+    return None
+
+
+def _silent(ranks: Sequence[RankRecord], symptoms: Sequence[Symptom]) -> Symptom | None:
+    """Return the symptom of a rank of which nothing is known but its log, and whose log has no exception, where others
+    lost their connection to a rank or waited for it."""
+    unhappy = {symptom.rank.rank for symptom in symptoms}
+    for rank in ranks:
+        if rank.status is Status.NOT_STARTED and rank.rank not in unhappy:
+            others = rank_list(sorted({symptom.number for symptom in symptoms}))
+            how = "waited for it" if symptoms[0].order[0] == 1 else "lost the connection to a rank"
+            return Symptom(rank, f"its log ends without an exception, and {others} {how}", None, symptoms[0].order)
     return None
 
 
@@ -142,9 +154,9 @@ def _symptoms(rank: RankRecord, reported: Path | None, memory_kills: int) -> lis
             return [_of_exit(rank, found, lines, ended, memory_kills)]
     if table is not None and all(each.worker != table.rank for each in symptoms):
         code = table.exit_code if table.exit_code >= 0 else _SHELL - table.exit_code
-        symptoms.append(
-            Symptom(rank, _how(code), table.rank, (_how(code) == _TERMINATED, table.exit_code > 0, table.time, False))
-        )
+        reason = _how(code)
+        order = (2 * (reason == _TERMINATED), table.exit_code > 0, table.time, False)
+        symptoms.append(Symptom(rank, reason, table.rank, order))
     return symptoms
 
 
@@ -157,21 +169,22 @@ def _of_exit(
     """Return the symptom of a rank whose exit says more than its exceptions, or that has none."""
     reason = f"ended by {rank.signal}" if rank.signal else _how(rank.exit_code or 0)
     known = signatures.find(lines[-_NATIVE:])
-    follows = known is not None and known.signature.is_consequence
+    follows = signatures.depth(known.match.string) if known is not None else 0
     if reason == "ended by SIGKILL":
-        follows = False
+        follows = 0
         if memory_kills:
             memory = f", after {in_bytes(rank.peak_memory)} in use" if rank.peak_memory else ""
             reason = f"{signatures.KERNEL_OUT_OF_MEMORY}{memory}"
     elif found and reason == "ended by SIGABRT":
         return _of_exception(rank, found[0], ended)
-    elif known is not None and not follows and rank.signal is None:
+    elif known is not None and not follows and rank.signal in (None, "SIGABRT"):
         reason = known.match.string.strip()
-    return Symptom(rank, reason, None, (follows or reason == _TERMINATED, reason.startswith("exit code"), ended, False))
+    follows = follows or 2 * (reason == _TERMINATED)
+    return Symptom(rank, reason, None, (follows, reason.startswith("exit code"), ended, False))
 
 
 def _of_exception(rank: RankRecord, raised: Raised, time: float, *, later: bool = False) -> Symptom:
-    return Symptom(rank, raised.text, raised.worker, (raised.is_consequence, False, time, later), raised)
+    return Symptom(rank, raised.text, raised.worker, (signatures.depth(raised.text), False, time, later), raised)
 
 
 def _raised(failure: report.Failure) -> Raised:

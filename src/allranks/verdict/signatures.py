@@ -61,6 +61,13 @@ def consequence(text: str) -> Signature | None:
     return known.signature if known is not None and known.signature.is_consequence else None
 
 
+def depth(text: str) -> int:
+    """Return how far an exception is from the cause of a failure: 0 for a cause, 1 for a time-out of a collective, 2
+    for a lost connection, which also follows from the time-out of another rank."""
+    known = consequence(text)
+    return 0 if known is None else 1 if known.code == "collective-timeout" else 2
+
+
 GLOO_ABORT = "terminate called without an active exception"
 """Printed by libstdc++ if torch's gloo threads still exist while the interpreter shuts down (seen with torch 2.13)."""
 
@@ -181,7 +188,7 @@ SIGNATURES: tuple[Signature, ...] = (
         r"|Horovod has been shut down|HorovodInternalError|peer process has unexpectedly disconnected"
         r"|MPI_ERR_PROC_FAILED"
         r"|Collective ops is aborted|coordination service|\bUnavailableError\b|\bAbortedError\b|\bCancelledError\b"
-        r"|failed to connect to all addresses|ActorDiedError|ActorUnavailableError|ended by SIGTERM|SignalException",
+        r"|failed to connect to|ActorDiedError|ActorUnavailableError|ended by SIGTERM|SignalException",
         advice=_OTHER_RANK,
         source="gloo/transport/tcp/pair.cc; nccl src/debug.cc; horovod/common/exceptions.py;"
         " tensorflow/core/distributed_runtime",

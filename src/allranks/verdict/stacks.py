@@ -5,7 +5,7 @@ from __future__ import annotations
 import linecache
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from allranks.runs.formatting import rank_list, shortened
 from allranks.runs.records import RankRecord, Status, Verdict
@@ -22,12 +22,14 @@ ADVICE = "every rank must call the same collectives, as often and in the same or
 ADVICE_ON_MISMATCH = "every rank must call the same collectives in the same order, with the same sizes and types"
 
 _COLLECTIVES = (
+    (re.compile(r"/torch/utils/file_baton\.py$"), "the build of a C++ extension, whose lock another process holds"),
+    (re.compile(r"/torch/utils/cpp_extension\.py$"), None),
     (re.compile(r"/torch/distributed/rendezvous\.py$"), "init_process_group"),
     (re.compile(r"/torch/nn/parallel/distributed\.py$"), "DistributedDataParallel"),
     (re.compile(r"/torch/distributed/"), ""),
     (re.compile(r"/horovod/|/deepspeed/comm/"), ""),
 )
-"""Files in which a rank waits for others, and the name of the collective; "": the function's."""
+"""Files in which a rank waits for others, and the name of the collective. "": the function's; None: it does not wait"""
 
 _MPI = re.compile(
     r"\.(?P<name>I?(?:all(?:gather|reduce|toall)|barrier|bcast|gather|m?probe|recv|reduce|scan|scatter|send|wait)\w*)\(",
@@ -69,12 +71,16 @@ class Stack:
     frames: the innermost call first; none while the interpreter exits
     worker: the rank by the count of a launcher that the rank started; None without one
     holds_gil: whether it holds the lock of its interpreter and does not release it
+    is_stopped: whether a signal has stopped it, such as SIGSTOP
+    settings: what it was given while it joins a process group: world_size, and the master's hostname and port
     """
 
     rank: int
     frames: tuple[Frame, ...]
     worker: int | None = None
     holds_gil: bool = False
+    is_stopped: bool = False
+    settings: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def number(self) -> int:
@@ -94,8 +100,12 @@ class Stack:
     @property
     def collective(self) -> str:
         """The collective in which it waits for other ranks; "" if it does not."""
+        if self.is_stopped:
+            return ""
         for pattern, name in _COLLECTIVES:
             calls = [frame.function for frame in self.frames if pattern.search(frame.file)]
+            if calls and name is None:
+                return ""
             if calls:
                 # The outermost function that has a public name: init_process_group, not what it calls.
                 public = [call for call in calls if not call.startswith("_") and call not in _WRAPPERS]
@@ -107,11 +117,15 @@ class Stack:
     @property
     def may_wait(self) -> bool:
         """Whether it waits in a collective, or in what may contain one."""
-        return bool(self.collective) or any(_BACKWARD.search(frame.file) for frame in self.frames)
+        return bool(self.collective) or (
+            not self.is_stopped and any(_BACKWARD.search(each.file) for each in self.frames)
+        )
 
     @property
     def is_exiting(self) -> bool:
         """Whether its interpreter exits: it runs nothing any more, or waits for threads."""
+        if self.is_stopped:
+            return False
         return not self.frames or self.frames[-1].function in ("_shutdown", "_run_exitfuncs")
 
     def __str__(self) -> str:
@@ -137,6 +151,8 @@ def of_hang(
     collectives are named before all that.
     """
     waiting = [stack for stack in stacks if stack.collective]
+    if not waiting and any(not stack.may_wait for stack in stacks):
+        waiting = [stack for stack in stacks if stack.may_wait]
     if not waiting:
         return None if stacks else of_recordings(step, ranks, recordings)
     if (difference := collectives.mismatch(recordings)) is not None:
@@ -144,13 +160,13 @@ def of_hang(
     calls = {recording.rank: recording.calls[-1] for recording in recordings if recording.calls}
     late = collectives.missing(recordings)
     for_how_long = f" for {seconds:.0f} s" if seconds else ""
-    groups = _groups(waiting)
-    names = " or ".join(dict.fromkeys(_called(stack, calls) for stack in waiting))
+    if (joining := _of_world_size(step, ranks, stacks)) is not None:
+        return joining
+    groups = _groups([stack for stack in stacks if stack.may_wait])
+    names = " or ".join(dict.fromkeys(_called(stack, calls) or "backward" for stack in waiting))
     ended = [rank for rank in ranks if rank.status is Status.COMPLETED]
-    # In backward() a rank may compute or wait: it is to blame if no other is.
-    elsewhere = [stack for stack in stacks if not stack.collective]
     behind = [stack for stack in stacks if late is not None and stack.number in late.ranks]
-    if absent := [stack for stack in elsewhere if not stack.may_wait] or elsewhere:
+    if absent := [stack for stack in stacks if not stack.may_wait]:
         first = next((stack for stack in absent if stack in behind), absent[0])
         reason = f"{_doing(first)}, and {_numbers(waiting)} wait for it in {names}{for_how_long}"
     elif ended:
@@ -162,15 +178,32 @@ def of_hang(
     elif len(groups) > 1:
         smallest = min(groups, key=len)
         first, others = smallest[0], [stack for group in groups if group is not smallest for stack in group]
-        reason = f"it waits in {first.collective}, and {_numbers(others)} in {_place(others[0])}{for_how_long}"
+        # In backward() a rank may compute or wait.
+        own = f"it waits in {first.collective}" if first.collective else _doing(first)
+        reason = f"{own}, and {_numbers(others)} in {_place(others[0])}{for_how_long}"
     else:
-        call = calls.get(waiting[0].number)
+        call, settings = calls.get(waiting[0].number), waiting[0].settings
         where = call.located if call is not None else _place(waiting[0])
+        if "port" in settings:
+            where += " to connect to {hostname}:{port}".format(**settings)
         reason = f"every rank waits in {where}{for_how_long}, and no message arrives"
         return Verdict(
             step, reason, traceback=str(waiting[0]), code=CODE, advice="see whether the instances are connected"
         )
     return replace(_blaming(step, ranks, first, reason), consequences=_folded(groups, first))
+
+
+def _of_world_size(step: str, ranks: Sequence[RankRecord], stacks: Sequence[Stack]) -> Verdict | None:
+    """Return the verdict on ranks that join a process group with different world sizes; None if they are equal."""
+    sizes: dict[str, list[Stack]] = {}
+    for stack in stacks:
+        if "world_size" in stack.settings:
+            sizes.setdefault(stack.settings["world_size"], []).append(stack)
+    if len(sizes) < 2:
+        return None
+    (wrong, few), (size, others), *_ = sorted(sizes.items(), key=lambda each: len(each[1]))
+    reason = f"it joins a process group with world size {wrong}, and {_numbers(others)} with {size}"
+    return replace(_blaming(step, ranks, few[0], reason), advice="every rank must pass the same world size")
 
 
 def of_recordings(step: str, ranks: Sequence[RankRecord], recordings: Sequence[Recording]) -> Verdict | None:
@@ -255,11 +288,13 @@ def _doing(stack: Stack) -> str:
     text = stack.user.text if stack.user else ""
     if stack.holds_gil:
         return f"it holds the GIL at `{text}`"
-    return f"it is at `{text}`" if text else f"it is in {stack.frames[0].function}"
+    place = f"at `{text}`" if text else f"in {stack.frames[0].function}" if stack.frames else ""
+    return f"it is {'stopped by a signal ' if stack.is_stopped else ''}{place}".rstrip()
 
 
 def _place(stack: Stack) -> str:
-    return f"{stack.collective} ({stack.where})" if stack.where else stack.collective
+    name = stack.collective or "backward"
+    return f"{name} ({stack.where})" if stack.where else name
 
 
 def _called(stack: Stack, calls: Mapping[int, Call]) -> str:

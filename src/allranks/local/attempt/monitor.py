@@ -23,7 +23,7 @@ from allranks.runs.recorder import RunRecorder
 from allranks.runs.records import Point, Progress, RankRecord, Status, StepRecord, Verdict
 from allranks.verdict import judge, signatures
 from allranks.verdict.signatures import NOT_STARTED
-from allranks.verdict.stacks import CODE, Stack, of_hang, of_time_out, with_mismatch
+from allranks.verdict.stacks import Stack, of_hang, of_time_out, with_mismatch
 
 _log = logging.getLogger(__name__)
 
@@ -149,7 +149,8 @@ class AttemptMonitor:
                 self._require_start(clock())
             if self._failed is not None and self._stacks is None:
                 first = judge.of_ranks(self._record.name, self._record.ranks, self._handles.reports)
-                self._stacks = await self._stall.stacks() if first is not None and _is_time_out(first) else ()
+                follows = first is not None and signatures.depth(first.reason)
+                self._stacks = await self._stall.stacks() if follows else ()
             if self._must_dismiss(clock()):
                 self._dismissed = clock()
                 await self._signal(signal.SIGTERM)
@@ -341,7 +342,7 @@ class AttemptMonitor:
         if failed or self._overdue or any(rank.rank in self._raised for rank in ranks if rank.exit_code != 0):
             kills = capacity.memory_kills() - self._memory_kills
             verdict = judge.of_ranks(record.name, ranks, self._handles.reports, memory_kills=kills)
-            if verdict is not None and self._stacks and _is_time_out(verdict):
+            if verdict is not None and self._stacks and signatures.depth(verdict.reason) == 1:
                 verdict = of_time_out(verdict, ranks, self._stacks)
             if verdict is not None:
                 verdict = with_mismatch(verdict, ranks, self._stall.recordings())
@@ -390,9 +391,3 @@ class AttemptMonitor:
         """Return a verdict with the log of the launcher's own programs."""
         log = str(self._handles.log)
         return Verdict(self._record.name, reason, log=log, tail=tail(log))
-
-
-def _is_time_out(verdict: Verdict) -> bool:
-    """Return whether a rank failed because it waited for another one until a time-out."""
-    known = signatures.consequence(verdict.reason)
-    return known is not None and known.code == CODE

@@ -1,0 +1,129 @@
+"""Writes docs/faults.md: which faults of which stacks get a right verdict, after how many seconds.
+
+    python docs/make_faults.py --results FILE [--seconds 500] [PART OF A CELL'S NAME...]
+
+Runs the cells of tests/verdict/faults/fault_cells.py that are not in FILE yet, as many as begin within those seconds,
+and saves each outcome there. With names, those cells are run anew. The page is written from all outcomes in FILE.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import tempfile
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+PROJECT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(PROJECT / "tests" / "verdict" / "faults"))
+
+from fault_cells import CELLS, FAULTS, STACKS, Cell  # noqa: E402
+from fault_runs import STALL, Outcome, run_cell  # noqa: E402
+
+from allranks.runs.workspace import Workspace  # noqa: E402
+
+PAGE = PROJECT / "docs" / "faults.md"
+FAILURE = 5.0
+HANG = STALL + 5.0
+"""Seconds in which a failed step and one that hangs should have ended."""
+
+HEAD = """# Verdicts on faults
+
+Made by `python docs/make_faults.py`, which runs a small training on each stack, four ranks on two emulated instances,
+and breaks one of its ranks (two of them for a missing module) in the third step. The scripts are in
+`tests/verdict/faults/scripts` and know nothing of allranks. Every cell is a test: `make test-faults`.
+
+A number says that the verdict names the right rank and the right cause, and how many seconds after the fault the step
+had ended; of that, `--stall {stall:g}` where nothing ends by itself. **wrong** is a wrong verdict. A dash says that the
+stack has no such fault. No process was left in any cell, unless the cell says how many.
+
+{summary}
+
+"""
+
+
+LOGS = """
+## Over the logs alone
+
+Where nothing ends by itself, these are the logs of the same training until its stack's own time-out, if it has one.
+A dash also stands where a process of the local engine was killed, which Azure ML does not have.
+
+"""
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--results", type=Path, required=True)
+    parser.add_argument("--seconds", type=float, default=500)
+    parser.add_argument("names", nargs="*")
+    arguments = parser.parse_args()
+    outcomes = _saved(arguments.results)
+    due = time.monotonic() + arguments.seconds
+    for cell in CELLS:
+        chosen = any(name in cell.name for name in arguments.names) if arguments.names else cell.name not in outcomes
+        if not chosen or time.monotonic() > due or cell.launch.missing(PROJECT):
+            continue
+        with tempfile.TemporaryDirectory(prefix="faults-", ignore_cleanup_errors=True) as folder:
+            outcomes[cell.name] = outcome = run_cell(cell, Workspace(Path(folder)))
+        with arguments.results.open("a", encoding="utf-8") as file:
+            file.write(json.dumps({"cell": cell.name, **asdict(outcome)}) + "\n")
+        print(f"{cell.name}: {'' if outcome.right else 'WRONG '}{outcome}", flush=True)
+    PAGE.write_text(page(outcomes), encoding="utf-8")
+
+
+def _saved(file: Path) -> dict[str, Outcome]:
+    """Return the outcomes in a file; the last one of each cell."""
+    lines = file.read_text(encoding="utf-8").splitlines() if file.exists() else []
+    rows = [json.loads(line) for line in lines]
+    return {row.pop("cell"): Outcome(**row) for row in rows}
+
+
+def page(outcomes: Mapping[str, Outcome]) -> str:
+    """Return the text of the page."""
+    done = [(cell, outcomes[cell.name]) for cell in CELLS if cell.name in outcomes]
+    right = _share(each.right for _, each in done)
+    by_logs = _share(each.logs_right for _, each in done if each.logs_right is not None)
+    failed = _share(each.seconds <= FAILURE for cell, each in done if not cell.fault.hangs)
+    hung = _share(each.seconds <= HANG for cell, each in done if cell.fault.hangs)
+    summary = f"""\
+- Right in rank and cause: {right}; the table has {len(CELLS)} cells.
+- Over the logs alone, as by `allranks why FOLDER`: {by_logs}.
+- Failed steps that had ended within {FAILURE:g} s: {failed}.
+- Hangs that had ended within {HANG:g} s: {hung}.
+- Processes left: {sum(each.left for _, each in done)}."""
+    text = HEAD.format(stall=STALL, summary=summary)
+    text += _table({cell: _shown(each) for cell, each in done})
+    logs = {cell: {True: "yes", False: "**wrong**", None: "-"}[each.logs_right] for cell, each in done}
+    text += LOGS + _table(logs)
+    wrong = [(cell, each) for cell, each in done if not each.right]
+    if wrong:
+        text += "\n## What the wrong verdicts said\n\n| cell | the verdict |\n| --- | --- |\n"
+        text += "".join(f"| {cell.name} | {each.found.replace('|', ' ')} |\n" for cell, each in wrong)
+    return text
+
+
+def _table(cells: Mapping[Cell, str]) -> str:
+    texts = {(cell.fault.name, cell.stack): text for cell, text in cells.items()}
+    possible = {(cell.fault.name, cell.stack) for cell in CELLS}
+    rows: list[Sequence[str]] = [["fault", *STACKS], ["---"] * (len(STACKS) + 1)]
+    for fault in FAULTS:
+        places = [(fault.name, stack) for stack in STACKS]
+        rows.append([fault.name, *(texts.get(place, "not run" if place in possible else "-") for place in places)])
+    return "".join(f"| {' | '.join(row)} |\n" for row in rows)
+
+
+def _shown(outcome: Outcome) -> str:
+    text = f"{outcome.seconds:.1f}" if outcome.right else "**wrong**"
+    return text if not outcome.left else f"{text}, {outcome.left} left"
+
+
+def _share(answers: Iterable[bool | None]) -> str:
+    given = list(answers)
+    return f"{sum(given)} of {len(given)} ({100 * sum(given) / max(len(given), 1):.0f} %)"
+
+
+if __name__ == "__main__":
+    main()

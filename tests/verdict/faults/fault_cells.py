@@ -1,0 +1,149 @@
+"""The table of faults: which stacks, which faults, and for each pair of them the right verdict."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from allranks.contract.layout import Layout
+from allranks.local.doctor.launches import TORCHRUN, Launch
+from allranks.local.stacks import ACCELERATE, DEEPSPEED, HOROVOD, LIGHTNING, MPI, PYTORCH, RAY, TENSORFLOW
+
+STACKS = {
+    "DDP": Launch("", (PYTORCH,), "pytorch", "python torch_ranks.py ddp"),
+    "FSDP2": Launch("", (PYTORCH,), "pytorch", "python torch_ranks.py fsdp2"),
+    "ZeRO 1 by PyTorch": Launch("", (DEEPSPEED,), "pytorch", "python deepspeed_ranks.py 1"),
+    "ZeRO 3 by PyTorch": Launch("", (DEEPSPEED,), "pytorch", "python deepspeed_ranks.py 3"),
+    "ZeRO 1 by MPI": Launch("", (DEEPSPEED, MPI), "mpi", "python deepspeed_ranks.py 1"),
+    "ZeRO 3 by MPI": Launch("", (DEEPSPEED, MPI), "mpi", "python deepspeed_ranks.py 3"),
+    "Horovod": Launch("", (HOROVOD,), "mpi", "python horovod_ranks.py"),
+    "TensorFlow": Launch("", (TENSORFLOW,), "tensorflow", "python tensorflow_workers.py"),
+    "torchrun": Launch("", (PYTORCH,), "pytorch/node", f"{TORCHRUN} torch_ranks.py ddp"),
+    "Accelerate": Launch("", (ACCELERATE,), "pytorch", "python accelerate_ranks.py"),
+    "Lightning": Launch("", (LIGHTNING,), "pytorch", "python lightning_ranks.py"),
+    "MPI": Launch("", (MPI,), "mpi", "python mpi_ranks.py"),
+    "Ray": Launch("", (RAY,), "ray", "python ray_actors.py"),
+}
+OF_MPI = tuple(name for name, stack in STACKS.items() if stack.by == "mpi")
+PER_NODE = ("TensorFlow",)
+MASTERS = tuple(name for name in STACKS if name not in (*OF_MPI, "Ray"))
+
+
+@dataclass(frozen=True)
+class Fault:
+    """A fault, and what the verdict says of it.
+
+    cause:   a pattern of the verdict's reason
+    ranks:   that the verdict may blame, where there are four; none: it blames no rank
+    struck:  the ranks that the script breaks
+    kills:   the process that is killed from outside: agent, launcher, mpirun, engine; "" if the script breaks itself
+    injects: what the engine is told by --fault
+    hangs:   whether nothing ends by itself
+    stacks:  all, or some
+    causes:  another pattern for some stacks
+    by_logs: what the logs alone can show of it, if that is another cause
+    """
+
+    name: str
+    cause: str
+    ranks: tuple[int, ...] = (2,)
+    struck: tuple[int, ...] = (2,)
+    kills: str = ""
+    injects: str = ""
+    hangs: bool = False
+    stacks: tuple[str, ...] = tuple(STACKS)
+    causes: Mapping[str, str] = field(default_factory=dict, hash=False)
+    by_logs: str = ""
+
+
+def _but(*names: str) -> tuple[str, ...]:
+    return tuple(name for name in STACKS if name not in names)
+
+
+SILENT = "its log ends without an exception"
+KILLED = f"SIGKILL|{SILENT}"
+MISMATCH = r"(?i)mismatch|op\.preamble|truncate|MPI_ERR|different|shape|dtype|waits in"
+FAULTS = (
+    Fault("exception", "^ValueError: bad batch in shard 7$"),
+    Fault("exception and a thread", "^ValueError: bad batch in shard 7$", stacks=_but("Ray")),
+    # A rank of plain mpi4py does not end: it waits in MPI_Finalize.
+    Fault("exit code", "^exit code 3$", stacks=_but("Ray"), causes={"MPI": "it exits"}, by_logs=SILENT),
+    Fault("SIGKILL", "SIGKILL", by_logs=KILLED),
+    Fault("SIGKILL of rank 0", "SIGKILL", ranks=(0,), struck=(0,), by_logs=KILLED),
+    Fault("SIGSEGV", "SIGSEGV", by_logs=f"SIGSEGV|{SILENT}"),
+    Fault("SIGKILL of the launcher", "SIGKILL", ranks=(1,), kills="launcher", stacks=("torchrun",), by_logs=KILLED),
+    Fault("SIGKILL of the agent", "instance 1.*agent was killed", ranks=(), kills="agent"),
+    Fault("SIGKILL of mpirun", "mpirun was ended by SIGKILL", ranks=(), kills="mpirun", stacks=OF_MPI, by_logs=KILLED),
+    Fault("SIGKILL of the engine", "^Interrupted$", ranks=(), kills="engine"),
+    Fault("SIGSTOP", "it is stopped by a signal", hangs=True, by_logs=SILENT),
+    Fault("hang before", r"it is at `time\.sleep\(1000\)`", hangs=True, by_logs=SILENT),
+    Fault("hang between", r"it is at `time\.sleep\(1000\)`", hangs=True, by_logs=SILENT, stacks=_but("Ray")),
+    Fault("hang after", r"it is at `time\.sleep\(1000\)`", hangs=True, by_logs=SILENT, stacks=_but("Ray")),
+    Fault("GIL locked", r"it is at `ctypes\.PyDLL\(None\)\.sleep", hangs=True, by_logs=SILENT),
+    Fault("out of memory", "^MemoryError"),
+    Fault("full disk", "No space left on device"),
+    Fault("port in use", "Address already in use", stacks=_but("Ray")),
+    Fault("missing module", "No module named 'tokenizer_of_the_team'", (2, 3), (2, 3), stacks=_but("Ray")),
+    Fault("shape mismatch", MISMATCH, stacks=_but("Ray")),
+    Fault("type mismatch", MISMATCH, stacks=_but("Ray")),
+    Fault("order mismatch", MISMATCH, stacks=_but("Ray", "TensorFlow")),
+    Fault("wrong world size", "world.?size", hangs=True, stacks=MASTERS),
+    Fault("bad master", r"connect|198\.51\.100\.7", ranks=(), hangs=True, stacks=MASTERS),
+    Fault("NaN", "^FloatingPointError: the loss is nan at step 2$"),
+)
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A fault of a stack."""
+
+    stack: str
+    fault: Fault
+
+    @property
+    def name(self) -> str:
+        return f"{self.stack}, {self.fault.name}"
+
+    @property
+    def launch(self) -> Launch:
+        return STACKS[self.stack]
+
+    @property
+    def layout(self) -> Layout:
+        """Two instances with two ranks each; TensorFlow has a worker on each."""
+        return Layout(2, 1 if self.stack in PER_NODE else 2)
+
+    @property
+    def struck(self) -> tuple[int, ...]:
+        """The ranks that the script breaks."""
+        return self._scaled(self.fault.struck)
+
+    @property
+    def ranks(self) -> tuple[int, ...]:
+        """The ranks that the verdict may blame."""
+        return (0,) if self.stack == "Ray" and self.fault.ranks else self._scaled(self.fault.ranks)
+
+    @property
+    def cause(self) -> str:
+        return self.fault.causes.get(self.stack, self.fault.cause)
+
+    @property
+    def has_time_out(self) -> bool:
+        """Whether a rank of this stack that waits gives up at some time."""
+        return self.stack not in ("MPI", "TensorFlow", "Ray")
+
+    @property
+    def by_logs(self) -> Cell | None:
+        """What is right over the logs alone; None if it broke what there is not on Azure ML."""
+        fault = self.fault
+        if fault.kills in ("engine", "agent"):
+            return None
+        instance = (2, 3) if fault.kills == "launcher" else fault.ranks
+        return replace(self, fault=replace(fault, cause=fault.by_logs or fault.cause, ranks=instance))
+
+    def _scaled(self, ranks: tuple[int, ...]) -> tuple[int, ...]:
+        each = self.layout.process_count_per_instance
+        return tuple(dict.fromkeys(rank * each // 2 for rank in ranks))
+
+
+CELLS = tuple(Cell(stack, fault) for stack in STACKS for fault in FAULTS if stack in fault.stacks)

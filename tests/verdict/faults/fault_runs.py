@@ -1,0 +1,230 @@
+"""Run one cell of the table of faults with real processes, and judge the verdict."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+from fault_cells import Cell
+
+from allranks.local.engine import run
+from allranks.local.options import Options
+from allranks.plan import codec, digest
+from allranks.plan.environment import Environment
+from allranks.plan.graph import Code, Graph, Plan, Step
+from allranks.runs import history
+from allranks.runs.records import StepRecord, Verdict
+from allranks.runs.workspace import Workspace
+from allranks.verdict import folder
+
+PROJECT = Path(__file__).resolve().parents[3]
+SCRIPTS = Path(__file__).resolve().parent / "scripts"
+STALL = 5.0
+LIMIT = 60.0
+"""Seconds after which the step ends by its limit: no fault has to need them."""
+
+_STRUCK = re.compile(r"fault at (\d+\.\d+)")
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came of a cell.
+
+    found:     the verdict in one line
+    right:     whether rank and cause are
+    seconds:   from the fault to the end of the step
+    left:      how many processes were left
+    by_logs:   the verdict over the logs alone
+    logs_right: whether its rank and cause are; None where there is nothing to judge
+    """
+
+    found: str
+    right: bool
+    seconds: float
+    left: int
+    by_logs: str
+    logs_right: bool | None
+
+
+def run_cell(cell: Cell, workspace: Workspace, kind: str = "rack", *, stall: float = STALL) -> Outcome:
+    """Run a cell, and judge its verdict; then the verdict over a copy of the logs.
+
+    Where nothing ends by itself, it is run again for its logs, until the stack's own time-out.
+    """
+    ctypes.CDLL(None).prctl(36, 1)  # PR_SET_CHILD_SUBREAPER: orphans of the run become children of this process
+    step = _run(cell, workspace, kind, stall)
+    ended, left = step.ended or time.time(), processes_left(0.0 if cell.fault.kills != "engine" else 5.0)
+    if cell.fault.kills == "engine":
+        ended = time.time()
+    struck = [float(text) for text in _STRUCK.findall(_texts(step))]
+    said = _run(cell, workspace, kind, 0.0) if cell.fault.hangs and cell.has_time_out else step
+    by_logs = None if cell.by_logs is None else verdict_by_logs(said, workspace.root / "downloaded" / "user_logs")
+    return Outcome(
+        described(step.verdict, str(step.status)),
+        is_right(cell, step.verdict, str(step.status)),
+        round(ended - min(struck), 1) if struck else -1.0,
+        left,
+        described(by_logs, "no failure"),
+        cell.by_logs and is_right(cell.by_logs, by_logs, ""),
+    )
+
+
+def verdict_by_logs(step: StepRecord, logs: Path) -> Verdict | None:
+    """Return the verdict over a copy of a step's logs."""
+    shutil.copytree(Path(step.folder) / "user_logs", logs)
+    return next(iter(folder.verdicts(logs)), None)
+
+
+def _run(cell: Cell, workspace: Workspace, kind: str, stall: float) -> StepRecord:
+    plan = Plan("faults", Graph((step_of(cell, own_time_out=not stall),)), source=str(PROJECT / "faults"))
+    options = Options(instances=kind, track=False, stall=stall, slots=8)
+    with _killing(cell.fault.kills, workspace) if cell.fault.kills else contextlib.nullcontext():
+        if cell.fault.kills != "engine":
+            return run(plan, workspace, options).steps[0]
+        file = workspace.root / "plan.json"
+        workspace.root.mkdir(parents=True, exist_ok=True)
+        file.write_text(codec.dumps(plan))
+        subprocess.run([sys.executable, "-c", _ENGINE, str(file), str(workspace.root), kind], check=False)
+    return history.runs(workspace)[0].steps[0]
+
+
+_ENGINE = """
+import sys
+from pathlib import Path
+from allranks.local import engine
+from allranks.local.options import Options
+from allranks.plan import codec
+from allranks.runs.workspace import Workspace
+
+_, file, root, kind = sys.argv
+engine.run(codec.loads(Path(file).read_text()), Workspace(Path(root)), Options(instances=kind, track=False, slots=8))
+"""
+
+
+def step_of(cell: Cell, *, own_time_out: bool = False) -> Step:
+    """Return the step that trains on the cell's stack. own_time_out: whether its ranks soon give up waiting"""
+    variables = {
+        "FAULT": "outside" if cell.fault.kills or cell.fault.injects else cell.fault.name.removesuffix(" of rank 0"),
+        "FAULT_RANKS": ",".join(map(str, cell.struck)),
+        "ACCELERATE_USE_CPU": "true",
+        "TF_CPP_MIN_LOG_LEVEL": "2",
+        "OMP_NUM_THREADS": "1",
+    }
+    if own_time_out:
+        variables |= {
+            "TIME_OUT": "5",
+            "HOROVOD_STALL_CHECK_TIME_SECONDS": "2",
+            "HOROVOD_STALL_SHUTDOWN_TIME_SECONDS": "5",
+        }
+    return Step(
+        "train",
+        cell.launch.command_for(cell.layout),
+        code=Code(str(SCRIPTS), digest.of_path(SCRIPTS)),
+        environment=Environment(cell.launch.stacks[0].environment),
+        environment_variables=variables,
+        distribution=cell.launch.distribution(cell.layout),
+        instance_count=cell.layout.instance_count,
+        timeout=LIMIT,
+        deterministic=False,
+    )
+
+
+def is_right(cell: Cell, verdict: Verdict | None, status: str) -> bool:
+    """Return whether the verdict blames the right rank, and names the cause. status: of the step, if it has none"""
+    if not re.search(cell.cause, verdict.reason if verdict else status):
+        return False
+    number = verdict and (verdict.rank if verdict.worker is None else verdict.worker)
+    return number in cell.ranks if cell.ranks else number is None
+
+
+def described(verdict: Verdict | None, otherwise: str) -> str:
+    """Return the verdict in one line."""
+    if verdict is None:
+        return otherwise
+    number = verdict.rank if verdict.worker is None else verdict.worker
+    where = f" ({verdict.where})" if verdict.where else ""
+    return f"{'-' if number is None else number}: {verdict.reason}{where}"
+
+
+def processes_left(patience: float = 0.0) -> int:
+    """Return how many descendants of this process still run. Their orphans are its children."""
+    due = time.monotonic() + patience
+    while True:
+        found = psutil.Process().children(recursive=True)
+        alive = [each for each in found if each.is_running() and _state(each) != psutil.STATUS_ZOMBIE]
+        if not alive or time.monotonic() > due:
+            return len(alive)
+        psutil.wait_procs(alive, due - time.monotonic())
+
+
+def _state(process: psutil.Process) -> str:
+    try:
+        return str(process.status())
+    except psutil.NoSuchProcess:
+        return psutil.STATUS_ZOMBIE
+
+
+def _texts(step: StepRecord) -> str:
+    return "".join(Path(rank.log).read_text(errors="replace") for rank in step.ranks if os.path.exists(rank.log))
+
+
+@contextlib.contextmanager
+def _killing(name: str, workspace: Workspace) -> Iterator[None]:
+    """Kill a process of the run when all its ranks train."""
+    done = threading.Event()
+
+    def kill() -> None:
+        while not done.wait(0.05):
+            logs = list(workspace.runs.glob("*/*/user_logs/*.txt"))
+            if any(_STRUCK.search(log.read_text(errors="replace")) for log in logs):
+                _target(name, workspace).send_signal(signal.SIGKILL)
+                return
+
+    thread = threading.Thread(target=kill)
+    thread.start()
+    try:
+        yield
+    finally:
+        done.set()
+        thread.join()
+
+
+def _target(name: str, workspace: Workspace) -> psutil.Process:
+    every = psutil.Process().children(recursive=True)
+    if name == "agent":
+        # Its process id is that of the supervisor's namespace, which is the engine's on loopback.
+        (log,) = workspace.runs.glob("*/engine.log")
+        events = map(json.loads, log.read_text().splitlines())
+        own = next(each["started"] for each in events if each["event"] == "agent started" and each["instance"] == 1)
+        return next(each for each in every if own in _pids(each)[-2:] and each.pid != os.getpid())
+    if name == "launcher":
+        return next(each for each in every if _writes(each, "std_log_process_1.txt") and "torchrun" in _command(each))
+    command = {"mpirun": "bin/mpirun", "engine": "plan.json"}[name]
+    return [each for each in every if command in _command(each)][-1]
+
+
+def _writes(process: psutil.Process, log: str) -> bool:
+    return os.path.basename(os.readlink(f"/proc/{process.pid}/fd/1")) == log
+
+
+def _command(process: psutil.Process) -> str:
+    return " ".join(process.cmdline())
+
+
+def _pids(process: psutil.Process) -> list[int]:
+    """Return the ids of a process in each of its namespaces, from this one's inwards."""
+    lines = Path(f"/proc/{process.pid}/status").read_text().splitlines()
+    return next([int(text) for text in line.split()[1:]] for line in lines if line.startswith("NSpid"))

@@ -1,0 +1,34 @@
+"""Every cell of docs/faults.md: the verdict names the right rank and cause, soon, and no process is left."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+from fault_cells import CELLS, Cell
+from fault_runs import PROJECT, run_cell
+
+from allranks.runs.workspace import Workspace
+
+QUICK = {
+    "DDP": ("exception", "SIGKILL of rank 0", "SIGKILL of the agent", "full disk", "missing module", "NaN"),
+    "torchrun": ("exception", "SIGKILL", "SIGKILL of the launcher"),
+    "MPI": (
+        "exception", "exit code", "SIGKILL", "SIGSEGV", "SIGKILL of mpirun", "SIGKILL of the engine", "SIGSTOP",
+        "hang before", "hang after", "GIL locked", "out of memory", "port in use",
+    ),
+}  # fmt: skip
+"""The cells that run in each `make test`; `make test-faults` runs all."""
+
+ALL = "ALLRANKS_ALL_FAULTS" in os.environ
+CHOSEN = [cell for cell in CELLS if ALL or cell.fault.name in QUICK.get(cell.stack, ())]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("cell", CHOSEN, ids=lambda cell: cell.name)
+def test_the_verdict_on_a_fault(cell: Cell, workspace: Workspace, rack_works: bool) -> None:
+    if stack := cell.launch.missing(PROJECT):
+        pytest.skip(f"no {stack.name} here: {stack.install}")
+    outcome = run_cell(cell, workspace, "rack" if rack_works else "loopback")
+    assert outcome.right, outcome.found
+    assert outcome.left == 0
