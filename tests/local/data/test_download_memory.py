@@ -15,7 +15,7 @@ DOWNLOAD = """
 import contextlib, resource, sys
 from allranks.local.data import cache
 with contextlib.ExitStack() as held:
-    size = cache.copy_of(sys.argv[1], "uri_file", held, cache.shown).path.stat().st_size
+    size = cache.copy_of(sys.argv[1], "uri_file", held).path.stat().st_size
 print(size, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
 """
 

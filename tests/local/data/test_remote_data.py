@@ -7,7 +7,6 @@ import json
 import random
 import socket
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -41,14 +40,9 @@ def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cache, "_TRIES", 3)
 
 
-@contextlib.contextmanager
-def quiet(uri: str, size: int) -> Iterator[Any]:
-    yield bool
-
-
 def copied(uri: str, kind: str = "uri_file", **options: Any) -> cache.Copy:
     with contextlib.ExitStack() as held:
-        return cache.copy_of(uri, kind, held, quiet, **options)
+        return cache.copy_of(uri, kind, held, **options)
 
 
 def entries(tmp_path: Path) -> list[Path]:
@@ -120,7 +114,7 @@ def test_a_failure_is_one_message_and_leaves_nothing(
         uri = f"{files.uri}/{'y' if not settings else 'x'}.bin?sig=abcdefghij"
         step = Step("train", "true", inputs=(Input("data", "uri_file", GraphInput("table"), "ro_mount"),))
         plan = Plan("p", Graph((step,), (Input("table", "uri_file", DataPath(uri), "ro_mount"),)), source="p.py")
-        with pytest.raises(InputError) as caught, provided(plan, Workspace(tmp_path / "w"), progress=quiet):
+        with pytest.raises(InputError) as caught, provided(plan, Workspace(tmp_path / "w")):
             raise AssertionError
     (problem,) = caught.value.problems
     assert problem.where == "pipeline p, key inputs.table (p.py)"
@@ -211,7 +205,7 @@ def test_the_least_recently_used_make_room_but_not_what_a_run_uses(
     monkeypatch.setenv(cache.LIMIT, "1kB")
     with served({f"/{name}.bin": bytes(400) for name in "abcd"}) as files, contextlib.ExitStack() as held:
         paths = {name: copied(f"{files.uri}/{name}.bin").path for name in "ab"}
-        cache.copy_of(f"{files.uri}/a.bin", "uri_file", held, quiet)
+        cache.copy_of(f"{files.uri}/a.bin", "uri_file", held)
         paths["c"] = copied(f"{files.uri}/c.bin").path
         assert {name for name, path in paths.items() if path.exists()} == {"a", "c"}
         files.content["/d.bin"] = bytes(2000)

@@ -49,13 +49,10 @@ _TRIES = 5
 _SIGNED = re.compile(r"[?&](?:sig|(?:X-(?:Amz|Goog)-)?Signature)=", re.IGNORECASE)
 
 
-Progress = Callable[[str, int], contextlib.AbstractContextManager[Callable[[int], object]]]
-"""Shows the download of a URI without secrets, of so many bytes. The block is told how many have arrived."""
-
-
 @contextlib.contextmanager
-def shown(uri: str, size: int) -> Iterator[Callable[[int], object]]:
-    """Show a download on standard error: as a bar on a terminal, else as a line."""
+def _shown(uri: str, size: int) -> Iterator[Callable[[int], object]]:
+    """Show a download of so many bytes on standard error: as a bar on a terminal, else as a line. The block calls the
+    function with what has arrived."""
     from rich.console import Console
     from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
 
@@ -88,7 +85,6 @@ def copy_of(
     uri: str,
     kind: str,
     held: contextlib.ExitStack,
-    progress: Progress,
     *,
     offline: bool = False,
     part: str = "",
@@ -128,7 +124,7 @@ def copy_of(
         with _alone(folder):
             if not (folder / _ENTRY).exists():
                 own = {"uri": redact(uri), "is_file": remote.is_file, "part": part, "suffixes": suffixes}
-                _download(remote, own, uri, folder, progress)
+                _download(remote, own, uri, folder)
     entry = _entry(folder)
     files, is_file = entry["files"], entry["is_file"]
     path = folder / _CONTENT / next(iter(files)) if is_file else folder / _CONTENT
@@ -198,7 +194,7 @@ def _alone(folder: Path) -> Iterator[None]:
                 return
 
 
-def _download(remote: Remote, entry: dict[str, Any], uri: str, folder: Path, progress: Progress) -> None:
+def _download(remote: Remote, entry: dict[str, Any], uri: str, folder: Path) -> None:
     """Download into an entry. Raise StorageError, with what has arrived in its `partial`.
 
     entry: what is written into its file, besides the files
@@ -211,7 +207,7 @@ def _download(remote: Remote, entry: dict[str, Any], uri: str, folder: Path, pro
     stop = threading.Event()
     try:
         with (
-            progress(redact(uri), remote.size) as advance,
+            _shown(redact(uri), remote.size) as advance,
             ThreadPoolExecutor(min(_AT_ONCE, len(remote.files) or 1)) as pool,
         ):
             tasks = {

@@ -13,7 +13,6 @@ from allranks.checks.plan.data import wrong_path
 from allranks.checks.plan.scope import of_plan
 from allranks.errors import InputError, Problem
 from allranks.local.data import cache, sampling
-from allranks.local.data.cache import Progress, shown
 from allranks.local.data.storage import StorageError
 from allranks.plan.exact_places import with_key_lines
 from allranks.plan.graph import Plan
@@ -36,15 +35,12 @@ class Provided:
 
 
 @contextlib.contextmanager
-def provided(
-    plan: Plan, workspace: Workspace, *, offline: bool = False, sample: str = "", progress: Progress = shown
-) -> Iterator[Provided]:
+def provided(plan: Plan, workspace: Workspace, *, offline: bool = False, sample: str = "") -> Iterator[Provided]:
     """Yield the plan with paths on this machine in place of URIs. The copies stay in the cache until the end of the
     block.
 
-    offline:  whether data comes from the cache only
-    sample:   how much of the data the run gets, such as 1% or 1000; "": what the plan says, else all of it
-    progress: shows downloads
+    offline: whether data comes from the cache only
+    sample:  how much of the data the run gets, such as 1% or 1000; "": what the plan says, else all of it
 
     Raise InputError, with a problem for each input that cannot be provided.
     """
@@ -57,7 +53,7 @@ def provided(
             if value.path in found:
                 continue
             try:
-                local = _local(value, port.type, workspace, held, offline, sample, progress)
+                local = _local(value, port.type, workspace, held, offline, sample)
             except StorageError as error:
                 source = redact(value.source or value.path)
                 copy = f"add a copy to allranks.yaml:\ndata:\n  {source}: path/to/copy"
@@ -81,7 +77,6 @@ def _local(
     held: contextlib.ExitStack,
     offline: bool,
     sample: str,
-    progress: Progress,
 ) -> Path:
     source, amount = value.source or value.path, sampling.parse(sample or value.sample)
     amount = amount if (value.type or kind) in _SAMPLED else None
@@ -93,7 +88,7 @@ def _local(
     path, parts, before = FilePath(source), [], None
     if is_downloadable(source):
         choose = partial(sampling.chosen, sample=amount) if amount else list
-        copy = cache.copy_of(source, value.type or kind, held, progress, offline=offline, part=text, chosen=choose)
+        copy = cache.copy_of(source, value.type or kind, held, offline=offline, part=text, chosen=choose)
         path, parts, before = copy.path, [copy.text], copy.suffixes
     if amount:
         path, what = sampling.of_path(path, amount, workspace.root / "samples", before)
