@@ -142,9 +142,8 @@ def _counts(step: Step) -> tuple[int, int]:
 
 
 def _problem(path: str, step: Step, found: str, expected: str) -> Problem:
-    location = f" ({step.location})" if step.location else ""
     fix = "try the pipeline here with fewer: the ranks of a smaller layout run the same code"
-    where = f"step {path}, key resources.instance_count{location}"
+    where = f"step {path}, key resources.instance_count{step.at}"
     return Problem(where, found, expected, fix, code="too-many-ranks")
 
 

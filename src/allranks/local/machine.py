@@ -54,14 +54,14 @@ def missing_launchers(plan: Plan, mpi: str = "rsh") -> dict[str, Problem]:
         python = interpreters.of_environment(step.environment, plan.source)
         if rootfs.of(python):
             if step.distribution.type not in IN_CONTAINERS:
-                where = f"{WHERE}, for step {path}, key distribution.type{_at(step)}"
+                where = f"{WHERE}, for step {path}, key distribution.type{step.at}"
                 text = f"{step.distribution.type}, whose launcher allranks does not start in a container"
                 fix = f"another environment for this step: run_in of allranks.yaml, {path}: venv"
                 found[path] = Problem(where, text, " or ".join(IN_CONTAINERS), fix, code="missing-launcher")
             continue
         search_path = machine_variables.search_path(os.environ, python)
         if missing := launcher(step.distribution.type, mpi).missing(search_path):
-            found[path] = replace(missing, where=f"{WHERE}, for step {path}, key {missing.where}{_at(step)}")
+            found[path] = replace(missing, where=f"{WHERE}, for step {path}, key {missing.where}{step.at}")
     return found
 
 
@@ -97,7 +97,7 @@ def _missing_packages(programs: Sequence[_StepProgram]) -> Iterator[Problem]:
         _, step, found = users[0]
         paths = list(dict.fromkeys(path for path, _, _ in users))
         yield Problem(
-            f"{WHERE}, for {_steps_text(paths)}{_at(step)}",
+            f"{WHERE}, for {_steps_text(paths)}{step.at}",
             f"no Python package {module}, which {found} needs",
             "",
             missing_modules.install(module, python),
@@ -111,7 +111,7 @@ def _missing_mlflow(programs: Sequence[_StepProgram]) -> Iterator[Problem]:
     for path, step, place in _users_of_the_registry(programs):
         found = f"no Python package mlflow, and the step uses MLflow's model registry ({place})"
         fix = missing_modules.install("mlflow", Path(sys.executable))
-        yield Problem(f"{WHERE}, for step {path}{_at(step)}", found, "", fix, code="missing-package")
+        yield Problem(f"{WHERE}, for step {path}{step.at}", found, "", fix, code="missing-package")
 
 
 def _missing_samplers(plan: Plan) -> Iterator[Problem]:
@@ -196,7 +196,3 @@ def _steps_text(paths: Sequence[str]) -> str:
     shown = ", ".join(paths[:_SHOWN_STEPS])
     more = f" and {len(paths) - _SHOWN_STEPS} more" if len(paths) > _SHOWN_STEPS else ""
     return f"step{'s' * (len(paths) > 1)} {shown}{more}"
-
-
-def _at(step: Step) -> str:
-    return f" ({step.location})" if step.location else ""

@@ -22,13 +22,11 @@ _JOB = re.compile(r"ScriptRunConfig|Estimator\(|HyperDriveConfig|azureml\.pipeli
 class Migration:
     """A script of v1 as files of azure-ai-ml.
 
-    source:   the script or notebook
     folder:   the folder that was written
     pipeline: its file
     findings: what is not carried over, or not exactly
     """
 
-    source: Path
     folder: Path
     content: Pipeline
     findings: tuple[Problem, ...]
@@ -69,7 +67,7 @@ def migrate(source: Path, folder: Path) -> Migration:
     files = writer.contents(pipeline, source, folder, findings)
     folder.mkdir(parents=True, exist_ok=True)
     create(folder, {name: text.encode() for name, text in files.items()})
-    return Migration(source, folder, pipeline, findings)
+    return Migration(folder, pipeline, findings)
 
 
 def require_new(folder: Path) -> None:

@@ -51,6 +51,11 @@ class _Node:
     after: tuple[str, ...] = ()
     location: Location | None = None
 
+    @property
+    def at(self) -> str:
+        """The place in the user's files, for the end of a message's place; "" if it is unknown."""
+        return f" ({self.location})" if self.location else ""
+
     def values(self) -> Iterator[Value | str | None]:
         """Yield everything that may refer to another node."""
         node: Any = self  # each kind has inputs, as a field or a property

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from allranks.checks.environment import dockerfile, files, packages, registration
+from allranks.checks.environment import dockerfile, files, packages
 from allranks.checks.plan.settings import IMAGE
 from allranks.checks.table import Findings, Row, rules_of
 from allranks.environments.find import EnvironmentFolder
@@ -22,13 +22,13 @@ _SYNC = "allranks environments sync"
 
 OF_FOLDERS = (
     Row(dockerfile.base_block_copied, _own("base-copy", "The base's stages or setup_mpi.sh are not copied.", _SYNC)),
-    Row(registration.of_labels, _own("labels", "environment.yaml has other labels than the Dockerfile.", _SYNC)),
+    Row(files.labels, _own("labels", "environment.yaml has other labels than the Dockerfile.", _SYNC)),
     Row(packages.pinned, _own("pins", "A package or an image is not pinned, or in two versions.", "pin it")),
     Row(dockerfile.downloads, _own("download", "A build downloads without a checksum or a commit.", "add it")),
     Row(packages.expectations, _own("expectations", "expect.yaml and the Dockerfile disagree.", "correct one of them")),
     Row(dockerfile.secrets, files.SECRET),
     Row(dockerfile.ssh, _own("ssh", "An image with Open MPI lacks an sshd that mpirun can use.", "run setup_mpi.sh")),
-    Row(registration.of_name, _own("registration", "environment.yaml cannot be registered as it is.", "correct it")),
+    Row(files.own_registration, _own("registration", "environment.yaml cannot be registered as it is.", "correct it")),
     Row(dockerfile.hadolint, _own("hadolint", "hadolint finds something in the Dockerfile.", "see hadolint's wiki")),
 )
 """Rules for the environments of a project of this style."""

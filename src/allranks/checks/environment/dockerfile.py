@@ -11,16 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from allranks.contract.mpi import SETUP_MPI
-from allranks.environments.dockerfile import (
-    BEGIN,
-    END,
-    Instruction,
-    block,
-    first_difference,
-    read,
-    runs_setup_mpi,
-    with_block,
-)
+from allranks.environments import dockerfile as parts
 from allranks.environments.find import BASE, DOCKERFILE, EnvironmentFolder
 from allranks.errors import Level, Problem
 from allranks.secrets import is_secret_name, secrets_in
@@ -29,28 +20,28 @@ from allranks.secrets import is_secret_name, secrets_in
 def base_block_copied(environment: EnvironmentFolder, root: Path) -> Iterator[Problem]:
     yield from _copied_program(environment)
     own = environment.dockerfile
-    if environment.name == BASE or not any(line.startswith(("FROM base", BEGIN)) for line in own.lines):
+    if environment.name == BASE or not any(line.startswith(("FROM base", parts.BEGIN)) for line in own.lines):
         return
-    if block(own.lines) is None:
+    if parts.block(own.lines) is None:
         fix = f"put the two marker lines before the first FROM, then run: allranks environments sync {environment.name}"
         where = f"{own.path}:{own.line_of('FROM base')}"
-        yield Problem(where, "no block of the base", f"{BEGIN} ... {END}", fix)
+        yield Problem(where, "no block of the base", f"{parts.BEGIN} ... {parts.END}", fix)
         return
-    base = read(root / BASE / DOCKERFILE)
-    if difference := first_difference(own.lines, with_block(own, base).splitlines()):
+    base = parts.read(root / BASE / DOCKERFILE)
+    if difference := parts.first_difference(own.lines, parts.with_block(own, base).splitlines()):
         line, found, expected = difference
         fix = f"change it there, then run: allranks environments sync {environment.name}"
         yield Problem(f"{own.path}:{line}", found.strip(), f"as in {base.path}: {expected.strip()}", fix)
 
 
 def _copied_program(environment: EnvironmentFolder) -> Iterator[Problem]:
-    if not runs_setup_mpi(environment.dockerfile):
+    if not parts.runs_setup_mpi(environment.dockerfile):
         return
     copy = environment.file(SETUP_MPI.name)
     fix = f"run: allranks environments sync {environment.name}"
     if not copy.exists():
         yield Problem(f"{copy}", "no such file", f"a copy of allranks' {copy.name}, which the Dockerfile runs", fix)
-    elif difference := first_difference(*(path.read_text("utf-8").splitlines() for path in (copy, SETUP_MPI))):
+    elif difference := parts.first_difference(*(path.read_text("utf-8").splitlines() for path in (copy, SETUP_MPI))):
         line, found, expected = difference
         yield Problem(f"{copy}:{line}", found.strip(), f"as in allranks: {expected.strip()}", fix)
 
@@ -75,7 +66,7 @@ def downloads(environment: EnvironmentFolder, _root: Path) -> Iterator[Problem]:
             yield Problem(where, f"{row.name}={row.value}", "a commit's 40 hexadecimal digits", fix)
 
 
-def _fetches_file(instruction: Instruction) -> bool:
+def _fetches_file(instruction: parts.Instruction) -> bool:
     text = instruction.text
     if instruction.name == "ADD":
         return "://" in text and "--checksum=" not in text
@@ -98,7 +89,7 @@ def ssh(environment: EnvironmentFolder, _root: Path) -> Iterator[Problem]:
         yield Problem(
             f"{dockerfile.path}:1", "no openssh-server", "sshd", "add openssh-server to the packages of the system"
         )
-    if runs_setup_mpi(dockerfile):
+    if parts.runs_setup_mpi(dockerfile):
         if not any(f"{SETUP_MPI.name} / " in each.text for each in runs):
             where = f"{dockerfile.path}:{dockerfile.line_of(SETUP_MPI.name)}"
             fix = f'add: RUN /opt/{SETUP_MPI.name} / "PATH=$PATH"'

@@ -1,6 +1,6 @@
 """Check the environments of any project: files for `az ml environment create`, conda files and Dockerfiles.
 
-Nothing is expected of them but what Azure ML needs.
+Nothing is expected of them but what Azure ML needs, except of the environment.yaml of this project's style.
 """
 
 from __future__ import annotations
@@ -15,8 +15,9 @@ import yaml
 
 from allranks.checks.environment.dockerfile import secrets
 from allranks.checks.plan.settings import IMAGE, is_moving
-from allranks.environments.dockerfile import read
-from allranks.environments.find import EnvironmentFolder
+from allranks.environments.dockerfile import VERSION, labels_of, read
+from allranks.environments.find import DOCKERFILE as DOCKERFILE_NAME
+from allranks.environments.find import REGISTERED, EnvironmentFolder
 from allranks.errors import InputError, Level, Problem, Rule
 from allranks.sdk import bounded_yaml, validation_errors
 from allranks.sdk.messages import unknown_key
@@ -257,3 +258,37 @@ def build_context(file: Path, document: Mapping[str, Any]) -> Iterator[Problem]:
             yield IMAGE.problem(f"{dockerfile}:{stage.start.line}", f"FROM {image}", "an image that does not change")
     as_folder = EnvironmentFolder(folder.name, folder, parsed, dict(document), {})
     yield from SECRET.mark(secrets(as_folder, folder))
+
+
+def own_registration(environment: EnvironmentFolder, _root: Path) -> Iterator[Problem]:
+    """Check that azure-ai-ml loads environment.yaml, and that its name and build context are the folder's."""
+    path = environment.file(REGISTERED)
+    name = environment.registered.get("name")
+    # A prefix keeps the environments of several projects apart in a workspace.
+    if name != environment.name and not str(name).endswith(f"-{environment.name}"):
+        expected = f"{environment.name!r}, the folder's name, with any prefix: 'PROJECT-{environment.name}'"
+        yield Problem(at(path, "name"), f"name {name!r}", expected, f"write: name: {environment.name}")
+    build = environment.registered.get("build")
+    file = build.get("dockerfile_path", DOCKERFILE_NAME) if isinstance(build, dict) else None
+    if not isinstance(build, dict) or build.get("path") != "." or file != DOCKERFILE_NAME:
+        yield Problem(at(path, "build"), f"build {build}", "the folder itself", "write: build: {path: .}")
+    yield from refused(path, environment.registered)
+
+
+def labels(environment: EnvironmentFolder, _root: Path) -> Iterator[Problem]:
+    """Check that environment.yaml has the labels that follow from the Dockerfile's table."""
+    path, registered = environment.file(REGISTERED), environment.registered
+    expected = labels_of(environment.dockerfile)
+    fix = f"run: allranks environments sync {environment.name}"
+    if not expected.version:
+        where = f"{environment.dockerfile.path}:1"
+        yield Problem(where, f"no ARG {VERSION} in the table", f"ARG {VERSION}=1.0.0", "add the line under the first")
+    for key, value in (("version", expected.version), ("description", expected.description)):
+        if str(registered.get(key, "")) != value:
+            yield Problem(at(path, key), f"{key} {registered.get(key)!r}", repr(value), fix)
+    tags = registered.get("tags") or {}
+    for name in {**expected.tags, **tags}:
+        if (tag := tags.get(name)) != (wanted := expected.tags.get(name)):
+            where = at(path, "tags", name)
+            description = f"tag {name}: {tag}" if name in tags else f"no tag {name}"
+            yield Problem(where, description, f"{name}: {wanted}" if wanted else "no such tag", fix)

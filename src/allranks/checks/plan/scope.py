@@ -44,7 +44,7 @@ class Scope:
 
     def of(self, node: Node) -> str:
         """Return ``step tune.train (pipeline.py:31)``."""
-        return f"step {self.path}{node.name}{_at(node)}"
+        return f"step {self.path}{node.name}{node.at}"
 
     def key(self, node: Node | None, key: str) -> str:
         """Return ``step tune.train, key inputs.lr (pipeline.py:31)``.
@@ -53,7 +53,7 @@ class Scope:
         outputs.model``
         """
         if node is not None:
-            return f"step {self.path}{node.name}, key {key}{_at(node)}"
+            return f"step {self.path}{node.name}, key {key}{node.at}"
         if self.path:
             return f"pipeline component {self.path.rstrip('.')}, key {key}"
         return f"pipeline {self.plan.name}, key {key}{f' ({shown(self.plan.source)})' if self.plan.source else ''}"
@@ -99,7 +99,3 @@ def of_plan(plan: Plan, *, here: bool = True, today: date | None = None) -> Scop
         port.name: port.value if isinstance(port.value, (Literal, Path)) else None for port in plan.graph.inputs
     }
     return Scope(plan, plan.graph, "", literals, here, today or date.today())
-
-
-def _at(node: Node) -> str:
-    return f" ({node.location})" if node.location else ""

@@ -102,8 +102,7 @@ def _data(plan: Plan) -> Iterator[tuple[str, Input, Path]]:
     scope = of_plan(plan)
     places = [(scope.key(None, f"inputs.{port.name}"), port) for port in plan.graph.inputs]
     for path, node, _ in walk(plan.graph):
-        at = f" ({node.location})" if node.location else ""
-        places += [(f"step {path}, key inputs.{port.name}{at}", port) for port in node.inputs]
+        places += [(f"step {path}, key inputs.{port.name}{node.at}", port) for port in node.inputs]
     for where, port in places:
         if isinstance(port.value, Path) and port.type not in PRIMITIVES:
             yield where, port, port.value
