@@ -53,7 +53,7 @@ test-recipes:
 # Every fault of every stack, and 500 random ones: docs/faults.md. Some 50 minutes.
 test-faults:
 	$(MAKE) --jobs=3 horovod deepspeed-ops tensorflow
-	ALLRANKS_ALL_FAULTS=1 $(BIN)/python -m pytest -n 2 tests/verdict/faults
+	ALLRANKS_ALL_FAULTS=1 ALLRANKS_FAULT_SEEDS=500 $(BIN)/python -m pytest -n 2 tests/verdict
 
 # Makes a Debian, builds images on it and proves them inside: some 20 minutes, root, buildah and debootstrap.
 test-images: $(VENV)/.dev

@@ -145,9 +145,10 @@ def _symptoms(rank: RankRecord, reported: Path | None, memory_kills: int) -> lis
         if table is not None:
             symptoms = [_of_exception(rank, each, table.time, later=each.worker != table.rank) for each in found]
         elif rank.status is Status.CANCELED or (rank.exit_code is None and rank.signal is None):
-            # Ended from outside, or not at all. What it has logged long before may have been handled.
-            end = [line.strip() for line in lines[-_NATIVE:]]
-            return [_of_exception(rank, each, ended) for each in found if any(line.endswith(each.text) for line in end)]
+            # Ended from outside, or not at all.
+            return [_of_exception(rank, each, ended) for each in _at_the_end(found, lines)]
+        elif rank.exit_code not in (None, 1) and not _is_signal(rank.exit_code) and not _at_the_end(found, lines):
+            return [_of_exit(rank, (), lines, ended, memory_kills)]
         elif found and rank.signal is None and not _is_signal(rank.exit_code):
             return [_of_exception(rank, each, ended) for each in found]
         else:
@@ -158,6 +159,12 @@ def _symptoms(rank: RankRecord, reported: Path | None, memory_kills: int) -> lis
         order = (2 * (reason == _TERMINATED), table.exit_code > 0, table.time, False)
         symptoms.append(Symptom(rank, reason, table.rank, order))
     return symptoms
+
+
+def _at_the_end(found: Sequence[Raised], lines: Sequence[str]) -> list[Raised]:
+    """Return the exceptions at the end of a log. What a process has logged long before it ended may be handled."""
+    end = [line.strip() for line in lines[-_NATIVE:]]
+    return [each for each in found if any(line.endswith(each.text) for line in end)]
 
 
 _TERMINATED = "ended by SIGTERM"

@@ -85,6 +85,7 @@ def is_library(file: str) -> bool:
 def of_lines(lines: Iterable[str]) -> tuple[Raised, ...]:
     """Return the exception that ended each of the processes that wrote these lines of a log; none if it has none."""
     workers: dict[int | None, list[str]] = {}
+    every: list[str] = []
     for line in lines:
         prefix = _PREFIX.match(line)
         if prefix is None:
@@ -92,6 +93,11 @@ def of_lines(lines: Iterable[str]) -> tuple[Raised, ...]:
         else:
             number = prefix["torch"] or prefix["mpi"]
             workers.setdefault(int(number) if number else None, []).append(line[prefix.end() :])
+        every.append(line[prefix.end() :] if prefix else line)
+    if len(workers) == 2 and None in workers:
+        # The log of one process, of which torch marks only what it does not handle.
+        (number,) = workers.keys() - {None}
+        workers = {number: every}
     found = (_fatal(list(_raised(texts)), worker) for worker, texts in workers.items())
     return tuple(each for each in found if each is not None)
 

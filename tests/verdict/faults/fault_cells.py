@@ -79,7 +79,11 @@ FAULTS = (
     Fault("hang before", r"it is at `time\.sleep\(1000\)`", hangs=True, by_logs=SILENT),
     Fault("hang between", r"it is at `time\.sleep\(1000\)`", hangs=True, by_logs=SILENT, stacks=_but("Ray")),
     Fault("hang after", r"it is at `time\.sleep\(1000\)`", hangs=True, by_logs=SILENT, stacks=_but("Ray")),
-    Fault("GIL locked", r"it is at `ctypes\.PyDLL\(None\)\.sleep", hangs=True, by_logs=SILENT),
+    Fault("GIL locked", r"^it (is|holds the GIL) at `ctypes\.PyDLL\(None\)\.sleep", hangs=True, by_logs=SILENT),
+    Fault("eviction", "^instance 1 was evicted", (), injects="evict:instance=1,after=4s,grace=2s,back=never"),
+    Fault(
+        "eviction without grace", "^instance 1 was evicted", (), injects="evict:instance=1,after=4s,grace=0s,back=never"
+    ),
     Fault("out of memory", "^MemoryError"),
     Fault("full disk", "No space left on device"),
     Fault("port in use", "Address already in use", stacks=_but("Ray")),
@@ -138,7 +142,7 @@ class Cell:
         fault = self.fault
         if fault.kills in ("engine", "agent"):
             return None
-        instance = (2, 3) if fault.kills == "launcher" else fault.ranks
+        instance = (2, 3) if fault.kills == "launcher" or fault.injects else fault.ranks
         return replace(self, fault=replace(fault, cause=fault.by_logs or fault.cause, ranks=instance))
 
     def _scaled(self, ranks: tuple[int, ...]) -> tuple[int, ...]:

@@ -26,7 +26,7 @@ from allranks.plan import codec, digest
 from allranks.plan.environment import Environment
 from allranks.plan.graph import Code, Graph, Plan, Step
 from allranks.runs import history
-from allranks.runs.records import StepRecord, Verdict
+from allranks.runs.records import RunRecord, StepRecord, Verdict
 from allranks.runs.workspace import Workspace
 from allranks.verdict import folder
 
@@ -65,12 +65,13 @@ def run_cell(cell: Cell, workspace: Workspace, kind: str = "rack", *, stall: flo
     Where nothing ends by itself, it is run again for its logs, until the stack's own time-out.
     """
     ctypes.CDLL(None).prctl(36, 1)  # PR_SET_CHILD_SUBREAPER: orphans of the run become children of this process
-    step = _run(cell, workspace, kind, stall)
-    ended, left = step.ended or time.time(), processes_left(0.0 if cell.fault.kills != "engine" else 5.0)
-    if cell.fault.kills == "engine":
+    record = _run(cell, workspace, kind, stall)
+    step = record.steps[0]
+    left, ended = processes_left(), step.ended
+    if cell.fault.kills == "engine" or ended is None:
         ended = time.time()
-    struck = [float(text) for text in _STRUCK.findall(_texts(step))]
-    said = _run(cell, workspace, kind, 0.0) if cell.fault.hangs and cell.has_time_out else step
+    struck = [each.time for each in record.faults] or [float(text) for text in _STRUCK.findall(_texts(step))]
+    said = _run(cell, workspace, kind, 0.0).steps[0] if cell.fault.hangs and cell.has_time_out else step
     by_logs = None if cell.by_logs is None else verdict_by_logs(said, workspace.root / "downloaded" / "user_logs")
     return Outcome(
         described(step.verdict, str(step.status)),
@@ -88,17 +89,18 @@ def verdict_by_logs(step: StepRecord, logs: Path) -> Verdict | None:
     return next(iter(folder.verdicts(logs)), None)
 
 
-def _run(cell: Cell, workspace: Workspace, kind: str, stall: float) -> StepRecord:
+def _run(cell: Cell, workspace: Workspace, kind: str, stall: float) -> RunRecord:
     plan = Plan("faults", Graph((step_of(cell, own_time_out=not stall),)), source=str(PROJECT / "faults"))
-    options = Options(instances=kind, track=False, stall=stall, slots=8)
+    faults = [cell.fault.injects] if cell.fault.injects else []
+    options = Options(instances=kind, track=False, stall=stall, slots=8, faults=faults)
     with _killing(cell.fault.kills, workspace) if cell.fault.kills else contextlib.nullcontext():
         if cell.fault.kills != "engine":
-            return run(plan, workspace, options).steps[0]
+            return run(plan, workspace, options)
         file = workspace.root / "plan.json"
         workspace.root.mkdir(parents=True, exist_ok=True)
         file.write_text(codec.dumps(plan))
         subprocess.run([sys.executable, "-c", _ENGINE, str(file), str(workspace.root), kind], check=False)
-    return history.runs(workspace)[0].steps[0]
+    return history.runs(workspace)[0]
 
 
 _ENGINE = """
@@ -159,8 +161,8 @@ def described(verdict: Verdict | None, otherwise: str) -> str:
     return f"{'-' if number is None else number}: {verdict.reason}{where}"
 
 
-def processes_left(patience: float = 0.0) -> int:
-    """Return how many descendants of this process still run. Their orphans are its children."""
+def processes_left(patience: float = 3.0) -> int:
+    """Return how many descendants of this process still run after some seconds. Their orphans are its children."""
     due = time.monotonic() + patience
     while True:
         found = psutil.Process().children(recursive=True)

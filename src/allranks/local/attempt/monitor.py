@@ -352,7 +352,7 @@ class AttemptMonitor:
         if hang is not None:
             after = (self._limit(),) if self._overdue else ()
             record.status, record.verdict = Status.FAILED, replace(hang, consequences=(*hang.consequences, *after))
-        elif verdict is not None and not (self._overdue and signatures.consequence(verdict.reason)):
+        elif verdict is not None and not ((self._overdue or self._broken) and signatures.depth(verdict.reason)):
             record.status, record.verdict = Status.FAILED, verdict
             if self._overdue is not None:
                 record.verdict = replace(verdict, consequences=(*verdict.consequences, self._limit()))
