@@ -8,6 +8,7 @@ from allranks.contract import job as jobs
 from allranks.contract.distributions import DISTRIBUTIONS
 from allranks.contract.job import Job
 from allranks.contract.launch import Launch, Process
+from allranks.contract.own_variables import elastic_instances
 from allranks.local.instances.kinds import Instance, InstanceKind
 from allranks.local.scope import Scope
 from allranks.plan import values
@@ -27,6 +28,13 @@ def rank_variables(
 def variables_of(step: Step, scope: Scope) -> dict[str, str]:
     """Return the step's environment variables with their bindings resolved."""
     return {name: values.resolve(value, scope.lookup) or "" for name, value in step.environment_variables.items()}
+
+
+def minimum_instances(step: Step, scope: Scope) -> int:
+    """Return the least number of instances on which a step continues: all, unless it is elastic. Raise InputError for a
+    range that is none."""
+    limits = elastic_instances(variables_of(step, scope))
+    return step.instance_count if limits is None else min(limits[0], step.instance_count)
 
 
 def launch_of(step: Step, instances: Sequence[Instance], kind: InstanceKind) -> Launch:

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
+import pytest
+
+from allranks.contract.own_variables import ELASTIC_INSTANCES
 from allranks.contract.pytorch import PyTorch
 from allranks.plan import digest
 from allranks.plan.graph import Code, Step
@@ -80,3 +85,58 @@ def test_a_fault_at_a_training_step(tmp_path: Path, run_steps: Runner) -> None:
     train = record.step("train")
     assert (record.status, train.attempt, len(record.faults)) == (Status.COMPLETED, 1, 1)
     assert (Path(train.outputs[0].path) / "3").read_text() == "1 2 3 4 5 1 2 3 4 5 6 7 "
+
+
+ELASTIC = """
+import os, pathlib, sys, time
+
+starts = pathlib.Path(sys.argv[1], os.environ["RANK"])
+with open(starts, "a") as file:
+    file.write(os.environ["WORLD_SIZE"])
+if os.environ["WORLD_SIZE"] in sys.argv[2] or len(starts.read_text()) == 1:
+    time.sleep(1000)
+"""
+
+
+@pytest.mark.parametrize(
+    ("back", "waits_on", "started", "notes"),
+    [
+        (
+            "never",
+            "",
+            "64",
+            ["evicted: it starts again on 2 of 3 instances, with its outputs in place"],
+        ),
+        (
+            "700ms",
+            "4",
+            "64?6",
+            [
+                "evicted: it starts again on 2 of 3 instances, with its outputs in place",
+                "an instance is back: SIGTERM sent to all ranks",
+                "evicted: it starts again, with its outputs in place",
+            ],
+        ),
+    ],
+)
+def test_an_elastic_step(
+    tmp_path: Path, run_steps: Runner, back: str, waits_on: str, started: str, notes: list[str]
+) -> None:
+    """It continues on fewer instances, and on all of them when the evicted one is back."""
+    step = _step(tmp_path, f"'{waits_on}'")
+    (tmp_path / "code" / "train.py").write_text(ELASTIC)
+    step = replace(step, instance_count=3, environment_variables={ELASTIC_INSTANCES: "2:3"})
+    record = run_steps(step, faults=[f"evict:instance=1,after=500ms,back={back}"])
+    train = record.step("train")
+    assert (record.status, train.instance_count) == (Status.COMPLETED, 2 if back == "never" else 3)
+    assert [note for note in train.notes if "injected" not in note] == notes
+    # A rank may end before it has written.
+    assert re.fullmatch(started, (Path(train.outputs[0].path) / "0").read_text())
+
+
+def test_too_few_instances_remain(tmp_path: Path, run_steps: Runner) -> None:
+    step = replace(_step(tmp_path, "save"), environment_variables={ELASTIC_INSTANCES: "2:2"})
+    train = run_steps(step, faults=["evict:instance=1,after=300ms,back=never"]).step("train")
+    assert (train.status, train.attempt) == (Status.FAILED, 0)
+    expected = "instance 1 was evicted and does not come back: 1 of 2 instances remain, and the step needs 2"
+    assert train.verdict.reason == expected

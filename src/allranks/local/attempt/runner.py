@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from allranks.contract.mpi import Mpi
-from allranks.local import gpus, interpreters
+from allranks.local import gpus, interpreters, rank_environment
 from allranks.local.attempt.attempt import Attempt, AttemptContext
 from allranks.local.attempt.digests import Digests, FileDigests
 from allranks.local.attempt.earlier_results import EarlierResult, EarlierResults, is_intact, restore
@@ -145,12 +145,16 @@ class CommandRunner:
 
     async def attempt(self, scope: Scope, step: Step, record: StepRecord, share: Share) -> None:
         """Run one attempt of the step with a share of the machine, and another one whenever an instance was evicted, as
-        Azure ML does. Raise OSError if this machine's disk is full."""
+        Azure ML does, on fewer instances if the step is elastic. Raise OSError if this machine's disk is full."""
         await self._attempt(scope, step, record, share)
+        if self._injector is None:
+            return
         is_ending = functools.partial(self.running.is_ending, record.name)
-        while self._injector is not None and await self._injector.starts_again(record, is_ending):
+        count, minimum = step.instance_count, rank_environment.minimum_instances(step, scope)
+        while await self._injector.starts_again(record, is_ending, count, minimum):
             record.attempt += 1
-            await self._attempt(scope, step, record, share)
+            remaining = count - self._injector.without[record.name]
+            await self._attempt(scope, replace(step, instance_count=remaining), record, share)
 
     async def _attempt(self, scope: Scope, step: Step, record: StepRecord, share: Share) -> None:
         record.status, record.started = Status.PREPARING, time.time()
@@ -216,6 +220,7 @@ class CommandRunner:
     def _begin(self, scope: Scope, step: Step, record: StepRecord) -> None:
         record.ended, record.verdict, record.progress, record.ranks = None, None, None, []
         record.outputs, record.artifacts, record.models, record.result = [], [], [], ""
+        record.instance_count = step.instance_count  # an elastic step's is that of the attempt
         if record.key:  # of a result before the run continued with the latest code
             self._recorder.forget_result(record)
             record.key = ""

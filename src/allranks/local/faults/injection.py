@@ -9,6 +9,7 @@ import signal
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -52,13 +53,16 @@ class Injector:
         self.started: dict[str, float] = {}
         self.evicted: dict[str, list[tuple[Fault, float]]] = {}
         """By step: its evictions, and when the instance is back, as time.monotonic() or NEVER."""
+        self.without: dict[str, int] = {}
+        """By step: how many of its instances its latest attempt does without, because it is elastic."""
+        self._interrupted: set[str] = set()
 
     @contextlib.asynccontextmanager
     async def during(
         self, record: StepRecord, agents: Sequence[str], reports: Mapping[int, Path]
     ) -> AsyncIterator[None]:
         """Inject the faults of a step while the block starts and monitors an attempt. The attempt fails if an instance
-        was evicted.
+        was evicted. The ranks of an elastic step end too when an instance is back.
 
         agents:  by instance, the name of the agent
         reports: by rank, its report file
@@ -69,6 +73,8 @@ class Injector:
             yield
         finally:
             await attempt.close(task)
+        if attempt.lost or attempt.grows:
+            self._interrupted.add(record.name)
         for fault in attempt.lost:
             self.evicted.setdefault(record.name, []).append((fault, time.monotonic() + fault.back))
         if attempt.lost and record.status in (Status.COMPLETED, Status.FAILED):
@@ -83,17 +89,28 @@ class Injector:
         """Return how many instances of a step were evicted and are not back."""
         return sum(time.monotonic() < back for _, back in self.evicted.get(record.name, ()))
 
-    async def starts_again(self, record: StepRecord, is_ending: Callable[[], bool]) -> bool:
-        """Return whether the platform starts a step again, after waiting until its evicted instances are back."""
-        evictions = self.evicted.get(record.name, [])
-        if record.status is not Status.FAILED or not evictions or any(back == NEVER for _, back in evictions):
+    async def starts_again(self, record: StepRecord, is_ending: Callable[[], bool], count: int, minimum: int) -> bool:
+        """Return whether the platform starts a step again, after waiting until at most `without` instances are away.
+
+        count, minimum: the step's number of instances, and the least on which it continues
+        """
+        if record.status is not Status.FAILED or record.name not in self._interrupted:
             return False
-        while self.away(record) and not is_ending():
+        self._interrupted.discard(record.name)
+        left = count - sum(back == NEVER for _, back in self.evicted[record.name])
+        if left < minimum:
+            if record.verdict is not None:
+                reason = f"{record.verdict.reason}: {left} of {count} instances remain, and the step needs {minimum}"
+                record.verdict = replace(record.verdict, reason=reason)
+                self.recorder.changed(record)
+            return False
+        while (away := self.away(record)) > count - minimum and not is_ending():
             await asyncio.sleep(POLL)
-        self.evicted.pop(record.name)
         if is_ending():
             return False
-        self.recorder.note(record, "evicted: it starts again, with its outputs in place")
+        self.without[record.name] = away
+        on = f" on {count - away} of {count} instances" if away else ""
+        self.recorder.note(record, f"evicted: it starts again{on}, with its outputs in place")
         return True
 
     def close(self) -> None:
@@ -104,7 +121,11 @@ class Injector:
 
 
 class _AttemptFaults:
-    """The faults of one attempt. lost: those that have evicted an instance"""
+    """The faults of one attempt.
+
+    lost:  those that have evicted an instance
+    grows: whether the ranks end because an instance is back
+    """
 
     def __init__(
         self, injector: Injector, record: StepRecord, agents: Sequence[str], reports: Mapping[int, Path]
@@ -118,6 +139,7 @@ class _AttemptFaults:
         self._reached_since: dict[int, float] = {}
         self._effects: list[asyncio.Task[None]] = []
         self.lost: list[Fault] = []
+        self.grows = False
         self._steps = {fault.step for fault in self._pending() if fault.step is not None}
         if self._steps:
             fault_points.hold(reports.values(), self._steps)
@@ -125,7 +147,8 @@ class _AttemptFaults:
     async def run(self) -> None:
         """Inject each fault when it is due."""
         started = self._injector.started
-        while pending := self._pending():
+        without = self._injector.without.get(self._record.name, 0)
+        while (pending := self._pending()) or without:
             await asyncio.sleep(POLL)
             if self._record.name not in started and any(rank.started for rank in self._record.ranks):
                 started[self._record.name] = time.monotonic()
@@ -134,6 +157,9 @@ class _AttemptFaults:
                 if self._is_due(fault):
                     self._inject(fault)
             self._release()
+            is_whole = all(rank.status is Status.RUNNING for rank in self._record.ranks)
+            if without > self._injector.away(self._record) and is_whole and not (self.grows or self.lost):
+                self._grow()
 
     async def close(self, task: asyncio.Task[None]) -> None:
         """Stop, and undo what outlives the processes of the attempt."""
@@ -212,16 +238,27 @@ class _AttemptFaults:
         await asyncio.sleep(seconds)
         signal_ranks(ranks, signal.SIGCONT)
 
-    async def _evict(self, fault: Fault, ranks: Sequence[RankRecord]) -> None:
-        """End the instance after the grace period, or when its ranks have ended. Then end the others."""
-        end = time.monotonic() + fault.grace
+    def _grow(self) -> None:
+        """End the ranks, after a grace period for their checkpoints, so that the next attempt has more of them."""
+        self.grows = True
+        self._injector.recorder.note(self._record, "an instance is back: SIGTERM sent to all ranks")
+        signal_ranks(self._record.ranks, signal.SIGTERM)
+        self._start(self._end(self._agents, self._record.ranks, Fault.grace))
+
+    async def _end(self, agents: Sequence[str], ranks: Sequence[RankRecord], grace: float) -> None:
+        """End instances after the grace period, or when their ranks have ended."""
+        end = time.monotonic() + grace
         while time.monotonic() < end and not all(rank.status.ended for rank in ranks):
             await asyncio.sleep(POLL)
-        assert fault.instance is not None
-        await self._injector.supervisor.signal(self._agents[fault.instance], signal.SIGKILL)
-        await asyncio.sleep(OTHERS)
-        for agent in self._agents:
+        for agent in agents:
             await self._injector.supervisor.signal(agent, signal.SIGKILL)
+
+    async def _evict(self, fault: Fault, ranks: Sequence[RankRecord]) -> None:
+        """End the instance after the grace period, or when its ranks have ended. Then end the others."""
+        assert fault.instance is not None
+        await self._end([self._agents[fault.instance]], ranks, fault.grace)
+        await asyncio.sleep(OTHERS)
+        await self._end(self._agents, (), 0)
 
     def _release(self) -> None:
         """Let the ranks continue after the training steps whose faults have been injected."""
