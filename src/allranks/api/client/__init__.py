@@ -16,12 +16,7 @@ from azure.ai.ml import MLClient
 from azure.ai.ml.entities import Job
 
 from allranks.api import engine_process, jobs, notebook_view
-from allranks.api.client import (  # noqa: F401  # they add routes
-    asset_requests,
-    endpoint_requests,
-    schedule_requests,
-    workspace_requests,
-)
+from allranks.api.client import asset_requests, schedule_requests, workspace_requests  # noqa: F401  # they add routes
 from allranks.api.client.service import LocalService, LocalTransport
 from allranks.api.client.storage import LocalContainer
 from allranks.local.options import Options

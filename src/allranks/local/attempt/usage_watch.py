@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 
 from allranks.local.capacity import machine_memory, size_memory
 from allranks.local.instances.supervisor import Event
@@ -31,6 +32,7 @@ NEARLY_FULL = 0.9
 """Share of the memory from which it is reported as nearly used up."""
 
 
+@dataclass(eq=False)
 class UsageWatch:
     """The resource usage of one attempt.
 
@@ -39,20 +41,15 @@ class UsageWatch:
     size_name: the Azure size of the instances; "" if it is not known
     """
 
-    def __init__(
-        self,
-        record: StepRecord,
-        recorder: RunRecorder,
-        awaited: Collection[str],
-        patience: float = PATIENCE,
-        size_name: str = "",
-    ) -> None:
-        self._record = record
-        self._recorder = recorder
-        self._ranks = {rank_name(rank.rank): rank for rank in record.ranks}
-        self._awaited = [rank for name, rank in self._ranks.items() if name in awaited]
-        self._size_name = size_name
-        self._patience = patience
+    record: StepRecord
+    recorder: RunRecorder
+    awaited: Collection[str]
+    patience: float = PATIENCE
+    size_name: str = ""
+
+    def __post_init__(self) -> None:
+        self._ranks = {rank_name(rank.rank): rank for rank in self.record.ranks}
+        self._awaited = [rank for name, rank in self._ranks.items() if name in self.awaited]
         self._last: dict[int, tuple[float, RankUsage]] = {}
         self._active: dict[int, float] = {}
         self._noted: set[str] = set()
@@ -78,7 +75,7 @@ class UsageWatch:
                 self._update(rank, used, event.time)
         received, sent = event.network or (None, None)
         sample = Sample(event.time, ranks, received, sent)
-        self._recorder.add_sample(self._record, int(event.agent.rpartition("/")[2]), sample)
+        self.recorder.add_sample(self.record, int(event.agent.rpartition("/")[2]), sample)
         self._note_memory(event.agent)
         self._note_waiting(event.time)
         self._note_idle(event.time)
@@ -106,13 +103,13 @@ class UsageWatch:
                 return
             # Without a later sample of this rank, nothing is known of it.
             seen, _ = self._last[rank.rank]
-            if seen - max(since, self._active.get(rank.rank, rank.started or now)) < self._patience:
+            if seen - max(since, self._active.get(rank.rank, rank.started or now)) < self.patience:
                 return
         one = len(running) == 1
         text = (
             f"{rank_list([rank.rank for rank in ended])} {'has' if len(ended) == 1 else 'have'} ended;"
             f" {rank_list([rank.rank for rank in running])} {'is' if one else 'are'} still running and"
-            f" {'has' if one else 'have'} used almost no CPU for {self._patience:g} s:"
+            f" {'has' if one else 'have'} used almost no CPU for {self.patience:g} s:"
             f" {'it' if one else 'they'} may be waiting for {'it' if len(ended) == 1 else 'them'}"
         )
         self._note("waiting", text)
@@ -146,7 +143,7 @@ class UsageWatch:
         if rank.rank not in self._last:
             return None
         end, used = self._last[rank.rank]
-        for sample in reversed(self._record.usage.get(rank.instance_rank, ())):
+        for sample in reversed(self.record.usage.get(rank.instance_rank, ())):
             if rank.rank in sample.ranks and end - sample.time >= IDLE_AFTER:
                 return (used.cpu - sample.ranks[rank.rank].cpu) / (end - sample.time)
         return None
@@ -154,22 +151,22 @@ class UsageWatch:
     def _note_memory(self, agent: str) -> None:
         """Note once that the ranks of an instance, or all of them, use nearly all memory."""
         used = {rank: usage.memory for rank, (_, usage) in self._last.items()}
-        running = [rank for rank in self._record.ranks if rank.status is Status.RUNNING and rank.rank in used]
+        running = [rank for rank in self.record.ranks if rank.status is Status.RUNNING and rank.rank in used]
         total = sum(used[rank.rank] for rank in running)
         if total >= NEARLY_FULL * machine_memory():
             all_memory = in_bytes(machine_memory())
             self._note("machine", f"its ranks use {in_bytes(total)} of memory, and this machine has {all_memory}")
-        limit = size_memory(self._size_name)
+        limit = size_memory(self.size_name)
         instance = int(agent.rpartition("/")[2])
         on_instance = sum(used[rank.rank] for rank in running if rank.instance_rank == instance)
         if limit is not None and on_instance >= NEARLY_FULL * limit:
-            text = f"the ranks of instance {instance} use {in_bytes(on_instance)} of memory, and {self._size_name} has"
+            text = f"the ranks of instance {instance} use {in_bytes(on_instance)} of memory, and {self.size_name} has"
             self._note("size", f"{text} {in_bytes(limit)}")
 
     def _note(self, key: str, text: str) -> None:
         if key not in self._noted:
             self._noted.add(key)
-            self._recorder.note(self._record, text)
+            self.recorder.note(self.record, text)
 
 
 def _usage(values: Sequence[float | None]) -> RankUsage:

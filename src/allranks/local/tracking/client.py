@@ -11,7 +11,7 @@ import signal
 import subprocess
 import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import KW_ONLY, asdict, dataclass, field, replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -67,6 +67,7 @@ class Ended:
     result: str = ""
 
 
+@dataclass(eq=False)
 class Tracking:
     """Create and end MLflow runs, one request at a time. The first request starts the tracker process, or `warm_up`.
 
@@ -79,20 +80,15 @@ class Tracking:
     immediately.
     """
 
-    def __init__(
-        self,
-        workspace: Workspace,
-        *,
-        enabled: bool = True,
-        parent: ParentRun | None = None,
-        early: EarlyTracker | None = None,
-        log: Path | None = None,
-    ) -> None:
-        self._log = None if log is None else str(log)
-        self._workspace = workspace
-        self._early = early
-        self.enabled = enabled
-        self._parent = parent
+    workspace: Workspace
+    _: KW_ONLY
+    enabled: bool = True
+    parent: ParentRun | None = None
+    early: EarlyTracker | None = None
+    log: Path | None = None
+
+    def __post_init__(self) -> None:
+        self._log = None if self.log is None else str(self.log)
         self._lock = asyncio.Lock()
         self._reading = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
@@ -106,7 +102,7 @@ class Tracking:
     @property
     def parent_id(self) -> str | None:
         """The id of the parent, or None before it is created."""
-        return self._parent.run_id if self._parent is not None else None
+        return self.parent.run_id if self.parent is not None else None
 
     def warm_up(self) -> None:
         """Start the process and let it open its database, without waiting for that."""
@@ -116,15 +112,15 @@ class Tracking:
 
     async def create(self, experiment: str, name: str, tags: Mapping[str, str]) -> str:
         """Create an MLflow run, a child of the parent, and return its id. Raise TrackingError on failure."""
-        parent = asdict(self._parent) if self._parent is not None else None
+        parent = asdict(self.parent) if self.parent is not None else None
         asked = {"experiment": experiment, "name": name, "tags": dict(tags), "parent": parent}
-        answer = await self._ask(request="create", artifacts=str(self._workspace.tracked_files), **asked)
+        answer = await self._ask(request="create", artifacts=str(self.workspace.tracked_files), **asked)
         try:
             run_id = str(answer["run_id"])
         except KeyError:
             raise TrackingError("the MLflow process returned no run id") from None
-        if self._parent is not None and answer.get("parent_id"):
-            self._parent = replace(self._parent, run_id=str(answer["parent_id"]))
+        if self.parent is not None and answer.get("parent_id"):
+            self.parent = replace(self.parent, run_id=str(answer["parent_id"]))
         return run_id
 
     async def curve(self, run_id: str, metric: str) -> list[Point]:
@@ -220,8 +216,8 @@ class Tracking:
     def _started(self) -> subprocess.Popen[bytes]:
         """Return the process: the one that was started early, or else a new one. Raise OSError if it cannot start."""
         if self._process is None:
-            early = self._early.take() if self._early is not None else None
-            self._process = early or start(command(self._workspace))
+            early = self.early.take() if self.early is not None else None
+            self._process = early or start(command(self.workspace))
             _log.info("tracker started", extra={"tracker_pid": self._process.pid, "early": early is not None})
         return self._process
 
