@@ -164,3 +164,10 @@ def test_dumps_of_nccl_that_blame_no_rank(states: tuple[tuple[int, int], ...], t
     for rank, (count, done) in enumerate(states):
         (tmp_path / f"nccl_trace_rank_{rank}").write_bytes(_nccl(count, done=done))
     assert verdicts(tmp_path) == []
+
+
+def test_workers_of_a_launcher_have_its_log() -> None:
+    recordings = [Recording(2, (CALL,), 1), Recording(3, (GATHER,), 1)]
+    verdict = of_recordings("train", make_ranks(2, 1), recordings)
+    assert verdict is not None
+    assert (verdict.rank, verdict.worker, verdict.instance_rank) == (1, 3, 1)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterable
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
@@ -21,14 +21,14 @@ PATIENCE = 5.0
 _PAUSE = 0.01
 
 
-def ask(reports: Iterable[Path], patience: float = PATIENCE) -> list[int]:
+def ask(reports: Mapping[int, Path], patience: float = PATIENCE) -> list[int]:
     """Let the running ranks write their recordings. Return those that do not answer: no thread of theirs runs.
 
     reports:  the report files of the ranks
     patience: seconds to wait for the answers
     """
     asked = {}
-    for path, rank in _files(reports, REQUEST):
+    for path, rank, _ in _files(reports, REQUEST):
         answer = path.with_suffix(RECORDING)
         before = _identity(answer)
         with suppress(OSError):  # no thread waits there: the rank has ended
@@ -42,28 +42,30 @@ def ask(reports: Iterable[Path], patience: float = PATIENCE) -> list[int]:
     return sorted(asked)
 
 
-def read(reports: Iterable[Path]) -> list[Recording]:
+def read(reports: Mapping[int, Path]) -> list[Recording]:
     """Return the newest recordings of the ranks."""
-    found = (collectives.read(path, rank) for path, rank in _files(reports, RECORDING))
+    files = _files(reports, RECORDING)
+    launch = any(rank != reporting for _, rank, reporting in files)
+    found = (collectives.read(path, rank, reporting if launch else None) for path, rank, reporting in files)
     return [recording for recording in found if recording is not None]
 
 
-def remove(reports: Iterable[Path]) -> None:
+def remove(reports: Mapping[int, Path]) -> None:
     """Remove the files of all ranks, which have ended."""
     for suffix in (REQUEST, RECORDING):
-        for path, _ in _files(reports, suffix):
+        for path, _, _ in _files(reports, suffix):
             path.unlink(missing_ok=True)
 
 
-def _files(reports: Iterable[Path], suffix: str) -> list[tuple[Path, int]]:
-    """Return the files with a suffix, each with its rank. The report files share a folder."""
-    by_name = {report.name: report for report in reports}
+def _files(reports: Mapping[int, Path], suffix: str) -> list[tuple[Path, int, int]]:
+    """Return the files with a suffix, each with the rank that wrote it and the rank of its report file."""
+    by_name = {report.name: rank for rank, report in reports.items()}
     found = []
-    for folder in {report.parent for report in by_name.values()}:
+    for folder in {report.parent for report in reports.values()}:
         for name in os.listdir(folder) if folder.exists() else ():
             report, _, rank = name.removesuffix(suffix).rpartition(".")
             if name.endswith(suffix) and report in by_name and rank.isdecimal():
-                found.append((folder / name, int(rank)))
+                found.append((folder / name, int(rank), by_name[report]))
     return found
 
 

@@ -173,6 +173,7 @@ class StepRecord:
     key:         digest of what the result of the last completed attempt depends on
     data:        digests of the data of its inputs, without those that were not read
     interpreter: of its processes, with its version; "" on Azure ML, or before it is known
+    straggler:   what is known about a rank that is steadily slower than the others; "" if none is
     """
 
     name: str
@@ -203,6 +204,7 @@ class StepRecord:
     key: str = ""
     data: dict[str, str] = field(default_factory=dict)
     interpreter: str = ""
+    straggler: str = ""
     attempts: list[AttemptRecord] = field(default_factory=list)
     usage: dict[int, list[Sample]] = field(default_factory=dict)
 

@@ -78,23 +78,35 @@ class Call:
 
 @dataclass(frozen=True)
 class Recording:
-    """What a rank has called, the oldest first. Calls between two ranks alone are left out."""
+    """What a rank has called, the oldest first. Calls between two ranks alone are left out.
+
+    rank:     as torch counts
+    launcher: the rank of the job that has started this one, such as one that runs torchrun; None if it is itself
+    """
 
     rank: int
     calls: tuple[Call, ...]
+    launcher: int | None = None
+
+    @property
+    def job_rank(self) -> int:
+        """The rank of the job whose log it writes to."""
+        return self.rank if self.launcher is None else self.launcher
 
 
 @dataclass(frozen=True)
 class Difference:
     """Ranks whose calls differ in a place at which they must not, or of which some have called no further one.
 
-    ranks:  to blame: those that differ from most others
-    call:   theirs; None if they have not called it
+    first:  to blame: of a rank that differs from most others
+    ranks:  those that differ as it does
+    call:   theirs; the last one, if they have not called what the others have
     others: the other ranks, with their call
     """
 
+    first: Recording
     ranks: tuple[int, ...]
-    call: Call | None
+    call: Call
     others: tuple[tuple[tuple[int, ...], Call], ...]
 
     @property
@@ -109,7 +121,7 @@ class Difference:
         return f"{rank_list(ranks)} {'wait' if len(ranks) > 1 else 'waits'} for it in {call.located}"
 
 
-def mismatch(recordings: Iterable[Recording]) -> Difference | None:
+def mismatch(recordings: Sequence[Recording]) -> Difference | None:
     """Return the first collective that ranks have called differently; None if there is none."""
     called: dict[tuple[str, int], dict[int, Call]] = {}
     for recording in recordings:
@@ -125,7 +137,8 @@ def mismatch(recordings: Iterable[Recording]) -> Difference | None:
     # Of two groups of the same size, the one without rank 0 differs.
     blamed, *others = sorted(groups.values(), key=lambda ranks: (len(ranks), -ranks[0]))
     call = first[blamed[0]]
-    return Difference(tuple(blamed), call, tuple((tuple(ranks), first[ranks[0]]) for ranks in others))
+    own = next(recording for recording in recordings if recording.rank == blamed[0])
+    return Difference(own, tuple(blamed), call, tuple((tuple(ranks), first[ranks[0]]) for ranks in others))
 
 
 def missing(recordings: Sequence[Recording]) -> Difference | None:
@@ -147,7 +160,8 @@ def missing(recordings: Sequence[Recording]) -> Difference | None:
         waiting = tuple(sorted(rank for rank in calls if rank not in behind))
         # They may have called further ones since, without waiting for this one.
         missed = by_number.get((most.group, fewest.number + 1), most)
-        found.append((most.time, Difference(behind, None, ((waiting, missed),))))
+        own = next(recording for recording in recordings if recording.rank == behind[0])
+        found.append((most.time, Difference(own, behind, fewest, ((waiting, missed),))))
     return max(found, key=lambda each: each[0])[1] if found else None
 
 
@@ -160,7 +174,7 @@ def last_calls(recordings: Iterable[Recording]) -> list[str]:
     return [f"{rank_list(sorted(ranks))}: in {call}" for call, ranks in groups.items()]
 
 
-def read(path: Path, rank: int) -> Recording | None:
+def read(path: Path, rank: int, launcher: int | None = None) -> Recording | None:
     """Return the recording in a file of a rank; None if it is truncated, or no recording."""
     try:
         if not path.is_file() or path.stat().st_size > MOST_BYTES:
@@ -168,7 +182,7 @@ def read(path: Path, rank: int) -> Recording | None:
         data = path.read_bytes()
         dump = json.loads(data) if data[:1] == b"{" else _Plain(BytesIO(data)).load()
         entries = sorted(dump["entries"], key=lambda entry: int(entry.get("record_id", 0)))
-        return Recording(rank, tuple(_call(entry) for entry in entries if entry and not entry.get("is_p2p")))
+        return Recording(rank, tuple(_call(entry) for entry in entries if entry and not entry.get("is_p2p")), launcher)
     except Exception:  # a foreign file may have any type anywhere, and a pickle may raise anything
         return None
 

@@ -156,7 +156,7 @@ def of_hang(
     if not waiting:
         return None if stacks else of_recordings(step, ranks, recordings)
     if (difference := collectives.mismatch(recordings)) is not None:
-        return of_mismatch(step, ranks, stacks, difference)
+        return _of_mismatch(step, ranks, stacks, difference)
     calls = {recording.rank: recording.calls[-1] for recording in recordings if recording.calls}
     late = collectives.missing(recordings)
     for_how_long = f" for {seconds:.0f} s" if seconds else ""
@@ -209,27 +209,25 @@ def _of_world_size(step: str, ranks: Sequence[RankRecord], stacks: Sequence[Stac
 def of_recordings(step: str, ranks: Sequence[RankRecord], recordings: Sequence[Recording]) -> Verdict | None:
     """Return the verdict on a step by the collectives of its ranks alone; None if all have called the same ones."""
     if (difference := collectives.mismatch(recordings)) is not None:
-        return of_mismatch(step, ranks, (), difference)
-    late = collectives.missing(recordings)
-    numbers = [rank.rank for rank in ranks]
-    if late is None or late.ranks[0] not in numbers:
+        return _of_mismatch(step, ranks, (), difference)
+    if (late := collectives.missing(recordings)) is None:
         return None
-    last = next(recording.calls[-1] for recording in recordings if recording.rank == late.ranks[0])
-    reason = f"its last collective is {last.located}, and {late.others_wait}"
-    return replace(_blaming(step, ranks, Stack(late.ranks[0], ()), reason), where=last.where)
+    reason = f"its last collective is {late.call.located}, and {late.others_wait}"
+    return replace(_blaming(step, ranks, _without_stack(late), reason), where=late.call.where)
 
 
-def of_mismatch(
-    step: str, ranks: Sequence[RankRecord], stacks: Sequence[Stack], difference: Difference
-) -> Verdict | None:
-    """Return the verdict on ranks that have called different collectives; None if the rank to blame is not known."""
-    call, number = difference.call, difference.ranks[0]
-    stack = next((stack for stack in stacks if stack.number == number), None) or Stack(number, ())
-    if call is None or stack.rank not in [rank.rank for rank in ranks]:
-        return None
-    reason = f"it called {call.located}, and {difference.other_calls}"
+def _without_stack(difference: Difference) -> Stack:
+    first = difference.first
+    return Stack(first.job_rank, (), None if first.launcher is None else first.rank)
+
+
+def _of_mismatch(step: str, ranks: Sequence[RankRecord], stacks: Sequence[Stack], difference: Difference) -> Verdict:
+    """Return the verdict on ranks that have called different collectives."""
+    own = (stack for stack in stacks if stack.number == difference.first.rank)
+    stack = next(own, _without_stack(difference))
+    reason = f"it called {difference.call.located}, and {difference.other_calls}"
     made = _blaming(step, ranks, stack, reason)
-    return replace(made, where=call.where, code=MISMATCH, advice=ADVICE_ON_MISMATCH)
+    return replace(made, where=difference.call.where, code=MISMATCH, advice=ADVICE_ON_MISMATCH)
 
 
 def with_mismatch(verdict: Verdict, ranks: Sequence[RankRecord], recordings: Sequence[Recording]) -> Verdict:
@@ -246,9 +244,7 @@ def with_mismatch(verdict: Verdict, ranks: Sequence[RankRecord], recordings: Seq
         return replace(verdict, reason=reason, code=MISMATCH, consequences=(*said, *verdict.consequences))
     if difference is None or not (may_follow or (known is not None and known.signature.code == MISMATCH)):
         return verdict
-    made = of_mismatch(verdict.step, ranks, (), difference)
-    if made is None:
-        return verdict
+    made = _of_mismatch(verdict.step, ranks, (), difference)
     return replace(made, consequences=(f"{rank_list([verdict.rank or 0])}: {verdict.reason}", *verdict.consequences))
 
 

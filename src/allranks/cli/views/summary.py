@@ -241,6 +241,8 @@ def _usage_lines(steps: Sequence[StepRecord]) -> list[Text]:
             if value:
                 line.append(f"  {name} ", style="bright_black").append(value)
         lines.append(line.append(ranks, style="bright_black"))
+        if step.straggler:
+            lines.append(Text(f"    {'':<{width}}  {plain(step.straggler)}", style="yellow"))
     if len(rows) > len(chosen):
         lines.append(Text(f"    ... {count(len(rows) - len(chosen), 'step')} more", style="bright_black"))
     return [Text("  resources per rank: mean CPU, peak memory", style="bright_black"), *lines] if lines else []

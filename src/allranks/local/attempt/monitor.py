@@ -21,7 +21,7 @@ from allranks.runs.formatting import cause, rank_list
 from allranks.runs.log_reader import tail
 from allranks.runs.recorder import RunRecorder
 from allranks.runs.records import Point, Progress, RankRecord, Status, StepRecord, Verdict
-from allranks.verdict import judge, signatures
+from allranks.verdict import judge, signatures, stragglers
 from allranks.verdict.signatures import NOT_STARTED
 from allranks.verdict.stacks import Stack, of_hang, of_time_out, with_mismatch
 
@@ -160,7 +160,7 @@ class AttemptMonitor:
         self._stall.close()
         self._read_reports(clock())
         self._judge()
-        recordings.remove(self._handles.reports.values())
+        recordings.remove(self._handles.reports)
 
     async def _look_for_stall(self, now: float) -> None:
         """Fail the step if its ranks make no progress, or note it. End the ranks that have raised and do not end."""
@@ -383,6 +383,9 @@ class AttemptMonitor:
             record.verdict = Verdict(record.name, reason, log=first.log, tail=tail(first.log))
         else:
             record.status = Status.COMPLETED
+            if len(ranks) > 1 and (straggler := stragglers.find(self._stall.recordings())) is not None:
+                record.straggler = stragglers.describe(straggler, ranks)
+                self._recorder.note(record, record.straggler)
 
     def _limit(self) -> str:
         return f"the step: stopped after {self._handles.timeout:g} s, its limits.timeout"

@@ -39,7 +39,7 @@ class StallWatch:
     def __init__(self, record: StepRecord, reports: Mapping[int, Path], seconds: float) -> None:
         self._record = record
         self._files = [*(rank.log for rank in record.ranks), *map(str, reports.values())]
-        self._reports = tuple(reports.values())
+        self._reports = reports
         self._seconds = seconds
         self._seen: Sequence[int] = ()
         self._since = self._next_check = self._next_look = 0.0
