@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from allranks.api.client import LocalClient
     from allranks.api.jobs import Checked, check
     from allranks.api.layout import layout
+    from allranks.api.replay import replay
     from allranks.api.run import Run, RunFailedError, launch, run, runs
     from allranks.errors import InputError, Problem
 
@@ -37,6 +38,7 @@ __all__ = [
     "check",
     "launch",
     "layout",
+    "replay",
     "run",
     "runs",
 ]
@@ -53,6 +55,7 @@ _HOMES = {
     "launch": "allranks.api.run",
     "layout": "allranks.api.layout",
     "load_ipython_extension": "allranks.api.script",
+    "replay": "allranks.api.replay",
     "run": "allranks.api.run",
     "runs": "allranks.api.run",
     "unload_ipython_extension": "allranks.api.script",

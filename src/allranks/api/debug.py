@@ -17,12 +17,12 @@ from allranks.contract.distributions import DISTRIBUTIONS
 from allranks.errors import InputError, Problem
 from allranks.local import engine
 from allranks.local.debugging.relay import LOCAL
-from allranks.local.debugging.session import DebugSession, breakpoint_of, without_labels
+from allranks.local.debugging.session import DebugSession, breakpoint_of
 from allranks.local.forkserver.workers import LAUNCHERS
 from allranks.local.options import Options
 from allranks.local.selection import Selection
 from allranks.plan.graph import Pipeline, Plan, Step
-from allranks.plan.walk import steps
+from allranks.plan.walk import steps, without_labels
 from allranks.runs.observer import Observer
 from allranks.runs.records import RunRecord
 from allranks.runs.workspace import Workspace

@@ -263,6 +263,11 @@ def run(
         environment=environment,
     )
     identity, engine = start(jobs.read(job, texts, workspace, options, warn=_warn), workspace, options)
+    return started(identity, engine, workspace)
+
+
+def started(identity: str, engine: EngineProcess, workspace: Workspace) -> Run:
+    """Return the run that an engine of this process executes."""
     _started[identity] = engine
     return Run(identity, workspace)
 

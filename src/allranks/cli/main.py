@@ -21,6 +21,7 @@ app = lazy_group(
         "launch": "Run a script on this machine as Azure ML would.",
         "resume": "Resume a run that did not finish.",
         "rerun": "Run the pipeline of a run again, as a new run.",
+        "replay": "Run one step of a past run again, with its recorded inputs; it is recorded nowhere.",
         "debug": "Run a step, and what it needs, with a debugger in one of its ranks or all.",
         "warm": "Keep imported packages in memory, so that runs start at once.",
         "migrate": "Turn scripts of SDK v1 into pipelines of azure-ai-ml.",

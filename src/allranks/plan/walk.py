@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
@@ -35,6 +36,11 @@ def first_iteration(loop: DoWhile | ParallelFor) -> str:
     """Return the label of a loop's first iteration, as far as it is known before the run."""
     known = isinstance(loop, ParallelFor) and isinstance(loop.items, tuple) and loop.items
     return loop.items[0].name if known else "0"  # type: ignore[index, union-attr]
+
+
+def without_labels(path: str) -> str:
+    """Return the path of a node without the labels of iterations."""
+    return re.sub(r"\[[^\]]*\]", "", path)
 
 
 def with_steps(graph: Graph, change: Callable[[Step, str], Step], path: str = "") -> Graph:

@@ -21,6 +21,7 @@ from allranks.errors import InputError, Problem
 from allranks.local import boot
 from allranks.local.debugging import in_rank
 from allranks.local.debugging.relay import LOCAL
+from allranks.plan.walk import without_labels
 
 POLL = 0.1
 """Seconds between two looks at what the debuggers tell."""
@@ -166,11 +167,6 @@ class DebugSession:
             listener.close()
         self._relays.clear()
         self.listeners.clear()
-
-
-def without_labels(path: str) -> str:
-    """Return the path of a node without the labels of iterations."""
-    return re.sub(r"\[[^\]]*\]", "", path)
 
 
 def _connect_terminal(port: int) -> None:

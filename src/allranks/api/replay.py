@@ -1,0 +1,131 @@
+"""Run one step of a past run again, with its recorded inputs and variables. No workspace records it."""
+
+from __future__ import annotations
+
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+
+from allranks.api import jobs, retry
+from allranks.api.engine_process import start
+from allranks.api.run import Run, started
+from allranks.environments.realise import HOST
+from allranks.errors import InputError, Level, Problem
+from allranks.local import engine, realised, requirements
+from allranks.local.options import Options
+from allranks.local.scope import text_of
+from allranks.plan import digest, ports, values
+from allranks.plan.graph import Graph, Plan, Step
+from allranks.plan.walk import steps, without_labels
+from allranks.runs import history
+from allranks.runs.nested import node_at
+from allranks.runs.records import RunRecord, StepRecord
+from allranks.runs.workspace import Workspace
+from allranks.secrets import MASK
+
+_folders: list[tempfile.TemporaryDirectory[str]] = []
+"""The workspaces of the replays that this process has started. They are removed when it ends."""
+
+
+def replay(run: Run | str, step: str, *, latest_code: bool = False, folder: Path | str | None = None) -> Run:
+    """Start one step of a past run again, with its recorded inputs and variables, and return that as a run.
+
+    No workspace records it: its files are removed when this process ends. A step that has failed fails with the same
+    exception: ``allranks.replay("latest", "train").wait()`` raises RunFailedError.
+
+    run:         a run, its id, the first characters of it, the name of its job, or ``latest``
+    step:        the path of a step, such as ``train`` or ``loop[2].train``
+    latest_code: whether to read the pipeline's file again, for the step's code and command of today
+    folder:      the workspace; default: the `.allranks` folder of the current folder or a parent
+
+    Raise InputError if there is no such run or step, or its code or inputs are gone.
+    """
+    identity = run.id if isinstance(run, Run) else run
+    plan, options = plan_of(identity, step, Workspace.at(folder), latest_code=latest_code)
+    _folders.append(temporary_folder())
+    workspace = Workspace(Path(_folders[-1].name))
+    identity, process = start(plan, workspace, options)
+    return started(identity, process, workspace)
+
+
+def temporary_folder() -> tempfile.TemporaryDirectory[str]:
+    """Return a folder for the workspace of a replay."""
+    return tempfile.TemporaryDirectory(prefix="allranks-replay-")
+
+
+def plan_of(
+    identity: str,
+    path: str,
+    workspace: Workspace,
+    *,
+    latest_code: bool = False,
+    warn: jobs.Warn = bool,
+    report: jobs.Report = jobs.silent,
+) -> tuple[Plan, Options]:
+    """Return the plan of one step of a run as it ran, and the options to run it with. See `replay`."""
+    place, run = history.find(workspace, identity)
+    engine.require_local(run)
+    record = node_at(run, path).record
+    where = f"step {path} of run {run.id}"
+    if record is None or record.kind != "command":
+        raise InputError(Problem(where, "it is not a step with a command", "a step", f"see: allranks show {run.id}"))
+    if record.started is None:
+        raise InputError(Problem(where, "it has not run", "a step that has run", f"see: allranks show {run.id}"))
+    options = Options(run.instances, track=False, settings=run.settings)
+    stored = engine.stored_plan(run, place)
+    if latest_code:
+        stored, _ = retry.latest_plan(run, {}, place, options, warn, report)
+    step = next((each for name, each in steps(stored.graph) if without_labels(name) == without_labels(path)), None)
+    if step is None:
+        raise InputError(Problem(where, "the pipeline no longer has this step", "", "omit --latest-code"))
+    alone = replace(stored, graph=Graph((_as_it_ran(step, record, run, stored, where, warn),)))
+    alone, differences = realised.with_interpreters(alone, HOST, report)
+    if problems := requirements.of_machine(alone):
+        raise InputError(*problems)
+    warn(tuple(differences))
+    return alone, options
+
+
+def _as_it_ran(step: Step, record: StepRecord, run: RunRecord, plan: Plan, where: str, warn: jobs.Warn) -> Step:
+    """Return the step with its recorded inputs and variables in place of references."""
+    if step.code and not Path(step.code.folder).is_dir():
+        fix = f"run today's code: allranks replay {run.id} {record.name} --latest-code"
+        raise InputError(Problem(where, f"its code {step.code.folder} is gone", "", fix))
+    prefix = record.name[: -len(step.name)] if record.name.endswith(step.name) else record.name.rpartition(".")[0] + "."
+    around = [run.find(name) for name in (prefix[:-1], prefix[:-1].rpartition("[")[0])] if prefix else []
+
+    def lookup(reference: ports.Reference) -> str | None:
+        if isinstance(reference, ports.NodeOutput):
+            other = run.find(f"{prefix}{reference.node}")
+            outputs = other.outputs if other else ()
+            return next((text_of(each) for each in outputs if each.name == reference.name), None)
+        if not prefix and (port := plan.graph.input_by_name.get(reference.name)) is not None:
+            return values.resolve(port.value, lookup)  # with its secrets
+        scopes = [each.inputs for each in (*around[:1], record, *around[1:]) if each is not None]
+        return next((scope[reference.name] for scope in scopes if reference.name in scope), None)
+
+    def recorded(port: ports.Input) -> ports.Input:
+        text = record.inputs.get(port.name)
+        if text is not None and MASK in text:
+            text = values.resolve(port.value, lookup)
+        if text is None:
+            return replace(port, value=None)
+        if port.type in ports.PRIMITIVES:
+            return replace(port, value=ports.Literal(text))
+        if not Path(text).exists():
+            raise InputError(Problem(f"input {port.name} of {where}", f"{text} is gone", "the data of the run"))
+        if record.data.get(port.name, (found := digest.of_path(Path(text)))) != found:
+            warn((Problem(f"input {port.name} of {where}", f"{text} has changed since", level=Level.WARNING),))
+        return replace(port, value=ports.Path(text))
+
+    return replace(
+        step,
+        name=without_labels(step.name),
+        inputs=tuple(map(recorded, step.inputs)),
+        outputs=tuple(replace(port, path=None, asset="") for port in step.outputs),
+        environment_variables={
+            name: values.resolve(value, lookup) or "" for name, value in step.environment_variables.items()
+        },
+        after=(),
+        retries=0,
+    )
