@@ -139,6 +139,18 @@ def test_the_seeded_difference_comes_first(
     assert what in capsys.readouterr().out
 
 
+def test_a_package_with_two_versions_comes_before_one_that_only_one_run_has(
+    made: Project, workspace: Workspace, run_steps: Runner
+) -> None:
+    packages = made.folder / ".venvs" / "own" / "lib" / "python3.12" / "site-packages"
+    (packages / "accelerate-1.0.0.dist-info").mkdir()
+    first = run_steps(plan=made.plan())
+    (packages / "accelerate-1.0.0.dist-info").rmdir()
+    second = run_steps(plan=_package(made).plan())
+    compared = differences.compare(*(differences.side(workspace, run) for run in (first, second)))
+    assert [cause.what for cause in compared.causes] == ["package numpy", "package accelerate"]
+
+
 def test_equal_runs_and_a_result_that_is_reused(
     made: Project, workspace: Workspace, run_steps: Runner, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -94,6 +94,10 @@ def compare(before: Side, after: Side) -> Comparison:
     )
 
 
+_LAST = ("environment", "interpreter path")
+"""An environment that declares other packages differs as a whole, and is in another folder."""
+
+
 def causes(before: Side, after: Side, path: str, *, outputs: bool = False) -> Iterator[Difference]:
     """Yield what differs of what the result of a step depends on.
 
@@ -108,7 +112,12 @@ def causes(before: Side, after: Side, path: str, *, outputs: bool = False) -> It
         return
     facts = [_facts(run, path, outputs) for run in (before, after)]
     yield from (Difference(path, f"file {name}", *texts) for name, *texts in _code(*planned))
-    for what in dict.fromkeys((*facts[0], *facts[1])):
+    shared = facts[0].keys() & facts[1].keys()
+
+    def order(what: str) -> tuple[bool, bool]:
+        return what in _LAST, what.startswith("package ") and what not in shared
+
+    for what in sorted(dict.fromkeys((*facts[0], *facts[1])), key=order):
         texts = [found.get(what, "") for found in facts]
         if texts[0] != texts[1] and not _unknown(what, *facts):
             yield Difference(path, what, *texts)
@@ -139,7 +148,6 @@ def _facts(run: Side, path: str, outputs: bool) -> dict[str, str]:
         **settings,
         **variables,
         **{f"package {name}": version for name, version in run.packages.get(record.interpreter, {}).items()},
-        # Last: an environment that declares other packages differs as a whole, and is in another folder.
         "environment": str(step.environment),
         **({"interpreter path": path_of_interpreter} if interpreter else {}),
     }

@@ -21,7 +21,8 @@ if not os.environ.get("ALLRANKS_TEST_IMAGES"):
 @pytest.fixture(scope="session")
 def images() -> Iterator[Images]:
     """A store of images of the tests' own, with a Debian in it. Nothing of it is left."""
-    assert missing_packages() == []
+    if missing := missing_packages():
+        pytest.skip(f"building images needs {' and '.join(missing)}")
     # Not below the tests' temporary folder: mounts are made in it, and only buildah may remove them.
     folder = Path(tempfile.mkdtemp(prefix="allranks-images-", dir="/var/tmp"))
     here = Images(folder)

@@ -1,10 +1,12 @@
-"""`--environment container` with images that are really built: one 2x2 training with two versions of numpy, and in a
-virtual environment with one of the two."""
+"""`--environment container` with images that are really built: one 2x2 training in two of them, in two virtual
+environments and on the host, each with two versions of numpy that some of the others have."""
 
 from __future__ import annotations
 
 import json
+import re
 import sys
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +16,10 @@ from local_images import BASE, Images, run
 from allranks_command import Ended, allranks
 
 NUMPY = "1.26.4"
-"""The image's other version is Debian's."""
+"""Of one image and one virtual environment. The other image has Debian's, the other environment that of the host."""
+
+HOST = metadata.version("numpy")
+OWN = f"{sys.version_info[0]}.{sys.version_info[1]}"
 
 APT = "RUN apt-get update && apt-get install --yes --no-install-recommends python-is-python3"
 CONTEXTS = {
@@ -87,14 +92,20 @@ def project(images: Images, tmp_path: Path) -> Path:
     for name, lines in CONTEXTS.items():
         (tmp_path / name).mkdir()
         (tmp_path / name / "Dockerfile").write_text("\n".join(lines) + "\n")
-    download = [sys.executable, "-m", "pip", "download", "--no-deps", "--only-binary=:all:", "--python-version=3.11"]
-    run([*download, f"--dest={tmp_path}/pypi", f"numpy=={NUMPY}"], images.environment)
-    pip = ["--no-index", f"--find-links {tmp_path}/pypi", f"numpy=={NUMPY}"]
-    (tmp_path / "conda.yml").write_text(json.dumps({"dependencies": ["python=3.11", {"pip": pip}]}))
+    for name, python, numpy in (("pypi", "3.11", NUMPY), ("own", OWN, HOST)):
+        download = [sys.executable, "-m", "pip", "download", "--no-deps", "--only-binary=:all:"]
+        run(
+            [*download, f"--python-version={python}", f"--dest={tmp_path / name}", f"numpy=={numpy}"],
+            images.environment,
+        )
+        pip = ["--no-index", f"--find-links {tmp_path / name}", f"numpy=={numpy}"]
+        (tmp_path / f"{name}.yml").write_text(json.dumps({"dependencies": [f"python={python}", {"pip": pip}]}))
     return tmp_path
 
 
-def test_one_training_in_two_containers_and_a_virtual_environment(images: Images, project: Path) -> None:
+def test_one_training_on_the_host_in_two_virtual_environments_and_in_two_containers(
+    images: Images, project: Path
+) -> None:
     store = images.environment["CONTAINERS_STORAGE_CONF"]
     own = {"CONTAINERS_STORAGE_CONF": store, "XDG_CACHE_HOME": str(project / "cache")}
 
@@ -111,20 +122,27 @@ def test_one_training_in_two_containers_and_a_virtual_environment(images: Images
         logs = [Path(rank["log"]).read_text().splitlines() for rank in step["ranks"]]
         return record, {log[0] for log in logs}, [log[1] for log in logs]
 
+    def named(first: Any, second: Any) -> list[tuple[str, str]]:
+        """The versions of numpy that the difference of two runs names."""
+        return re.findall(r"package numpy +(\S+) +(\S+)", command("diff", first["id"], second["id"]).out)
+
     debian, weights, printed = trained("{build: {path: debian}}", "container")
     assert len(weights) == 1
     assert [line.split()[1:] for line in printed] == [
         [f"node-{rank // 2}", "0", str(64 << 20), "False", "None"] for rank in range(4)
     ]
-    pypi, same, printed = trained("{build: {path: pypi}}", "container")
+    pypi, in_container, printed = trained("{build: {path: pypi}}", "container")
+    assert {(line.split()[0], line.split()[-1]) for line in printed} == {(NUMPY, "yes")}
+    host, on_host, printed = trained('{image: "python:3.11"}', "host")
+    assert {line.split()[0] for line in printed} == {HOST}
+    like_host, in_own, printed = trained('{image: "python:3.11", conda_file: own.yml}', "venv")
+    assert {line.split()[0] for line in printed} == {HOST}
+    venv, in_venv, printed = trained('{image: "python:3.11", conda_file: pypi.yml}', "venv")
     assert {line.split()[0] for line in printed} == {NUMPY}
-    assert {line.split()[-1] for line in printed} == {"yes"}
-    venv, also, printed = trained('{image: "python:3.11", conda_file: conda.yml}', "venv")
-    assert {line.split()[0] for line in printed} == {NUMPY}
-    assert same == also
-    differences = command("diff", debian["id"], pypi["id"]).out
-    assert "numpy" in differences, differences
-    assert NUMPY in differences
+    assert (in_container, on_host) == (in_venv, in_own)
+    assert named(host, like_host) == named(venv, pypi) == []
+    assert named(like_host, venv) == named(host, pypi) == [(HOST, NUMPY)]
+    assert [pair[1] for pair in named(debian, pypi)] == [NUMPY]
     again = command("run", "job.yml", "--environment", "venv", "--no-track", "--json").json
     assert next(step for step in again["steps"] if step["name"] == "train")["reused_from"] == venv["id"]
 

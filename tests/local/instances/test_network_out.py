@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+import trustme
 
 from allranks.local.engine import run
 from allranks.local.instances import network_out
@@ -32,6 +34,36 @@ print(server.getsockname()[1], flush=True)
 while True:
     server.accept()[0].close()
 """
+NAMES_AND_PAGES = """
+import http.server, socket, ssl, sys, threading
+names = socket.socket(type=socket.SOCK_DGRAM)
+names.bind(("", 53))
+def answer_names():
+    while True:
+        query, asker = names.recvfrom(512)
+        end = query.index(0, 12) + 5
+        is_ipv4 = query[end - 4 : end - 2] == b"\\0\\1"
+        record = b"\\xc0\\x0c\\0\\1\\0\\1\\0\\0\\0\\0\\0\\4" + socket.inet_aton("198.51.100.2")
+        header = query[:2] + b"\\x81\\x80\\0\\1\\0" + bytes([is_ipv4]) + bytes(4)
+        names.sendto(header + query[12:end] + record * is_ipv4, asker)
+class Pages(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        self.send_response(200)
+        self.end_headers()
+        self.wfile.write(self.headers["Host"].encode())
+pages = http.server.HTTPServer(("", 443), Pages)
+context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+context.load_cert_chain(sys.argv[1])
+pages.socket = context.wrap_socket(pages.socket, server_side=True)
+threading.Thread(target=answer_names, daemon=True).start()
+print(443, flush=True)
+pages.serve_forever()
+"""
+READS = """
+import ssl, sys, urllib.request
+context = ssl.create_default_context(cafile=sys.argv[1])
+print(urllib.request.urlopen("https://pages.example/", timeout=20, context=context).read().decode())
+"""
 REACHES = """
 import json, socket, sys
 def reaches(address, port):
@@ -45,9 +77,9 @@ print(json.dumps([reaches(*pair) for pair in json.loads(sys.argv[1])]))
 
 
 @contextmanager
-def serving(*command: str) -> Iterator[tuple[subprocess.Popen[str], int]]:
+def serving(*prefix: str, program: Sequence[str] = (SERVER,)) -> Iterator[tuple[subprocess.Popen[str], int]]:
     """Start a server, and yield its process and its port."""
-    with subprocess.Popen([*command, sys.executable, "-c", SERVER], stdout=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen([*prefix, sys.executable, "-c", *program], stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         try:
             yield process, int(process.stdout.readline())
@@ -56,9 +88,9 @@ def serving(*command: str) -> Iterator[tuple[subprocess.Popen[str], int]]:
 
 
 @contextmanager
-def machine_beside() -> Iterator[tuple[str, str, int]]:
+def machine_beside(*program: str) -> Iterator[tuple[str, str, int]]:
     """Yield this machine's address in a network with another machine, and the address and port of a server there."""
-    with serving("unshare", "--net") as (process, port):
+    with serving("unshare", "--net", program=program or (SERVER,)) as (process, port):
         name, ours, theirs = f"test{process.pid}"[:15], "198.51.100.1", "198.51.100.2"
         inside = ["nsenter", "--target", str(process.pid), "--net"]
         subprocess.run(
@@ -81,11 +113,46 @@ def reached(folder: Path, pairs: list[tuple[str, int]], *, offline: bool) -> lis
     return [json.loads(Path(rank.log).read_text("utf-8")) for rank in record.steps[0].ranks]
 
 
-def test_what_an_instance_reaches(tmp_path: Path) -> None:
+@pytest.fixture(autouse=True)
+def _way_out() -> None:
     if network_out.usable() is None:
         pytest.skip("this machine has no default route, or no /dev/net/tun")
+
+
+def test_what_an_instance_reaches(tmp_path: Path) -> None:
     with machine_beside() as (ours, theirs, port), serving() as (_, own_port):
         assert socket.create_connection((theirs, port), 5)
         pairs = [(theirs, port), ("127.0.0.1", own_port), (ours, own_port)]
         assert reached(tmp_path / "on", pairs, offline=False) == [[True, False, False]] * 2
         assert reached(tmp_path / "off", pairs, offline=True) == [[False, False, False]] * 2
+
+
+def test_from_an_instance_a_name_resolves_and_https_connects(tmp_path: Path) -> None:
+    code, ca = tmp_path / "code", trustme.CA()
+    code.mkdir()
+    (code / "read.py").write_text(READS)
+    ca.cert_pem.write_to_path(code / "authority.pem")
+    ca.issue_cert("pages.example").private_key_and_cert_chain_pem.write_to_path(tmp_path / "own.pem")
+    (tmp_path / "resolv.conf").write_text("nameserver 198.51.100.2\n")
+    (tmp_path / "job.yml").write_text(
+        f"type: command\ncommand: {sys.executable} read.py authority.pem\ncode: code\nenvironment: azureml:own:1\n"
+        "resources: {instance_count: 2}\n"
+    )
+    run_it = [
+        sys.executable,
+        "-m",
+        "allranks.cli.main",
+        "run",
+        "job.yml",
+        "--instances",
+        "rack",
+        "--no-track",
+        "--json",
+    ]
+    # This machine asks the other one for names, but only for what runs in this namespace of mounts.
+    mount = f"mount --bind resolv.conf /etc/resolv.conf && {shlex.join(run_it)}"
+    with machine_beside(NAMES_AND_PAGES, str(tmp_path / "own.pem")):
+        done = subprocess.run(["unshare", "--mount", "sh", "-c", mount], cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    (step,) = json.loads(done.stdout)["steps"]
+    assert [Path(rank["log"]).read_text("utf-8") for rank in step["ranks"]] == ["pages.example\n"] * 2
