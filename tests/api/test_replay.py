@@ -58,7 +58,7 @@ def failed(tmp_path: Path, run_steps: Callable[..., RunRecord]) -> RunRecord:
 
 
 def replayed(record: RunRecord, path: str, folder: Path) -> RunRecord:
-    plan, options = plan_of(record.id, path, Workspace(Path(record.folder).parents[1]))
+    plan, options = plan_of(record.id, path, Workspace(Path(record.folder).parents[1]), folder)
     return engine.run(plan, Workspace(folder), options)
 
 
@@ -104,14 +104,14 @@ def test_what_cannot_be_replayed_or_has_changed(failed: RunRecord, tmp_path: Pat
     )
     for run, step, message in cases:
         with pytest.raises(InputError, match=message):
-            plan_of(run, step, workspace)
+            plan_of(run, step, workspace, tmp_path)
     (data / "text").write_text("others")
     warnings: list[Problem] = []
-    plan_of(failed.id, "loop[a].train", workspace, warn=warnings.extend)
+    plan_of(failed.id, "loop[a].train", workspace, tmp_path, warn=warnings.extend)
     assert "has changed since" in str(warnings[0])
     shutil.rmtree(data)
     with pytest.raises(InputError, match=r"input data of step .* is gone"):
-        plan_of(failed.id, "loop[a].train", workspace)
+        plan_of(failed.id, "loop[a].train", workspace, tmp_path)
     shutil.rmtree(tmp_path / "code")
     with pytest.raises(InputError, match=r"its code .* is gone"):
-        plan_of(failed.id, "loop[a].train", workspace)
+        plan_of(failed.id, "loop[a].train", workspace, tmp_path)

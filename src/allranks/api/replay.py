@@ -12,14 +12,14 @@ from allranks.api.run import Run, started
 from allranks.environments.realise import HOST
 from allranks.errors import InputError, Level, Problem
 from allranks.local import engine, realised, requirements
-from allranks.local.options import Options
+from allranks.local.options import AUTO, Options
 from allranks.local.scope import text_of
 from allranks.plan import digest, ports, values
 from allranks.plan.graph import Graph, Plan, Step
 from allranks.plan.walk import steps, without_labels
 from allranks.runs import history
 from allranks.runs.nested import node_at
-from allranks.runs.records import RunRecord, StepRecord
+from allranks.runs.records import OutputRecord, RunRecord, StepRecord
 from allranks.runs.workspace import Workspace
 from allranks.secrets import MASK
 
@@ -41,9 +41,9 @@ def replay(run: Run | str, step: str, *, latest_code: bool = False, folder: Path
     Raise InputError if there is no such run or step, or its code or inputs are gone.
     """
     identity = run.id if isinstance(run, Run) else run
-    plan, options = plan_of(identity, step, Workspace.at(folder), latest_code=latest_code)
     _folders.append(temporary_folder())
     workspace = Workspace(Path(_folders[-1].name))
+    plan, options = plan_of(identity, step, Workspace.at(folder), workspace.root, latest_code=latest_code)
     identity, process = start(plan, workspace, options)
     return started(identity, process, workspace)
 
@@ -57,33 +57,62 @@ def plan_of(
     identity: str,
     path: str,
     workspace: Workspace,
+    folder: Path,
     *,
     latest_code: bool = False,
     warn: jobs.Warn = bool,
     report: jobs.Report = jobs.silent,
 ) -> tuple[Plan, Options]:
-    """Return the plan of one step of a run as it ran, and the options to run it with. See `replay`."""
+    """Return the plan of one step of a run as it ran, and the options to run it with. See `replay`.
+
+    folder: for what the step needs of a run on Azure ML
+    """
     place, run = history.find(workspace, identity)
-    engine.require_local(run)
     record = node_at(run, path).record
     where = f"step {path} of run {run.id}"
     if record is None or record.kind != "command":
         raise InputError(Problem(where, "it is not a step with a command", "a step", f"see: allranks show {run.id}"))
-    if record.started is None:
+    if record.started is None and run.submitted is None:
         raise InputError(Problem(where, "it has not run", "a step that has run", f"see: allranks show {run.id}"))
-    options = Options(run.instances, track=False, settings=run.settings)
+    options = Options(AUTO if run.submitted else run.instances, track=False, settings=run.settings)
     stored = engine.stored_plan(run, place)
     if latest_code:
         stored, _ = retry.latest_plan(run, {}, place, options, warn, report)
     step = next((each for name, each in steps(stored.graph) if without_labels(name) == without_labels(path)), None)
     if step is None:
         raise InputError(Problem(where, "the pipeline no longer has this step", "", "omit --latest-code"))
+    if run.submitted is not None:
+        _download(run, record, step, place, folder)
     alone = replace(stored, graph=Graph((_as_it_ran(step, record, run, stored, where, warn),)))
     alone, differences = realised.with_interpreters(alone, HOST, report)
     if problems := requirements.of_machine(alone):
         raise InputError(*problems)
     warn(tuple(differences))
     return alone, options
+
+
+def _download(run: RunRecord, record: StepRecord, step: Step, workspace: Workspace, folder: Path) -> None:
+    """Download the outputs of other steps on Azure ML that a step needs, and add them to the records of those steps."""
+    from allranks.azure import runs, watch
+
+    if "." in record.name:
+        expected = "a step of the pipeline itself"
+        raise InputError(Problem(f"step {record.name} of run {run.id}", "it is in a node on Azure ML", expected))
+    needed = {each for value in step.values() for each in ports.references(value) if isinstance(each, ports.NodeOutput)}
+    with watch.connected(run) as client:
+        watch.refresh(client, workspace, run)
+        for reference in sorted(needed, key=str):
+            other, name = run.step(reference.node), reference.name
+            place = folder / "downloaded" / reference.node
+            if other.mlflow_run_id is None or not runs.download_output(client, other.mlflow_run_id, name, place):
+                found = f"step {reference.node} has not written its output {name}"
+                raise InputError(Problem(f"run {run.id}", found, "a step whose inputs exist"))
+            path = next(file for file in place.rglob(name))
+            files = [each for each in path.iterdir() if each.is_file()]
+            kind = next((port.type for port in step.inputs if port.value == reference), "")
+            single = files[0] if kind in ports.FILE_TYPES and len(files) == 1 else path
+            value = single.read_text(encoding="utf-8") if kind in ports.PRIMITIVES else None
+            other.outputs.append(OutputRecord(name, kind, str(single), value))
 
 
 def _as_it_ran(step: Step, record: StepRecord, run: RunRecord, plan: Plan, where: str, warn: jobs.Warn) -> Step:
@@ -106,12 +135,14 @@ def _as_it_ran(step: Step, record: StepRecord, run: RunRecord, plan: Plan, where
 
     def recorded(port: ports.Input) -> ports.Input:
         text = record.inputs.get(port.name)
-        if text is not None and MASK in text:
+        if run.submitted is not None or (text is not None and MASK in text):
             text = values.resolve(port.value, lookup)
         if text is None:
             return replace(port, value=None)
         if port.type in ports.PRIMITIVES:
             return replace(port, value=ports.Literal(text))
+        if "://" in text:
+            return replace(port, value=ports.Path(text))
         if not Path(text).exists():
             raise InputError(Problem(f"input {port.name} of {where}", f"{text} is gone", "the data of the run"))
         if record.data.get(port.name, (found := digest.of_path(Path(text)))) != found:

@@ -42,10 +42,17 @@ def replay(
         def ended(self, run: RunRecord) -> None:
             """Print nothing: what follows of a run that is recorded does not follow here."""
 
-    with Installations() as report:
-        place = Workspace.at(workspace)
-        plan, options = plan_of(identity, step, place, latest_code=latest_code, warn=print_warnings, report=report)
     with temporary_folder() as folder:
+        with Installations() as report:
+            plan, options = plan_of(
+                identity,
+                step,
+                Workspace.at(workspace),
+                Path(folder),
+                latest_code=latest_code,
+                warn=print_warnings,
+                report=report,
+            )
         record = engine.run(plan, Workspace(Path(folder)), options, Lines(errors()))
         sys.stdout.flush()
         print_logs(lambda _: record, record.id, None, None)
