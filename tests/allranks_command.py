@@ -42,6 +42,16 @@ class Ended:
         """Standard output, which has to be JSON and nothing else."""
         return json.loads(self.out)
 
+    def step(self, name: str) -> Any:
+        """The record of a step of the run that was printed, which has to have completed."""
+        assert self.code == 0, f"{self.out[-2000:]}\n{self.err[-2000:]}"
+        return next(step for step in self.json["steps"] if step["name"] == name)
+
+
+def logs(step: Any) -> list[str]:
+    """The logs of a step's ranks."""
+    return [Path(rank["log"]).read_text().strip() for rank in step["ranks"]]
+
 
 def allranks(*arguments: object, folder: Path, patience: float = 2 * PATIENCE, **variables: str) -> Ended:
     """Runs the command in the folder, to its end, which has to come within so many seconds."""

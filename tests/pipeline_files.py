@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import textwrap
 from collections.abc import Mapping
 from pathlib import Path
@@ -43,6 +44,29 @@ train = load_component(source="./train.yml")
 
 """
 """How every pipeline in Python begins here: the line after it is line 5."""
+
+
+TWO_BY_TWO = """\
+type: pipeline
+jobs:
+  train:
+    type: command
+    command: python train.py
+    code: code
+    environment: ENVIRONMENT
+    environment_variables: {OPENBLAS_NUM_THREADS: "1"}
+    distribution: {type: pytorch, process_count_per_instance: 2}
+    resources: {instance_count: 2, shm_size: 64m}
+"""
+"""A training of two instances with two ranks each, in an environment, of ``code/train.py``."""
+
+
+def write_training(folder: Path, script: str, environment: str, *dependencies: object) -> None:
+    """Writes `TWO_BY_TWO` as job.yml, its script, and conda.yml with the dependencies, if there are any."""
+    write(folder, "code/train.py", script)
+    write(folder, "job.yml", TWO_BY_TWO.replace("ENVIRONMENT", environment))
+    if dependencies:
+        write(folder, "conda.yml", json.dumps({"dependencies": dependencies}))
 
 
 def project(folder: Path) -> Path:

@@ -2,31 +2,20 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
 
 import pytest
 
 from allranks.environments import cache
-from allranks_command import allranks
+from allranks_command import allranks, logs
+from pipeline_files import write_training
 from wheels import write_wheel
 
 OWN = f"{sys.version_info[0]}.{sys.version_info[1]}"
 
 RUN = ("run", "job.yml", "--environment", "venv")
 
-PIPELINE = """\
-type: pipeline
-jobs:
-  train:
-    type: command
-    command: python train.py
-    code: code
-    environment: {image: "python:OWN", conda_file: conda.yml}
-    distribution: {type: pytorch, process_count_per_instance: 2}
-    resources: {instance_count: 2}
-"""
 TRAIN = """\
 import os, sys, tinypackage
 print(tinypackage.step(int(os.environ["RANK"])), tinypackage.VERSION, sys.prefix)
@@ -34,11 +23,9 @@ print(tinypackage.step(int(os.environ["RANK"])), tinypackage.VERSION, sys.prefix
 
 
 def write_project(folder: Path, version: str) -> None:
-    (folder / "code").mkdir(exist_ok=True)
-    (folder / "code/train.py").write_text(TRAIN)
-    (folder / "job.yml").write_text(PIPELINE.replace("OWN", OWN))
     pip = ["--no-index", "--find-links wheels", f"tinypackage=={version}"]
-    (folder / "conda.yml").write_text(json.dumps({"dependencies": [f"python={OWN}", {"pip": pip}]}))
+    environment = f'{{image: "python:{OWN}", conda_file: conda.yml}}'
+    write_training(folder, TRAIN, environment, f"python={OWN}", {"pip": pip})
 
 
 @pytest.mark.slow
@@ -53,11 +40,10 @@ def test_a_2x2_training_in_two_environments(tmp_path: Path, monkeypatch: pytest.
     def results(version: str, *options: str) -> list[str]:
         write_project(tmp_path, version)
         ended = allranks(*RUN, "--no-track", "--json", *options, folder=tmp_path, XDG_CACHE_HOME=own)
-        assert ended.code == 0, ended.err
-        (step,) = (step for step in ended.json["steps"] if step["name"] == "train")
+        step = ended.step("train")
         assert not step["reused_from"]
         runs.append(ended.json["id"])
-        return [Path(rank["log"]).read_text().strip() for rank in step["ranks"]]
+        return logs(step)
 
     first, second = results("1.0"), results("2.0")
     prefixes = {line.split()[-1] for line in first + second}

@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 from local_images import BASE, Images, run
 
-from allranks_command import Ended, allranks
+from allranks_command import Ended, allranks, logs
+from pipeline_files import TWO_BY_TWO, write_training
 
 NUMPY = "1.26.4"
 """Of one image and one virtual environment. The other image has Debian's, the other environment that of the host."""
@@ -32,18 +33,6 @@ CONTEXTS = {
         "ENV OF_IMAGE=yes",
     ],
 }
-PIPELINE = """\
-type: pipeline
-jobs:
-  train:
-    type: command
-    command: python train.py
-    code: code
-    environment: ENVIRONMENT
-    environment_variables: {OPENBLAS_NUM_THREADS: "1"}
-    distribution: {type: pytorch, process_count_per_instance: 2}
-    resources: {instance_count: 2, shm_size: 64m}
-"""
 TRAIN = """\
 import os, socket, time
 from multiprocessing.connection import Client, Listener
@@ -87,8 +76,6 @@ print(numpy.__version__, socket.gethostname(), os.getuid(), shm.f_blocks * shm.f
 
 @pytest.fixture
 def project(images: Images, tmp_path: Path) -> Path:
-    (tmp_path / "code").mkdir()
-    (tmp_path / "code/train.py").write_text(TRAIN.replace("PROJECT", str(Path(__file__))))
     for name, lines in CONTEXTS.items():
         (tmp_path / name).mkdir()
         (tmp_path / name / "Dockerfile").write_text("\n".join(lines) + "\n")
@@ -100,15 +87,20 @@ def project(images: Images, tmp_path: Path) -> Path:
         )
         pip = ["--no-index", f"--find-links {tmp_path / name}", f"numpy=={numpy}"]
         (tmp_path / f"{name}.yml").write_text(json.dumps({"dependencies": [f"python={python}", {"pip": pip}]}))
+    write_training(tmp_path, TRAIN.replace("PROJECT", str(Path(__file__))), "null")
     return tmp_path
 
 
-def test_one_training_on_the_host_in_two_virtual_environments_and_in_two_containers(
-    images: Images, project: Path
-) -> None:
+@pytest.fixture
+def own(images: Images, project: Path) -> dict[str, str]:
+    """The variables of commands."""
     store = images.environment["CONTAINERS_STORAGE_CONF"]
-    own = {"CONTAINERS_STORAGE_CONF": store, "XDG_CACHE_HOME": str(project / "cache")}
+    return {"CONTAINERS_STORAGE_CONF": store, "XDG_CACHE_HOME": str(project / "cache")}
 
+
+def test_one_training_on_the_host_in_two_virtual_environments_and_in_two_containers(
+    project: Path, own: dict[str, str]
+) -> None:
     def command(*arguments: str) -> Ended:
         ended = allranks(*arguments, folder=project, patience=600, **own)
         assert ended.code == 0, f"{ended.out[-2000:]}\n{ended.err[-2000:]}"
@@ -116,11 +108,10 @@ def test_one_training_on_the_host_in_two_virtual_environments_and_in_two_contain
 
     def trained(environment: str, how: str) -> tuple[Any, set[str], list[str]]:
         """The record, the results of the ranks, and what else they print."""
-        (project / "job.yml").write_text(PIPELINE.replace("ENVIRONMENT", environment))
-        record = command("run", "job.yml", "--environment", how, "--no-track", "--json").json
-        (step,) = (step for step in record["steps"] if step["name"] == "train")
-        logs = [Path(rank["log"]).read_text().splitlines() for rank in step["ranks"]]
-        return record, {log[0] for log in logs}, [log[1] for log in logs]
+        (project / "job.yml").write_text(TWO_BY_TWO.replace("ENVIRONMENT", environment))
+        ended = command("run", "job.yml", "--environment", how, "--no-track", "--json")
+        lines = [log.splitlines() for log in logs(ended.step("train"))]
+        return ended.json, {log[0] for log in lines}, [log[1] for log in lines]
 
     def named(first: Any, second: Any) -> list[tuple[str, str]]:
         """The versions of numpy that the difference of two runs names."""
@@ -143,28 +134,18 @@ def test_one_training_on_the_host_in_two_virtual_environments_and_in_two_contain
     assert named(host, like_host) == named(venv, pypi) == []
     assert named(like_host, venv) == named(host, pypi) == [(HOST, NUMPY)]
     assert [pair[1] for pair in named(debian, pypi)] == [NUMPY]
-    again = command("run", "job.yml", "--environment", "venv", "--no-track", "--json").json
-    assert next(step for step in again["steps"] if step["name"] == "train")["reused_from"] == venv["id"]
+    again = command("run", "job.yml", "--environment", "venv", "--no-track", "--json")
+    assert again.step("train")["reused_from"] == venv["id"]
 
 
-def test_an_image_with_a_conda_file(images: Images, project: Path) -> None:
+def test_an_image_with_a_conda_file(images: Images, project: Path, own: dict[str, str]) -> None:
     """Without conda in the image, its Python makes an environment with the packages."""
     image = images.derive("localhost/with-venv", BASE, f"{APT} python3-venv", "ENV OF_IMAGE=yes")
-    (project / "conda.yml").write_text(json.dumps({"dependencies": ["python=3.11", {"pip": ["--no-index"]}]}))
-    (project / "job.yml").write_text(
-        PIPELINE.replace("ENVIRONMENT", f"{{image: {image}, conda_file: conda.yml}}").replace(
-            "python train.py", "python -c 'import sys; print(sys.prefix)'"
-        )
-    )
-    own = {
-        "CONTAINERS_STORAGE_CONF": images.environment["CONTAINERS_STORAGE_CONF"],
-        "XDG_CACHE_HOME": str(project / "cache"),
-    }
+    environment = f"{{image: {image}, conda_file: conda.yml}}"
+    write_training(project, "import sys; print(sys.prefix)", environment, "python=3.11", {"pip": ["--no-index"]})
     options = ("--environment", "container", "--no-track", "--json")
     ended = allranks("run", "job.yml", *options, folder=project, patience=600, **own)
-    assert ended.code == 0, ended.err
-    (step,) = (step for step in ended.json["steps"] if step["name"] == "train")
-    assert {Path(rank["log"]).read_text().strip() for rank in step["ranks"]} == {"/azureml-envs/allranks"}
+    assert set(logs(ended.step("train"))) == {"/azureml-envs/allranks"}
     # The image has Debian's version only.
     (project / "conda.yml").write_text(json.dumps({"dependencies": ["python=3.9"]}))
     ended = allranks("run", "job.yml", *options, folder=project, patience=600, **own)
