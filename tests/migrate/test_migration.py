@@ -320,6 +320,69 @@ pipeline = Pipeline(workspace=ws, steps=[first, second, third, last])
     assert made.component("first")["is_deterministic"] is False
 
 
+OF_STEPS = {
+    "the mode and place of a DataReference": (
+        """one("a", arguments=["--in", DataReference(ws.datastores["lake"], "raw", "in/b", "download")])""",
+        ['in_=Input(type="uri_folder", path="azureml://datastores/lake/paths/in/b", mode="download")'],
+    ),
+    "data and an environment of the workspace": (
+        """settings.environment = ws.environments["own"]
+one("a", arguments=["--in", ws.datasets["words"].as_mount()])""",
+        ['in_=Input(type="uri_folder", path="azureml:words@latest")', "environment: azureml:own@latest"],
+    ),
+    "a sequence of steps, of which two are side by side": (
+        """a, b, c, d = one("a"), one("b"), one("c"), one("d")
+Pipeline(ws, steps=StepSequence([[a, b], c, d]))""",
+        ["c = C(after_a=a.outputs.done, after_b=b.outputs.done)", "d = D(after_c=c.outputs.done)"],
+    ),
+    "a sweep after a step, and a step that reads its metrics": (
+        """words, metrics = PipelineData("words"), PipelineData("metrics")
+a = one("a", arguments=["--out", words], outputs=[words])
+drive = HyperDriveConfig(run_config=ScriptRunConfig("src", "fit.py", environment="own", compute_target="c"),
+    hyperparameter_sampling=GridParameterSampling({"--rate": choice(0.1, 0.2)}), primary_metric_name="loss")
+HyperDriveStep("sweep", drive, ["--in", words, "--epochs", 3], inputs=[words], metrics_output=metrics)
+one("last", arguments=["--m", metrics], inputs=[metrics])""",
+        ["sweep = SWEEP(in_=a.outputs.words, rate=Choice([0.1, 0.2]))", 'sampling_algorithm="grid"',
+         "command: python fit.py --in ${{inputs.in_}} --epochs ${{inputs.epochs}} --rate ${{inputs.rate}}",
+         "last = LAST(m=sweep.outputs.metrics)", "a sweep of azure-ai-ml writes no file of metrics"],
+    ),
+    "a sweep whose policy is elsewhere": (
+        """drive = HyperDriveConfig(run_config=ScriptRunConfig("src", "fit.py", environment="own", compute_target="c"),
+    hyperparameter_sampling=GridParameterSampling({"--rate": choice(0.1)}), policy=stop(), primary_metric_name="loss")
+HyperDriveStep("sweep", drive)""",
+        ["policy of HyperDriveConfig: its value is not in this file"],
+    ),
+    "an estimator's step": (
+        """EstimatorStep("a", estimator=Estimator("src", entry_script="fit.py", compute_target="c"), inputs=[data],
+    estimator_entry_script_arguments=["--in", data], compute_target="other")""",
+        ["command: python fit.py --in ${{inputs.in_}}", 'default_compute="other"'],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "expected"), OF_STEPS.values(), ids=OF_STEPS)
+def test_what_steps_have(text: str, expected: list[str], folder: Path) -> None:
+    """The names that ``import *`` brings are known too."""
+    helper = """ws = Workspace.from_config()
+settings = RunConfiguration()
+settings.environment = Environment.from_docker_image("e", "i:1")
+def one(name, arguments=(), inputs=(), outputs=()):
+    return PythonScriptStep("fit.py", name=name, source_directory="src", arguments=arguments, inputs=inputs,
+        outputs=outputs, compute_target=ws.compute_targets["c"], runconfig=settings)
+"""
+    made = run(folder, STEPS.format(imports="*\nfrom azureml.train.hyperdrive import *", text=helper + text))
+    written = "\n".join(file.read_text() for file in sorted(made.folder.rglob("*.*")) if file.is_file())
+    for each in expected:
+        assert each in written
+
+
+def test_data_in_a_datastore_that_is_elsewhere(folder: Path) -> None:
+    (folder / "v1.py").write_text(SCRIPT.format('arguments=["--in", DataReference(chosen(), "raw", "in/b")]'))
+    made = migrate(folder / "v1.py", folder / "v2")
+    assert [each.found for each in made.findings] == ["data DataReference: its place is not in this file"]
+    assert "workspaceblobstore" not in made.pipeline.read_text()
+
+
 def test_a_parallel_step(folder: Path) -> None:
     (folder / "src/score.py").write_text("def init(): pass\ndef run(batch): return batch\n")
     text = STEPS.format(imports="ParallelRunStep, ParallelRunConfig", text="""\

@@ -6,11 +6,6 @@ ESTIMATORS = ("Estimator", "PyTorch", "TensorFlow", "SKLearn", "Chainer", "MMLBa
 STEPS = ("PythonScriptStep", "CommandStep", "MpiStep", "EstimatorStep", "HyperDriveStep", "ParallelRunStep")
 JOBS = ("ScriptRunConfig", "HyperDriveConfig", *ESTIMATORS, *STEPS)
 PORTS = ("OutputFileDatasetConfig", "PipelineData", "PipelineOutputFileDataset", "OutputTabularDatasetConfig")
-CLASSES = (
-    *JOBS, *PORTS, "Environment", "Experiment", "Workspace", "Dataset", "MpiConfiguration", "PyTorchConfiguration",
-    "TensorflowConfiguration", "Pipeline", "ParallelRunConfig", "RunConfiguration", "CondaDependencies",
-)  # fmt: skip
-"""Classes that a sample may use without importing them."""
 
 _MLFLOW = "log with mlflow, which azure-ai-ml's jobs do: mlflow.log_metric, mlflow.log_artifact"
 _ENDPOINT = "deploy it to a managed online or batch endpoint of azure-ai-ml"
@@ -67,3 +62,10 @@ VALUES = {
     )
 }  # fmt: skip
 """The functions of azure.ai.ml.sweep for those of v1."""
+
+CLASSES = (
+    *JOBS, *PORTS, "Environment", "Experiment", "Workspace", "Dataset", "MpiConfiguration", "PyTorchConfiguration",
+    "TensorflowConfiguration", "Pipeline", "ParallelRunConfig", "RunConfiguration", "CondaDependencies",
+    "DataReference", "PipelineParameter", "StepSequence", *SAMPLERS, *POLICIES, *VALUES,
+)  # fmt: skip
+"""Names that a sample may use without importing them, or after ``import *``."""

@@ -157,11 +157,13 @@ def consumed(value: Made) -> tuple[Made, str, str]:
         name = given if isinstance(given, str) else name
         mode = mode or _MODES.get(value.kind, "")
         value = value.receiver
+    if value.kind in ("DatasetConsumptionConfig", "DataReference"):
+        given = value.get("mode", 2 if value.kind == "DatasetConsumptionConfig" else 3)
+        mode = given if given in ("download", "direct") else mode
     if value.kind == "DatasetConsumptionConfig":
         inner = value.get("dataset", 1)
         if isinstance(inner, Made) and inner.kind == "PipelineParameter":
             inner = inner.get("default_value", 1)
-        mode = str(value.get("mode")) if value.get("mode") in ("download", "direct") else mode
         return (inner if isinstance(inner, Made) else value), str(value.get("name", 0)), mode
     return value, name, mode
 
@@ -201,6 +203,8 @@ def _data(root: Made, context: Context) -> tuple[str, str]:
 
 def _datastore_path(datastore: Any, path: Any) -> str:
     name: Any = None
+    if isinstance(datastore, Unknown) and "get_default_datastore" not in datastore.text:
+        return ""
     if isinstance(datastore, Made) and "get_default_datastore" not in datastore.kind:
         name = datastore.get("datastore_name", 1) or (datastore.values[-1] if datastore.values else None)
     store = name if isinstance(name, str) else "workspaceblobstore"

@@ -53,6 +53,7 @@ def _jobs(script: Script) -> list[Made]:
 
 def _written(made: Made) -> Iterator[Made]:
     """Yield what a step writes to: its outputs, and what it has in its arguments and not among its inputs."""
+    made = steps.with_inner(made)
     for key in ("outputs", "output"):
         yield from (consumed(port)[0] for port in listed(made.get(key)) if isinstance(port, Made))
     read = {id(consumed(port)[0]) for port in listed(made.get("inputs")) if isinstance(port, Made)}
@@ -101,7 +102,8 @@ def _after(jobs: Iterable[Job], context: Context) -> list[Job]:
     pairs = [(value, call.receiver) for call in calls for value in call.values]
     for made in context.script.made:
         if made.kind == "StepSequence":
-            pairs += itertools.pairwise(listed(made.get("steps", 0)))
+            groups = [listed(each) for each in listed(made.get("steps", 0))]
+            pairs += [pair for group in itertools.pairwise(groups) for pair in itertools.product(*group)]
     by_name = {job.name: job for job in jobs}
     for pair in pairs:
         before, after = (by_name.get(context.jobs.get(id(each), "")) for each in pair)

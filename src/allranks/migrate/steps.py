@@ -33,20 +33,38 @@ def inner(made: Made) -> Any:
     return made.get("estimator", 1) if made.kind == "EstimatorStep" else None
 
 
+def with_inner(made: Made) -> Made:
+    """Return the job that an object runs, with the settings of the object; the object if it runs no other one."""
+    job = inner(made)
+    if not isinstance(job, Made):
+        return made
+    outputs = [*listed(made.get("outputs")), *listed(made.get("metrics_output"))]
+    position = 2 if made.kind in constructs.STEPS else None
+    given = {
+        "arguments": made.get("estimator_entry_script_arguments", position),
+        "outputs": outputs or None,
+        **{key: made.get(key) for key in ("inputs", "compute_target", "allow_reuse")},
+    }
+    return replace(job, named={**job.named, **{key: value for key, value in given.items() if value is not None}})
+
+
 def read(made: Made, context: Context) -> Job | None:
     """Return the job of an object of v1; None, with a finding, if it is not in the file what it runs."""
     name = context.jobs[id(made)]
     if made.kind == "ParallelRunStep":
         return _parallel(made, made.get("parallel_run_config"), name, context)
-    if made.kind in ("HyperDriveConfig", "HyperDriveStep", "EstimatorStep"):
-        job = inner(made)
-        if not isinstance(job, Made):
-            context.report(made.line, made.kind, "the job that it runs is not in this file", "write it by hand")
-            return None
-        read_job = replace(_script(job, name, context), line=made.line)
-        config = made.get("hyperdrive_config", 1) if made.kind == "HyperDriveStep" else made
-        return read_job if made.kind == "EstimatorStep" else _sweep(config, read_job, context)
-    return _script(made, name, context)
+    if made.kind in ("HyperDriveConfig", "HyperDriveStep", "EstimatorStep") and not isinstance(inner(made), Made):
+        context.report(made.line, made.kind, "the job that it runs is not in this file", "write it by hand")
+        return None
+    job = replace(_script(with_inner(made), name, context), line=made.line)
+    if made.get("metrics_output") is not None:
+        why, fix = (
+            "a sweep of azure-ai-ml writes no file of metrics",
+            "read them with mlflow, or write them in the script",
+        )
+        context.report(made.line, f"metrics_output of {made.kind}", why, fix)
+    config = made.get("hyperdrive_config", 1) if made.kind == "HyperDriveStep" else made
+    return _sweep(config, job, context) if config.kind == "HyperDriveConfig" else job
 
 
 def _script(made: Made, name: str, context: Context) -> Job:
@@ -60,7 +78,7 @@ def _script(made: Made, name: str, context: Context) -> Job:
         fix = "write it in the command of the component"
         script = context.text(made.get(key, None if is_step or is_estimator else 1), made.line, key, fix, f"{name}.py")
         words = [word for pair in pairs(made.get("script_params")) for word in pair if word not in ("", None)]
-        given = listed(made.get("arguments", 2)) if not is_estimator else words
+        given = listed(made.get("arguments", None if is_estimator else 2)) or words
         text = f"python {shlex.quote(script)} {ports.arguments(given)}"
     else:
         script, text = "", ports.command(listed(command))
@@ -146,7 +164,11 @@ def _of_estimator(made: Made, context: Context) -> Environment:
 
 def _sweep(made: Made, job: Job, context: Context) -> Job:
     """Return the job as the trial of a sweep."""
-    sampling = made.get("hyperparameter_sampling", 1)
+    sampling, policy, early = made.get("hyperparameter_sampling", 1), made.get("policy"), ""
+    kinds = (*constructs.SAMPLERS, *constructs.POLICIES, "NoTerminationPolicy")
+    for key, value in (("hyperparameter_sampling", sampling), ("policy", policy)):
+        if value is not None and getattr(value, "kind", "") not in kinds:
+            context.report(made.line, f"{key} of {made.kind}", UNKNOWN, "set it for the sweep")
     space, inputs, words = dict[str, str](), dict(job.inputs), [job.spec["command"]]
     for flag, value in pairs(of(sampling, "parameter_space", 0)):
         kind = constructs.VALUES.get(value.kind, "") if isinstance(value, Made) else ""
@@ -165,7 +187,6 @@ def _sweep(made: Made, job: Job, context: Context) -> Job:
         "max_concurrent_trials": made.get("max_concurrent_runs"),
         "timeout": minutes * _SECONDS if isinstance(minutes, int) else None,
     }
-    policy, early = made.get("policy"), ""
     if isinstance(policy, Made) and policy.kind in constructs.POLICIES:
         values = [(name, policy.get(name, index)) for index, name in enumerate(constructs.POLICIES[policy.kind])]
         arguments = [f"{name}={value}" for name, value in values if isinstance(value, (int, float))]
