@@ -5,15 +5,19 @@ Ranks that were forked from a fork server answer, and so do the workers of a lau
 
 from __future__ import annotations
 
+import json
 import os
 import time
 from collections.abc import Mapping
 from contextlib import suppress
+from itertools import takewhile
 from pathlib import Path
 
-from allranks.local.forkserver.flight_recorder import RECORDING, REQUEST
+from allranks.local import stack_dumps
+from allranks.local.forkserver.flight_recorder import RECORDING, REQUEST, STACK
 from allranks.verdict import collectives
 from allranks.verdict.collectives import Recording
+from allranks.verdict.stacks import Frame, Stack
 
 PATIENCE = 5.0
 """Seconds that ranks have to answer. It takes them milliseconds."""
@@ -50,9 +54,21 @@ def read(reports: Mapping[int, Path]) -> list[Recording]:
     return [recording for recording in found if recording is not None]
 
 
+def stacks(reports: Mapping[int, Path]) -> list[Stack]:
+    """Return the stacks that the ranks have written with their last answers."""
+    files = _files(reports, STACK)
+    launch = any(rank != reporting for _, rank, reporting in files)
+    found = []
+    for path, rank, reporting in sorted(files, key=lambda each: each[1]):
+        calls = json.loads(path.read_bytes())
+        own = takewhile(lambda call: stack_dumps.ENGINE not in call[1], calls)
+        found.append(Stack(reporting, tuple(Frame(*call) for call in own), rank if launch else None))
+    return found
+
+
 def remove(reports: Mapping[int, Path]) -> None:
     """Remove the files of all ranks, which have ended."""
-    for suffix in (REQUEST, RECORDING):
+    for suffix in (REQUEST, RECORDING, STACK):
         for path, _, _ in _files(reports, suffix):
             path.unlink(missing_ok=True)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -21,13 +22,15 @@ from allranks.verdict.stacks import Frame, Stack
 PATIENCE = 10.0
 """Seconds for one process."""
 
-_ENGINE = "/allranks/local/"
+ENGINE = "/allranks/local/"
 _HELPERS = ("/torch/utils/data/_utils/worker.py", "/torch/distributed/run.py", "/multiprocessing/resource_tracker.py",
             "/torch/distributed/launcher/", "/accelerate/commands/")  # fmt: skip
 """Files of processes that are no ranks: workers of data loaders, and launchers."""
 
 _FINALIZED = "Failed to find a python interpreter"
 """py-spy's message on a process whose interpreter has ended, and which MPI_Finalize or a library's thread keeps."""
+
+_DENIED = re.compile("permission denied|not permitted", re.IGNORECASE)
 
 _JOINING = "/torch/distributed/"
 _SETTINGS = ("world_size", "hostname", "port")
@@ -41,7 +44,8 @@ def program() -> str | None:
 
 
 def of_ranks(logs: Mapping[int, str], silent: Collection[int] = ()) -> list[Stack]:
-    """Return the stacks of the Python processes of ranks; none without py-spy, or if it may not look.
+    """Return the stacks of the Python processes of ranks; none without py-spy. Raise PermissionError if it may not read
+    them.
 
     logs:   the log of each rank, which is where its processes write
     silent: ranks of which no thread has run when it was asked to
@@ -82,7 +86,11 @@ def _stack(spy: str, pid: int, rank: int, silent: Collection[int]) -> Stack | No
         done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=False)
         if _FINALIZED in done.stderr:
             return Stack(rank, (), _worker(pid))
+        if done.returncode and _DENIED.search(done.stderr):
+            raise PermissionError
         threads = json.loads(done.stdout)
+    except PermissionError:
+        raise
     except (OSError, ValueError, subprocess.TimeoutExpired):
         return None
     # Without the module threading, the main thread has no name.
@@ -90,7 +98,7 @@ def _stack(spy: str, pid: int, rank: int, silent: Collection[int]) -> Stack | No
     frames: list[Frame] = []
     settings: dict[str, str] = {}
     for frame in main[0]["frames"] if main else ():
-        if _ENGINE in frame["filename"]:
+        if ENGINE in frame["filename"]:
             break
         frames.append(Frame(frame["name"], frame["filename"], frame["line"]))
         if _JOINING in frame["filename"]:

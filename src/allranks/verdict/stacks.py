@@ -159,6 +159,7 @@ def of_hang(
         return _of_mismatch(step, ranks, stacks, difference)
     calls = {recording.rank: recording.calls[-1] for recording in recordings if recording.calls}
     late = collectives.missing(recordings)
+    verb = "wait" if len(waiting) > 1 else "waits"
     for_how_long = f" for {seconds:.0f} s" if seconds else ""
     if (joining := _of_world_size(step, ranks, stacks)) is not None:
         return joining
@@ -168,10 +169,10 @@ def of_hang(
     behind = [stack for stack in stacks if late is not None and stack.number in late.ranks]
     if absent := [stack for stack in stacks if not stack.may_wait]:
         first = next((stack for stack in absent if stack in behind), absent[0])
-        reason = f"{_doing(first)}, and {_numbers(waiting)} wait for it in {names}{for_how_long}"
+        reason = f"{_doing(first)}, and {_numbers(waiting)} {verb} for it in {names}{for_how_long}"
     elif ended:
         first = Stack(ended[0].rank, ())
-        reason = f"it has ended, and {_numbers(waiting)} wait for it in {names}{for_how_long}"
+        reason = f"it has ended, and {_numbers(waiting)} {verb} for it in {names}{for_how_long}"
     elif late is not None and behind:
         first = behind[0]
         reason = f"it waits in {_called(first, calls)}, and {late.others_wait}{for_how_long}"

@@ -10,6 +10,7 @@ import pytest
 
 from allranks.contract.mpi import Mpi
 from allranks.contract.pytorch import PyTorch
+from allranks.local import stack_dumps
 from allranks.plan import digest
 from allranks.plan.graph import Code, Step
 from allranks.runs.records import RunRecord, Status
@@ -117,3 +118,22 @@ def test_what_ranks_have_called(tmp_path: Path, run_steps: Runner, script: str, 
     assert (verdict.rank, verdict.where) == (1, where)
     assert reason in verdict.reason
     assert not list(tmp_path.rglob("*.request"))
+
+
+@pytest.mark.parametrize(
+    ("program", "problem"),
+    [("echo 'Error: Permission Denied (os error 13)' >&2; exit 1", "ptrace_scope"), (None, "pip install")],
+    ids=["not permitted", "not installed"],
+)
+def test_without_py_spy_ranks_with_torch_write_their_own_stacks(
+    tmp_path: Path, run_steps: Runner, monkeypatch: pytest.MonkeyPatch, program: str | None, problem: str
+) -> None:
+    pytest.importorskip("torch")
+    spy = tmp_path / "py-spy"
+    spy.write_text(f"#!/bin/sh\n{program}\n")
+    spy.chmod(0o755)
+    monkeypatch.setattr(stack_dumps, "program", lambda: str(spy) if program else None)
+    record = run_steps(_step(tmp_path, TORCH, "1000", PyTorch(1)), stall=2.0).step("train")
+    assert (record.verdict.rank, record.verdict.where) == (1, "train.py:8")
+    assert "it is at `time.sleep(1000)`, and rank 0 waits for it in barrier" in record.verdict.reason
+    assert [note for note in record.notes if problem in note]

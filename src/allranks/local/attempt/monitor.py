@@ -115,7 +115,7 @@ class AttemptMonitor:
         self._memory_kills = capacity.memory_kills()
         self._stall = StallWatch(handles.record, handles.reports, handles.stall)
         self._stalled: Verdict | None = None
-        self._noted_stall = False
+        self._noted_stall = self._noted_problem = False
         self._stacks: Sequence[Stack] | None = None
 
     async def until_gone(self) -> None:
@@ -171,6 +171,10 @@ class AttemptMonitor:
         if self._noted_stall:
             return
         stacks = self._stall.stalled(now)
+        if self._stall.problem and not self._noted_problem and self._stall.is_overdue(now):
+            self._noted_problem = True
+            text = f"its ranks have been silent for {self._handles.stall:g} s; where they are is known in part only"
+            self._recorder.note(self._record, f"{text}: {self._stall.problem}")
         if not stacks and not self._stall.differs(now):
             return
         stacks = stacks or await self._stall.stacks()

@@ -25,6 +25,10 @@ COMPARE = 10.0
 CHECK = 1.0
 """Seconds between two looks at the files."""
 
+NO_PY_SPY = 'py-spy is not installed (pip install "allranks[diagnose]")'
+NOT_PERMITTED = "py-spy may not read the ranks (kernel.yama.ptrace_scope, or a container without SYS_PTRACE)"
+"""Why stacks are known only of forked ranks with torch's process group, which write their own."""
+
 RAISED = 3.0
 """Seconds after which a rank whose log ends with an exception should have ended."""
 
@@ -34,6 +38,7 @@ class StallWatch:
 
     reports: the report file of each rank
     seconds: for which the ranks must make no progress; 0: without a limit
+    problem: why stacks cannot be read from outside; "" if they can, or if that was not tried
     """
 
     def __init__(self, record: StepRecord, reports: Mapping[int, Path], seconds: float) -> None:
@@ -41,6 +46,7 @@ class StallWatch:
         self._files = [*(rank.log for rank in record.ranks), *map(str, reports.values())]
         self._reports = reports
         self._seconds = seconds
+        self.problem = ""
         self._seen: Sequence[int] = ()
         self._since = self._next_check = self._next_look = 0.0
         self._places: Sequence[object] = ()
@@ -65,11 +71,20 @@ class StallWatch:
             self._looking = asyncio.create_task(self.stacks())
         return ()
 
+    def is_overdue(self, now: float) -> bool:
+        """Return whether no rank has written or reported anything for `seconds`."""
+        return bool(self._seconds and self._since) and now >= self._since + self._seconds
+
     async def stacks(self) -> list[Stack]:
         """Return the stacks of the running ranks now."""
         logs = {rank.rank: rank.log for rank in self._record.ranks if rank.status is Status.RUNNING}
         silent = await asyncio.to_thread(recordings.ask, self._reports)
-        return await asyncio.to_thread(stack_dumps.of_ranks, logs, silent)
+        try:
+            stacks = await asyncio.to_thread(stack_dumps.of_ranks, logs, silent)
+            self.problem = NO_PY_SPY if stack_dumps.program() is None else ""
+        except PermissionError:
+            stacks, self.problem = [], NOT_PERMITTED
+        return stacks or [stack for stack in recordings.stacks(self._reports) if stack.rank in logs]
 
     def recordings(self) -> list[Recording]:
         """Return the collectives that ranks have called, as of the last `stacks`, or of their end."""
@@ -102,7 +117,7 @@ class StallWatch:
         if not raised:
             return []
         running = {stack.rank for stack in await self.stacks() if not stack.is_exiting}
-        return [rank for rank in raised if rank not in running]
+        return [rank for rank in raised if rank not in running and not self.problem]
 
     def close(self) -> None:
         """End what still reads stacks."""

@@ -1,4 +1,4 @@
-"""Write torch's Flight Recorder of a rank to a file: at the rank's end, and whenever the engine asks for it.
+"""Write torch's Flight Recorder of a rank to a file: at the rank's end, and with its stack whenever the engine asks.
 
 torch 2.8 and later record the last 2,000 collectives of a process, with gloo too. Only the process can read them. From
 the initialisation of its process group on, a thread waits in the opening of a FIFO, without a descriptor.
@@ -7,15 +7,18 @@ the initialisation of its process group on, a thread waits in the opening of a F
 from __future__ import annotations
 
 import _thread
+import json
 import os
 import sys
+import threading
 from contextlib import suppress
 from typing import Any
 
 from allranks.contract import report
 
-REQUEST, RECORDING = ".request", ".recording"
-"""Suffixes of the FIFO and of the recording, after the path of the report file and the rank."""
+REQUEST, RECORDING, STACK = ".request", ".recording", ".stack"
+"""Suffixes of the FIFO, the recording, and the stack of the main thread, after the path of the report file and the
+rank."""
 
 _paths: list[str] = []
 """Of this process, without the suffix."""
@@ -43,10 +46,14 @@ def save() -> None:
     """Write the recording of this process if it has had a process group. Raise nothing."""
     for path in _paths:
         with suppress(Exception):
-            partial = f"{path}.{_thread.get_ident()}"
-            with open(partial, "wb") as file:
-                file.write(_dumped())
-            os.replace(partial, path + RECORDING)
+            _write(path + RECORDING, _dumped())
+
+
+def _write(path: str, data: bytes) -> None:
+    partial = f"{path}.{_thread.get_ident()}"
+    with open(partial, "wb") as file:
+        file.write(data)
+    os.replace(partial, path)
 
 
 def _dumped() -> Any:
@@ -66,7 +73,17 @@ def _serve(path: str) -> None:
             os.mkfifo(path + REQUEST)
         while True:
             os.close(os.open(path + REQUEST, os.O_RDONLY))  # returns when the engine opens it
+            _write(path + STACK, json.dumps(_stack()).encode())
             save()
+
+
+def _stack() -> list[tuple[str, str, int | None]]:
+    """Return the calls of the main thread, the innermost first: function, file and line."""
+    calls, frame = [], sys._current_frames().get(threading.main_thread().ident or 0)
+    while frame is not None:
+        calls.append((frame.f_code.co_name, frame.f_code.co_filename, frame.f_lineno))
+        frame = frame.f_back
+    return calls
 
 
 def _dump() -> Any:
