@@ -152,6 +152,7 @@ def _launch_json(step: str, ports: Mapping[str, int], sources: Path) -> str:
             "connect": {"host": LOCAL, "port": port},
             "pathMappings": [{"localRoot": str(sources), "remoteRoot": "."}],
             "justMyCode": False,
+            "subProcess": False,
         }
         for name, port in ports.items()
     ]

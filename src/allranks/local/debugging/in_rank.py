@@ -107,6 +107,7 @@ class Debugger:
     def listen(self) -> None:
         """Start debugpy in this process. Until it waits, nobody is forwarded to it."""
         try:
+            self.debugpy().configure(subProcess=False)  # they could not be reached
             _, self.port = self.debugpy().listen(("127.0.0.1", 0))
             from _pydevd_bundle.pydevd_api import PyDevdAPI
         except Exception as error:
