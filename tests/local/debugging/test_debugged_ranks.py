@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from allranks.contract.mpi import Mpi
 from allranks.contract.pytorch import PyTorch
 from allranks.local.debugging.session import DebugSession
 from allranks.plan import digest
@@ -177,3 +178,56 @@ def test_pdb_on_the_terminal(
     record = run_steps(step, debug=session(3, terminal=True, **options))
     assert shown in capsys.readouterr().out
     assert record.status is status
+
+
+TORCH = """
+from datetime import timedelta
+import torch.distributed as dist
+dist.init_process_group("gloo", timeout=timedelta(seconds=3))
+rank = dist.get_rank()
+dist.barrier()
+"""
+MPI = """
+import time
+from mpi4py import MPI
+
+rank = MPI.COMM_WORLD.rank
+MPI.COMM_WORLD.barrier()
+"""
+TORCHRUN = (
+    "torchrun --nnodes 2 --nproc-per-node 2 --node-rank $NODE_RANK --master-addr $MASTER_ADDR --master-port 29511 "
+    "train.py"
+)
+
+
+@pytest.mark.recipe
+@pytest.mark.parametrize(
+    ("command", "script", "distribution"),
+    [
+        (f"{sys.executable} train.py", TORCH, PyTorch(2)),
+        (TORCHRUN, TORCH, PyTorch(1)),
+        (f"{sys.executable} train.py", MPI, Mpi(2)),
+    ],
+)
+def test_the_others_wait_below_every_launcher(
+    step: Step, kind: str, run_steps: Runner, tmp_path: Path, command: str, script: str, distribution: PyTorch | Mpi
+) -> None:
+    """Longer than the time-out that the script sets."""
+
+    def debug(port: int) -> tuple[object, ...]:
+        client = Client(port, {}, "/")
+        thread = client.event("stopped")["threadId"]
+        found = client.where(thread)[1], client.value("rank")
+        client.value("__import__('time').sleep(6)")
+        client.request("continue", threadId=thread)
+        client.event("terminated")
+        client.close()
+        return found
+
+    (tmp_path / "code" / "train.py").write_text(script)
+    code = Code(str(tmp_path / "code"), digest.of_path(tmp_path / "code"))
+    step = replace(step, command=command, distribution=distribution, code=code)
+    observer = Debugs(debug)
+    record = run_steps(step, instances=kind, debug=session(3, breakpoints=(("train.py", 6),)), observer=observer)
+    assert observer.result == (6, "3")
+    assert record.status is Status.COMPLETED, record.step("train").verdict
