@@ -82,6 +82,13 @@ def test_the_instances_that_settings_are_meant_for(launcher: str, variables: dic
     assert world.full_instances(env, variables) == full
 
 
+def test_a_program_that_cannot_keep_the_batch_refuses_fewer_instances() -> None:
+    env = RankEnv(world_size=6, local_world_size=2, instance_count=3, launcher="pytorch")
+    world.require_all(env, {})
+    with pytest.raises(InputError, match="world size: 3 of the 4 instances that the batch of a step is meant for"):
+        world.require_all(env, {ELASTIC_INSTANCES: "3:4"})
+
+
 @pytest.mark.parametrize("limits", ["4", "0:4", "4:3", "1_0:4", "1:", "4:5", "1:2"])
 def test_a_range_that_the_instances_are_not_in_is_refused(limits: str) -> None:
     env = RankEnv(world_size=3, instance_count=3, launcher="pytorch")

@@ -15,6 +15,7 @@ from allranks.contract.own_variables import ELASTIC_INSTANCES
 from allranks.contract.pytorch import PyTorch
 
 NEEDS_DEEPSPEED = pytest.mark.skipif(find_spec("deepspeed") is None, reason="needs allranks[deepspeed]")
+NEEDS_HOROVOD = pytest.mark.skipif(find_spec("horovod") is None, reason="needs make horovod")
 INSTANCES = ((4, 67), (3, 131), (4, 200))
 """Numbers of instances, and the step up to which they train."""
 
@@ -50,6 +51,7 @@ def train(start: Callable[..., Any], tmp_path: Path) -> Callable[..., dict[str, 
         pytest.param("ddp", marks=pytest.mark.slow),
         pytest.param("fsdp", marks=pytest.mark.recipe),
         *(pytest.param(f"zero{stage}", marks=[pytest.mark.recipe, NEEDS_DEEPSPEED]) for stage in (1, 3)),
+        pytest.param("horovod", marks=[pytest.mark.recipe, NEEDS_HOROVOD]),
     ],
 )
 def test_4_3_4_instances_train_as_4_do(train: Callable[..., dict[str, Any]], name: str) -> None:

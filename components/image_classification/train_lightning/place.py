@@ -6,6 +6,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from allranks.contract import world
 from allranks.errors import InputError, Problem
 from allranks.runtime import detect
 
@@ -32,11 +33,12 @@ def find(devices: int | None, num_nodes: int | None, environ: Mapping[str, str] 
     num_nodes: instances; None for those of the launch
 
     Raise InputError if they do not match the launch: Lightning would wait for processes that nobody starts, or train
-    on each instance separately.
+    on each instance separately. Raise it too if an elastic job continues on fewer instances.
     """
     if STARTED in environ:
         return Place(int(environ[STARTED]), devices or 1, per_node=True)
     env = detect(environ)
+    world.require_all(env, environ)
     if num_nodes is not None and num_nodes != env.instance_count:
         raise InputError(
             Problem(

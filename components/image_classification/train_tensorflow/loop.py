@@ -18,6 +18,8 @@ from presets import build
 from replicas import Replicas
 from saving import check_room, save
 
+from allranks.contract import world
+from allranks.contract.detect import detect
 from allranks.runtime.exit.eviction import Evicted, Eviction
 from allranks.runtime.ranks.machines import RankResources, machine_name, machines_of
 from allranks_steps.history import History, peak_memory
@@ -39,6 +41,7 @@ class Steps:
 
 def train(replicas: Replicas, args: Namespace) -> None:
     """Train, and write the outputs. Raise Evicted after a checkpoint if a process received SIGTERM."""
+    world.require_all(detect())
     description, (images, validation) = read_checked(args.data, "train", "validation")
     plan = Plan(len(images), args.per_device_train_batch_size, replicas.count, args.seed)
     total = plan.total(args.num_train_epochs, args.max_steps)

@@ -48,6 +48,15 @@ def full_instances(env: RankEnv, environ: Mapping[str, str] = os.environ) -> int
     return limits[1]
 
 
+def require_all(env: RankEnv, environ: Mapping[str, str] = os.environ) -> None:
+    """Raise InputError if an elastic job continues on fewer instances, in a program that cannot keep the batch."""
+    full = full_instances(env, environ)
+    if env.instance_count < full:
+        found = f"{env.instance_count} of the {full} instances that the batch of a step is meant for"
+        fix = f"unset {ELASTIC_INSTANCES}: this program divides a batch over all ranks only"
+        raise InputError(Problem("world size", found, f"all {full}", fix))
+
+
 def smaller(env: RankEnv, declared: int) -> Problem | None:
     """Return the problem of a world on fewer instances than declared; None if it is complete.
 

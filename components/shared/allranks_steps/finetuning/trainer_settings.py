@@ -8,6 +8,7 @@ from typing import Any
 import torch
 
 from allranks import runtime
+from allranks.contract import world
 from allranks.errors import InputError, Problem
 from allranks.runtime.output_room import outputs_of_training, require_room
 from allranks.runtime.strategies import deepspeed_config, deepspeed_file
@@ -101,10 +102,7 @@ def keywords(args: Namespace, ranks: runtime.Ranks) -> dict[str, Any]:
 
 def check_world(world_size: int, ranks: runtime.Ranks) -> None:
     """Raise InputError if the Trainer would not train on all ranks together, or with the full batch."""
-    if ranks.world_size != ranks.full_world_size:
-        found = f"{ranks.world_size} of the job's {ranks.full_world_size} ranks"
-        fix = "omit ALLRANKS_ELASTIC_INSTANCES: Transformers' Trainer has no batch of unequal shares"
-        raise InputError(Problem("per_device_train_batch_size", found, "all ranks, to keep the batch of a step", fix))
+    world.require_all(runtime.detect())
     if world_size != ranks.world_size:
         raise InputError(
             Problem(

@@ -53,7 +53,7 @@ class Horovod(Strategy):
             optimizer,
             named_parameters=((f"{number}.{name}", parameter) for name, parameter in model.named_parameters()),
             compression=getattr(hvd.Compression, settings.compression),
-            backward_passes_per_step=settings.gradient_accumulation_steps or 1,
+            backward_passes_per_step=settings.backward_passes,
         )
         wrapped = with_precision(settings.precision, model, self.device)
         return HorovodTraining(wrapped, model, distributed, settings, schedule, self.device)

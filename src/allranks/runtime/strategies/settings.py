@@ -78,6 +78,11 @@ class TrainingSettings:
     max_steps: int | None = None
     compression: str = "none"
 
+    @property
+    def backward_passes(self) -> int:
+        """Backward passes per optimizer step."""
+        return (self.gradient_accumulation_steps or 1) * self.passes_per_batch
+
     def __post_init__(self) -> None:
         object.__setattr__(self, "blocks", tuple(self.blocks))  # of a list, which isinstance does not take
         _one_of("precision", self.precision, (*PRECISIONS, None))

@@ -38,7 +38,7 @@ class TorchTraining:
         self.module = module
         self._max_grad_norm = settings.max_grad_norm
         self._loss_scale = _LossScale(optimizer, device) if settings.precision == "float16" else None
-        self.gradient_accumulation_steps = (settings.gradient_accumulation_steps or 1) * settings.passes_per_batch
+        self.gradient_accumulation_steps = settings.backward_passes
         self._passes = 0  # backward passes in the current optimizer step
         self._set_gradient_sync(self.gradient_accumulation_steps == 1)
 
