@@ -7,6 +7,7 @@ The steps are in a file beside the report of the rank, which exists only if the 
 from __future__ import annotations
 
 import os
+import signal
 import time
 from collections.abc import Iterable
 from pathlib import Path
@@ -18,6 +19,11 @@ PATIENCE = 30.0
 
 HANG = "hang"
 """Content of the file that releases a rank: the rank waits for ever."""
+
+HANG_SIGNAL = signal.SIGRTMIN + 9
+"""Makes the main thread of a rank wait for ever, in a rank with HANG_VARIABLE."""
+
+HANG_VARIABLE = "ALLRANKS_MAY_HANG"
 
 _PAUSE = 0.002
 
@@ -49,14 +55,24 @@ def reached(step: int) -> None:
         _wait(_steps.pop(0))
 
 
+def allow_hang() -> None:
+    """Let HANG_SIGNAL halt the main thread of this process."""
+    signal.signal(HANG_SIGNAL, lambda *_: _hang())
+
+
+def _hang() -> None:
+    while True:
+        time.sleep(1.0)
+
+
 def _wait(step: int) -> None:
     report.append(report.Reached(step))
     released = f"{os.environ[report.VARIABLE]}.{step}"
     end = time.monotonic() + PATIENCE
     while not os.path.exists(released) and time.monotonic() < end:
         time.sleep(_PAUSE)
-    while os.path.exists(released) and Path(released).read_text(encoding="utf-8") == HANG:
-        time.sleep(1.0)
+    if os.path.exists(released) and Path(released).read_text(encoding="utf-8") == HANG:
+        _hang()
 
 
 def _read(path: str) -> list[int]:

@@ -126,11 +126,23 @@ class Supervisor:
             self._start(command["agent"], command["instance"], command.get("fork_server"), line)
         elif command["command"] == "prepare":
             self.fork_servers.get(command["fork_server"])
+        elif command["command"] == "inject":
+            self._inject(command["agent"], command["index"], command["fault"])
         elif command["command"] == "signal" and command["agent"] in self.agents:
             if command["number"] == signal.SIGKILL:
                 self.ending.setdefault(command["agent"], time.monotonic() + STUCK_SECONDS)
             with contextlib.suppress(BrokenPipeError):  # its instance has just ended
                 self.agents[command["agent"]].signal(command["number"])
+
+    def _inject(self, name: str, index: int, fault: dict[str, Any]) -> None:
+        self.log.write("fault injected", agent=name, **fault)
+        try:
+            agent = self.agents.get(name)
+            self.isolation.inject(index, agent.pid if agent else 0, fault)
+        except OSError as error:
+            reason = f"the fault {fault['kind']} was not injected: {error}"
+            write_event(self.events, event="failed", agent=name, reason=reason, time=time.time())
+        write_event(self.events, event="injected")
 
     def _start(self, name: str, instance: dict[str, Any], spec: dict[str, Any] | None, command: bytes) -> None:
         index, address = instance["index"], instance["address"]

@@ -12,16 +12,21 @@ import pytest
 
 from allranks.contract.own_variables import ELASTIC_INSTANCES
 from allranks.contract.pytorch import PyTorch
+from allranks.errors import InputError
+from allranks.local.engine import resume
+from allranks.local.options import Options
 from allranks.plan import digest
 from allranks.plan.graph import Code, Step
 from allranks.plan.ports import Output
 from allranks.runs.records import RunRecord, Status
+from allranks.runs.workspace import Workspace
 
 Runner = Callable[..., RunRecord]
 
-# Each rank appends the number of its attempt, and stays until the file of its rank says otherwise.
+# Each rank ends at its second start only.
 SCRIPT = """
 import os, pathlib, signal, sys, time
+from allranks.contract import fault_points
 
 folder = pathlib.Path(sys.argv[1])
 starts = folder / f"starts_{os.environ['RANK']}"
@@ -32,33 +37,35 @@ if "save" in sys.argv:
         (folder / f"saved_{os.environ['RANK']}").touch()
         sys.exit(143)
     signal.signal(signal.SIGTERM, save)
-if len(starts.read_text()) > 1 or "ends" in sys.argv:
+if len(starts.read_text()) > 1:
     sys.exit()
+fault_points.reached(1)
 time.sleep(1000)
 """
 
 
-def _step(folder: Path, arguments: str = "") -> Step:
-    (folder / "code").mkdir()
-    (folder / "code" / "train.py").write_text(SCRIPT)
+def _step(folder: Path, arguments: str = "", script: str = SCRIPT, processes: int = 2) -> Step:
+    (folder / "code").mkdir(parents=True)
+    (folder / "code" / "train.py").write_text(script)
     code = Code(str(folder / "code"), digest.of_path(folder / "code"))
     command = f"{sys.executable} train.py ${{{{outputs.state}}}} {arguments}"
     outputs = (Output("state", "uri_folder"),)
-    return Step("train", command, code=code, distribution=PyTorch(2), instance_count=2, outputs=outputs)
+    return Step("train", command, code=code, distribution=PyTorch(processes), instance_count=2, outputs=outputs)
 
 
 def test_a_killed_rank(tmp_path: Path, kind: str, run_steps: Runner) -> None:
-    record = run_steps(_step(tmp_path), instances=kind, faults=["kill:rank=3"])
+    record = run_steps(_step(tmp_path), instances=kind, faults=["kill:rank=3,step=1"])
     train = record.step("train")
     assert train.status is Status.FAILED
     assert (train.verdict.rank, train.verdict.instance_rank, train.verdict.signal) == (3, 1, "SIGKILL")
-    assert train.notes == ["SIGKILL sent to rank 3 on instance 1 (injected by --fault kill:rank=3)"]
-    assert [fault.fault for fault in record.faults] == ["kill:rank=3"]
+    where = f"rank 3 on instance 1 ({train.ranks[3].hostname})"
+    assert train.notes == [f"SIGKILL sent to {where} (injected by --fault kill:rank=3,step=1)"]
+    assert [fault.fault for fault in record.faults] == ["kill:rank=3,step=1"]
 
 
 def test_an_evicted_instance(tmp_path: Path, kind: str, run_steps: Runner) -> None:
     """The step starts again with its outputs in place, although it has no retries."""
-    record = run_steps(_step(tmp_path, "save"), instances=kind, faults=["evict:instance=1,after=500ms"])
+    record = run_steps(_step(tmp_path, "save"), instances=kind, faults=["evict:instance=1,step=1"])
     train = record.step("train")
     assert (record.status, train.attempt) == (Status.COMPLETED, 1)
     written = {path.name: path.read_text() for path in Path(train.outputs[0].path).iterdir()}
@@ -79,9 +86,7 @@ for step in range(1, 8):
 
 def test_a_fault_at_a_training_step(tmp_path: Path, run_steps: Runner) -> None:
     """It happens between that step and the next one, and once, although the next attempt reaches the step too."""
-    step = _step(tmp_path)
-    (tmp_path / "code" / "train.py").write_text(STEPS)
-    record = run_steps(step, faults=["kill:rank=3,step=5"], retries=1)
+    record = run_steps(_step(tmp_path, script=STEPS), faults=["kill:rank=3,step=5"], retries=1)
     train = record.step("train")
     assert (record.status, train.attempt, len(record.faults)) == (Status.COMPLETED, 1, 1)
     assert (Path(train.outputs[0].path) / "3").read_text() == "1 2 3 4 5 1 2 3 4 5 6 7 "
@@ -140,3 +145,111 @@ def test_too_few_instances_remain(tmp_path: Path, run_steps: Runner) -> None:
     assert (train.status, train.attempt) == (Status.FAILED, 0)
     expected = "instance 1 was evicted and does not come back: 1 of 2 instances remain, and the step needs 2"
     assert train.verdict.reason == expected
+
+
+def test_a_fault_does_not_happen_again_when_the_run_is_resumed(
+    tmp_path: Path, run_steps: Runner, workspace: Workspace
+) -> None:
+    faults = ["kill:rank=0,step=2", "kill:rank=1,step=9"]
+    record = run_steps(_step(tmp_path, script=STEPS), faults=faults)
+    assert record.status is Status.FAILED
+    record = resume(record.id, workspace, Options(instances="loopback", faults=faults))
+    assert (record.status, len(record.faults)) == (Status.COMPLETED, 1)
+    assert "--fault kill:rank=1,step=9 did not happen" in record.notes[-1]
+
+
+SLOW = """
+import os, time
+
+end = time.monotonic() + 1
+while time.monotonic() < end:
+    pass
+print("share", time.process_time())
+"""
+
+
+def test_a_slow_rank_and_a_slow_start(tmp_path: Path, run_steps: Runner) -> None:
+    record = run_steps(_step(tmp_path, script=SLOW), faults=["slow-rank=0,factor=4", "slow-start=1,time=500ms"])
+    first, *_, last = record.step("train").ranks
+    assert float(Path(first.log).read_text().split()[1]) < 0.6
+    assert last.started - first.started >= 0.5
+
+
+HANG = """
+import os
+from allranks.contract import fault_points
+
+fault_points.reached(1)
+print("after the first step")
+if os.environ["RANK"] == "0":
+    fault_points.reached(2)
+"""
+
+
+def test_a_rank_that_hangs(tmp_path: Path, run_steps: Runner) -> None:
+    """It hangs until it is killed, when another rank reaches the second step."""
+    record = run_steps(_step(tmp_path, script=HANG), faults=["hang:rank=1,step=1", "kill:rank=1,step=2"])
+    verdict = record.step("train").verdict
+    assert (verdict.rank, verdict.signal, verdict.tail) == (1, "SIGKILL", ())
+
+
+MACHINE = """
+import os, pathlib, socket, sys, time
+from allranks.contract import fault_points
+
+if os.environ["RANK"] == "0":
+    connection, _ = socket.create_server((os.environ["MASTER_ADDR"], 5999)).accept()
+    while data := connection.recv(1 << 16):
+        connection.sendall(data)
+    sys.exit()
+
+folder, connection = pathlib.Path(sys.argv[1]), None
+while connection is None:
+    try:
+        connection = socket.create_connection((os.environ["MASTER_ADDR"], 5999))
+    except OSError:
+        time.sleep(0.01)
+connection.settimeout(0.5)
+
+
+def sent():
+    start = time.monotonic()
+    try:
+        connection.sendall(b"x")
+        connection.recv(1)
+    except TimeoutError:
+        return "lost"
+    return "late" if time.monotonic() - start >= 0.2 else "at once"
+
+
+print(sent())
+fault_points.reached(1)
+print(sent())
+(folder / "first").write_text("first")
+fault_points.reached(2)
+try:
+    (folder / "second").write_text("second")
+except OSError as error:
+    print(error.strerror, (folder / "first").read_text())
+fault_points.reached(3)
+print(sent())
+fault_points.reached(4)
+bytearray(1 << 28)
+"""
+
+
+def test_an_instance_without_network_disk_and_memory(tmp_path: Path, rack_works: bool, run_steps: Runner) -> None:
+    if not rack_works:
+        pytest.skip("this machine has no user namespaces")
+    faults = ["delay:time=200ms,instance=1,step=1", "disk-full=1,step=2", "cut=1,step=3", "oom=1,step=4"]
+    record = run_steps(_step(tmp_path, script=MACHINE, processes=1), instances="rack", faults=faults)
+    train = record.step("train")
+    assert Path(train.ranks[1].log).read_text().splitlines()[:4] == [
+        "at once",
+        "late",
+        "No space left on device first",
+        "lost",
+    ]
+    assert (train.verdict.rank, train.verdict.reason) == (1, "MemoryError")
+    with pytest.raises(InputError, match="instances of the kind loopback\n  expected: --instances rack"):
+        run_steps(_step(tmp_path / "other"), faults=faults[:1])

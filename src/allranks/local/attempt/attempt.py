@@ -182,6 +182,9 @@ class Attempt:
             for (folder, _), gpu in zip(places, self._gpus, strict=True)
         ]
         job = replace(context.job, shell=rootfs.shell(self._root), cold=True) if self._root else context.job
+        if context.injector is not None:
+            variables = [each | context.injector.variables(record, number) for number, each in enumerate(variables)]
+            job = replace(job, cold=job.cold or any("FAKETIME" in each for each in variables))
         own_variables = rank_environment.variables_of(step, self._scope)
         if self._debug is not None:  # its interpreters import what opens the debugger before the script
             job = replace(job, cold=True)
@@ -228,7 +231,9 @@ class Attempt:
             stack.enter_context(context.running.launching(record.name, start.agents))
             reports = {rank.process.rank: rank.report for rank in ranks}
             if context.injector is not None:
-                await stack.enter_async_context(context.injector.during(record, start.agents, reports))
+                start = replace(start, specs=context.injector.delayed(record, start.specs))
+                agents = {agent: spec.index for agent, spec in zip(start.agents, start.specs, strict=True)}
+                await stack.enter_async_context(context.injector.during(record, agents, reports))
             launched: dict[str, str] = {}
             for rank, agent in enumerate(start.agents):
                 if self._stops.staging.is_set() or context.running.is_ending(record.name):

@@ -26,22 +26,21 @@ class Kind:
     """A kind of fault.
 
     effect:   what it does
-    subject:  the key that ``KIND=VALUE`` sets. It is required, unless it has an alternative
-    others:   further keys, besides those of every fault
+    subject:  the key that ``KIND=VALUE`` sets. It is required; in place of a rank, an instance may be given
+    others:   further keys, besides those of its moment and its step
     isolated: whether it needs instances with a network and mounts of their own
+    timed:    whether it has a moment; else it lasts from the start
     """
 
     effect: str
     subject: str
     others: tuple[str, ...] = ()
     isolated: bool = False
+    timed: bool = True
 
     def keys(self) -> tuple[str, ...]:
-        return (self.subject, *self.others, *WHEN)
+        return (self.subject, *self.others, *(("after", "step") if self.timed else ()), "node")
 
-
-WHEN = ("after", "step", "node")
-"""The keys of every fault."""
 
 KINDS: Mapping[str, Kind] = {
     "kill": Kind("SIGKILL to all processes of a rank, or of all ranks of an instance", "rank", ("instance",)),
@@ -52,6 +51,16 @@ KINDS: Mapping[str, Kind] = {
         ("grace", "back"),
     ),
     "stop": Kind("SIGSTOP to all processes of a rank, or of all ranks of an instance", "rank", ("instance", "for")),
+    "hang": Kind("the main thread of a rank makes no progress, while its other threads run", "rank", ("instance",)),
+    "slow-rank": Kind("a rank gets the processor for 1/factor of the time", "rank", ("instance", "factor", "for")),
+    "slow-start": Kind("an instance starts its processes later", "instance", ("time",), timed=False),
+    "clock-skew": Kind("the clock of an instance is ahead, by libfaketime", "instance", ("time",), timed=False),
+    "cut": Kind("nothing passes between an instance and the others", "instance", ("for",), isolated=True),
+    "delay": Kind("what an instance sends arrives later", "time", ("instance", "for"), isolated=True),
+    "loss": Kind("a share of what an instance sends is lost", "share", ("instance", "for"), isolated=True),
+    "rate": Kind("an instance sends at most so many bits per second", "limit", ("instance", "for"), isolated=True),
+    "disk-full": Kind("nothing more can be written to the step's folders", "instance", isolated=True),
+    "oom": Kind("a rank gets no more memory", "rank", ("instance",)),
 }
 
 
@@ -66,6 +75,10 @@ class Fault:
     grace:    seconds from SIGTERM to SIGKILL
     back:     seconds from the end of the grace period until the evicted instance is back, or NEVER
     lasts:    seconds until it ends, or NEVER
+    factor:   by which a rank is slower
+    time:     seconds of a delay
+    share:    of the frames that are lost
+    limit:    bits per second
     """
 
     kind: str
@@ -77,6 +90,10 @@ class Fault:
     grace: float = 30.0
     back: float = 0.0
     lasts: float = NEVER
+    factor: float = 2.0
+    time: float = 10.0
+    share: float = 0.0
+    limit: float = 0.0
 
     def __str__(self) -> str:
         return _text(self)
@@ -178,9 +195,15 @@ def read(text: str) -> Fault | RandomFaults:
         if not values.get("count"):
             raise InputError(Problem(where, "no key count", "a number of faults, such as count=5"))
         return RandomFaults(**values)
-    missing = [keys[0], *(["instance"] if "instance" in keys else [])]
+    missing = [keys[0], *(["instance"] if keys[0] == "rank" else [])]
     if not values.keys() & set(missing):
-        raise InputError(Problem(where, f"no key {' or '.join(dict.fromkeys(missing))}", f"such as {name}:{keys[0]}=1"))
+        raise InputError(
+            Problem(
+                where,
+                f"no key {' or '.join(dict.fromkeys(missing))}",
+                f"such as {name}:{keys[0]}={_EXAMPLES.get(keys[0], 1)}",
+            )
+        )
     for one, other in (("step", "after"), ("rank", "instance")):
         if one in values and other in values:
             raise InputError(Problem(where, f"{one} and {other}", "one of them"))
@@ -189,6 +212,8 @@ def read(text: str) -> Fault | RandomFaults:
 
 _FIELDS = {"for": "lasts"}
 _KEYS = {field: key for key, field in _FIELDS.items()}
+_EXAMPLES = {"time": "50ms", "share": "5%", "limit": "10mbit"}
+_FORMATS = {"factor": "{:g}", "share": "{:g}", "limit": "{:.0f}bit"}
 
 
 def _text(fault: Fault | RandomFaults) -> str:
@@ -197,11 +222,14 @@ def _text(fault: Fault | RandomFaults) -> str:
 
 
 def _parts(fault: Fault | RandomFaults) -> Iterator[str]:
+    subject = KINDS[fault.kind].subject if isinstance(fault, Fault) else "count"
     for field in fields(fault):
         value = getattr(fault, field.name)
-        if field.name == "kind" or value == field.default:
+        if field.name == "kind" or (value == field.default and (field.name != subject or value is None)):
             continue
-        text = "+".join(value) if isinstance(value, tuple) else f"{value:g}s" if isinstance(value, float) else value
+        text = "+".join(value) if isinstance(value, tuple) else value
+        if isinstance(value, float):
+            text = _FORMATS.get(field.name, "{:g}s").format(value)
         yield f"{_KEYS.get(field.name, field.name)}={'never' if value == NEVER else text}"
 
 
@@ -221,6 +249,26 @@ def _seconds(text: str) -> float:
     return float(found[1]) * _UNITS[found[2]]
 
 
+def _share(text: str) -> float:
+    share = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
+    if not 0 < share <= 1:
+        raise ValueError
+    return share
+
+
+def _limit(text: str) -> float:
+    found = re.fullmatch(r"(\d+(?:\.\d+)?)([kmg]?)bit", text)
+    if found is None or not float(found[1]):
+        raise ValueError
+    return float(found[1]) * {"": 1e0, "k": 1e3, "m": 1e6, "g": 1e9}[found[2]]
+
+
+def _factor(text: str) -> float:
+    if not 1 < float(text) < NEVER:
+        raise ValueError
+    return float(text)
+
+
 def _or_never(text: str) -> float:
     return NEVER if text == "never" else _seconds(text)
 
@@ -236,8 +284,11 @@ _SECONDS = (_seconds, "seconds, such as 10s, 500ms or 2m")
 _NUMBER = (_number, "a number, from 0")
 _VALUES: Mapping[str, tuple[Callable[[str], Any], str]] = {
     **dict.fromkeys(("rank", "instance", "step", "count", "seed", "steps"), _NUMBER),
-    **dict.fromkeys(("after", "grace", "for", "within"), _SECONDS),
+    **dict.fromkeys(("after", "grace", "for", "within", "time"), _SECONDS),
     "back": (_or_never, "seconds, such as 10s, or never"),
+    "factor": (_factor, "a number above 1, such as 3"),
+    "share": (_share, "a share, such as 5%"),
+    "limit": (_limit, "a rate, such as 10mbit"),
     "kinds": (_kinds, f"some of {'+'.join(RANDOM_KINDS)}"),
     "node": (str, "a step's path"),
 }

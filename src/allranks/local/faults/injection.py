@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import math
+import os
 import signal
 import time
 from collections import Counter
@@ -14,15 +16,19 @@ from pathlib import Path
 from typing import Any
 
 from allranks.contract import fault_points, report
-from allranks.local.faults.effects import signal_ranks
-from allranks.local.faults.faults import NEVER, OPTION, Fault
+from allranks.local.faults import effects, targets
+from allranks.local.faults.faults import KINDS, NEVER, OPTION, Fault
 from allranks.local.faults.targets import is_at
-from allranks.local.instances.supervisor import Supervisor
+from allranks.local.instances.supervisor import InstanceSpec, Supervisor
+from allranks.local.launchers.launching import LAUNCHER_FOLDER
 from allranks.runs.formatting import rank_list
 from allranks.runs.recorder import RunRecorder
 from allranks.runs.records import RankRecord, RunRecord, Status, StepRecord, Verdict
 
 _log = logging.getLogger(__name__)
+
+_SIGNALS = {"kill": signal.SIGKILL, "stop": signal.SIGSTOP, "evict": signal.SIGTERM}
+_FOR_THE_ENGINE = (LAUNCHER_FOLDER, "reports", "user_logs")
 
 POLL = 0.01
 """Seconds between two looks at the training steps and the time."""
@@ -59,12 +65,12 @@ class Injector:
 
     @contextlib.asynccontextmanager
     async def during(
-        self, record: StepRecord, agents: Sequence[str], reports: Mapping[int, Path]
+        self, record: StepRecord, agents: Mapping[str, int], reports: Mapping[int, Path]
     ) -> AsyncIterator[None]:
         """Inject the faults of a step while the block starts and monitors an attempt. The attempt fails if an instance
         was evicted. The ranks of an elastic step end too when an instance is back.
 
-        agents:  by instance, the name of the agent
+        agents:  for each instance the name of its agent, and its number within the run
         reports: by rank, its report file
         """
         attempt = _AttemptFaults(self, record, agents, reports)
@@ -84,6 +90,32 @@ class Injector:
             if never or record.verdict is None:
                 record.verdict = Verdict(record.name, f"{names} was evicted{never}", consequences=said)
             record.status = Status.FAILED
+
+    def variables(self, record: StepRecord, instance: int) -> dict[str, str]:
+        """Return variables that the ranks on an instance of a step need for their faults."""
+        variables: dict[str, str] = {}
+        for fault in [each for each in self.pending if is_at(each, record.name)]:
+            if fault.kind == "hang":
+                variables[fault_points.HANG_VARIABLE] = "1"
+            elif fault.kind == "clock-skew" and fault.instance == instance:
+                library = str(targets.faketime())
+                variables |= {"LD_PRELOAD": library, "FAKETIME": f"+{fault.time:g}", "DONT_FAKE_MONOTONIC": "1"}
+                self._begin(fault, record, f"the clock of instance {instance} is {fault.time:g} s ahead")
+        return variables
+
+    def delayed(self, record: StepRecord, specs: Sequence[InstanceSpec]) -> list[InstanceSpec]:
+        """Return the instances of an attempt, some of which start their programs later."""
+        delayed = list(specs)
+        for fault in list(self.pending):
+            number = fault.instance or 0
+            if fault.kind == "slow-start" and is_at(fault, record.name) and number < len(specs):
+                delayed[number] = replace(specs[number], delay=fault.time)
+                self._begin(fault, record, f"instance {number} starts {fault.time:g} s later")
+        return delayed
+
+    def _begin(self, fault: Fault, record: StepRecord, effect: str) -> None:
+        self.pending.remove(fault)
+        self.recorder.injected(record, str(fault), effect)
 
     def away(self, record: StepRecord) -> int:
         """Return how many instances of a step were evicted and are not back."""
@@ -128,18 +160,21 @@ class _AttemptFaults:
     """
 
     def __init__(
-        self, injector: Injector, record: StepRecord, agents: Sequence[str], reports: Mapping[int, Path]
+        self, injector: Injector, record: StepRecord, agents: Mapping[str, int], reports: Mapping[int, Path]
     ) -> None:
         self._injector = injector
         self._record = record
-        self._agents = agents
+        self._agents, self._indexes = list(agents), list(agents.values())
         self._reports = reports
         self._offsets = dict.fromkeys(reports, 0)
         self._reached: dict[int, int] = {}
         self._reached_since: dict[int, float] = {}
         self._effects: list[asyncio.Task[None]] = []
+        self._links: Sequence[Fault] = ()
         self.lost: list[Fault] = []
         self.grows = False
+        self._held: set[tuple[int, int | None]] = set()
+        self._hanging: set[tuple[int, int | None]] = set()
         self._steps = {fault.step for fault in self._pending() if fault.step is not None}
         if self._steps:
             fault_points.hold(reports.values(), self._steps)
@@ -155,7 +190,7 @@ class _AttemptFaults:
             self._read_steps()
             for fault in pending:
                 if self._is_due(fault):
-                    self._inject(fault)
+                    await self._inject(fault)
             self._release()
             is_whole = all(rank.status is Status.RUNNING for rank in self._record.ranks)
             if without > self._injector.away(self._record) and is_whole and not (self.grows or self.lost):
@@ -163,6 +198,8 @@ class _AttemptFaults:
 
     async def close(self, task: asyncio.Task[None]) -> None:
         """Stop, and undo what outlives the processes of the attempt."""
+        for fault in list(self._links):
+            await self._lift(fault)
         for each in (task, *self._effects):
             each.cancel()
         for result in await asyncio.gather(task, *self._effects, return_exceptions=True):
@@ -176,10 +213,13 @@ class _AttemptFaults:
         return [
             fault
             for fault in self._injector.pending
-            if is_at(fault, self._record.name) and (fault.rank or 0) < ranks and (fault.instance or 0) < instances
+            if KINDS[fault.kind].timed
+            and is_at(fault, self._record.name)
+            and (fault.rank or 0) < ranks
+            and (fault.instance or 0) < instances
         ]
 
-    def _targets(self, fault: Fault) -> list[RankRecord]:
+    def _ranks_of(self, fault: Fault) -> list[RankRecord]:
         return [
             rank
             for rank in self._record.ranks
@@ -190,12 +230,14 @@ class _AttemptFaults:
         for rank, path in self._reports.items():
             events, self._offsets[rank] = report.read(path, self._offsets[rank])
             for event in events:
+                if isinstance(event, report.Reached):
+                    self._held.add((rank, event.step))
                 if isinstance(event, (report.Progress, report.Reached)):
                     self._reached[rank] = max(event.step, self._reached.get(rank, 0))
 
     def _is_due(self, fault: Fault) -> bool:
-        targets, now = self._targets(fault), time.monotonic()
-        if not any(rank.status is Status.RUNNING for rank in targets):
+        ranks, now = self._ranks_of(fault), time.monotonic()
+        if not any(rank.status is Status.RUNNING for rank in ranks):
             return False
         if fault.step is None:
             started = self._injector.started.get(self._record.name)
@@ -203,46 +245,82 @@ class _AttemptFaults:
         if not any(step >= fault.step for step in self._reached.values()):
             return False
         since = self._reached_since.setdefault(fault.step, now)
-        return now > since + LATEST or all(self._reached.get(rank.rank, -1) >= fault.step for rank in targets)
+        return now > since + LATEST or all(self._reached.get(rank.rank, -1) >= fault.step for rank in ranks)
 
-    def _inject(self, fault: Fault) -> None:
+    async def _inject(self, fault: Fault) -> None:
         self._injector.pending.remove(fault)
-        targets = self._targets(fault)
-        name = rank_list([rank.rank for rank in targets])
-        if fault.instance is None:
-            name += f" on instance {targets[0].instance_rank}"
-        else:
-            name = f"{name} of instance {fault.instance} ({targets[0].hostname})"
+        ranks, kind = self._ranks_of(fault), fault.kind
+        name = rank_list([rank.rank for rank in ranks])
+        if len({rank.instance_rank for rank in ranks}) == 1:
+            name += f" on instance {ranks[0].instance_rank} ({ranks[0].hostname})"
         _log.info("fault injected", extra={"node": self._record.name, "fault": str(fault)})
-        if fault.kind == "kill":
-            self._record_effect(fault, f"SIGKILL sent to {name}")
-            signal_ranks(targets, signal.SIGKILL)
-        elif fault.kind == "stop":
-            self._record_effect(fault, f"SIGSTOP sent to {name}")
-            signal_ranks(targets, signal.SIGSTOP)
-            if fault.lasts != NEVER:
-                self._start(self._continue(fault.lasts, targets))
-        elif fault.kind == "evict":
-            self._record_effect(fault, f"instance {fault.instance} is evicted: SIGTERM sent to {name}")
+        if number := _SIGNALS.get(kind):
+            self._note(fault, f"{number.name} sent to {name}")
+            effects.send(effects.processes_of(ranks), number)
+        elif kind == "hang":
+            self._hanging = {(rank.rank, fault.step) for rank in ranks} & self._held
+            how = "no progress any more of" if self._hanging else effects.hang(ranks)
+            self._note(fault, f"{how} {name}")
+        elif kind == "slow-rank":
+            self._note(fault, f"{name} runs 1/{fault.factor:g} of the time")
+            self._start(effects.slow_down(ranks, fault.factor, fault.lasts))
+        elif kind == "oom":
+            self._note(fault, f"allocations of memory fail in {name}")
+            effects.limit_memory(ranks)
+        elif kind == "disk-full":
+            self._note(fault, f"nothing more can be written to the step's folders by {name}")
+            await self._fill_disk(fault)
+        else:
+            what = {"cut": "", "delay": f" {fault.time:g} s", "loss": f" {fault.share:.0%}"}
+            self._note(fault, f"{kind}{what.get(kind, f' {fault.limit:g} bit/s')} on the network of {name}")
+            await self._change_links(fault, [*self._links, fault])
+        if kind == "evict":
             self.lost.append(fault)
-            signal_ranks(targets, signal.SIGTERM)
-            self._start(self._evict(fault, targets))
+            self._start(self._evict(fault, ranks))
+        elif fault.lasts != NEVER and (kind == "stop" or fault in self._links):
+            self._start(self._lift(fault, ranks))
 
-    def _record_effect(self, fault: Fault, effect: str) -> None:
+    def _note(self, fault: Fault, effect: str) -> None:
         self._injector.recorder.injected(self._record, str(fault), effect)
 
     def _start(self, effect: Coroutine[Any, Any, None]) -> None:
         self._effects.append(asyncio.create_task(effect))
 
-    async def _continue(self, seconds: float, ranks: Sequence[RankRecord]) -> None:
-        await asyncio.sleep(seconds)
-        signal_ranks(ranks, signal.SIGCONT)
+    async def _lift(self, fault: Fault, ranks: Sequence[RankRecord] = ()) -> None:
+        """End a fault after its time, or with the attempt."""
+        await asyncio.sleep(fault.lasts if ranks else 0)
+        if fault.kind == "stop":
+            effects.send(effects.processes_of(ranks), signal.SIGCONT)
+        else:
+            await self._change_links(fault, [each for each in self._links if each is not fault])
+
+    async def _change_links(self, changed: Fault, faults: Sequence[Fault]) -> None:
+        """Let the links of the instances that a fault affects have these faults."""
+        self._links = faults
+        for number, (agent, index) in enumerate(zip(self._agents, self._indexes, strict=True)):
+            if changed.instance in (None, number):
+                own = [fault for fault in faults if fault.instance in (None, number)]
+                delay = sum(fault.time for fault in own if fault.kind == "delay")
+                passed = math.prod(1 - (1 if fault.kind == "cut" else fault.share) for fault in own)
+                rate = min((fault.limit for fault in own if fault.limit), default=0.0)
+                supervisor = self._injector.supervisor
+                await supervisor.inject(agent, index, kind="link", delay=delay, loss=1 - passed, rate=rate)
+
+    async def _fill_disk(self, fault: Fault) -> None:
+        assert fault.instance is not None
+        folders = [
+            entry.path
+            for entry in os.scandir(self._record.folder)
+            if entry.is_dir(follow_symlinks=False) and entry.name not in _FOR_THE_ENGINE
+        ]
+        agent, index = self._agents[fault.instance], self._indexes[fault.instance]
+        await self._injector.supervisor.inject(agent, index, kind="disk-full", folders=folders)
 
     def _grow(self) -> None:
         """End the ranks, after a grace period for their checkpoints, so that the next attempt has more of them."""
         self.grows = True
         self._injector.recorder.note(self._record, "an instance is back: SIGTERM sent to all ranks")
-        signal_ranks(self._record.ranks, signal.SIGTERM)
+        effects.send(effects.processes_of(self._record.ranks), signal.SIGTERM)
         self._start(self._end(self._agents, self._record.ranks, Fault.grace))
 
     async def _end(self, agents: Sequence[str], ranks: Sequence[RankRecord], grace: float) -> None:
@@ -265,5 +343,5 @@ class _AttemptFaults:
         waiting = {fault.step for fault in self._pending()}
         for step in self._steps - waiting:
             self._steps.discard(step)
-            for path in self._reports.values():
-                fault_points.release(path, step)
+            for rank, path in self._reports.items():
+                fault_points.release(path, step, fault_points.HANG if (rank, step) in self._hanging else "")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 
 from allranks.contract.distributions import processes_per_instance
 from allranks.errors import InputError, Problem, did_you_mean
@@ -40,12 +41,21 @@ def resolved(texts: Sequence[str], plan: Plan) -> tuple[Fault, ...]:
 
 def problems(texts: Sequence[str], plan: Plan, kind: InstanceKind) -> list[Problem]:
     """Return a problem for each fault that instances of this kind cannot have. Raise InputError as `resolved` does."""
+    found = []
     able = " or ".join(name for name, each in INSTANCE_KINDS.items() if each.isolated)
-    return [
-        Problem(f"{OPTION} {fault}", f"instances of the kind {kind.name}", f"--instances {able}")
-        for fault in resolved(texts, plan)
-        if KINDS[fault.kind].isolated and not kind.isolated
-    ]
+    for fault in resolved(texts, plan):
+        if KINDS[fault.kind].isolated and not kind.isolated:
+            found.append(Problem(f"{OPTION} {fault}", f"instances of the kind {kind.name}", f"--instances {able}"))
+        if fault.kind == "clock-skew" and faketime() is None:
+            fix = "install libfaketime, such as: apt install libfaketime"
+            found.append(Problem(f"{OPTION} {fault}", "no libfaketime on this machine", "", fix))
+    return found
+
+
+def faketime() -> Path | None:
+    """Return libfaketime; None if this machine has none. The kernel has no namespace for the time of day."""
+    folders = [folder for pattern in ("lib*", "lib/*", "local/lib") for folder in Path("/usr").glob(pattern)]
+    return next((path for folder in folders if (path := folder / "faketime" / "libfaketimeMT.so.1").exists()), None)
 
 
 def is_at(fault: Fault | RandomFaults, path: str) -> bool:

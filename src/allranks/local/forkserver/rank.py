@@ -80,6 +80,10 @@ def _become(program: Mapping[str, Any], preloaded: Preloaded) -> tuple[PythonCom
         for number in processes.ENDING:
             signal.signal(number, signal.SIG_DFL)
         return None, environment
+    if "ALLRANKS_MAY_HANG" in environment:
+        from allranks.contract import fault_points
+
+        fault_points.allow_hang()
     environment = _added(program, command.executable)
     _set_title(command.original_arguments, environment)
     os.environ.clear()

@@ -141,6 +141,8 @@ class _Agent:
                 if failure is not None:
                     raise failure
                 self._isolation.enter(command["instance"])
+                if command["instance"]["delay"]:
+                    time.sleep(command["instance"]["delay"])
                 if not self._run_step(name, programs):
                     self._log.write("agent lost its supervisor", "warning", agent=name)
                     return 1

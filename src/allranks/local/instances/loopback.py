@@ -98,6 +98,9 @@ class LoopbackIsolation:
     def connect(self, index: int, address: str) -> None:  # noqa: ARG002 - all loopback instances are this machine
         return
 
+    def inject(self, index: int, pid: int, fault: Mapping[str, Any]) -> None:  # noqa: ARG002
+        raise OSError("instances on loopback share the network and the files of this machine")
+
 
 def _address(rank: int) -> str:
     # All of 127.0.0.0/8 is this machine. The first instance is 127.0.0.1.

@@ -10,10 +10,13 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from allranks.local.instances import kernel, network_out
 from allranks.local.instances.instance import HOSTS, AgentIsolation, Instance, bind_text, hosts_text
+
+if TYPE_CHECKING:
+    from allranks.local.instances import rack_faults
 
 BRIDGE = "rack"
 MAPPED_SUFFIX = ".rack"
@@ -113,6 +116,7 @@ class RackIsolation:
         self.user = _enter_own_namespaces(self.out)
         self.network = os.open("/proc/self/ns/net", os.O_RDONLY)
         self.networks: dict[int, int] = {}
+        self.links: rack_faults.Links | None = None
         _choose_name_service(has_server=self.out is not None and self.out.exists)
         _ip("link set lo up", f"link add {BRIDGE} type bridge", f"link set {BRIDGE} up")
 
@@ -125,6 +129,15 @@ class RackIsolation:
         if index not in self.networks:
             self.networks[index] = self._connect(f"rack{index}", address)
         return self.networks[index]
+
+    def inject(self, index: int, pid: int, fault: Mapping[str, Any]) -> None:
+        from allranks.local.instances import rack_faults  # few runs have faults
+
+        if fault["kind"] == "disk-full":
+            rack_faults.fill_disk(pid, fault["folders"])
+        else:
+            self.links = self.links or rack_faults.Links(_ip, BRIDGE)
+            self.links.change(index, delay=fault["delay"], loss=fault["loss"], rate=fault["rate"])
 
     def _connect(self, port: str, address: str) -> int:
         """Return a new network with one interface, eth0, that the bridge leads to. Return the descriptor that keeps it

@@ -32,6 +32,7 @@ class InstanceSpec:
     temporary: the folder for temporary files; it is mounted at /tmp if the instance has its own /tmp
     keep:      paths below this machine's /tmp that the step needs; they stay visible in the instance's own /tmp
     read_only: (source, target) of folders and files to mount read-only at `target`
+    delay:     seconds until its programs start
     root:      the root filesystem of its container, in which only `keep` of this machine is visible; "" for none
     driver:    (source, target) of the files of this machine that its container has elsewhere
     """
@@ -46,6 +47,7 @@ class InstanceSpec:
     read_only: tuple[tuple[str, str], ...] = ()
     root: str = ""
     driver: tuple[tuple[str, str], ...] = ()
+    delay: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -94,6 +96,7 @@ class Supervisor:
         self._reader, self._writer = process.stdout, process.stdin
         self._queues: dict[str, asyncio.Queue[Event | None]] = {}
         self._pump: asyncio.Task[None] | None = None
+        self._injected: asyncio.Queue[None] = asyncio.Queue()
 
     @classmethod
     async def start(cls, kind: str, warm: str = "", log: str = "", *, offline: bool = False) -> Supervisor:
@@ -159,6 +162,14 @@ class Supervisor:
         within seconds is killed itself."""
         await self._send(command="signal", agent=agent, number=int(number))
 
+    async def inject(self, agent: str, index: int, **fault: Any) -> None:
+        """Inject a fault into an instance, as `Isolation.inject` does, and wait for the end of that. If it fails, so
+        does the step."""
+        await self._send(command="inject", agent=agent, index=index, fault=fault)
+        done = asyncio.ensure_future(self._injected.get())
+        await asyncio.wait({done, *filter(None, [self._pump])}, return_when=asyncio.FIRST_COMPLETED)
+        done.cancel()
+
     async def close(self) -> None:
         """End all processes, and wait until they have ended."""
         self._writer.close()
@@ -177,6 +188,9 @@ class Supervisor:
         while line := await self._reader.readline():
             message = json.loads(line)
             if message["event"] == "ready":
+                continue
+            if message["event"] == "injected":
+                self._injected.put_nowait(None)
                 continue
             event = Event(message.pop("event"), **message)
             queue = self._queues.get(event.agent)
