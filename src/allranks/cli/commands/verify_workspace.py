@@ -16,6 +16,7 @@ from allranks.cli.console import console, errors
 from allranks.cli.options import AzureOptions, FolderOption, InstancesOption, JsonOption, SetOption, confirm, option
 from allranks.cli.values import settings_of
 from allranks.errors import InputError, Problem
+from allranks.runs.formatting import count
 from allranks.runs.records import RunRecord
 from allranks.runs.workspace import Workspace
 from allranks.sdk.paths import nearest
@@ -26,6 +27,9 @@ if TYPE_CHECKING:
 PIPELINE = "pipelines/verify_workspace.py"
 COMMAND = "allranks verify-workspace"
 LATER = f"\n  compare it later  {COMMAND} --job {{run}}"
+
+_MINUTES = 5
+"""Minutes for which each instance is estimated to be billed, most of them for its start and the pull of the image."""
 
 
 def verify_workspace(
@@ -95,16 +99,23 @@ class _Verification:
     json: bool
 
     def print_submission(self, size: str, compute: str) -> None:
-        """Print what would be submitted."""
-        from allranks.cli.views.verification import print_submission
+        """Print the steps that would be submitted, and the instances that they take."""
+        from rich.table import Table
 
+        from allranks.cli.views.plan import step_layout
+        from allranks.plan.walk import steps
+
+        plan, table = self._plan(self._possible()), Table.grid(padding=(0, 2))
+        for name, step in steps(plan.graph):
+            table.add_row(name, step_layout(step), count(step.instance_count, "instance"))
         where = f"--compute {compute}" if compute else f"--size {size or 'SIZE'}"
-        print_submission(console(), self._plan(self._possible()), self.file, where)
+        body = f"\n{_cost(plan)}\n  request body  allranks submit {self.file} {where} --dry-run"
+        console().print(table)
+        console().print(body, soft_wrap=True)
 
     def submitted(self, size: str, compute: str, options: WorkspaceOptions, yes: bool) -> tuple[RunRecord, RunRecord]:
         """Run the pipeline on Azure ML and here. Return the local record and that of Azure ML."""
         from allranks.cli.commands.submit import changes_of, submit_job
-        from allranks.cli.views.verification import cost
 
         changes = changes_of(compute, [size] if size else [], "", "", [])
         if not size and not compute:
@@ -114,7 +125,7 @@ class _Verification:
         # Before it is submitted, which puts the ids of uploads in place of the components' files.
         plan = self._plan(settings)
         if not yes and sys.stdin.isatty():
-            errors().print(cost(plan), soft_wrap=True)
+            errors().print(_cost(plan), soft_wrap=True)
         confirm(f"Submit {self.file} to run on {size or compute}?", COMMAND, yes, code=2)
         with _small_workspace():
             record = submit_job(self.file, settings, changes, options, self.place, stream=False, json=self.json)
@@ -211,11 +222,22 @@ def _small_workspace() -> Iterator[None]:
         raise InputError(*others, replace(few[0], fix=f"{few[0].fix};\nor {fix}")) from None
 
 
+def _cost(plan: Plan) -> str:
+    """Return the instances that a submission takes, as text."""
+    from allranks.plan.walk import steps
+
+    counts = [step.instance_count for _, step in steps(plan.graph)]
+    return (
+        f"{count(len(counts), 'step')} on {sum(counts)} instances in all, at least {max(counts)} at a time; "
+        f"at {_MINUTES} minutes each, {sum(counts) * _MINUTES} instance-minutes"
+    )
+
+
 def _report(local: RunRecord, record: RunRecord, size: str, folder: Path, json: bool) -> None:
     from allranks.azure.verification import report
+    from allranks.azure.verification.comparison import grouped
     from allranks.azure.verification.results import compare_runs, save_reports
     from allranks.azure.watch import connected
-    from allranks.cli.views.verification import print_results
 
     with connected(record) as client:
         results = compare_runs(client, record, local)
@@ -224,6 +246,10 @@ def _report(local: RunRecord, record: RunRecord, size: str, folder: Path, json: 
     if json:
         print((folder / report.DATA).read_text(encoding="utf-8"), end="")
     else:
-        print_results(console(), results, folder / report.PAGE)
+        for first, group in grouped(results.differences).items():
+            line = f"{first.kind} {first.name}: {first.azure} on Azure ML, {first.local} locally "
+            place = f"({report.where(group, results.compared)})"
+            console().print(line + place, soft_wrap=True, markup=False)
+        console().print(f"{results.summary}\n  report  {folder / report.PAGE}", soft_wrap=True, markup=False)
     if results.differences or results.incomplete or results.missing:
         sys.exit(1)

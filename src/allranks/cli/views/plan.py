@@ -40,15 +40,19 @@ def print_plan(console: Console, plan: Plan, previews: Mapping[str, StepPreview]
         what = step_layout(node) if isinstance(node, Step) else _KINDS[node.kind]
         title = Text.assemble((f"{place}  ", "bright_black"), (plain(path), "bold"), "  ", (what, "blue"))
         console.print(Rule(title, align="left", style="bright_black"))
-        needs = around.needs(node)
-        if not isinstance(node, Step):
-            _print_control(console, node, needs)
-            continue
         preview = previews.get(path, NOT_PREVIEWED)
-        _print_step(console, node, needs, preview, plan.source)
-        variables = rank_variables(preview.ranks)
-        if variables.ranks:
-            print_variables(console, variables)
+        facts = {"defined in": str(node.location or ""), "after": ", ".join(around.needs(node))}
+        own = _facts_of_step(node, preview, plan.source, facts) if isinstance(node, Step) else {**facts, **_facts(node)}
+        for name, value in own.items():
+            if value:
+                _print_fact(console, name, plain(value))
+        _print_ports(console, "inputs", [(port.name, _port_type(port), expression(port.value)) for port in node.inputs])
+        _print_ports(console, "outputs", [(port.name, _port_type(port), port.path or "") for port in node.outputs])
+        if isinstance(node, Step):
+            set_by_step = [(name, "", _variable(value)) for name, value in node.environment_variables.items()]
+            _print_ports(console, "variables", set_by_step)
+        if preview.ranks:
+            print_variables(console, rank_variables(preview.ranks))
     if graph.outputs:
         console.print()
     outputs = [(port.name, port.type, f"{expression(port.source)}  {port.path or ''}") for port in graph.outputs]
@@ -77,9 +81,15 @@ def plan_json(plan: Plan, previews: Mapping[str, StepPreview], uploads: Sequence
                 for output in graph.outputs
             ],
             "steps": [
-                _step(path, node, around.needs(node), previews.get(path, NOT_PREVIEWED), plan.source)
-                if isinstance(node, Step)
-                else _control(path, node, around.needs(node))
+                {
+                    "name": path,
+                    "kind": node.kind,
+                    "location": str(node.location) if node.location else None,
+                    "needs": list(around.needs(node)),
+                    **_properties(node, previews.get(path, NOT_PREVIEWED), plan.source),
+                    "inputs": [_input(port) for port in node.inputs],
+                    "outputs": [_output(port) for port in node.outputs],
+                }
                 for path, node, around in walk(graph)
             ],
             "uploads": uploads_json(uploads),
@@ -128,15 +138,6 @@ _KINDS = {
 }
 
 
-def _print_control(console: Console, node: Node, needs: Sequence[str]) -> None:
-    facts = {"defined in": str(node.location or ""), "after": ", ".join(needs), **_facts(node)}
-    for name, value in facts.items():
-        if value:
-            _print_fact(console, name, plain(value))
-    _print_ports(console, "inputs", [(port.name, _port_type(port), expression(port.value)) for port in node.inputs])
-    _print_ports(console, "outputs", [(port.name, _port_type(port), port.path or "") for port in node.outputs])
-
-
 def _facts(node: Node) -> dict[str, str]:
     """Return the properties of a control flow node."""
     if isinstance(node, Condition):
@@ -176,24 +177,10 @@ def _facts_of_sweep(node: Sweep) -> dict[str, str]:
     }
 
 
-def _control(path: str, node: Node, needs: Sequence[str]) -> dict[str, Any]:
+def _facts_of_step(step: Step, preview: StepPreview, source: str, shared: Mapping[str, str]) -> dict[str, str]:
     return {
-        "name": path,
-        "kind": node.kind,
-        "location": str(node.location) if node.location else None,
-        "needs": list(needs),
-        **{name.replace(" ", "_"): value for name, value in _facts(node).items()},
-        "inputs": [_input(port) for port in node.inputs],
-        "outputs": [_output(port) for port in node.outputs],
-    }
-
-
-def _print_step(console: Console, step: Step, needs: Sequence[str], preview: StepPreview, source: str) -> None:
-    component = " ".join(part for part in (step.component, step.version) if part)
-    facts = {
-        "component": component,
-        "defined in": str(step.location or ""),
-        "after": ", ".join(needs),
+        "component": " ".join(part for part in (step.component, step.version) if part),
+        **shared,
         "size": step.instance_type,
         "environment": str(step.environment),
         "  here": str(interpreters.described(step.environment, source)),
@@ -205,14 +192,6 @@ def _print_step(console: Console, step: Step, needs: Sequence[str], preview: Ste
         "  rendered": preview.command.strip() if preview.command != step.command else "",
         "mpirun": preview.mpirun,
     }
-    for name, value in facts.items():
-        if value:
-            _print_fact(console, name, plain(value))
-    _print_ports(console, "inputs", [(port.name, _port_type(port), expression(port.value)) for port in step.inputs])
-    _print_ports(console, "outputs", [(port.name, _port_type(port), port.path or "") for port in step.outputs])
-    if step.environment_variables:
-        variables = [(name, "", _variable(value)) for name, value in step.environment_variables.items()]
-        _print_ports(console, "variables", variables)
 
 
 def _print_fact(console: Console, name: str, value: str) -> None:
@@ -256,17 +235,16 @@ def _output(port: Output) -> dict[str, Any]:
     return {"name": port.name, "type": port.type, "mode": port.mode, "path": port.path}
 
 
-def _step(path: str, step: Step, needs: Sequence[str], preview: StepPreview, source: str) -> dict[str, Any]:
+def _properties(step: Node, preview: StepPreview, source: str) -> dict[str, Any]:
+    """Return for JSON what only nodes of a kind have."""
+    if not isinstance(step, Step):
+        return {name.replace(" ", "_"): value for name, value in _facts(step).items()}
     variables = rank_variables(preview.ranks)
     interpreter = interpreters.described(step.environment, source)
     return {
-        "name": path,
-        "kind": step.kind,
         "display_name": step.display_name,
         "component": step.component,
         "version": step.version,
-        "location": str(step.location) if step.location else None,
-        "needs": list(needs),
         "distribution": step.distribution.type,
         "instance_count": step.instance_count,
         "process_count_per_instance": getattr(step.distribution, "process_count_per_instance", None) or 1,
@@ -281,8 +259,6 @@ def _step(path: str, step: Step, needs: Sequence[str], preview: StepPreview, sou
         "command": step.command,
         "rendered_command": preview.command,
         "mpirun": preview.mpirun or None,
-        "inputs": [_input(port) for port in step.inputs],
-        "outputs": [_output(port) for port in step.outputs],
         "shared_variables": dict(variables.shared),
         "ranks": [
             {
