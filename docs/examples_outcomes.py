@@ -27,7 +27,7 @@ ALLRANKS = Path(sys.executable).parent / "allranks"
 WORKERS, PATIENCE, RUN_PATIENCE = 4, 120.0, 120.0
 """How many files are checked at a time, and the seconds to check a file and to run a job."""
 
-REALISED, REALISED_PATIENCE = ("cli/jobs/basics", "cli/jobs/pipelines-with-components/basics"), 240.0
+REALISED, REALISED_PATIENCE = ("cli/jobs/basics", "cli/jobs/pipelines-with-components/basics"), 480.0
 """Folders whose files also run in the environments that they name, and the seconds for that, with installing them."""
 
 CURATED = {
@@ -218,7 +218,7 @@ def how_it_runs(target: str, *options: str, patience: float = RUN_PATIENCE) -> t
             process.kill()
             process.communicate()
             return "time", ""
-        if refused := re.search(r"^ +found +(.*)(?:.*\n)*.*explain no-download$", output, re.MULTILINE):
+        if refused := re.search(r"^ +found +(.*)\n(?:(?! +found).*\n)*.*explain no-download$", output, re.MULTILINE):
             return "network", refused[1]
         runs = history.runs(Workspace(Path(folder)))
         if process.returncode == 0:

@@ -1,12 +1,20 @@
-"""Azure Storage and S3, of which each has an emulator on loopback: folders arrive, and outputs are uploaded."""
+"""Azure Storage and S3, of which each has an emulator on loopback, and HTTPS: folders arrive, outputs are uploaded, and
+a download arrives whole however often its connection is cut off."""
 
 from __future__ import annotations
 
 import contextlib
+import hashlib
+import os
+import random
+import re
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+import trustme
 from fake import azurite
 from fake.names import ACCOUNT
 
@@ -19,7 +27,18 @@ from allranks.plan.ports import Path as DataPath
 from allranks.runs.records import Status
 from allranks.runs.workspace import Workspace
 
+sys.path.insert(0, str(Path(__file__).parent))
+from cutting_proxy import cutting
+from range_server import served
+
 Environment = Callable[[str, str], None]
+BODY = random.Random(2).randbytes(9_000_000)
+DOWNLOAD = """
+import contextlib, hashlib, sys
+from allranks.local.data import cache
+with contextlib.ExitStack() as held:
+    print(hashlib.sha256(cache.copy_of(sys.argv[1], "uri_file", held).path.read_bytes()).hexdigest())
+"""
 
 
 @contextlib.contextmanager
@@ -52,18 +71,51 @@ def _s3(setenv: Environment) -> Iterator[str]:
         server.stop()
 
 
+@contextlib.contextmanager
+def _https(setenv: Environment) -> Iterator[str]:
+    pytest.importorskip("aiohttp")
+    ca = trustme.CA()
+    own = ca.issue_cert("127.0.0.1").private_key_and_cert_chain_pem
+    with ca.cert_pem.tempfile() as authority, own.tempfile() as pem, served({"/x.bin": BODY}, pem=pem) as files:
+        setenv("SSL_CERT_FILE", authority)
+        yield files.uri
+
+
 def _made(uri: str) -> None:
     import fsspec
 
     system, path = fsspec.core.url_to_fs(uri, skip_instance_cache=True)
-    system.mkdir(path)
+    with contextlib.suppress(FileExistsError):  # moto keeps its buckets
+        system.mkdir(path)
 
 
-# moto and what s3fs needs have 100 MB.
+# moto and what s3fs needs have 100 MB: they are of the extra `recipes`.
 SERVICES = [
     pytest.param(_azure, marks=[pytest.mark.azurite, pytest.mark.slow], id="azure"),
     pytest.param(_s3, marks=pytest.mark.recipe, id="s3"),
 ]
+
+
+@pytest.mark.recipe
+@pytest.mark.parametrize("service", [*SERVICES, pytest.param(_https, id="https")])
+def test_a_download_that_is_cut_off_at_random_arrives_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, service: Callable[..., contextlib.AbstractContextManager[str]]
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    (tmp_path / "x.bin").write_bytes(BODY)
+    with service(monkeypatch.setenv) as root:
+        if service is not _https:
+            storage.upload(tmp_path / "x.bin", f"{root}/x.bin")
+        names = [name for name in ("AWS_ENDPOINT_URL", "AZURE_STORAGE_CONNECTION_STRING") if name in os.environ]
+        (port,) = re.findall(r"127\.0\.0\.1:(\d+)", " ".join([root, *(os.environ[name] for name in names)]))
+        with cutting(int(port)) as proxy:
+            for name in names:
+                monkeypatch.setenv(name, os.environ[name].replace(port, str(proxy.port)))
+            uri = f"{root}/x.bin".replace(f":{port}/", f":{proxy.port}/")
+            # In a process of its own: aiohttp reads the authorities when it is imported.
+            done = subprocess.run([sys.executable, "-c", DOWNLOAD, uri], capture_output=True, text=True)
+    assert done.stdout.strip() == hashlib.sha256(BODY).hexdigest(), done.stderr
+    assert proxy.cuts > 3
 
 
 @pytest.mark.parametrize("service", SERVICES)
