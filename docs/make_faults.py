@@ -1,19 +1,22 @@
 """Writes docs/faults.md: which faults of which stacks get a right verdict, after how many seconds.
 
-    python docs/make_faults.py --results FILE [--seconds 500] [PART OF A CELL'S NAME...]
+    python docs/make_faults.py --results FILE [--seconds 500] [--workers 2] [--again] [PART OF A CELL'S NAME...]
 
 Runs the cells of tests/verdict/faults/fault_cells.py that are not in FILE yet, as many as begin within those seconds,
-and saves each outcome there. With names, those cells are run anew. The page is written from all outcomes in FILE.
+and saves each outcome there. With names only those; with --again also those that are. The page is written from all
+outcomes in FILE.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
 from pathlib import Path
 
@@ -49,7 +52,8 @@ LOGS = """
 ## Over the logs alone
 
 Where nothing ends by itself, these are the logs of the same training until its stack's own time-out, if it has one.
-A dash also stands where a process of the local engine was killed, which Azure ML does not have.
+A dash also stands where a process of the local engine was killed, which Azure ML does not have, and where a hang leaves
+the same logs as with DDP.
 
 """
 
@@ -58,20 +62,38 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--results", type=Path, required=True)
     parser.add_argument("--seconds", type=float, default=500)
+    parser.add_argument("--workers", type=int, default=1)
+    parser.add_argument("--cell", help=argparse.SUPPRESS)
+    parser.add_argument("--again", action="store_true")
     parser.add_argument("names", nargs="*")
     arguments = parser.parse_args()
+    if arguments.cell:
+        _save(next(cell for cell in CELLS if cell.name == arguments.cell), arguments.results)
+        return
     outcomes = _saved(arguments.results)
+    chosen = [cell for cell in CELLS if not arguments.names or any(name in cell.name for name in arguments.names)]
+    chosen = [cell for cell in chosen if arguments.again or cell.name not in outcomes]
     due = time.monotonic() + arguments.seconds
-    for cell in CELLS:
-        chosen = any(name in cell.name for name in arguments.names) if arguments.names else cell.name not in outcomes
-        if not chosen or time.monotonic() > due or cell.launch.missing(PROJECT):
-            continue
-        with tempfile.TemporaryDirectory(prefix="faults-", ignore_cleanup_errors=True) as folder:
-            outcomes[cell.name] = outcome = run_cell(cell, Workspace(Path(folder)))
-        with arguments.results.open("a", encoding="utf-8") as file:
-            file.write(json.dumps({"cell": cell.name, **asdict(outcome)}) + "\n")
-        print(f"{cell.name}: {'' if outcome.right else 'WRONG '}{outcome}", flush=True)
+    command = [sys.executable, __file__, "--results", str(arguments.results), "--cell"]
+
+    def start(cell: Cell) -> None:
+        if time.monotonic() < due and not cell.launch.missing(PROJECT):
+            # A process of its own: what it leaves is its own.
+            subprocess.run([*command, cell.name], check=False)
+
+    with ThreadPoolExecutor(arguments.workers) as workers:
+        list(workers.map(start, chosen))
+    outcomes = _saved(arguments.results)
     PAGE.write_text(page(outcomes), encoding="utf-8")
+
+
+def _save(cell: Cell, results: Path) -> None:
+    """Run a cell, and append its outcome to a file."""
+    with tempfile.TemporaryDirectory(prefix="faults-", ignore_cleanup_errors=True) as folder:
+        outcome = run_cell(cell, Workspace(Path(folder)))
+    with results.open("a", encoding="utf-8") as file:
+        file.write(json.dumps({"cell": cell.name, **asdict(outcome)}) + "\n")
+    print(f"{cell.name}: {'' if outcome.right else 'WRONG '}{outcome}", flush=True)
 
 
 def _saved(file: Path) -> dict[str, Outcome]:

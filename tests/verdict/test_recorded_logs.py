@@ -88,6 +88,7 @@ CASES = {
         [
             prefixed("(train pid=12, ip=10.0.0.5) ", "step 1")
             + TRACEBACK.format("ray.exceptions.RayTaskError(ValueError): ray::train() (pid=12, ip=10.0.0.5)", 3)
+            + "           ^^^^^^^^^^^\n"
             + '  File "/azureml/code/model.py", line 8, in train\n    raise ValueError\n'
             + f"{BAD}\n"
         ],

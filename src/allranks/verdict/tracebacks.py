@@ -25,6 +25,7 @@ _PREFIX = re.compile(
 )
 _START = re.compile(r"(?P<indent>\s*)(?:Original )?Traceback \(most recent call last\):$")
 _FRAME = re.compile(r'\s*File "(?P<file>[^"]+)", line (?P<line>\d+)')
+_MARKS = re.compile(r"\s*[\^~]+\s*")
 _EXCEPTION = re.compile(r"[A-Za-z_][\w.]*(?:\([\w.]+\))?(?::|$)")
 _SYNTAX = re.compile(r"(?:SyntaxError|IndentationError|TabError): ")
 _CHAINED = re.compile(r"(?:During handling of the above|The above) exception")
@@ -169,8 +170,11 @@ def _end(lines: Sequence[str], place: int, indent: int) -> int | None:
         if len(line) - len(line.lstrip()) <= indent and _EXCEPTION.match(line.strip()):
             end = place
             # An exception from another process has the frames of that process in its message.
-            if place + 1 < len(lines) and _FRAME.match(lines[place + 1]):
-                place += 1
+            following = place + 1
+            while following < len(lines) and _MARKS.fullmatch(lines[following]):
+                following += 1
+            if following < len(lines) and _FRAME.match(lines[following]):
+                place = following
                 continue
             return end
         if _START.match(line):

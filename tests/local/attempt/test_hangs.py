@@ -11,6 +11,7 @@ import pytest
 from allranks.contract.mpi import Mpi
 from allranks.contract.pytorch import PyTorch
 from allranks.local import stack_dumps
+from allranks.local.attempt.stall import only_retries
 from allranks.plan import digest
 from allranks.plan.graph import Code, Step
 from allranks.runs.records import RunRecord, Status
@@ -137,3 +138,17 @@ def test_without_py_spy_ranks_with_torch_write_their_own_stacks(
     assert (record.verdict.rank, record.verdict.where) == (1, "train.py:8")
     assert "it is at `time.sleep(1000)`, and rank 0 waits for it in barrier" in record.verdict.reason
     assert [note for note in record.notes if problem in note]
+
+
+RETRIES = """\
+[W1126 13:06:27.1 TCPStore.cpp:340] [c10d] TCP client failed to connect/validate to host 198.51.100.7:6105 - retrying
+Exception raised from ping at /pytorch/torch/csrc/distributed/c10d/TCPStore.cpp:427 (most recent call first):
+frame #0: c10::Error::Error(c10::SourceLocation, std::string) + 0x80 (0x7f39820c2305 in libc10.so)
+
+[W1126 13:06:30.2 socket.cpp:764] [c10d] The client socket has failed to connect to [::ffff:10.0.0.4]:6105 (errno: 111)
+"""
+
+
+@pytest.mark.parametrize(("text", "expected"), [(RETRIES, True), (RETRIES + "epoch 3: loss 0.2\n", False)])
+def test_tries_to_connect_again_are_no_progress(text: str, expected: bool) -> None:
+    assert only_retries(text.splitlines()) is expected

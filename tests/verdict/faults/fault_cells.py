@@ -25,6 +25,8 @@ STACKS = {
     "Ray": Launch("", (RAY,), "ray", "python ray_actors.py"),
 }
 OF_MPI = tuple(name for name, stack in STACKS.items() if stack.by == "mpi")
+TIMED = ("DDP", "Horovod")
+"""Those whose ranks give up waiting. The others of PyTorch wait in the same collectives of gloo."""
 PER_NODE = ("TensorFlow",)
 MASTERS = tuple(name for name in STACKS if name not in (*OF_MPI, "Ray"))
 
@@ -62,15 +64,15 @@ def _but(*names: str) -> tuple[str, ...]:
 
 SILENT = "its log ends without an exception"
 KILLED = f"SIGKILL|{SILENT}"
-MISMATCH = r"(?i)mismatch|op\.preamble|truncate|MPI_ERR|different|shape|dtype|waits in"
+MISMATCH = r"it called \w+ of .*, and ranks?|mismatch|truncate|MPI_ERR|shape|dtype|waits in"
 FAULTS = (
     Fault("exception", "^ValueError: bad batch in shard 7$"),
     Fault("exception and a thread", "^ValueError: bad batch in shard 7$", stacks=_but("Ray")),
     # A rank of plain mpi4py does not end: it waits in MPI_Finalize.
     Fault("exit code", "^exit code 3$", stacks=_but("Ray"), causes={"MPI": "it exits"}, by_logs=SILENT),
-    Fault("SIGKILL", "SIGKILL", by_logs=KILLED),
-    Fault("SIGKILL of rank 0", "SIGKILL", ranks=(0,), struck=(0,), by_logs=KILLED),
-    Fault("SIGSEGV", "SIGSEGV", by_logs=f"SIGSEGV|{SILENT}"),
+    Fault("SIGKILL", "SIGKILL", by_logs=KILLED, causes={"Ray": "ActorDiedError"}),
+    Fault("SIGKILL of rank 0", "SIGKILL", (0,), (0,), by_logs=KILLED, causes={"Ray": "ActorDiedError"}),
+    Fault("SIGSEGV", "SIGSEGV", by_logs=f"SIGSEGV|{SILENT}", causes={"Ray": "ActorDiedError"}),
     Fault("SIGKILL of the launcher", "SIGKILL", ranks=(1,), kills="launcher", stacks=("torchrun",), by_logs=KILLED),
     Fault("SIGKILL of the agent", "instance 1.*agent was killed", ranks=(), kills="agent"),
     Fault("SIGKILL of mpirun", "mpirun was ended by SIGKILL", ranks=(), kills="mpirun", stacks=OF_MPI, by_logs=KILLED),
@@ -92,7 +94,7 @@ FAULTS = (
     Fault("type mismatch", MISMATCH, stacks=_but("Ray")),
     Fault("order mismatch", MISMATCH, stacks=_but("Ray", "TensorFlow")),
     Fault("wrong world size", "world.?size", hangs=True, stacks=MASTERS),
-    Fault("bad master", r"connect|198\.51\.100\.7", ranks=(), hangs=True, stacks=MASTERS),
+    Fault("bad master", r"connect|198\.51\.100\.7|DistNetworkError", ranks=(), hangs=True, stacks=MASTERS),
     Fault("NaN", "^FloatingPointError: the loss is nan at step 2$"),
 )
 
@@ -134,14 +136,19 @@ class Cell:
     @property
     def has_time_out(self) -> bool:
         """Whether a rank of this stack that waits gives up at some time."""
-        return self.stack not in ("MPI", "TensorFlow", "Ray")
+        return self.stack in TIMED
 
     @property
     def by_logs(self) -> Cell | None:
-        """What is right over the logs alone; None if it broke what there is not on Azure ML."""
+        """What is right over the logs alone; None if it broke what there is not on Azure ML, or if it is like that of
+        another stack."""
         fault = self.fault
-        if fault.kills in ("engine", "agent"):
+        if fault.kills in ("engine", "agent") or (
+            fault.hangs and self.stack not in (*TIMED, "MPI", "TensorFlow", "Ray")
+        ):
             return None
+        if fault.name == "bad master":
+            return replace(self, fault=replace(fault, ranks=(0, 1, 2, 3)))
         instance = (2, 3) if fault.kills == "launcher" or fault.injects else fault.ranks
         return replace(self, fault=replace(fault, cause=fault.by_logs or fault.cause, ranks=instance))
 

@@ -92,7 +92,7 @@ def verdict_by_logs(step: StepRecord, logs: Path) -> Verdict | None:
 def _run(cell: Cell, workspace: Workspace, kind: str, stall: float) -> RunRecord:
     plan = Plan("faults", Graph((step_of(cell, own_time_out=not stall),)), source=str(PROJECT / "faults"))
     faults = [cell.fault.injects] if cell.fault.injects else []
-    options = Options(instances=kind, track=False, stall=stall, slots=8, faults=faults)
+    options = Options(instances=kind, track=False, offline=True, stall=stall, slots=8, faults=faults)
     with _killing(cell.fault.kills, workspace) if cell.fault.kills else contextlib.nullcontext():
         if cell.fault.kills != "engine":
             return run(plan, workspace, options)
@@ -125,6 +125,8 @@ def step_of(cell: Cell, *, own_time_out: bool = False) -> Step:
         "TF_CPP_MIN_LOG_LEVEL": "2",
         "OMP_NUM_THREADS": "1",
     }
+    if cell.stack == "Lightning":
+        variables["OPAL_PREFIX"] = sys.prefix  # it initialises MPI wherever mpi4py is, also without mpirun
     if own_time_out:
         variables |= {
             "TIME_OUT": "5",

@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from allranks.local import recordings, stack_dumps
+from allranks.runs.log_reader import tail
 from allranks.runs.records import Status, StepRecord
-from allranks.verdict import collectives, tracebacks
+from allranks.verdict import collectives, signatures, tracebacks
 from allranks.verdict.collectives import Recording
 from allranks.verdict.stacks import Stack
 
@@ -21,6 +23,12 @@ LONGEST = 5.0
 
 COMPARE = 10.0
 """Seconds in silence after which the collectives of the ranks are compared for the first time; then twice as many."""
+
+_RETRIES = re.compile(r"\s*$|frame #\d+:|Exception raised from |.*\bretrying\b")
+"""Lines that torch writes, with those of signatures, while it tries to connect again and again."""
+
+_MOST_RETRIES = 1 << 16
+"""Bytes of them between two looks at a log."""
 
 CHECK = 1.0
 """Seconds between two looks at the files."""
@@ -47,7 +55,8 @@ class StallWatch:
         self._reports = reports
         self._seconds = seconds
         self.problem = ""
-        self._seen: Sequence[int] = ()
+        self._sizes: dict[str, int] = {}
+        self._ended = 0
         self._since = self._next_check = self._next_look = 0.0
         self._places: Sequence[object] = ()
         self._places_since = 0.0
@@ -128,15 +137,23 @@ class StallWatch:
         if now < self._next_check:
             return
         self._next_check = now + CHECK
-        seen = []
-        for file in self._files:
-            with contextlib.suppress(OSError):
-                seen.append(os.stat(file).st_size)
-        seen.append(sum(rank.status.ended for rank in self._record.ranks))
-        if seen != self._seen or not self._since:
-            self._seen, self._since, self._asked_exceptions = seen, now, False
+        ended = sum(rank.status.ended for rank in self._record.ranks)
+        news = [file for file in self._files if self._has_news(file)]
+        if news or ended != self._ended or not self._since:
+            self._ended, self._since, self._asked_exceptions = ended, now, False
             self._places = ()
             self._next_comparison = now + min(COMPARE, self._seconds / 2)
+
+    def _has_news(self, file: str) -> bool:
+        """Return whether a rank has written, other than that it tries to connect again."""
+        size, before = 0, self._sizes.get(file, 0)
+        with contextlib.suppress(OSError):
+            size = os.stat(file).st_size
+        self._sizes[file] = size
+        if size <= before or size - before > _MOST_RETRIES:
+            return size != before
+        lines = tail(file, size - before, size - before)
+        return not only_retries(lines)
 
     def _looked(self, now: float) -> list[Stack]:
         """Return the stacks that have just been read."""
@@ -147,6 +164,11 @@ class StallWatch:
         if places != self._places:
             self._places, self._places_since = places, now
         return stacks
+
+
+def only_retries(lines: Iterable[str]) -> bool:
+    """Return whether lines of a log say no more than that a rank tries to connect again."""
+    return all(_RETRIES.match(line) or signatures.consequence(line) for line in lines)
 
 
 def _has_raised(log: str) -> bool:
