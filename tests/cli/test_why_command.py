@@ -9,6 +9,10 @@ import pytest
 
 from allranks.cli.commands.why import why
 from allranks.errors import InputError
+from allranks.runs.records import Status
+from allranks.runs.store import Store
+from allranks.runs.workspace import Workspace
+from run_records import make_run, make_step
 
 LOG = "Traceback (most recent call last):\n  File \"/code/train.py\", line 10, in <module>\nKeyError: 'RANK'\n"
 
@@ -38,3 +42,13 @@ def test_logs_without_a_failure(logs: Path, step: str | None) -> None:
         (logs / "train" / "user_logs" / "std_log_process_1.txt").write_text("done\n")
     with pytest.raises(InputError, match="show no failure"):
         why(str(logs), step)
+
+
+def test_a_run_whose_engine_was_killed(tmp_path: Path) -> None:
+    place = Workspace(tmp_path)
+    place.make()
+    with Store(place.database) as store:
+        store.add_run(make_run(make_step("train"), status=Status.INTERRUPTED), "")
+    with pytest.raises(InputError, match="its engine died or was killed") as raised:
+        why("calm_otter", workspace=tmp_path)
+    assert "allranks resume calm_otter" in str(raised.value)

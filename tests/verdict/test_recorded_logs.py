@@ -116,6 +116,19 @@ CASES = {
         [raised("RuntimeError: DataLoader worker (pid 71) is killed by signal: Bus error.")],
         "rank 0: RuntimeError: DataLoader worker (pid 71) is killed by signal: Bus error. (train.py:10)",
     ),
+    "mpirun's message on a signal": (
+        [
+            "mpirun noticed that process rank 2 with PID 0 on node node-1 exited on signal 9 (Killed).\n",
+            raised(PEER),
+            "",
+            "",
+        ],
+        "rank 2 ended by SIGKILL",
+    ),
+    "mpirun's message on an exit code": (
+        ["The first process to do so was:\n\n  Process name: [[51234,1],3]\n  Exit code:    3\n", "", "", ""],
+        "rank 3 ended with exit code 3",
+    ),
     "a log without an exception": (
         [raised(PEER), raised(PEER), "", raised(PEER)],
         "rank 2: its log ends without an exception, and ranks 0, 1 and 3 lost the connection to a rank",

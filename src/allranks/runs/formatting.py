@@ -164,7 +164,7 @@ def cause(verdict: Verdict) -> str:
         return f"{who} ended by {verdict.signal}".lstrip()
     if verdict.exit_code is not None:
         return f"{who} ended with exit code {verdict.exit_code}".lstrip()
-    return who
+    return f"{who} ended with {verdict.reason}" if who and verdict.reason else who
 
 
 def reason(verdict: Verdict) -> str:

@@ -43,6 +43,12 @@ _ELASTIC = re.compile(
 )
 """The table of torchrun, and of accelerate, which uses it."""
 
+_MPIRUN = re.compile(
+    r"mpirun noticed that process rank (?P<rank>\d+) with PID \d+ on node \S+\s+exited on\s+signal (?P<signal>\d+)"
+    r"|Process name: \[\[\d+,\d+\],(?P<process>\d+)\]\s+Exit code:\s+(?P<code>\d+)"
+)
+"""orte/tools/orterun/help-orterun.txt"""
+
 
 @dataclass(frozen=True)
 class Raised:
@@ -71,7 +77,10 @@ class Raised:
 
 @dataclass(frozen=True)
 class LauncherTable:
-    """What a launcher reports of the worker that it saw failing first. time: seconds since the epoch, whole ones"""
+    """What a launcher reports of the worker that it saw failing first.
+
+    time: seconds since the epoch, whole ones; 0 if it is not known
+    """
 
     rank: int
     time: float
@@ -115,9 +124,13 @@ def of_text(text: str) -> Raised | None:
 
 def launcher_table(lines: Sequence[str]) -> LauncherTable | None:
     """Return the last table of a launcher in a log."""
-    tables = list(_ELASTIC.finditer("\n".join(_PREFIX.sub("", line, count=1) for line in lines)))
+    text = "\n".join(_PREFIX.sub("", line, count=1) for line in lines)
+    tables = list(_ELASTIC.finditer(text))
     if not tables:
-        return None
+        said = _MPIRUN.search(text)
+        return said and LauncherTable(
+            int(said["rank"] or said["process"]), 0.0, int(said["code"] or -int(said["signal"]))
+        )
     last = tables[-1]
     time = datetime.strptime(last["time"], "%Y-%m-%d_%H:%M:%S").timestamp()
     return LauncherTable(int(last["rank"]), time, int(last["code"]))

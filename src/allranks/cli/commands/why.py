@@ -12,7 +12,7 @@ from allranks.cli import completion
 from allranks.cli.console import console, errors, to_json
 from allranks.cli.options import FolderOption, JsonOption, StepArgument
 from allranks.errors import InputError, Problem
-from allranks.runs.records import Verdict
+from allranks.runs.records import Status, Verdict
 
 
 def why(
@@ -68,5 +68,8 @@ def _of_run(workspace: Path | None, identity: str, step: str | None) -> Sequence
     found = [each.verdict for each in steps if each.verdict is not None]
     if not found:
         where = f"run {record.id}" + (f", step {step}" if step else "")
+        if record.status is Status.INTERRUPTED:
+            fix = f"to continue it: allranks resume {record.id}"
+            raise InputError(Problem(where, "no step has failed: its engine died or was killed", "a failed step", fix))
         raise InputError(Problem(where, "it has not failed", "a failed step", f"see: allranks show {record.id}"))
     return found

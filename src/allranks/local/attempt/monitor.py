@@ -215,7 +215,7 @@ class AttemptMonitor:
             or (self._failed is not None and now > self._failed + SETTLE)
             or (not self._handles.held and any(now > raised + RAISED for raised in self._raised.values()))
             or (self._overdue is not None and now > self._overdue + GRACE)
-            or (self._dismissed is not None and now > self._dismissed + DISMISSAL)
+            or (self._dismissed is not None and now > self._dismissed + (SETTLE if self._orphaned else DISMISSAL))
         )
 
     async def _signal(self, number: int) -> None:
