@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -16,7 +17,9 @@ from fake.jobs import Job
 from fake.names import WORKSPACE_PATH
 from fake.service import FakeAzure
 
+from allranks.api import jobs
 from allranks.azure import watch
+from allranks.rehearsal import report
 from allranks.runs import history, locks
 from allranks.runs.records import Status
 from allranks.runs.workspace import Workspace
@@ -363,6 +366,21 @@ def test_the_sizes_of_a_cluster_count(azure: FakeAzure, command: Command) -> Non
     done = command("submit", "pipeline.yaml", "--compute", "small")
     assert done.code == 2
     assert "2 processes on the 1 GPU of Standard_NC24ads_A100_v4" in done.err
+
+
+def test_a_rehearsal_is_attached_and_its_lack_is_named(azure: FakeAzure, command: Command, project: Path) -> None:
+    azure.computes["cpu-cluster"] = replace(azure.computes["cpu-cluster"], priority="LowPriority")
+    done = command("submit", "pipeline.yaml", "--no-stream")
+    assert done.code == 0, done.err
+    assert "step prepare, step train found low-priority instances" in " ".join(done.err.split())
+    place = Workspace(project / ".allranks")
+    code = report.code_of(jobs.read(str(project / "pipeline.yaml"), {}, place), ["train"])
+    report.save(report.Report("p", "a", "b", "Completed", 3, 3, 1, False, code, ()), place)
+    done = command("submit", "pipeline.yaml", "--no-stream")
+    assert done.code == 0, done.err
+    assert "low-priority" not in done.err
+    sent = [job.properties for job in azure.jobs.values() if job.properties.get("tags")]
+    assert [each["tags"]["allranks.rehearsal"] for each in sent] == ["passed: 3 evictions, seed 1"]
 
 
 def test_two_at_once_do_not_meet(azure: FakeAzure, command: Command, project: Path) -> None:

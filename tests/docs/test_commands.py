@@ -73,6 +73,8 @@ def without_training(command: str) -> list[str]:
     _, *words = shlex.split(command, comments=True)
     if words[0] == "launch" and not {"--dry-run", "--emit"} & {*words}:
         return ["launch", "--dry-run", *words[1:]]
+    if words[0] == "rehearse":
+        return ["run", words[1], "--dry-run"]
     if words[0] not in ("run", "submit") or "--dry-run" in words:
         return words
     return [*words, "--dry-run" if words[0] == "run" else "--no-stream"]

@@ -81,6 +81,7 @@ def execute(
     verbose: bool = False,
     prints_record: bool = True,
     plain: bool = False,
+    fails: bool = True,
 ) -> RunRecord:
     """Call `run` with an observer that shows its progress, print the result, and return it.
 
@@ -88,6 +89,7 @@ def execute(
     verbose:       whether the lines of the engine's log are printed to standard error
     prints_record: whether that program gets the record
     plain:         whether a terminal gets lines, and no tree
+    fails:         whether to exit if the run fails
 
     Exit with 1 if the run fails or the disk is full, and with 130 if the run is canceled. If the reader of the output
     goes away, as in ``allranks run FILE | head -1``, the run continues without output.
@@ -117,7 +119,7 @@ def execute(
             sys.exit(1)
         if json and prints_record:
             print(to_json(record))
-    if record.status is Status.FAILED:
+    if record.status is Status.FAILED and fails:
         sys.exit(1)
     if record.status is Status.CANCELED:
         sys.exit(130)

@@ -47,6 +47,7 @@ class Options:
                   with a note; dump: also with the stacks of all ranks in a file
     offline:      whether nothing uses the network: data comes from the cache, and instances reach only each other
     faults:       injected once each, as `--fault` takes them
+    records_steps: whether ranks record what each training step computes, for `allranks rehearse`
     sample:       how much of each folder or table of the inputs the run gets, such as 1% or 1000; "" for all
     debug:        the debugging session of one of its steps
     """
@@ -72,6 +73,7 @@ class Options:
     sample: str = ""
     faults: Sequence[str] = ()
     environment: str = "host"
+    records_steps: bool = False
     debug: DebugSession | None = None
 
     def debugs(self, path: str) -> bool:

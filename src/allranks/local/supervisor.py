@@ -220,7 +220,7 @@ class Supervisor:
             agent = self.agents.get(name)
             if agent is None or now >= due:
                 del self.ending[name]
-            if agent is not None and now >= due and agent.pid:
+            if agent is not None and now >= due and agent.pid and _has_children(agent.pid):
                 self.log.write(
                     "agent killed", "warning", agent=name, killed=agent.pid, reason="it did not end its ranks"
                 )
@@ -255,3 +255,12 @@ class Supervisor:
             fork_servers = {fork_server.pid for fork_server in self.fork_servers.alive()}
             end_orphans({agent.pid for agent in self._processes()} | fork_servers)
             write_event(self.events, event="gone", agent=name, time=time.time())
+
+
+def _has_children(pid: int) -> bool:
+    """Return whether a process has children; one without is waiting for the programs of the next step."""
+    try:
+        with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as file:
+            return bool(file.read())
+    except OSError:
+        return True

@@ -26,6 +26,7 @@ class Compute:
     most_nodes: int
     least_nodes: int = 0
     state: str = "Succeeded"
+    priority: str = "Dedicated"
 
     def __post_init__(self) -> None:
         if wrong := complaint("computes", self.name):
@@ -68,7 +69,7 @@ def body(compute: Compute) -> dict[str, Any]:
         "disableLocalAuth": False,
         "properties": {
             "vmSize": compute.size.upper(),
-            "vmPriority": "Dedicated",
+            "vmPriority": compute.priority,
             "scaleSettings": {
                 "maxNodeCount": compute.most_nodes,
                 "minNodeCount": compute.least_nodes,

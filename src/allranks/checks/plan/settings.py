@@ -98,15 +98,21 @@ def spot(_scope: Scope, step: Step) -> Iterator[Problem]:
     """Yield a warning if an eviction loses the work of a step."""
     if step.job_tier.lower() != "spot":
         return
-    names = [*(port.name for port in step.inputs), *step.environment_variables, step.command]
     outputs = [port for port in step.outputs if _CHECKPOINTS.search(port.name)]
     if outputs and all(port.mode == "upload" for port in outputs):
         names_of_outputs = ", ".join(port.name for port in outputs)
         found = f"{names_of_outputs} has the mode upload: Azure ML uploads it when the step ends, not at an eviction"
         yield SPOT.problem(f"outputs.{outputs[0].name}", found, "an output with the mode rw_mount")
-    elif not outputs and not any(_CHECKPOINTS.search(name) for name in names) and not _script_resumes(step):
+    elif not saves_checkpoints(step):
         found = "spot capacity, and no checkpoints among the inputs, the outputs and the command"
         yield SPOT.problem("queue_settings.job_tier", found, "a step that resumes after an eviction")
+
+
+def saves_checkpoints(step: Step) -> bool:
+    """Return whether a step looks as if it saves checkpoints: by its ports, its command or its code."""
+    ports = [*(port.name for port in step.inputs), *(port.name for port in step.outputs)]
+    names = [*ports, *step.environment_variables, step.command]
+    return any(_CHECKPOINTS.search(name) for name in names) or _script_resumes(step)
 
 
 def _script_resumes(step: Step) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import tempfile
 from datetime import date
 from json import dumps
 from pathlib import Path
@@ -139,8 +140,9 @@ def submit_job(
     """
     from allranks.azure import runs
     from allranks.azure.changes import apply, cluster_sizes, set_sizes
-    from allranks.azure.checks import of_workspace
+    from allranks.azure.checks import of_workspace, unrehearsed
     from allranks.azure.runs import add_record
+    from allranks.cli.views.problems import print_warnings
     from allranks.plan.reader import opened
     from allranks.sdk.uploads import uploads_of
 
@@ -155,6 +157,10 @@ def submit_job(
             client = connect(where)
         if problems := of_workspace(client, required):
             raise InputError(*problems)
+        if tags := _rehearsed(job, place):
+            job.job.tags = {**(job.job.tags or {}), **tags}
+        else:
+            print_warnings(unrehearsed(client, required))
         set_sizes(job.job, cluster_sizes(client))
         name, studio = runs.submit(client, job.job)
         studio = studio or where.studio(name)
@@ -163,6 +169,16 @@ def submit_job(
         if stream:
             watch_run(client, place, record, out)
     return record
+
+
+def _rehearsed(job: OpenJob, place: Workspace) -> dict[str, str]:
+    """Return the tags of a job whose trainings were rehearsed with the same code and environment."""
+    from allranks.rehearsal import report
+
+    if not (place.root / report.FOLDER).is_dir() or job.unread():
+        return {}
+    with tempfile.TemporaryDirectory(prefix="allranks-") as snapshots:
+        return report.tags(job.plan(Path(snapshots)), place)
 
 
 def _checked(job: OpenJob) -> tuple[Plan, list[Requirements]]:

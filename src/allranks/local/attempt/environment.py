@@ -10,6 +10,7 @@ from allranks.contract import job as jobs
 from allranks.contract import logs, report
 from allranks.contract.expanded_command import python_program
 from allranks.contract.launch import Launch, Process
+from allranks.contract.own_variables import STEP_RECORDER
 from allranks.contract.produce import processes
 from allranks.contract.templating import render
 from allranks.local import rank_environment
@@ -43,6 +44,7 @@ class JobSettings:
     tracking_uri: of steps with an MLflow run
     shell:        runs the commands
     cold:         whether every rank is started as a new process
+    records_steps: as of `Options`
     """
 
     run: str
@@ -50,6 +52,7 @@ class JobSettings:
     tracking_uri: str
     shell: str
     cold: bool = False
+    records_steps: bool = False
 
 
 # Over 60 lines: a third of it names what one rank consists of, which has no shorter form.
@@ -104,6 +107,8 @@ def rank_programs(
             report.VARIABLE: str(report_file),
             **rank_environment.rank_variables(own_variables, job, launch, process, kind),
         }
+        if settings.records_steps:
+            environment[STEP_RECORDER] = str(report_file.parent / str(record.attempt))
         log = folder / logs.log_of(launch, process, record.attempt)
         if record.attempt:  # the logs of a retry have their own folder
             log.parent.mkdir(parents=True, exist_ok=True)

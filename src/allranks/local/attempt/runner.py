@@ -81,7 +81,9 @@ class CommandRunner:
         self._context = AttemptContext(
             plan,
             options,
-            JobSettings(run.id, plan.experiment or plan.name, workspace.tracking_uri, shell, options.cold),
+            JobSettings(
+                run.id, plan.experiment or plan.name, workspace.tracking_uri, shell, options.cold, options.records_steps
+            ),
             recorder,
             supervisor,
             kind,

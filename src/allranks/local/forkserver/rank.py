@@ -14,6 +14,7 @@ from functools import partial
 from types import ModuleType
 from typing import Any, NoReturn
 
+from allranks.contract.own_variables import STEP_RECORDER
 from allranks.local.forkserver import rank_server, workers
 from allranks.local.forkserver.preloaded import Preloaded, close_all_but
 from allranks.local.forkserver.python_program import PythonCommand, leave, resolve
@@ -146,6 +147,10 @@ def _restore(command: PythonCommand, environment: Mapping[str, str], preloaded: 
     sys.executable = command.executable
     if not getattr(sys.flags, "safe_path", False):
         sys.path.insert(0, command.search_path)
+    if STEP_RECORDER in environment:
+        from allranks.local.forkserver import step_recorder  # only in a rehearsal
+
+        step_recorder.install(environment[STEP_RECORDER])
     _forget_this_package()
     main = ModuleType("__main__")
     vars(main).clear()

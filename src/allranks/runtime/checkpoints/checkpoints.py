@@ -57,10 +57,10 @@ class Checkpoints:
     killed meanwhile, the previous checkpoint remains.
 
     A checkpoint also contains the random states of every rank, so that a resumed training computes the same steps as an
-    uninterrupted one: bit by bit on one or two ranks under DistributedDataParallel, and up to rounding otherwise,
-    because DistributedDataParallel changes its gradient buckets after the first step, and with them the order in which
-    gloo adds gradients. A training can resume with any number of ranks. The tensor files have the safetensors format of
-    torch.distributed.checkpoint; nothing in them is executed.
+    uninterrupted one, bit by bit on CPUs. With find_unused_parameters or a static graph on more than two ranks it does
+    so up to rounding, because DistributedDataParallel changes its gradient buckets after the first step, and with them
+    the order in which gloo adds gradients. A training can resume with any number of ranks. The tensor files have the
+    safetensors format of torch.distributed.checkpoint; nothing in them is executed.
 
     folder:        folder of the checkpoints; all instances must share it (an output of the job)
     parts:         the objects to save, by name: the result of `strategy.prepare`, the sampler

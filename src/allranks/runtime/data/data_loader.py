@@ -238,6 +238,11 @@ class _Indices(data.Sampler[list[int]]):
         """Return the number of batches per epoch."""
         return len(self._sampler)
 
+    @staticmethod
+    def samples_of(batch: list[int]) -> list[int]:
+        """Return the indices of a batch in the data set. `allranks rehearse` records them."""
+        return batch[1:]
+
 
 @dataclass(frozen=True)
 class _Refused:

@@ -31,9 +31,27 @@ class Ddp(Strategy):
             static_graph=settings.static_graph,
             gradient_as_bucket_view=settings.gradient_as_bucket_view,
         )
+        if not (settings.find_unused_parameters or settings.static_graph):
+            _build_final_buckets(wrapped)
         if settings.compile and not blocks:
             wrapped.compile()  # outside, so that torch splits the graph where a bucket of gradients is complete
         return DdpTraining(wrapped, model, optimizer, settings, schedule, self.device)
+
+
+def _build_final_buckets(wrapped: DistributedDataParallel) -> None:
+    """Let a backward pass of zeros determine the buckets of gradients. A collective.
+
+    DistributedDataParallel otherwise builds its final buckets after its first step, by the order in which gradients
+    arrive. The order in which gloo and NCCL add the gradients of several ranks depends on the buckets, so that the
+    first step after a resume would be computed otherwise than the same step of an uninterrupted training.
+    """
+    weights = [weight for weight in wrapped.module.parameters() if weight.requires_grad]
+    wrapped.reducer.prepare_for_forward()
+    wrapped.reducer.prepare_for_backward([])
+    # Backward passes go from what was computed last to what was computed first, as those of a model do.
+    sum((weight.flatten()[:1] * 0).sum() for weight in weights).backward()
+    for weight in weights:
+        weight.grad = None
 
 
 class DdpTraining(ReplicatedTraining):

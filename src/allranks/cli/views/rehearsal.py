@@ -1,0 +1,28 @@
+"""Print the report of a rehearsal."""
+
+from __future__ import annotations
+
+from rich.console import Console
+from rich.text import Text
+
+from allranks.rehearsal.report import Report, advice, facts
+from allranks.runs.formatting import plain
+
+
+def print_report(console: Console, report: Report) -> None:
+    """Print the outcome, the figures of each training, and what it would have to save."""
+    style = "bold red" if report.problems else "green"
+    console.print()
+    console.print(Text.assemble(("rehearsal ", "bold"), (plain(report.summary), style)), soft_wrap=True)
+    for problem in report.problems:
+        console.print(Text(f"  {plain(problem)}", style="red"), soft_wrap=True)
+    for training in report.trainings:
+        console.print(Text(f"\n{plain(training.name)}", style="bold"))
+        for name, value in facts(training):
+            console.print(Text.assemble((f"  {name:<27}", "bright_black"), value), soft_wrap=True)
+        for text in advice(training) if report.problems else ():
+            console.print(Text(f"  lost: {plain(text)}"), soft_wrap=True)
+    for output in report.outputs:
+        outcome = "equal bit for bit" if not output.differs else f"differs: {plain(output.differs)}"
+        console.print(Text.assemble((f"  output {plain(output.name)}: ", "bright_black"), outcome), soft_wrap=True)
+    console.print(f"\n  page  {plain(report.page)}", soft_wrap=True)
