@@ -41,7 +41,8 @@ and breaks one of its ranks (two of them for a missing module) in the third step
 
 A number says that the verdict names the right rank and the right cause, and how many seconds after the fault the step
 had ended; of that, `--stall {stall:g}` where nothing ends by itself. **wrong** is a wrong verdict. A dash says that the
-stack has no such fault. No process was left in any cell, unless the cell says how many.
+stack has no such fault. Horovod, MPI and TensorFlow report a mismatch as one between ranks: any of them may be named.
+No process was left in any cell, unless the cell says how many.
 
 {summary}
 

@@ -129,6 +129,10 @@ CASES = {
         ["The first process to do so was:\n\n  Process name: [[51234,1],3]\n  Exit code:    3\n", "", "", ""],
         "rank 3 ended with exit code 3",
     ),
+    "an abort": (
+        [raised(PEER), "terminate called\n  what():  op.preamble.length <= op.nbytes. 8 vs 4\n"],
+        "rank 1: what():  op.preamble.length <= op.nbytes. 8 vs 4",
+    ),
     "a log without an exception": (
         [raised(PEER), raised(PEER), "", raised(PEER)],
         "rank 2: its log ends without an exception, and ranks 0, 1 and 3 lost the connection to a rank",

@@ -146,7 +146,11 @@ def _symptoms(rank: RankRecord, reported: Path | None, memory_kills: int) -> lis
             symptoms = [_of_exception(rank, each, table.time, later=each.worker != table.rank) for each in found]
         elif rank.status is Status.CANCELED or (rank.exit_code is None and rank.signal is None):
             # Ended from outside, or not at all.
-            return [_of_exception(rank, each, ended) for each in _at_the_end(found, lines)]
+            symptoms = [_of_exception(rank, each, ended) for each in _at_the_end(found, lines)]
+            known = None if symptoms or rank.status is Status.CANCELED else signatures.find(lines[-_NATIVE:])
+            if known is not None and not known.signature.is_consequence:
+                return [_of_exception(rank, Raised(known.match.string.strip()), ended)]
+            return symptoms
         elif rank.exit_code not in (None, 1) and not _is_signal(rank.exit_code) and not _at_the_end(found, lines):
             return [_of_exit(rank, (), lines, ended, memory_kills)]
         elif found and rank.signal is None and not _is_signal(rank.exit_code):

@@ -39,6 +39,7 @@ class Fault:
     ranks:   that the verdict may blame, where there are four; none: it blames no rank
     struck:  the ranks that the script breaks
     kills:   the process that is killed from outside: agent, launcher, mpirun, engine; "" if the script breaks itself
+    between: stacks that report it as one between ranks, of which the verdict may blame any; so do the logs of all
     injects: what the engine is told by --fault
     hangs:   whether nothing ends by itself
     stacks:  all, or some
@@ -51,6 +52,7 @@ class Fault:
     ranks: tuple[int, ...] = (2,)
     struck: tuple[int, ...] = (2,)
     kills: str = ""
+    between: tuple[str, ...] = ()
     injects: str = ""
     hangs: bool = False
     stacks: tuple[str, ...] = tuple(STACKS)
@@ -64,6 +66,7 @@ def _but(*names: str) -> tuple[str, ...]:
 
 SILENT = "its log ends without an exception"
 KILLED = f"SIGKILL|{SILENT}"
+LIBRARIES = ("Horovod", "MPI", "TensorFlow")
 MISMATCH = r"it called \w+ of .*, and ranks?|mismatch|truncate|MPI_ERR|shape|dtype|waits in"
 FAULTS = (
     Fault("exception", "^ValueError: bad batch in shard 7$"),
@@ -90,9 +93,9 @@ FAULTS = (
     Fault("full disk", "No space left on device"),
     Fault("port in use", "Address already in use", stacks=_but("Ray")),
     Fault("missing module", "No module named 'tokenizer_of_the_team'", (2, 3), (2, 3), stacks=_but("Ray")),
-    Fault("shape mismatch", MISMATCH, stacks=_but("Ray")),
-    Fault("type mismatch", MISMATCH, stacks=_but("Ray")),
-    Fault("order mismatch", MISMATCH, stacks=_but("Ray", "TensorFlow")),
+    Fault("shape mismatch", MISMATCH, between=LIBRARIES, stacks=_but("Ray")),
+    Fault("type mismatch", MISMATCH, between=LIBRARIES, stacks=_but("Ray")),
+    Fault("order mismatch", MISMATCH, between=("MPI",), stacks=_but("Ray", "TensorFlow")),
     Fault("wrong world size", "world.?size", hangs=True, stacks=MASTERS),
     Fault("bad master", r"connect|198\.51\.100\.7|DistNetworkError", ranks=(), hangs=True, stacks=MASTERS),
     Fault("NaN", "^FloatingPointError: the loss is nan at step 2$"),
@@ -127,6 +130,8 @@ class Cell:
     @property
     def ranks(self) -> tuple[int, ...]:
         """The ranks that the verdict may blame."""
+        if self.stack in self.fault.between:
+            return (0, 1, 2, 3)
         return (0,) if self.stack == "Ray" and self.fault.ranks else self._scaled(self.fault.ranks)
 
     @property
@@ -134,9 +139,9 @@ class Cell:
         return self.fault.causes.get(self.stack, self.fault.cause)
 
     @property
-    def has_time_out(self) -> bool:
-        """Whether a rank of this stack that waits gives up at some time."""
-        return self.stack in TIMED
+    def ends_by_time_out(self) -> bool:
+        """Whether it is run again, until a rank that waits gives up."""
+        return (self.fault.hangs and self.stack in TIMED) or (bool(self.fault.between) and self.stack in MASTERS)
 
     @property
     def by_logs(self) -> Cell | None:
@@ -147,7 +152,7 @@ class Cell:
             fault.hangs and self.stack not in (*TIMED, "MPI", "TensorFlow", "Ray")
         ):
             return None
-        if fault.name == "bad master":
+        if fault.name == "bad master" or fault.between:
             return replace(self, fault=replace(fault, ranks=(0, 1, 2, 3)))
         instance = (2, 3) if fault.kills == "launcher" or fault.injects else fault.ranks
         return replace(self, fault=replace(fault, cause=fault.by_logs or fault.cause, ranks=instance))

@@ -71,7 +71,7 @@ def run_cell(cell: Cell, workspace: Workspace, kind: str = "rack", *, stall: flo
     if cell.fault.kills == "engine" or ended is None:
         ended = time.time()
     struck = [each.time for each in record.faults] or [float(text) for text in _STRUCK.findall(_texts(step))]
-    said = _run(cell, workspace, kind, 0.0).steps[0] if cell.fault.hangs and cell.has_time_out else step
+    said = _run(cell, workspace, kind, 0.0).steps[0] if cell.ends_by_time_out else step
     by_logs = None if cell.by_logs is None else verdict_by_logs(said, workspace.root / "downloaded" / "user_logs")
     return Outcome(
         described(step.verdict, str(step.status)),
