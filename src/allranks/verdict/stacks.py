@@ -37,8 +37,11 @@ _MPI = re.compile(
 )
 """mpi4py's methods have no frames: the line that calls one."""
 
-_BACKWARD = re.compile(r"/torch/autograd/graph\.py$|/tensorflow/python/eager/execute\.py$")
-"""In these files a rank computes, or waits for the others in a collective that has no frame of its own."""
+_COMPUTATIONS = (
+    (re.compile(r"/torch/autograd/graph\.py$"), "backward"),
+    (re.compile(r"/tensorflow/python/eager/execute\.py$"), "a function of TensorFlow"),
+)
+"""Files in which a rank computes, or waits for the others in a collective that has no frame of its own."""
 
 _SIZES = re.compile(r"op\.preamble\.length <= op\.nbytes\. (\d+) vs (\d+)")
 """gloo/transport/tcp/pair.cc"""
@@ -115,11 +118,15 @@ class Stack:
         return ""
 
     @property
+    def computation(self) -> str:
+        """What it computes that may contain a collective; "" if that is nothing."""
+        names = (name for pattern, name in _COMPUTATIONS if any(pattern.search(frame.file) for frame in self.frames))
+        return "" if self.is_stopped else next(names, "")
+
+    @property
     def may_wait(self) -> bool:
         """Whether it waits in a collective, or in what may contain one."""
-        return bool(self.collective) or (
-            not self.is_stopped and any(_BACKWARD.search(each.file) for each in self.frames)
-        )
+        return bool(self.collective or self.computation)
 
     @property
     def is_exiting(self) -> bool:
@@ -164,7 +171,7 @@ def of_hang(
     if (joining := _of_world_size(step, ranks, stacks)) is not None:
         return joining
     groups = _groups([stack for stack in stacks if stack.may_wait])
-    names = " or ".join(dict.fromkeys(_called(stack, calls) or "backward" for stack in waiting))
+    names = " or ".join(dict.fromkeys(_called(stack, calls) or stack.computation for stack in waiting))
     ended = [rank for rank in ranks if rank.status is Status.COMPLETED]
     behind = [stack for stack in stacks if late is not None and stack.number in late.ranks]
     if absent := [stack for stack in stacks if not stack.may_wait]:
@@ -290,7 +297,7 @@ def _doing(stack: Stack) -> str:
 
 
 def _place(stack: Stack) -> str:
-    name = stack.collective or "backward"
+    name = stack.collective or stack.computation
     return f"{name} ({stack.where})" if stack.where else name
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
@@ -163,3 +164,12 @@ class Cell:
 
 
 CELLS = tuple(Cell(stack, fault) for stack in STACKS for fault in FAULTS if stack in fault.stacks)
+
+
+def random_cell(seed: int) -> Cell:
+    """Return a cell in which a random rank fails."""
+    chosen = random.Random(seed)
+    one = [cell for cell in CELLS if cell.stack in ("DDP", "torchrun", "MPI") and cell.struck == (2,)]
+    cell = chosen.choice([cell for cell in one if not (cell.fault.kills or cell.fault.injects or cell.fault.between)])
+    rank = (chosen.randrange(4),)
+    return replace(cell, fault=replace(cell.fault, ranks=rank, struck=rank))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 import pytest
-from fault_cells import CELLS, Cell
+from fault_cells import CELLS, Cell, random_cell
 from fault_runs import PROJECT, run_cell
 
 from allranks.runs.workspace import Workspace
@@ -24,11 +24,24 @@ ALL = "ALLRANKS_ALL_FAULTS" in os.environ
 CHOSEN = [cell for cell in CELLS if ALL or cell.fault.name in QUICK.get(cell.stack, ())]
 
 
+LAUNCHES = int(os.environ.get("ALLRANKS_FAULT_LAUNCHES", "0"))
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("cell", CHOSEN, ids=lambda cell: cell.name)
 def test_the_verdict_on_a_fault(cell: Cell, workspace: Workspace, rack_works: bool) -> None:
+    _require_right(cell, workspace, rack_works)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(LAUNCHES))
+def test_the_verdict_on_a_random_fault(seed: int, workspace: Workspace, rack_works: bool) -> None:
+    _require_right(random_cell(seed), workspace, rack_works)
+
+
+def _require_right(cell: Cell, workspace: Workspace, rack_works: bool) -> None:
     if stack := cell.launch.missing(PROJECT):
         pytest.skip(f"no {stack.name} here: {stack.install}")
     outcome = run_cell(cell, workspace, "rack" if rack_works else "loopback")
-    assert outcome.right, outcome.found
+    assert outcome.right, f"{cell}: {outcome.found}"
     assert outcome.left == 0
