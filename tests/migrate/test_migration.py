@@ -25,7 +25,8 @@ config = ScriptRunConfig("src", "fit.py", environment="own", compute_target="clu
 STEPS = """\
 from azureml.core import Dataset, Environment
 from azureml.core.runconfig import RunConfiguration
-from azureml.data import OutputFileDatasetConfig
+from azureml.data import OutputFileDatasetConfig, DataReference
+from azureml.data.datapath import DataPath, DataPathComputeBinding
 from azureml.pipeline.core import Pipeline, PipelineData, PipelineParameter, StepSequence
 from azureml.pipeline.steps import *
 from azureml.pipeline.steps import {imports}
@@ -329,6 +330,18 @@ OF_STEPS = {
         """settings.environment = ws.environments["own"]
 one("a", arguments=["--in", ws.datasets["words"].as_mount()])""",
         ['in_=Input(type="uri_folder", path="azureml:words@latest")', "environment: azureml:own@latest"],
+    ),
+    "positions, a parameter with a path, and variables": (
+        """path = PipelineParameter("path", default_value=DataPath(ws.datastores["lake"], "in/b"))
+PythonScriptStep("fit.py", "a", ["--in", (path, DataPathComputeBinding())], ws.compute_targets["c"], settings,
+    params={"RATE": 0.1}, source_directory="src")
+MpiStep("b", "src", "fit.py", ["--in", data.as_mount("/in")], "c", 2, 3)
+CommandStep("python fit.py", "d", "c", settings, source_directory="src")
+ws.experiments["e"].submit(Pipeline(ws, []), continue_on_step_failure=True)""",
+        ['a = A(in_=Input(type="uri_folder", path="azureml://datastores/lake/paths/in/b"))',
+         'a.environment_variables = {"AML_PARAMETER_RATE": "0.1"}', "command: python fit.py --in ${{inputs.in_}}",
+         "process_count_per_instance: 3", "name: d", "command: python fit.py\n",
+         "path_on_compute /in: azure-ai-ml chooses the path", "continue_on_step_failure of submit"],
     ),
     "a sequence of steps, of which two are side by side": (
         """a, b, c, d = one("a"), one("b"), one("c"), one("d")

@@ -39,10 +39,18 @@ MISSING: dict[str, tuple[str, str]] = {
     "publish": ("azure-ai-ml publishes components", "register the pipeline as a component"),
     "register_model": ("a run does not register models in azure-ai-ml", "register it in a step: mlflow.register_model"),
     "Model.register": ("a model is registered by the client", "use MLClient.models.create_or_update"),
+    "TrainingOutput": ("a sweep's outputs are those of its best trial", "write the model to the output in the script"),
     "RunConfiguration.load": ("its file is a format of v1", "write its settings into the component"),
     "ScriptRun": ("azure-ai-ml has no local runs", "allranks run starts the pipeline on this machine"),
 }
 """Why a construct is not carried over, and what to do."""
+
+SUBMITTED = {
+    "pipeline_parameters": "set them at each run: --set NAME=VALUE",
+    "continue_on_step_failure": "set job.settings.continue_on_step_failure",
+    "regenerate_outputs": "set job.settings.force_rerun",
+}
+"""What a submission sets of a pipeline, and where azure-ai-ml has it."""
 
 SAMPLERS = {
     "RandomParameterSampling": "random",
@@ -62,6 +70,26 @@ VALUES = {
     )
 }  # fmt: skip
 """The functions of azure.ai.ml.sweep for those of v1."""
+
+_STEP_END = "inputs outputs params source_directory allow_reuse"
+POSITIONS = {
+    "ScriptRunConfig": "source_directory script arguments run_config",
+    "HyperDriveConfig": "hyperparameter_sampling primary_metric_name primary_metric_goal max_total_runs "
+    "max_concurrent_runs max_duration_minutes policy estimator run_config",
+    **dict.fromkeys(ESTIMATORS, "source_directory"),
+    "PythonScriptStep": f"script_name name arguments compute_target runconfig runconfig_pipeline_params {_STEP_END}",
+    "CommandStep": f"command name compute_target runconfig runconfig_pipeline_params {_STEP_END}",
+    "MpiStep": "name source_directory script_name arguments compute_target node_count process_count_per_node inputs "
+    "outputs allow_reuse",
+    "EstimatorStep": "name estimator estimator_entry_script_arguments runconfig_pipeline_params inputs outputs "
+    "compute_target allow_reuse",
+    "HyperDriveStep": "name hyperdrive_config estimator_entry_script_arguments inputs outputs metrics_output "
+    "allow_reuse",
+    "ParallelRunStep": "name parallel_run_config inputs output side_inputs arguments allow_reuse",
+    "ParallelRunConfig": "environment entry_script error_threshold output_action compute_target node_count "
+    "process_count_per_node mini_batch_size source_directory",
+}
+"""The names of the parameters of jobs, in the order in which v1 (1.62) takes them."""
 
 CLASSES = (
     *JOBS, *PORTS, "Environment", "Experiment", "Workspace", "Dataset", "MpiConfiguration", "PyTorchConfiguration",

@@ -283,6 +283,8 @@ class _Evaluation:
     def new(
         self, kind: str, values: tuple[Any, ...], named: Mapping[str, Any], node: ast.expr, receiver: Made | None = None
     ) -> Made:
+        if receiver is None and kind in constructs.POSITIONS:
+            values, named = (), {**dict(zip(constructs.POSITIONS[kind].split(), values, strict=False)), **named}
         made = Made(kind, values, named, node.lineno, receiver)
         self.made.append(made)
         if receiver is not None:

@@ -83,6 +83,8 @@ class Ports:
             name = self.name(flag or word.text)
             self.context.report(self.made.line, f"argument {word.text}", UNKNOWN, f"set the input {name}")
             return self.parameter(name, "string")
+        if isinstance(word, tuple) and word:  # a parameter, with a DataPathComputeBinding
+            return self.word(word[0], flag)
         if isinstance(word, Made):
             return self.port(word, flag)
         return str(word) if VARIABLE.search(str(word)) else shlex.quote(str(word))
@@ -110,6 +112,10 @@ class Ports:
             name = named(str(value.get("name", 0)), "value")
             return self.parameter(name, type_of(default), None if isinstance(default, Unknown) else default)
         root, name, mode = consumed(value)
+        fixed = value.get("path_on_compute", 0 if value.kind in _MODES else None)
+        if isinstance(fixed, str):
+            fix = "take the path from the argument"
+            self.context.report(self.made.line, f"path_on_compute {fixed}", "azure-ai-ml chooses the path", fix)
         key = id(root)
         source = self.context.written.get(key)
         if root.kind in constructs.PORTS and (source is None or source[0] == self.job) and value.kind not in READS:
@@ -187,8 +193,8 @@ def _data(root: Made, context: Context) -> tuple[str, str]:
             fix = "upload the folder there, or name it in the pipeline"
             context.report(root.line, root.kind, "the folder that it uploads does not exist yet", fix)
             path = root.get("target", 1)
-    elif root.kind == "DataReference":
-        path = (root.get("datastore", 0), root.get("path_on_datastore", 2) or "")
+    elif root.kind in ("DataReference", "DataPath"):
+        path = (root.get("datastore", 0), root.get("path_on_datastore", 2 if root.kind == "DataReference" else 1) or "")
     elif method == "path":
         path = (root.receiver, root.get("path", 0) or "")
     elif method.startswith("from_"):

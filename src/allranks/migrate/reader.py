@@ -33,6 +33,9 @@ def read(script: Script, folder: Path) -> tuple[Pipeline, tuple[Problem, ...]]:
     for made in script.made:
         if made.kind in constructs.MISSING:
             context.report(made.line, made.kind, *constructs.MISSING[made.kind])
+        for name, fix in constructs.SUBMITTED.items() if made.kind == "submit" else ():
+            if made.get(name) is not None:
+                context.report(made.line, f"{name} of submit", "it is not in the pipeline", fix)
     if not jobs:
         kinds = ", ".join(dict.fromkeys(made.kind for made in script.made if made.kind in constructs.MISSING))
         found = f"it has no job that can be migrated, but {kinds}" if kinds else "it describes no job of SDK v1"
@@ -47,7 +50,7 @@ def read(script: Script, folder: Path) -> tuple[Pipeline, tuple[Problem, ...]]:
 
 def _jobs(script: Script) -> list[Made]:
     """Return the objects that are jobs, without those that are a part of another job."""
-    parts = {id(part) for made in script.made for part in (steps.inner(made), made.get("hyperdrive_config", 1))}
+    parts = {id(part) for made in script.made for part in (steps.inner(made), made.get("hyperdrive_config"))}
     return [made for made in script.made if made.kind in constructs.JOBS and id(made) not in parts]
 
 
@@ -65,13 +68,12 @@ def _written(made: Made) -> Iterator[Made]:
 def _name(made: Made, script: Script) -> str:
     """Return the name of a job: its own, or that of its script."""
     job = steps.inner(made)
-    own = made.get("name", 0) if made.kind in constructs.STEPS else None
+    own = made.get("name") if made.kind in constructs.STEPS else None
     if isinstance(own, str):
         return named(own, "train")
     if isinstance(job, Made):
         return _name(job, script)
-    file = made.get("script", 1) if made.kind == "ScriptRunConfig" else made.get("script_name")
-    file = file or made.get("entry_script")
+    file = made.get("script") or made.get("script_name") or made.get("entry_script")
     return named(Path(file).stem if isinstance(file, str) else script.variables.get(id(made), "train"), "train")
 
 

@@ -26,11 +26,11 @@ _IMPORT = re.compile(r"\s*(from|import)\s+azureml[.\s](?!.*mlflow)")
 def inner(made: Made) -> Any:
     """Return the job that a HyperDriveConfig, a HyperDriveStep or an EstimatorStep runs; None for another object."""
     if made.kind == "HyperDriveStep":
-        config = made.get("hyperdrive_config", 1)
+        config = made.get("hyperdrive_config")
         return inner(config) if isinstance(config, Made) else None
     if made.kind == "HyperDriveConfig":
-        return made.get("run_config") or made.get("estimator", 0)
-    return made.get("estimator", 1) if made.kind == "EstimatorStep" else None
+        return made.get("run_config") or made.get("estimator")
+    return made.get("estimator") if made.kind == "EstimatorStep" else None
 
 
 def with_inner(made: Made) -> Made:
@@ -39,9 +39,8 @@ def with_inner(made: Made) -> Made:
     if not isinstance(job, Made):
         return made
     outputs = [*listed(made.get("outputs")), *listed(made.get("metrics_output"))]
-    position = 2 if made.kind in constructs.STEPS else None
     given = {
-        "arguments": made.get("estimator_entry_script_arguments", position),
+        "arguments": made.get("estimator_entry_script_arguments"),
         "outputs": outputs or None,
         **{key: made.get(key) for key in ("inputs", "compute_target", "allow_reuse")},
     }
@@ -63,7 +62,7 @@ def read(made: Made, context: Context) -> Job | None:
             "read them with mlflow, or write them in the script",
         )
         context.report(made.line, f"metrics_output of {made.kind}", why, fix)
-    config = made.get("hyperdrive_config", 1) if made.kind == "HyperDriveStep" else made
+    config = made.get("hyperdrive_config") if made.kind == "HyperDriveStep" else made
     return _sweep(config, job, context) if config.kind == "HyperDriveConfig" else job
 
 
@@ -76,9 +75,9 @@ def _script(made: Made, name: str, context: Context) -> Job:
     command = made.get("command")
     if command is None:
         fix = "write it in the command of the component"
-        script = context.text(made.get(key, None if is_step or is_estimator else 1), made.line, key, fix, f"{name}.py")
+        script = context.text(made.get(key, default=Unknown("")), made.line, key, fix, f"{name}.py")
         words = [word for pair in pairs(made.get("script_params")) for word in pair if word not in ("", None)]
-        given = listed(made.get("arguments", None if is_estimator else 2)) or words
+        given = listed(made.get("arguments")) or words
         text = f"python {shlex.quote(script)} {ports.arguments(given)}"
     else:
         script, text = "", ports.command(listed(command))
@@ -92,7 +91,9 @@ def _script(made: Made, name: str, context: Context) -> Job:
     else:
         named_or_made = configuration if given_environment is None else given_environment
         environment = environments.environment(named_or_made, context, made.line)
-    variables = made.get("environment_variables") or made.get("run_config.environment_variables")
+    given_variables = made.get("environment_variables") or made.get("run_config.environment_variables")
+    variables = dict(pairs(given_variables or of(configuration, "environment_variables")))
+    variables |= {f"AML_PARAMETER_{key}": value for key, value in pairs(made.get("params"))}
     docker = made.get("docker_runtime_config", default=of(configuration, "docker"))
     size = of(docker, "shm_size") or made.get("shm_size")
     seconds = made.get("max_run_duration_seconds", default=made.get("timeout_seconds"))
@@ -106,13 +107,13 @@ def _script(made: Made, name: str, context: Context) -> Job:
     }
     job = Job(
         name=name,
-        code=_folder(made, 0 if not is_step else None, context),
+        code=_folder(made, context),
         script=script,
         line=made.line,
         environment=environment,
         spec=spec,
         processes=own.processes,
-        variables={str(key): str(each) for key, each in pairs(variables or of(configuration, "environment_variables"))},
+        variables={str(key): str(each) for key, each in variables.items()},
         compute=_compute(made.get("compute_target", default=of(configuration, "target")), made, context),
         timeout=seconds if isinstance(seconds, int) else None,
     )
@@ -131,9 +132,9 @@ def _finished(job: Job, ports: Ports, context: Context) -> Job:
     return replace(job, inputs=ports.inputs, outputs=ports.outputs, variables=variables)
 
 
-def _folder(made: Made, position: int | None, context: Context) -> Path:
+def _folder(made: Made, context: Context) -> Path:
     """Return the folder of the code."""
-    text = context.text(made.get("source_directory", position), made.line, "source_directory", "set code", ".")
+    text = context.text(made.get("source_directory"), made.line, "source_directory", "set code", ".")
     folder = Path(os.path.normpath(context.base / text))
     if not folder.is_dir():
         context.report(made.line, f"source_directory {text}", "there is no such folder yet", "create it, or set code")
@@ -164,7 +165,7 @@ def _of_estimator(made: Made, context: Context) -> Environment:
 
 def _sweep(made: Made, job: Job, context: Context) -> Job:
     """Return the job as the trial of a sweep."""
-    sampling, policy, early = made.get("hyperparameter_sampling", 1), made.get("policy"), ""
+    sampling, policy, early = made.get("hyperparameter_sampling"), made.get("policy"), ""
     kinds = (*constructs.SAMPLERS, *constructs.POLICIES, "NoTerminationPolicy")
     for key, value in (("hyperparameter_sampling", sampling), ("policy", policy)):
         if value is not None and getattr(value, "kind", "") not in kinds:
@@ -232,7 +233,7 @@ def _parallel(made: Made, config: Any, name: str, context: Context) -> Job | Non
     }
     job = Job(
         name=name,
-        code=_folder(config, None, context),
+        code=_folder(config, context),
         script=entry,
         line=made.line,
         environment=environments.environment(config.get("environment"), context, made.line),
