@@ -17,6 +17,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
+from allranks.local.instances.processes import TICKS_PER_SECOND
 from allranks.verdict.stacks import Frame, Stack
 
 PATIENCE = 10.0
@@ -58,6 +59,19 @@ def of_ranks(logs: Mapping[int, str], silent: Collection[int] = ()) -> list[Stac
         if stack is not None and not any(name in frame.file for frame in stack.frames for name in _HELPERS)
     ]
     return sorted(found, key=lambda stack: stack.number)
+
+
+def activity(logs: Mapping[int, str]) -> dict[int, tuple[float, int]]:
+    """Return the seconds of CPU time of each process of ranks, and the bytes that it has read and written.
+
+    Raise OSError if that may not be read.
+    """
+    used = {}
+    for pid, _ in processes_of(logs):
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        counts = [int(line.split()[1]) for line in Path(f"/proc/{pid}/io").read_text().splitlines()[:2]]
+        used[pid] = (int(fields[11]) + int(fields[12])) / TICKS_PER_SECOND, sum(counts)
+    return used
 
 
 def processes_of(logs: Mapping[int, str]) -> Iterator[tuple[int, int]]:

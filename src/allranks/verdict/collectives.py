@@ -13,11 +13,15 @@ import pickle
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from io import BytesIO
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 from allranks.runs.formatting import rank_list
 from allranks.verdict.tracebacks import is_library
+
+LEAST_CALLS = 100
+"""Fewer collectives of a rank say nothing about its pace."""
 
 MOST_BYTES = 1 << 28
 """Maximum size of a file that is read."""
@@ -163,6 +167,14 @@ def missing(recordings: Sequence[Recording]) -> Difference | None:
         own = next(recording for recording in recordings if recording.rank == behind[0])
         found.append((most.time, Difference(own, behind, fewest, ((waiting, missed),))))
     return max(found, key=lambda each: each[0])[1] if found else None
+
+
+def longest_gap(recordings: Sequence[Recording]) -> float | None:
+    """Return the longest time in seconds between two successive calls of a rank; None if a rank has called too few."""
+    times = [[call.time for call in recording.calls] for recording in recordings]
+    if not times or min(map(len, times)) < LEAST_CALLS:
+        return None
+    return max(later - earlier for each in times for earlier, later in pairwise(each))
 
 
 def last_calls(recordings: Iterable[Recording]) -> list[str]:

@@ -12,16 +12,13 @@ from dataclasses import dataclass
 from statistics import median
 
 from allranks.runs.records import RankRecord
-from allranks.verdict.collectives import Call, Recording
+from allranks.verdict.collectives import LEAST_CALLS, Call, Recording
 
 LEAST_SHARE = 0.1
 """Share of the time for which the others must wait for a rank, in the whole and in nearly every part of it."""
 
 PARTS, STEADY = 10, 8
 """The training is split into so many parts. In so many of them, the rank must be the slowest, by that share."""
-
-LEAST_CALLS = 100
-"""Fewer collectives say nothing."""
 
 _MORE_CPU = 1.1
 """A rank with so many times the CPU time of the others has more to compute."""

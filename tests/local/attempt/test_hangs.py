@@ -11,6 +11,7 @@ import pytest
 from allranks.contract.mpi import Mpi
 from allranks.contract.pytorch import PyTorch
 from allranks.local import stack_dumps
+from allranks.local.attempt import stall
 from allranks.local.attempt.stall import only_retries
 from allranks.plan import digest
 from allranks.plan.graph import Code, Step
@@ -55,6 +56,18 @@ import torch.distributed as dist
 dist.init_process_group("gloo")
 if dist.get_rank() == 1:
     ctypes.PyDLL(None).sleep(1000)
+dist.barrier()
+"""
+PACE = """
+import time
+import torch
+import torch.distributed as dist
+
+dist.init_process_group("gloo")
+for step in range(150):
+    dist.all_reduce(torch.ones(4, 2))
+if dist.get_rank() == 1:
+    time.sleep(1000)
 dist.barrier()
 """
 
@@ -152,3 +165,29 @@ frame #0: c10::Error::Error(c10::SourceLocation, std::string) + 0x80 (0x7f39820c
 @pytest.mark.parametrize(("text", "expected"), [(RETRIES, True), (RETRIES + "epoch 3: loss 0.2\n", False)])
 def test_tries_to_connect_again_are_no_progress(text: str, expected: bool) -> None:
     assert only_retries(text.splitlines()) is expected
+
+
+def test_the_pace_of_a_training_shortens_the_time(
+    tmp_path: Path, run_steps: Runner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("torch")
+    monkeypatch.setattr(stall, "COMPARE", 0.5)
+    monkeypatch.setattr(stall, "SHORTEST", 1.0)
+    monkeypatch.setattr(stall, "IDLE_CPU", 0.5)
+    verdict = run_steps(_step(tmp_path, PACE, "", PyTorch(1)), stall=1000.0).step("train").verdict
+    assert (verdict.rank, verdict.where) == (1, "train.py:10")
+
+
+@pytest.mark.parametrize(
+    ("after", "expected"),
+    [
+        ({1: (2.1, 5000), 2: (3.0, 0)}, True),
+        ({1: (2.5, 5000), 2: (3.0, 0)}, False),
+        ({1: (2.0, 5000), 2: (3.0, 2 << 20)}, False),
+        ({1: (2.0, 5000)}, False),
+        ({}, False),
+    ],
+    ids=["idle", "an evaluation", "a checkpoint", "a process has ended", "unknown"],
+)
+def test_ranks_that_compute_or_write_keep_their_time(after: dict[int, tuple[float, int]], expected: bool) -> None:
+    assert stall._is_idle({1: (2.0, 0), 2: (3.0, 0)}, after, 10.0) is expected

@@ -22,6 +22,7 @@ from allranks.runs.log_reader import tail
 from allranks.runs.recorder import RunRecorder
 from allranks.runs.records import Point, Progress, RankRecord, Status, StepRecord, Verdict
 from allranks.verdict import judge, signatures, stragglers
+from allranks.verdict.collectives import Recording
 from allranks.verdict.signatures import NOT_STARTED
 from allranks.verdict.stacks import Stack, of_hang, of_time_out, with_mismatch
 
@@ -159,7 +160,7 @@ class AttemptMonitor:
                 await self._signal(signal.SIGKILL)
         self._stall.close()
         self._read_reports(clock())
-        self._judge()
+        self._judge(await asyncio.to_thread(self._stall.recordings))
         recordings.remove(self._handles.reports)
 
     async def _look_for_stall(self, now: float) -> None:
@@ -171,7 +172,7 @@ class AttemptMonitor:
         if self._noted_stall:
             return
         stacks = self._stall.stalled(now)
-        if self._stall.problem and not self._noted_problem and self._stall.is_overdue(now):
+        if self._stall.problem and not self._noted_problem and 0 < self._handles.stall <= self._stall.silence(now):
             self._noted_problem = True
             text = f"its ranks have been silent for {self._handles.stall:g} s; where they are is known in part only"
             self._recorder.note(self._record, f"{text}: {self._stall.problem}")
@@ -179,7 +180,7 @@ class AttemptMonitor:
             return
         stacks = stacks or await self._stall.stacks()
         calls = self._stall.recordings()
-        verdict = of_hang(self._record.name, self._record.ranks, stacks, self._handles.stall, calls)
+        verdict = of_hang(self._record.name, self._record.ranks, stacks, self._stall.silence(now), calls)
         if verdict is not None and self._handles.on_stall == "fail":
             self._stalled = verdict
         elif verdict is not None:
@@ -334,7 +335,7 @@ class AttemptMonitor:
                 self._recorder.note(self._record, event.text)
         self._recorder.progressed(self._record, curves)
 
-    def _judge(self) -> None:
+    def _judge(self, calls: Sequence[Recording]) -> None:
         record, ranks = self._record, self._record.ranks
         first = ranks[0]
         for rank in ranks:
@@ -349,10 +350,10 @@ class AttemptMonitor:
             if verdict is not None and self._stacks and signatures.depth(verdict.reason) == 1:
                 verdict = of_time_out(verdict, ranks, self._stacks)
             if verdict is not None:
-                verdict = with_mismatch(verdict, ranks, self._stall.recordings())
+                verdict = with_mismatch(verdict, ranks, calls)
         hang = self._stalled
         if self._overdue is not None and hang is None:
-            hang = of_hang(record.name, ranks, self._stacks or (), recordings=self._stall.recordings())
+            hang = of_hang(record.name, ranks, self._stacks or (), recordings=calls)
         if hang is not None:
             after = (self._limit(),) if self._overdue else ()
             record.status, record.verdict = Status.FAILED, replace(hang, consequences=(*hang.consequences, *after))
@@ -387,7 +388,7 @@ class AttemptMonitor:
             record.verdict = Verdict(record.name, reason, log=first.log, tail=tail(first.log))
         else:
             record.status = Status.COMPLETED
-            if len(ranks) > 1 and (straggler := stragglers.find(self._stall.recordings())) is not None:
+            if len(ranks) > 1 and (straggler := stragglers.find(calls)) is not None:
                 record.straggler = stragglers.describe(straggler, ranks)
                 self._recorder.note(record, record.straggler)
 

@@ -13,7 +13,7 @@ from allranks.local import recordings, stack_dumps
 from allranks.runs.log_reader import tail
 from allranks.runs.records import Status, StepRecord
 from allranks.verdict import collectives, signatures, tracebacks
-from allranks.verdict.collectives import Recording
+from allranks.verdict.collectives import Call, Recording
 from allranks.verdict.stacks import Stack
 
 LOOKS = 4
@@ -29,6 +29,13 @@ _RETRIES = re.compile(r"\s*$|frame #\d+:|Exception raised from |.*\bretrying\b")
 
 _MOST_RETRIES = 1 << 16
 """Bytes of them between two looks at a log."""
+
+PACE, SHORTEST = 20, 60.0
+"""Where no rank computes, reads or writes, so many times the longest time between two collectives suffice, and at least
+so many seconds. An evaluation and a checkpoint use the processor or files."""
+
+IDLE_CPU, IDLE_BYTES = 0.02, 1 << 20
+"""The share of a core, and the bytes between two comparisons, that a waiting rank may use."""
 
 CHECK = 1.0
 """Seconds between two looks at the files."""
@@ -54,13 +61,15 @@ class StallWatch:
         self._files = [*(rank.log for rank in record.ranks), *map(str, reports.values())]
         self._reports = reports
         self._seconds = seconds
+        self._limit = seconds
+        self._used: tuple[float, Mapping[int, tuple[float, int]]] = 0.0, {}
         self.problem = ""
         self._sizes: dict[str, int] = {}
         self._ended = 0
         self._since = self._next_check = self._next_look = 0.0
         self._places: Sequence[object] = ()
         self._places_since = 0.0
-        self._looking: asyncio.Task[list[Stack]] | None = None
+        self._looking: asyncio.Task[tuple[list[Stack], list[Call]]] | None = None
         self._comparing: asyncio.Task[bool] | None = None
         self._next_comparison = 0.0
         self._asked_exceptions = False
@@ -69,20 +78,26 @@ class StallWatch:
         """Return the stacks of the ranks if they have made no progress for `seconds`; none otherwise."""
         self._check_files(now)
         stacks = self._looked(now)
-        if not self._seconds or now < self._since + self._seconds / 2 or self._looking is not None:
+        if not self._seconds or now < self._since + self._limit / 2 or self._looking is not None:
             return ()
-        if stacks and now >= self._since + self._seconds and now >= self._places_since + self._seconds / 2:
+        end = self._since + self._limit
+        if stacks and now >= end and now >= self._places_since + self._limit / 2:
             return stacks
         if now >= self._next_look:
-            end = self._since + self._seconds
-            pause = min(self._seconds / 2 / LOOKS, LONGEST)
+            pause = min(self._limit / 2 / LOOKS, LONGEST)
             self._next_look = min(now + pause, end) if now < end else now + pause
-            self._looking = asyncio.create_task(self.stacks())
+            self._looking = asyncio.create_task(self._look())
         return ()
 
-    def is_overdue(self, now: float) -> bool:
-        """Return whether no rank has written or reported anything for `seconds`."""
-        return bool(self._seconds and self._since) and now >= self._since + self._seconds
+    def silence(self, now: float) -> float:
+        """Return for how many seconds no rank has written or reported anything."""
+        return now - self._since if self._since else 0.0
+
+    async def _look(self) -> tuple[list[Stack], list[Call]]:
+        """Return the stacks of the running ranks, and the last collective of each rank."""
+        stacks = await self.stacks()
+        found = await asyncio.to_thread(self.recordings)
+        return stacks, [recording.calls[-1] for recording in found if recording.calls]
 
     async def stacks(self) -> list[Stack]:
         """Return the stacks of the running ranks now."""
@@ -106,12 +121,24 @@ class StallWatch:
             return task.result()
         if self._seconds and self._comparing is None and now >= self._next_comparison:
             self._next_comparison = now + max(now - self._since, COMPARE)
-            self._comparing = asyncio.create_task(asyncio.to_thread(self._compare))
+            self._comparing = asyncio.create_task(asyncio.to_thread(self._compare, now))
         return False
 
-    def _compare(self) -> bool:
+    def _compare(self, now: float) -> bool:
+        """Compare the collectives of the ranks, and choose the time for which they may make no progress."""
+        logs = {rank.rank: rank.log for rank in self._record.ranks if rank.status is Status.RUNNING}
+        try:
+            used = stack_dumps.activity(logs)
+        except (OSError, ValueError, IndexError):
+            used = {}  # a process has just ended
         recordings.ask(self._reports)
         found = self.recordings()
+        gap = collectives.longest_gap(found)
+        (before, earlier), self._used = self._used, (now, used)
+        limit = max(SHORTEST, PACE * (gap or 0.0))
+        # This interval is the second half of the silence.
+        is_enough = gap is not None and now - before >= limit / 2 and _is_idle(earlier, used, now - before)
+        self._limit = min(self._seconds, limit) if is_enough else self._seconds
         difference = collectives.mismatch(found)
         last = [recording.calls[-1] for recording in found if recording.calls]
         return difference is not None and difference.call in last
@@ -141,7 +168,7 @@ class StallWatch:
         news = [file for file in self._files if self._has_news(file)]
         if news or ended != self._ended or not self._since:
             self._ended, self._since, self._asked_exceptions = ended, now, False
-            self._places = ()
+            self._places, self._used, self._limit = (), (now, {}), self._seconds
             self._next_comparison = now + min(COMPARE, self._seconds / 2)
 
     def _has_news(self, file: str) -> bool:
@@ -159,8 +186,9 @@ class StallWatch:
         """Return the stacks that have just been read."""
         if self._looking is None or not self._looking.done():
             return []
-        stacks, self._looking = self._looking.result(), None
-        places = [(stack.number, stack.user or stack.frames[:1]) for stack in stacks]
+        (stacks, calls), self._looking = self._looking.result(), None
+        # A silent loop is always at the same line, and calls further collectives.
+        places = [[(stack.number, stack.user or stack.frames[:1]) for stack in stacks], calls]
         if places != self._places:
             self._places, self._places_since = places, now
         return stacks
@@ -169,6 +197,14 @@ class StallWatch:
 def only_retries(lines: Iterable[str]) -> bool:
     """Return whether lines of a log say no more than that a rank tries to connect again."""
     return all(_RETRIES.match(line) or signatures.consequence(line) for line in lines)
+
+
+def _is_idle(before: Mapping[int, tuple[float, int]], after: Mapping[int, tuple[float, int]], seconds: float) -> bool:
+    """Return whether no process has computed, read or written anything to speak of between two measurements."""
+    return before.keys() == after.keys() != set() and all(
+        cpu - before[pid][0] <= IDLE_CPU * seconds and count - before[pid][1] <= IDLE_BYTES
+        for pid, (cpu, count) in after.items()
+    )
 
 
 def _has_raised(log: str) -> bool:
