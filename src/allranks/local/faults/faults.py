@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import random
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
@@ -23,16 +23,14 @@ RANDOM_STOP = 5.0
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of fault.
+    """A kind of fault. docs/fault-injection.md describes each.
 
-    effect:   what it does
     subject:  the key that ``KIND=VALUE`` sets. It is required; in place of a rank, an instance may be given
     others:   further keys, besides those of its moment and its step
     isolated: whether it needs instances with a network and mounts of their own
     timed:    whether it has a moment; else it lasts from the start
     """
 
-    effect: str
     subject: str
     others: tuple[str, ...] = ()
     isolated: bool = False
@@ -43,24 +41,19 @@ class Kind:
 
 
 KINDS: Mapping[str, Kind] = {
-    "kill": Kind("SIGKILL to all processes of a rank, or of all ranks of an instance", "rank", ("instance",)),
-    "evict": Kind(
-        "SIGTERM to the ranks of an instance, SIGKILL after the grace period, and a new attempt of the step as soon as "
-        "the instance is back",
-        "instance",
-        ("grace", "back"),
-    ),
-    "stop": Kind("SIGSTOP to all processes of a rank, or of all ranks of an instance", "rank", ("instance", "for")),
-    "hang": Kind("the main thread of a rank makes no progress, while its other threads run", "rank", ("instance",)),
-    "slow-rank": Kind("a rank gets the processor for 1/factor of the time", "rank", ("instance", "factor", "for")),
-    "slow-start": Kind("an instance starts its processes later", "instance", ("time",), timed=False),
-    "clock-skew": Kind("the clock of an instance is ahead, by libfaketime", "instance", ("time",), timed=False),
-    "cut": Kind("nothing passes between an instance and the others", "instance", ("for",), isolated=True),
-    "delay": Kind("what an instance sends arrives later", "time", ("instance", "for"), isolated=True),
-    "loss": Kind("a share of what an instance sends is lost", "share", ("instance", "for"), isolated=True),
-    "rate": Kind("an instance sends at most so many bits per second", "limit", ("instance", "for"), isolated=True),
-    "disk-full": Kind("nothing more can be written to the step's folders", "instance", isolated=True),
-    "oom": Kind("a rank gets no more memory", "rank", ("instance",)),
+    "kill": Kind("rank", ("instance",)),
+    "evict": Kind("instance", ("grace", "back")),
+    "stop": Kind("rank", ("instance", "for")),
+    "hang": Kind("rank", ("instance",)),
+    "slow-rank": Kind("rank", ("instance", "factor", "for")),
+    "slow-start": Kind("instance", ("time",), timed=False),
+    "clock-skew": Kind("instance", ("time",), timed=False),
+    "cut": Kind("instance", ("for",), isolated=True),
+    "delay": Kind("time", ("instance", "for"), isolated=True),
+    "loss": Kind("share", ("instance", "for"), isolated=True),
+    "rate": Kind("limit", ("instance", "for"), isolated=True),
+    "disk-full": Kind("instance", isolated=True),
+    "oom": Kind("rank", ("instance",)),
 }
 
 
@@ -96,7 +89,7 @@ class Fault:
     limit: float = 0.0
 
     def __str__(self) -> str:
-        return _text(self)
+        return f"{self.kind}:{_text(self, KINDS[self.kind].subject)}"
 
 
 @dataclass(frozen=True)
@@ -115,55 +108,28 @@ class RandomFaults:
     node: str = ""
 
     def __str__(self) -> str:
-        return _text(self)
+        return f"random:{_text(self, 'count')}"
 
     def expand(self, instances: int, processes: int) -> tuple[Fault, ...]:
-        """Return the faults for a step with this layout, the earliest first. processes: of each instance"""
-        return random_faults(
-            self.count,
-            self.seed,
-            instances,
-            processes,
-            kinds=self.kinds,
-            steps=self.steps,
-            within=self.within,
-            node=self.node,
-        )
-
-
-def random_faults(
-    count: int,
-    seed: int,
-    instances: int,
-    processes: int,
-    *,
-    kinds: Sequence[str] = RANDOM_KINDS,
-    steps: int = 0,
-    within: float = 60.0,
-    node: str = "",
-) -> tuple[Fault, ...]:
-    """Return random faults, the earliest first. The arguments are those of `RandomFaults`.
-
-    Their training steps differ, if there are as many.
-    """
-    generator = random.Random(seed)
-    moments: list[float]
-    if not steps:
-        moments = sorted(round(generator.uniform(0, within), 2) for _ in range(count))
-    elif count <= steps:
-        moments = sorted(map(float, generator.sample(range(1, steps + 1), count)))
-    else:
-        moments = sorted(map(float, generator.choices(range(1, steps + 1), k=count)))
-    faults = []
-    for moment in moments:
-        kind = generator.choice(list(kinds))
-        fault = Fault(kind, node, step=int(moment)) if steps else Fault(kind, node, after=moment)
-        if KINDS[kind].subject == "rank":
-            fault = replace(fault, rank=generator.randrange(instances * processes))
+        """Return the faults for a step with this layout, the earliest first. Their training steps differ, if there are
+        enough. processes: of each instance"""
+        generator = random.Random(self.seed)
+        steps = range(1, self.steps + 1)
+        if self.count <= self.steps:
+            moments = generator.sample(steps, self.count)
         else:
-            fault = replace(fault, instance=generator.randrange(instances))
-        faults.append(replace(fault, lasts=RANDOM_STOP) if kind == "stop" else fault)
-    return tuple(faults)
+            moments = [generator.choice(steps) if steps else 0 for _ in range(self.count)]
+        faults = []
+        for step in moments:
+            fault = Fault(generator.choice(self.kinds), self.node, step=step or None)
+            if not steps:
+                fault = replace(fault, after=round(generator.uniform(0, self.within), 2))
+            if KINDS[fault.kind].subject == "rank":
+                fault = replace(fault, rank=generator.randrange(instances * processes))
+            else:
+                fault = replace(fault, instance=generator.randrange(instances))
+            faults.append(replace(fault, lasts=RANDOM_STOP) if fault.kind == "stop" else fault)
+        return tuple(sorted(faults, key=lambda fault: (fault.step or 0, fault.after)))
 
 
 def read(text: str) -> Fault | RandomFaults:
@@ -176,7 +142,7 @@ def read(text: str) -> Fault | RandomFaults:
     if name != "random" and name not in KINDS:
         fix = did_you_mean(name, KINDS, "for example: --fault kill:rank=1,after=5s")
         raise InputError(Problem(where, f"kind {name!r}", ", ".join([*KINDS, "random"]), fix))
-    keys = _RANDOM_KEYS if name == "random" else KINDS[name].keys()
+    keys = tuple(field.name for field in fields(RandomFaults)) if name == "random" else KINDS[name].keys()
     if separator == "=":
         rest = f"{keys[0]}={rest}"
     values: dict[str, Any] = {}
@@ -186,112 +152,73 @@ def read(text: str) -> Fault | RandomFaults:
             raise InputError(Problem(where, f"key {key!r}", ", ".join(keys), did_you_mean(key, keys)))
         if key in values:
             raise InputError(Problem(where, f"key {key} twice", "each key once"))
-        convert, expected = _VALUES[key]
-        try:
-            values[key] = convert(value)
-        except ValueError:
-            raise InputError(Problem(where, f"{key}={value}", expected)) from None
-    if name == "random":
-        if not values.get("count"):
-            raise InputError(Problem(where, "no key count", "a number of faults, such as count=5"))
-        return RandomFaults(**values)
-    missing = [keys[0], *(["instance"] if keys[0] == "rank" else [])]
-    if not values.keys() & set(missing):
-        raise InputError(
-            Problem(
-                where,
-                f"no key {' or '.join(dict.fromkeys(missing))}",
-                f"such as {name}:{keys[0]}={_EXAMPLES.get(keys[0], 1)}",
-            )
-        )
+        values[key] = _value(key, value)
+        if values[key] is None:
+            expected = _QUANTITIES[key].expected if key in _QUANTITIES else f"some of {'+'.join(RANDOM_KINDS)}"
+            raise InputError(Problem(where, f"{key}={value}", expected))
+    required = {keys[0], "instance"} if keys[0] == "rank" else {keys[0]}
+    if not required & values.keys():
+        found = f"no key {' or '.join(sorted(required, reverse=True))}"
+        raise InputError(Problem(where, found, f"such as {name}:{keys[0]}={_QUANTITIES[keys[0]].expected.split()[-1]}"))
     for one, other in (("step", "after"), ("rank", "instance")):
         if one in values and other in values:
             raise InputError(Problem(where, f"{one} and {other}", "one of them"))
-    return Fault(name, **{_FIELDS.get(key, key): value for key, value in values.items()})
+    if name == "random":
+        return RandomFaults(**values)
+    return Fault(name, **{"lasts" if key == "for" else key: value for key, value in values.items()})
 
 
-_FIELDS = {"for": "lasts"}
-_KEYS = {field: key for key, field in _FIELDS.items()}
-_EXAMPLES = {"time": "50ms", "share": "5%", "limit": "10mbit"}
-_FORMATS = {"factor": "{:g}", "share": "{:g}", "limit": "{:.0f}bit"}
+@dataclass(frozen=True)
+class _Quantity:
+    """A number with one of some units, and its bounds. least is not allowed itself."""
+
+    expected: str
+    units: Mapping[str, float]
+    least: float = -1
+    most: float = NEVER
 
 
-def _text(fault: Fault | RandomFaults) -> str:
-    name = fault.kind if isinstance(fault, Fault) else "random"
-    return f"{name}:{','.join(_parts(fault))}"
-
-
-def _parts(fault: Fault | RandomFaults) -> Iterator[str]:
-    subject = KINDS[fault.kind].subject if isinstance(fault, Fault) else "count"
-    for field in fields(fault):
-        value = getattr(fault, field.name)
-        if field.name == "kind" or (value == field.default and (field.name != subject or value is None)):
-            continue
-        text = "+".join(value) if isinstance(value, tuple) else value
-        if isinstance(value, float):
-            text = _FORMATS.get(field.name, "{:g}s").format(value)
-        yield f"{_KEYS.get(field.name, field.name)}={'never' if value == NEVER else text}"
-
-
-def _number(text: str) -> int:
-    if not text.isdecimal():
-        raise ValueError
-    return int(text)
-
-
-_UNITS = {"": 1.0, "ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
-
-
-def _seconds(text: str) -> float:
-    found = re.fullmatch(r"(\d+(?:\.\d+)?)(ms|s|m|h|)", text)
-    if found is None:
-        raise ValueError
-    return float(found[1]) * _UNITS[found[2]]
-
-
-def _share(text: str) -> float:
-    share = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
-    if not 0 < share <= 1:
-        raise ValueError
-    return share
-
-
-def _limit(text: str) -> float:
-    found = re.fullmatch(r"(\d+(?:\.\d+)?)([kmg]?)bit", text)
-    if found is None or not float(found[1]):
-        raise ValueError
-    return float(found[1]) * {"": 1e0, "k": 1e3, "m": 1e6, "g": 1e9}[found[2]]
-
-
-def _factor(text: str) -> float:
-    if not 1 < float(text) < NEVER:
-        raise ValueError
-    return float(text)
-
-
-def _or_never(text: str) -> float:
-    return NEVER if text == "never" else _seconds(text)
-
-
-def _kinds(text: str) -> tuple[str, ...]:
-    kinds = tuple(text.split("+"))
-    if not set(kinds) <= set(RANDOM_KINDS):
-        raise ValueError
-    return kinds
-
-
-_SECONDS = (_seconds, "seconds, such as 10s, 500ms or 2m")
-_NUMBER = (_number, "a number, from 0")
-_VALUES: Mapping[str, tuple[Callable[[str], Any], str]] = {
-    **dict.fromkeys(("rank", "instance", "step", "count", "seed", "steps"), _NUMBER),
+_NUMBER = _Quantity("a number, such as 1", {"": 1})
+_SECONDS = _Quantity("seconds, such as 500ms, 2m or 10s", {"": 1, "ms": 0.001, "s": 1, "m": 60, "h": 3600})
+_NUMBERS = ("rank", "instance", "step", "seed", "steps", "count")
+_QUANTITIES = {
+    **dict.fromkeys(_NUMBERS, _NUMBER),
     **dict.fromkeys(("after", "grace", "for", "within", "time"), _SECONDS),
-    "back": (_or_never, "seconds, such as 10s, or never"),
-    "factor": (_factor, "a number above 1, such as 3"),
-    "share": (_share, "a share, such as 5%"),
-    "limit": (_limit, "a rate, such as 10mbit"),
-    "kinds": (_kinds, f"some of {'+'.join(RANDOM_KINDS)}"),
-    "node": (str, "a step's path"),
+    "count": replace(_NUMBER, least=0),
+    "back": replace(_SECONDS, expected="never, or seconds, such as 10s"),
+    "factor": _Quantity("a number above 1, such as 3", {"": 1}, least=1),
+    "share": _Quantity("a share, such as 5%", {"%": 0.01, "": 1}, least=0, most=1),
+    "limit": _Quantity("a rate, such as 10mbit", {"bit": 1, "kbit": 1e3, "mbit": 1e6, "gbit": 1e9}, least=0),
 }
-"""For each key: how its value is converted, which raises ValueError, and what is expected."""
 
-_RANDOM_KEYS = tuple(field.name for field in fields(RandomFaults))
+
+def _value(key: str, text: str) -> Any:
+    """Return the value of a key; None if it is invalid."""
+    if key == "node":
+        return text
+    if key == "kinds":
+        kinds = tuple(text.split("+"))
+        return kinds if set(kinds) <= set(RANDOM_KINDS) else None
+    if (key, text) == ("back", "never"):
+        return NEVER
+    quantity, number = _QUANTITIES[key], re.fullmatch(r"(\d+(?:\.\d+)?)([a-z%]*)", text)
+    if number is None or number[2] not in quantity.units or (key in _NUMBERS and not text.isdecimal()):
+        return None
+    value = float(number[1]) * quantity.units[number[2]]
+    return None if not quantity.least < value <= quantity.most else int(value) if key in _NUMBERS else value
+
+
+def _text(fault: Fault | RandomFaults, subject: str) -> str:
+    return ",".join(_parts(fault, subject))
+
+
+def _parts(fault: Fault | RandomFaults, subject: str) -> Iterator[str]:
+    units = {"factor": "", "share": "", "limit": "bit"}
+    for field in fields(fault):
+        value, name = getattr(fault, field.name), field.name
+        if name == "kind" or value is None or (value == field.default and name != subject):
+            continue
+        if isinstance(value, float):
+            value = "never" if value == NEVER else f"{value:.12g}{units.get(name, 's')}"
+        text = "+".join(value) if isinstance(value, tuple) else value
+        yield f"{'for' if name == 'lasts' else name}={text}"

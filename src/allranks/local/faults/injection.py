@@ -258,9 +258,9 @@ class _AttemptFaults:
             self._note(fault, f"{number.name} sent to {name}")
             effects.send(effects.processes_of(ranks), number)
         elif kind == "hang":
-            self._hanging = {(rank.rank, fault.step) for rank in ranks} & self._held
-            how = "no progress any more of" if self._hanging else effects.hang(ranks)
-            self._note(fault, f"{how} {name}")
+            held = {(rank.rank, fault.step) for rank in ranks} & self._held
+            self._hanging |= held
+            self._note(fault, f"{'no progress any more of' if held else effects.hang(ranks)} {name}")
         elif kind == "slow-rank":
             self._note(fault, f"{name} runs 1/{fault.factor:g} of the time")
             self._start(effects.slow_down(ranks, fault.factor, fault.lasts))
@@ -340,7 +340,9 @@ class _AttemptFaults:
 
     def _release(self) -> None:
         """Let the ranks continue after the training steps whose faults have been injected."""
-        waiting = {fault.step for fault in self._pending()}
+        waiting = {
+            fault.step for fault in self._pending() if not all(rank.status.ended for rank in self._ranks_of(fault))
+        }
         for step in self._steps - waiting:
             self._steps.discard(step)
             for rank, path in self._reports.items():
