@@ -343,6 +343,12 @@ ws.experiments["e"].submit(Pipeline(ws, []), continue_on_step_failure=True)""",
          "process_count_per_instance: 3", "name: d", "command: python fit.py\n",
          "path_on_compute /in: azure-ai-ml chooses the path", "continue_on_step_failure of submit"],
     ),
+    "settings of a run_config, and a target that is no cluster": (
+        """config = ScriptRunConfig("src", "fit.py", environment="own", compute_target="local")
+config.run_config.node_count = 2
+config.run_config.mpi.process_count_per_node = 3""",
+        ["process_count_per_instance: 3", "instance_count: 2", "compute target local: a pipeline"],
+    ),
     "a sequence of steps, of which two are side by side": (
         """a, b, c, d = one("a"), one("b"), one("c"), one("d")
 Pipeline(ws, steps=StepSequence([[a, b], c, d]))""",

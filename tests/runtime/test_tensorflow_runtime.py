@@ -121,7 +121,7 @@ def test_a_task_that_is_gone_is_missed_once_and_only_until_the_end() -> None:
     tasks = {"worker 1": f"127.0.0.1:{listener.getsockname()[1]}"}
     lost: list[ConnectionError] = []
     told = threading.Event()
-    watched, never_lost = ({name: Sight(endpoint) for name, endpoint in tasks.items()} for _ in range(2))
+    watched, never_lost = ([Sight(name, endpoint) for name, endpoint in tasks.items()] for _ in range(2))
     Watch(lambda: find_lost(watched, 60), lambda error: (lost.append(error), told.set()))
     stopped = Watch(lambda: find_lost(never_lost, 60), lost.append)
     listener.accept()[0].close()
@@ -173,7 +173,7 @@ def test_a_server_notifies_the_chief_of_an_eviction_and_ends_with_it(tmp_path: P
 
 
 def wait_until_listening(endpoint: str) -> None:
-    sight, deadline = Sight(endpoint), time.monotonic() + 100
+    sight, deadline = Sight("", endpoint), time.monotonic() + 100
     while not sight.appeared:
         assert time.monotonic() < deadline
         sight.missing(100)

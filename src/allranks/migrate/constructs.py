@@ -71,29 +71,22 @@ VALUES = {
 }  # fmt: skip
 """The functions of azure.ai.ml.sweep for those of v1."""
 
-_STEP_END = "inputs outputs params source_directory allow_reuse"
 POSITIONS = {
-    "ScriptRunConfig": "source_directory script arguments run_config",
-    "HyperDriveConfig": "hyperparameter_sampling primary_metric_name primary_metric_goal max_total_runs "
-    "max_concurrent_runs max_duration_minutes policy estimator run_config",
     **dict.fromkeys(ESTIMATORS, "source_directory"),
-    "PythonScriptStep": f"script_name name arguments compute_target runconfig runconfig_pipeline_params {_STEP_END}",
-    "CommandStep": f"command name compute_target runconfig runconfig_pipeline_params {_STEP_END}",
-    "MpiStep": "name source_directory script_name arguments compute_target node_count process_count_per_node inputs "
-    "outputs allow_reuse",
-    "EstimatorStep": "name estimator estimator_entry_script_arguments runconfig_pipeline_params inputs outputs "
-    "compute_target allow_reuse",
-    "HyperDriveStep": "name hyperdrive_config estimator_entry_script_arguments inputs outputs metrics_output "
-    "allow_reuse",
-    "ParallelRunStep": "name parallel_run_config inputs output side_inputs arguments allow_reuse",
-    "ParallelRunConfig": "environment entry_script error_threshold output_action compute_target node_count "
-    "process_count_per_node mini_batch_size source_directory",
+    "ScriptRunConfig": "source_directory script arguments run_config",
+    "HyperDriveConfig": "hyperparameter_sampling primary_metric_name primary_metric_goal max_total_runs",
+    "PythonScriptStep": "script_name name arguments compute_target runconfig",
+    "CommandStep": "command name compute_target runconfig",
+    "MpiStep": "name source_directory script_name arguments compute_target node_count process_count_per_node",
+    "EstimatorStep": "name estimator estimator_entry_script_arguments",
+    "HyperDriveStep": "name hyperdrive_config estimator_entry_script_arguments inputs outputs metrics_output",
+    "ParallelRunStep": "name parallel_run_config inputs output side_inputs arguments",
 }
-"""The names of the parameters of jobs, in the order in which v1 (1.62) takes them."""
+"""The names of the first parameters of jobs, as v1 (1.62) has them. Nobody gives the others by position."""
 
 CLASSES = (
     *JOBS, *PORTS, "Environment", "Experiment", "Workspace", "Dataset", "MpiConfiguration", "PyTorchConfiguration",
     "TensorflowConfiguration", "Pipeline", "ParallelRunConfig", "RunConfiguration", "CondaDependencies",
-    "DataReference", "PipelineParameter", "StepSequence", *SAMPLERS, *POLICIES, *VALUES,
+    "ComputeTarget", "DataReference", "Datastore", "PipelineParameter", "StepSequence", *SAMPLERS, *POLICIES, *VALUES,
 )  # fmt: skip
 """Names that a sample may use without importing them, or after ``import *``."""

@@ -145,6 +145,10 @@ def _compute(value: Any, made: Made, context: Context) -> str:
     while isinstance(value, Made):  # ws.compute_targets["name"], ComputeTarget(workspace=ws, name="name")
         names = [each for each in (value.get("name", 1), *value.values[:1]) if isinstance(each, str)]
         value = names[0] if names else value.receiver
+    if value == "local":
+        fix = "name a cluster; allranks run starts the pipeline on this machine all the same"
+        context.report(made.line, "compute target local", "a pipeline of azure-ai-ml has none", fix)
+        return ""
     return context.text(value, made.line, "compute target", "set default_compute of the pipeline")
 
 
@@ -258,7 +262,7 @@ def _layout(made: Made, configuration: Any, context: Context) -> Layout:
     configuration: the RunConfiguration of the job, if it has one
     """
     config = made.get("distributed_job_config", default=made.get("distributed_training"))
-    names = ("node_count", "communicator", "framework")
+    names = ("node_count", "communicator", "framework", "mpi.process_count_per_node")
     settings = {name: made.get(f"run_config.{name}", default=of(configuration, name)) for name in names}
     nodes = whole(made.get("node_count", default=settings["node_count"]), 1)
     if isinstance(config, Unknown):
@@ -290,7 +294,7 @@ def _layout(made: Made, configuration: Any, context: Context) -> Layout:
     if given is config:
         nodes = number("node_count", 2 if name == "pytorch" else 1, nodes)
     if name != "pytorch":
-        default = made.get("process_count_per_node", default=of(configuration, "mpi.process_count_per_node"))
+        default = made.get("process_count_per_node", default=settings["mpi.process_count_per_node"])
         processes = number("process_count_per_node", 0, whole(default, 1))
         return Layout({"type": kind, "process_count_per_instance": processes}, nodes, nodes * processes)
     total = number("process_count", 1, nodes)

@@ -76,7 +76,7 @@ def _connect_trainer(cluster: Cluster, timeout_seconds: float, ending: lifecycle
     ending.metrics = Metrics(is_main=cluster.is_chief)
     # The chief watches all others, and they watch the chief.
     watched = cluster.others if cluster.is_chief else {CHIEF: cluster.chief_endpoint}
-    sights = {name: Sight(endpoint) for name, endpoint in watched.items()}
+    sights = [Sight(name, endpoint) for name, endpoint in watched.items()]
     ending.watch_for(lambda: find_lost(sights, timeout_seconds))
     training = _create_training(cluster, ending.metrics, timeout_seconds)
     if training.coordinator is None:

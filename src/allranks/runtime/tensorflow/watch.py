@@ -5,7 +5,7 @@ from __future__ import annotations
 import select
 import socket
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable
 
 from allranks.contract import variables
 from allranks.runtime.lifecycle import WATCH_SECONDS
@@ -15,11 +15,10 @@ SILENT_SECONDS = 15.0
 
 
 class Sight:
-    """The results of probing one task. A task listens from its start to its end."""
+    """The results of probing one task, which has a name. A task listens from its start to its end."""
 
-    def __init__(self, endpoint: str) -> None:
-        self.endpoint = endpoint
-        self.appeared = False
+    def __init__(self, name: str, endpoint: str) -> None:
+        self.name, self.endpoint, self.appeared = name, endpoint, False
         self._host, self._port = variables.split_endpoint(endpoint)
         self._since = time.monotonic()
 
@@ -36,20 +35,16 @@ class Sight:
             self.appeared, self._since = True, time.monotonic()
         return time.monotonic() - self._since >= (SILENT_SECONDS if self.appeared else timeout_seconds)
 
-
-def find_lost(sights: Mapping[str, Sight], timeout_seconds: float) -> ConnectionError | None:
-    """Probe tasks, by name. Return an error that names one that has ended, or has not appeared within timeout_seconds;
-    None if there is none."""
-    for name, sight in sights.items():
-        if sight.missing(timeout_seconds):
-            return lost(name, sight, timeout_seconds)
-    return None
+    def lost(self, timeout_seconds: float) -> ConnectionError:
+        """Return the error for a task that has ended or has not appeared."""
+        reason = "is gone; its own log says why" if self.appeared else f"did not appear within {timeout_seconds:g} s"
+        return ConnectionError(f"{self.name} at {self.endpoint} {reason}")
 
 
-def lost(name: str, sight: Sight, timeout_seconds: float) -> ConnectionError:
-    """Return the error for a task that has ended or has not appeared."""
-    reason = "is gone; its own log says why" if sight.appeared else f"did not appear within {timeout_seconds:g} s"
-    return ConnectionError(f"{name} at {sight.endpoint} {reason}")
+def find_lost(sights: Iterable[Sight], timeout_seconds: float) -> ConnectionError | None:
+    """Probe tasks. Return an error that names one that has ended, or has not appeared within timeout_seconds; None if
+    there is none."""
+    return next((sight.lost(timeout_seconds) for sight in sights if sight.missing(timeout_seconds)), None)
 
 
 def wait_until_gone(name: str, endpoint: str, timeout_seconds: float, connection: socket.socket | None = None) -> None:
@@ -57,11 +52,11 @@ def wait_until_gone(name: str, endpoint: str, timeout_seconds: float, connection
 
     connection: to the task, which sends nothing. Its end is the task's, also before the task listens
     """
-    sight = Sight(endpoint)
+    sight = Sight(name, endpoint)
     while not sight.missing(timeout_seconds):
         if connection is None:
             time.sleep(WATCH_SECONDS)
         elif select.select([connection], [], [], WATCH_SECONDS)[0]:
             return
     if not sight.appeared:
-        raise lost(name, sight, timeout_seconds)
+        raise sight.lost(timeout_seconds)
