@@ -169,10 +169,13 @@ print("share", time.process_time())
 
 
 def test_a_slow_rank_and_a_slow_start(tmp_path: Path, run_steps: Runner) -> None:
-    record = run_steps(_step(tmp_path, script=SLOW), faults=["slow-rank=0,factor=4", "slow-start=1,time=500ms"])
+    """Another run does not reuse the result, which may have suffered."""
+    step = _step(tmp_path, script=SLOW, processes=1)
+    record = run_steps(step, faults=["slow-rank=0,factor=4", "slow-start=1,time=500ms"])
     first, *_, last = record.step("train").ranks
     assert float(Path(first.log).read_text().split()[1]) < 0.6
     assert last.started - first.started >= 0.5
+    assert run_steps(step).step("train").reused_from is None
 
 
 HANG = """

@@ -187,7 +187,8 @@ class CommandRunner:
             self._digests.add(record.outputs)
             keys = self._results.take_keys(record)
             # Whoever debugs a step may have changed what it computes.
-            record.key, key = keys.own, None if self._options.debugs(record.name) else keys.shared
+            injected = self._injector is not None and self._injector.hit(record)
+            record.key, key = keys.own, None if injected or self._options.debugs(record.name) else keys.shared
         self._recorder.changed(record, key)
 
     async def curve(self, record: StepRecord, metric: str) -> Sequence[Point]:

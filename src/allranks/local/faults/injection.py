@@ -54,6 +54,7 @@ class Injector:
                 done[str(fault)] -= 1
             else:
                 self.pending.append(fault)
+        self._run = run
         self.recorder = recorder
         self.supervisor = supervisor
         self.started: dict[str, float] = {}
@@ -86,9 +87,9 @@ class Injector:
         if attempt.lost and record.status in (Status.COMPLETED, Status.FAILED):
             names = ", ".join(f"instance {fault.instance}" for fault in attempt.lost)
             never = " and does not come back" if any(fault.back == NEVER for fault in attempt.lost) else ""
+            # The judge may name a rank that ended because of the eviction.
             said = (record.verdict.reason,) if record.verdict is not None else ()
-            if never or record.verdict is None:
-                record.verdict = Verdict(record.name, f"{names} was evicted{never}", consequences=said)
+            record.verdict = Verdict(record.name, f"{names} was evicted{never}", consequences=said)
             record.status = Status.FAILED
 
     def variables(self, record: StepRecord, instance: int) -> dict[str, str]:
@@ -116,6 +117,10 @@ class Injector:
     def _begin(self, fault: Fault, record: StepRecord, effect: str) -> None:
         self.pending.remove(fault)
         self.recorder.injected(record, str(fault), effect)
+
+    def hit(self, record: StepRecord) -> bool:
+        """Return whether a fault was injected into the latest attempt of a step. No other run reuses its result."""
+        return any((fault.node, fault.attempt) == (record.name, record.attempt) for fault in self._run.faults)
 
     def away(self, record: StepRecord) -> int:
         """Return how many instances of a step were evicted and are not back."""
@@ -149,7 +154,7 @@ class Injector:
         """Note the faults that did not happen."""
         for fault in self.pending:
             moment = f"training step {fault.step}" if fault.step is not None else f"{fault.after:g} s"
-            self.recorder.note(None, f"{OPTION} {fault} did not happen: no step with its ranks has reached {moment}")
+            self.recorder.note(None, f"{OPTION} {fault} did not happen: no step that ran reached {moment}")
 
 
 class _AttemptFaults:
