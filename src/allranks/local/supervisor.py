@@ -224,6 +224,8 @@ class Supervisor:
                 self.log.write(
                     "agent killed", "warning", agent=name, killed=agent.pid, reason="it did not end its ranks"
                 )
+                # The next step on its instance must not get it before its end is noticed.
+                self.next_agents = {key: other for key, other in self.next_agents.items() if other is not agent}
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(agent.pid, signal.SIGKILL)
         return max(min(self.ending.values()) - now, 0.0) if self.ending else None

@@ -10,7 +10,7 @@ import os
 import signal
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -281,7 +281,7 @@ class _AttemptFaults:
             await self._change_links(fault, [*self._links, fault])
         if kind == "evict":
             self.lost.append(fault)
-            self._start(self._evict(fault, ranks))
+            self._start(self._evict(fault))
         elif fault.lasts != NEVER and (kind == "stop" or fault in self._links):
             self._start(self._lift(fault, ranks))
 
@@ -326,22 +326,28 @@ class _AttemptFaults:
         self.grows = True
         self._injector.recorder.note(self._record, "an instance is back: SIGTERM sent to all ranks")
         effects.send(effects.processes_of(self._record.ranks), signal.SIGTERM)
-        self._start(self._end(self._agents, self._record.ranks, Fault.grace))
+        self._start(self._end(range(len(self._agents)), Fault.grace))
 
-    async def _end(self, agents: Sequence[str], ranks: Sequence[RankRecord], grace: float) -> None:
+    async def _end(self, instances: Collection[int], grace: float) -> None:
         """End instances after the grace period, or when their ranks have ended."""
         end = time.monotonic() + grace
-        while time.monotonic() < end and not all(rank.status.ended for rank in ranks):
-            await asyncio.sleep(POLL)
-        for agent in agents:
-            await self._injector.supervisor.signal(agent, signal.SIGKILL)
 
-    async def _evict(self, fault: Fault, ranks: Sequence[RankRecord]) -> None:
+        def running() -> set[int]:
+            ranks = {rank.instance_rank for rank in self._record.ranks if not rank.status.ended}
+            return ranks & set(instances)
+
+        while time.monotonic() < end and running():
+            await asyncio.sleep(POLL)
+        # Not where all ranks have ended: the next attempt may have the same agent.
+        for instance in running():
+            await self._injector.supervisor.signal(self._agents[instance], signal.SIGKILL)
+
+    async def _evict(self, fault: Fault) -> None:
         """End the instance after the grace period, or when its ranks have ended. Then end the others."""
         assert fault.instance is not None
-        await self._end([self._agents[fault.instance]], ranks, fault.grace)
+        await self._end([fault.instance], fault.grace)
         await asyncio.sleep(OTHERS)
-        await self._end(self._agents, (), 0)
+        await self._end(range(len(self._agents)), 0)
 
     def _release(self) -> None:
         """Let the ranks continue after the training steps whose faults have been injected."""
