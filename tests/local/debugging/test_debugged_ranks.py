@@ -136,7 +136,7 @@ def test_a_breakpoint_without_a_client_waits_for_one(step: Step, run_steps: Runn
     assert record.status is Status.COMPLETED
 
 
-def test_post_mortem_opens_at_the_exception(kind: str, step: Step, run_steps: Runner) -> None:
+def test_post_mortem_opens_at_the_exception(step: Step, run_steps: Runner) -> None:
     def debug(port: int) -> tuple[object, ...]:
         client = Client(port, {}, "/")
         thread = client.event("stopped")["threadId"]
@@ -147,7 +147,7 @@ def test_post_mortem_opens_at_the_exception(kind: str, step: Step, run_steps: Ru
 
     step = replace(step, environment_variables={"RAISES": "2"})
     observer = Debugs(debug)
-    record = run_steps(step, instances=kind, debug=session(post_mortem=True), observer=observer)
+    record = run_steps(step, debug=session(post_mortem=True), observer=observer)
     verdict = record.step("train").verdict
     assert observer.result == (7, "'shard 2'")
     assert (verdict.rank, verdict.reason, verdict.where) == (2, "ValueError: bad shard 2", "train.py:7")
