@@ -92,6 +92,25 @@ def test_a_fault_at_a_training_step(tmp_path: Path, run_steps: Runner) -> None:
     assert (Path(train.outputs[0].path) / "3").read_text() == "1 2 3 4 5 1 2 3 4 5 6 7 "
 
 
+TORCH = """
+import torch
+
+weight = torch.nn.Parameter(torch.ones(1))
+optimizer = torch.optim.SGD([weight], lr=0.1)
+for step in range(1, 8):
+    print(step, flush=True)
+    weight.sum().backward()
+    optimizer.step()
+"""
+
+
+def test_the_training_steps_of_a_script_that_reports_none(tmp_path: Path, run_steps: Runner) -> None:
+    pytest.importorskip("torch")
+    record = run_steps(_step(tmp_path, script=TORCH, processes=1), faults=["kill:rank=1,step=3"])
+    verdict = record.step("train").verdict
+    assert (verdict.rank, verdict.signal, verdict.tail) == (1, "SIGKILL", ("1", "2", "3"))
+
+
 ELASTIC = """
 import os, pathlib, sys, time
 

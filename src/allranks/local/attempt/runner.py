@@ -82,7 +82,13 @@ class CommandRunner:
             plan,
             options,
             JobSettings(
-                run.id, plan.experiment or plan.name, workspace.tracking_uri, shell, options.cold, options.records_steps
+                run.id,
+                plan.experiment or plan.name,
+                workspace.tracking_uri,
+                shell,
+                options.cold,
+                # The recorder also finds the steps of scripts that do not report them.
+                options.records_steps or (injector is not None and injector.needs_steps),
             ),
             recorder,
             supervisor,
