@@ -117,6 +117,13 @@ def test_the_time_out_of_one_rank_blames_the_one_that_it_waited_for(script: str)
     assert of_time_out(timed_out, make_ranks(2, 1), [_stack(1, "all_reduce", script)]) is timed_out
 
 
+def test_ranks_that_all_wait_in_backward(script: str) -> None:
+    stacks = [replace(_stack(rank, "backward", script), is_idle=True) for rank in (0, 1)]
+    verdict = of_hang("train", _running(2), stacks, 300)
+    assert verdict is not None
+    assert verdict.reason == "every rank waits in backward (train.py:5) for 300 s, and no message arrives"
+
+
 def test_a_rank_with_another_world_size(script: str) -> None:
     stacks = [
         replace(_stack(rank, "init_process_group", script), settings={"world_size": size})

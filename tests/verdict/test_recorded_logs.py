@@ -68,6 +68,15 @@ CASES = {
         ],
         "rank 1: FileNotFoundError: [Errno 2] No such file or directory: 'shard-3' (train.py:10)",
     ),
+    "TensorFlow's graph": (
+        [
+            raised(PEER),
+            raised("tensorflow.InternalError: Graph execution error:")
+            + '\nDetected at node X defined at (most recent call last):\n  File "train.py", line 8, in f\n\n'
+            + "Collective ops is aborted by: Shape mismatch in the collective instance 105.\nmore\n",
+        ],
+        "rank 1: tensorflow.InternalError: Shape mismatch in the collective instance 105. (train.py:10)",
+    ),
     "a worker of a data loader": (
         [
             raised("ValueError: Caught ValueError in DataLoader worker process 1.")

@@ -118,7 +118,8 @@ def _stack(spy: str, pid: int, rank: int, silent: Collection[int]) -> Stack | No
         if _JOINING in frame["filename"]:
             found = {each["name"]: each["repr"].strip("\"'") for each in frame["locals"] or () if each["repr"]}
             settings = {name: found[name] for name in _SETTINGS if found.get(name, "-1") != "-1"} | settings
-    stack = Stack(rank, tuple(frames), _worker(pid), is_stopped=stopped, settings=settings)
+    is_idle = bool(main) and not main[0]["active"]
+    stack = Stack(rank, tuple(frames), _worker(pid), is_stopped=stopped, is_idle=is_idle, settings=settings)
     # A thread that sleeps with the lock does not release it; of one that computes with it, only the others' silence
     # shows that.
     owns_gil = bool(main) and not stopped and main[0]["owns_gil"]

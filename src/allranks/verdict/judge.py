@@ -160,6 +160,9 @@ def _symptoms(rank: RankRecord, reported: Path | None, memory_kills: int) -> lis
     if table is not None and all(each.worker != table.rank for each in symptoms):
         code = table.exit_code if table.exit_code >= 0 else _SHELL - table.exit_code
         reason = _how(code)
+        known = signatures.find(lines) if reason == "ended by SIGABRT" else None
+        if known is not None and not known.signature.is_consequence:
+            reason = known.match.string.strip()
         order = (2 * (reason == _TERMINATED), table.exit_code > 0, table.time, False)
         symptoms.append(Symptom(rank, reason, table.rank, order))
     return symptoms
@@ -168,7 +171,7 @@ def _symptoms(rank: RankRecord, reported: Path | None, memory_kills: int) -> lis
 def _at_the_end(found: Sequence[Raised], lines: Sequence[str]) -> list[Raised]:
     """Return the exceptions at the end of a log. What a process has logged long before it ended may be handled."""
     end = [line.strip() for line in lines[-_NATIVE:]]
-    return [each for each in found if any(line.endswith(each.text) for line in end)]
+    return [each for each in found if any(line.endswith(each.lines[-1].strip()) for line in end)]
 
 
 _TERMINATED = "ended by SIGTERM"

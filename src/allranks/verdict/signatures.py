@@ -158,11 +158,12 @@ SIGNATURES: tuple[Signature, ...] = (
         pattern=r"op\.preamble\.length <= op\.nbytes|Detected mismatch between collectives|MPI_ERR_TRUNCATE"
         r"|message truncated"
         r"|Mismatched (?:allreduce|allgather|broadcast|ALLREDUCE|ALLGATHER|BROADCAST|data types|\w+ tensor shapes)"
-        r"|ncclInvalidUsage",
+        r"|ncclInvalidUsage"
+        r"|Shape mismatch in the collective|expected type \d+ and data_type \d+ but got|joining a group with size",
         advice="ranks called a collective with different shapes or types, or in a different order; to see both calls,"
         " set TORCH_DISTRIBUTED_DEBUG=DETAIL in the step's environment variables",
         source="gloo/transport/tcp/pair.cc; torch/csrc/distributed/c10d/ProcessGroupWrapper.cpp;"
-        " horovod/common/controller.cc",
+        " horovod/common/controller.cc; tensorflow/core/common_runtime/collective_param_resolver_local.cc",
     ),
     Signature(
         code="no-network",

@@ -28,6 +28,7 @@ _COLLECTIVES = (
     (re.compile(r"/torch/nn/parallel/distributed\.py$"), "DistributedDataParallel"),
     (re.compile(r"/torch/distributed/"), ""),
     (re.compile(r"/horovod/|/deepspeed/comm/"), ""),
+    (re.compile(r"/tensorflow/python/eager/context\.py$"), "the connection to TensorFlow's other tasks"),
 )
 """Files in which a rank waits for others, and the name of the collective. "": the function's; None: it does not wait"""
 
@@ -75,6 +76,7 @@ class Stack:
     worker: the rank by the count of a launcher that the rank started; None without one
     holds_gil: whether it holds the lock of its interpreter and does not release it
     is_stopped: whether a signal has stopped it, such as SIGSTOP
+    is_idle:  whether it waits in the kernel
     settings: what it was given while it joins a process group: world_size, and the master's hostname and port
     """
 
@@ -83,6 +85,7 @@ class Stack:
     worker: int | None = None
     holds_gil: bool = False
     is_stopped: bool = False
+    is_idle: bool = False
     settings: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -158,7 +161,7 @@ def of_hang(
     collectives are named before all that.
     """
     waiting = [stack for stack in stacks if stack.collective]
-    if not waiting and any(not stack.may_wait for stack in stacks):
+    if not waiting and (all(stack.is_idle for stack in stacks) or any(not stack.may_wait for stack in stacks)):
         waiting = [stack for stack in stacks if stack.may_wait]
     if not waiting:
         return None if stacks else of_recordings(step, ranks, recordings)

@@ -25,6 +25,7 @@ _PREFIX = re.compile(
 )
 _START = re.compile(r"(?P<indent>\s*)(?:Original )?Traceback \(most recent call last\):$")
 _FRAME = re.compile(r'\s*File "(?P<file>[^"]+)", line (?P<line>\d+)')
+_GRAPH, _ABORTED = "Graph execution error:", "Collective ops is aborted by: "
 _MARKS = re.compile(r"\s*[\^~]+\s*")
 _EXCEPTION = re.compile(r"[A-Za-z_][\w.]*(?:\([\w.]+\))?(?::|$)")
 _SYNTAX = re.compile(r"(?:SyntaxError|IndentationError|TabError): ")
@@ -170,9 +171,18 @@ def _raised(lines: Sequence[str]) -> Iterator[Raised]:
         end = _end(lines, place + 1, len(start["indent"]))
         if end is None:
             return  # cut off: the process was killed while it wrote
-        block = tuple(lines[place : end + 1])
-        yield Raised(lines[end].strip(), _user_line(block), block, None, chained, aside)
+        text, where = lines[end].strip(), _user_line(lines[place : end + 1])
+        if text.endswith(_GRAPH) and (said := _said_below(lines, end + 1)):
+            end = said
+            text = text.removesuffix(_GRAPH) + lines[end].strip().removeprefix(_ABORTED)
+        yield Raised(text, where, tuple(lines[place : end + 1]), None, chained, aside)
         place, chained, aside = end + 1, False, False
+
+
+def _said_below(lines: Sequence[str], place: int) -> int | None:
+    """Return the place of what TensorFlow says below the calls that made a node of a graph; None if it is missing."""
+    places = range(place, min(place + LINES, len(lines)))
+    return next((n for n in places if lines[n].strip() and not lines[n].startswith((" ", "<", "Detected at"))), None)
 
 
 def _end(lines: Sequence[str], place: int, indent: int) -> int | None:

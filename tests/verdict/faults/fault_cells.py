@@ -73,7 +73,9 @@ FAULTS = (
     Fault("exception", "^ValueError: bad batch in shard 7$"),
     Fault("exception and a thread", "^ValueError: bad batch in shard 7$", stacks=_but("Ray")),
     # A rank of plain mpi4py does not end: it waits in MPI_Finalize.
-    Fault("exit code", "^exit code 3$", stacks=_but("Ray"), causes={"MPI": "it exits"}, by_logs=SILENT),
+    Fault(
+        "exit code", "^exit code 3$", stacks=_but("Ray"), causes={"MPI": "it exits"}, by_logs=f"^exit code 3$|{SILENT}"
+    ),
     Fault("SIGKILL", "SIGKILL", by_logs=KILLED, causes={"Ray": "ActorDiedError"}),
     Fault("SIGKILL of rank 0", "SIGKILL", (0,), (0,), by_logs=KILLED, causes={"Ray": "ActorDiedError"}),
     Fault("SIGSEGV", "SIGSEGV", by_logs=f"SIGSEGV|{SILENT}", causes={"Ray": "ActorDiedError"}),
@@ -90,6 +92,7 @@ FAULTS = (
     Fault(
         "eviction without grace", "^instance 1 was evicted", (), injects="evict:instance=1,after=4s,grace=0s,back=never"
     ),
+    Fault("partition", "no message arrives", (), injects="cut:instance=1,after=4s", hangs=True, by_logs="."),
     Fault("out of memory", "^MemoryError"),
     Fault("full disk", "No space left on device"),
     Fault("port in use", "Address already in use", stacks=_but("Ray")),
@@ -97,7 +100,9 @@ FAULTS = (
     Fault("shape mismatch", MISMATCH, between=LIBRARIES, stacks=_but("Ray")),
     Fault("type mismatch", MISMATCH, between=LIBRARIES, stacks=_but("Ray")),
     Fault("order mismatch", MISMATCH, between=("MPI",), stacks=_but("Ray", "TensorFlow")),
-    Fault("wrong world size", "world.?size", hangs=True, stacks=MASTERS),
+    Fault(
+        "wrong world size", "world.?size|joining a group with size", between=("TensorFlow",), hangs=True, stacks=MASTERS
+    ),
     Fault("bad master", r"connect|198\.51\.100\.7|DistNetworkError", ranks=(), hangs=True, stacks=MASTERS),
     Fault("NaN", "^FloatingPointError: the loss is nan at step 2$"),
 )
@@ -155,7 +160,8 @@ class Cell:
             return None
         if fault.name == "bad master" or fault.between:
             return replace(self, fault=replace(fault, ranks=(0, 1, 2, 3)))
-        instance = (2, 3) if fault.kills == "launcher" or fault.injects else fault.ranks
+        second = (1,) if self.stack == "torchrun" else (2, 3)
+        instance = second if fault.kills == "launcher" or fault.injects else fault.ranks
         return replace(self, fault=replace(fault, cause=fault.by_logs or fault.cause, ranks=instance))
 
     def _scaled(self, ranks: tuple[int, ...]) -> tuple[int, ...]:

@@ -221,11 +221,15 @@ def _target(name: str, workspace: Workspace) -> psutil.Process:
 
 
 def _writes(process: psutil.Process, log: str) -> bool:
-    return os.path.basename(os.readlink(f"/proc/{process.pid}/fd/1")) == log
+    with contextlib.suppress(OSError):  # it has ended
+        return os.path.basename(os.readlink(f"/proc/{process.pid}/fd/1")) == log
+    return False
 
 
 def _command(process: psutil.Process) -> str:
-    return " ".join(process.cmdline())
+    with contextlib.suppress(psutil.NoSuchProcess):
+        return " ".join(process.cmdline())
+    return ""
 
 
 def _pids(process: psutil.Process) -> list[int]:

@@ -149,11 +149,14 @@ class StallWatch:
         if self._asked_exceptions or now < self._since + RAISED or stack_dumps.program() is None:
             return []
         self._asked_exceptions = True
-        raised = [rank.rank for rank in self._record.ranks if rank.status is Status.RUNNING and _has_raised(rank.log)]
+        running = [rank for rank in self._record.ranks if rank.status is Status.RUNNING]
+        raised = {rank.rank: workers for rank in running if (workers := _raised_by(rank.log))}
         if not raised:
             return []
-        running = {stack.rank for stack in await self.stacks() if not stack.is_exiting}
-        return [rank for rank in raised if rank not in running and not self.problem]
+        stacks = await self.stacks()
+        busy = {stack.rank for stack in stacks if not stack.is_exiting}
+        ended = {stack.rank for stack in stacks if stack.is_exiting and stack.worker in raised.get(stack.rank, ())}
+        return [rank for rank in raised if not self.problem and (rank not in busy or rank in ended)]
 
     def close(self) -> None:
         """End what still reads stacks."""
@@ -207,7 +210,9 @@ def _is_idle(before: Mapping[int, tuple[float, int]], after: Mapping[int, tuple[
     )
 
 
-def _has_raised(log: str) -> bool:
+def _raised_by(log: str) -> set[int | None]:
+    """Return the workers, None without a launcher, whose exceptions a log has, if it ends with one of them."""
     lines = [line for line in tracebacks.last_lines(log) if line.strip()]
     found = tracebacks.of_lines(lines)
-    return bool(found) and lines[-1].strip().endswith(found[-1].text)
+    ends = any(lines[-1].strip().endswith(each.lines[-1].strip()) for each in found)
+    return {each.worker for each in found} if ends else set()
