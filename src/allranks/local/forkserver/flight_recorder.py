@@ -20,15 +20,15 @@ REQUEST, RECORDING, STACK = ".request", ".recording", ".stack"
 """Suffixes of the FIFO, the recording, and the stack of the main thread, after the path of the report file and the
 rank."""
 
-_paths: list[str] = []
-"""Of this process, without the suffix."""
+_paths: dict[str, Any] = {}
+"""Of this process, without the suffix, each with torch's function that dumps the recording."""
 
 
 def install() -> None:
     """Record the process group of each process that will be forked from this one, which has imported torch."""
     c10d: Any = sys.modules.get("torch.distributed.distributed_c10d")
     original = getattr(c10d, "_update_default_pg", None)
-    if original is None or _dump() is None:
+    if original is None:
         return
 
     def update(group: Any) -> None:
@@ -36,17 +36,19 @@ def install() -> None:
         with suppress(Exception):  # a training never fails because of it
             file = os.environ.get(report.VARIABLE)
             if group is not None and file and not _paths and group.size() > 1:
-                _paths.append(f"{file}.{group.rank()}")
-                _thread.start_new_thread(_serve, (_paths[0],))
+                path = f"{file}.{group.rank()}"
+                kind = "nccl" if "nccl" in c10d.get_backend(group) else "fr"
+                _paths[path] = getattr(sys.modules["torch._C._distributed_c10d"], f"_dump_{kind}_trace")
+                _thread.start_new_thread(_serve, (path,))
 
     c10d._update_default_pg = update
 
 
 def save() -> None:
     """Write the recording of this process if it has had a process group. Raise nothing."""
-    for path in _paths:
+    for path, dump in _paths.items():
         with suppress(Exception):
-            _write(path + RECORDING, _dumped())
+            _write(path + RECORDING, _dumped(dump))
 
 
 def _write(path: str, data: bytes) -> None:
@@ -56,12 +58,12 @@ def _write(path: str, data: bytes) -> None:
     os.replace(partial, path)
 
 
-def _dumped() -> Any:
+def _dumped(dump: Any) -> Any:
     torch: Any = sys.modules["torch"]
     # To find the lines of generated code, torch would import its compiler, which takes seconds.
     replaced = vars(torch).setdefault("_inductor", _thread)
     try:
-        return _dump()(includeCollectives=True, includeStackTraces=True, onlyActive=False)
+        return dump(includeCollectives=True, includeStackTraces=True, onlyActive=False)
     finally:
         if replaced is _thread:
             vars(torch).pop("_inductor", None)
@@ -84,7 +86,3 @@ def _stack() -> list[tuple[str, str, int | None]]:
         calls.append((frame.f_code.co_name, frame.f_code.co_filename, frame.f_lineno))
         frame = frame.f_back
     return calls
-
-
-def _dump() -> Any:
-    return getattr(sys.modules.get("torch._C._distributed_c10d"), "_dump_fr_trace", None)
