@@ -140,18 +140,19 @@ class _Recorder:
         return batch
 
     def _begin(self, optimizer: Any, *_: Any) -> None:
-        if self._optimizer is None and self._owner == os.getpid():
+        # Without gradients it is no training step: DeepSpeed calls its optimizer once for each group of weights, of
+        # which the first is recorded, and torch.distributed.checkpoint lets a new optimizer make its state.
+        self._is_begun = self._has_gradients and self._owner == os.getpid() and self._optimizer in (None, optimizer)
+        if not self._is_begun:
+            return
+        if self._optimizer is None:
             self._optimizer = optimizer
             self._start()
-            self._has_gradients = True
-        # DeepSpeed calls its optimizer once for each group of weights. The first group is recorded.
-        self._is_begun = optimizer is self._optimizer and self._has_gradients
-        if self._is_begun:
-            self._has_gradients = False
-            self._before = {
-                "rates": [float(group.get("lr", 0.0)) for group in optimizer.param_groups],
-                "random": _random_states(),
-            }
+        self._has_gradients = False
+        self._before = {
+            "rates": [float(group.get("lr", 0.0)) for group in optimizer.param_groups],
+            "random": _random_states(),
+        }
 
     def _start(self) -> None:
         weights, state = _weights(self._optimizer), _state(self._optimizer)
@@ -176,6 +177,7 @@ class _Recorder:
     def _end(self, optimizer: Any, *_: Any) -> None:
         if optimizer is not self._optimizer or self._step is None or not self._is_begun:
             return
+        self._is_begun = False
         self._step += 1
         line = {
             "step": self._step,
