@@ -92,6 +92,7 @@ def test_what_is_lost_is_named(project: Path) -> None:
 WRONG = {
     "no checkpoints": ("print(1)", (), "no step has checkpoints among its inputs, outputs, command and code"),
     "a fault": (TRAIN, ("--fault", "kill:rank=0,step=1"), "--fault cannot be given"),
+    "elastic": (TRAIN, ("--elastic",), "no step sets ALLRANKS_ELASTIC_INSTANCES"),
     "new processes": (TRAIN, ("--cold",), "--cold cannot be given"),
 }
 

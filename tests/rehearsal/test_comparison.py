@@ -100,6 +100,14 @@ def test_samples_that_are_seen_twice_within_an_epoch() -> None:
     assert (training.repeated, training.missing) == (4, 4)
 
 
+def test_an_elastic_training_may_differ_by_rounding() -> None:
+    for difference, problems in ((1e-6, 0), (1e-3, 1)):
+        again = attempt(1, 6, STEPS, {}, weights="other")
+        for rank in again.ranks.values():
+            rank.steps[3] = replace(rank.steps[3], loss=1 / 9 + difference)
+        assert len(replace(report(FIRST, again), elastic=True).problems) == problems
+
+
 def test_a_training_that_saves_nothing() -> None:
     late = attempt(0, 1, 9, FRESH)
     found = report(late, attempt(1, 1, STEPS, {"known": True, "optimizer": ""}))

@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from allranks.checks.plan.settings import saves_checkpoints
+from allranks.contract.own_variables import ELASTIC_INSTANCES
 from allranks.errors import InputError, Problem
 from allranks.local.options import Options
 from allranks.local.selection import Selection
@@ -32,7 +33,7 @@ def rehearse(
 ) -> Report:
     """Run a plan without evictions, and its trainings with evictions. Return and save the report, and write its page.
 
-    elastic: whether some evicted instances do not come back, so that the next attempt has fewer
+    elastic: whether evicted instances come back seconds later, so that an elastic step continues on fewer meanwhile
 
     Raise InputError if the plan has no training, or none that saves checkpoints.
     """
@@ -40,6 +41,9 @@ def rehearse(
         found = "no step has checkpoints among its inputs, outputs, command and code"
         fix = "save checkpoints to an output, and load them at the start; see docs/checkpoints.md"
         raise InputError(Problem(plan.name, found, "a training that resumes after an eviction", fix))
+    if elastic and not any(ELASTIC_INSTANCES in step.environment_variables for _, step in steps(plan.graph)):
+        found = f"no step sets {ELASTIC_INSTANCES}"
+        raise InputError(Problem("--elastic", found, "an elastic training", "see docs/checkpoints.md"))
     untouched = run(replace(options, force_rerun=True, records_steps=True), None)
     if untouched.status is not Status.COMPLETED:
         found = f"run {untouched.id}, without evictions, is {untouched.status}"
@@ -74,7 +78,7 @@ def _faults(
     for name, at in sorted(generator.sample(moments, evictions)):
         instance = generator.randrange(run.step(name).instance_count)
         grace = generator.choice((0.0, GRACE))
-        back = ",back=never" if elastic and generator.random() < 0.5 else ""
+        back = f",back={generator.randint(2, 10)}s" if elastic else ""
         yield f"evict:node={name},instance={instance},step={at},grace={grace:g}s{back}"
 
 

@@ -173,7 +173,11 @@ def _differing(
 
     restored: the random number generators whose state is restored before the first batch of data is read
     """
-    pairs = [(step, reference[step.step][number]) for step in rank.steps if number in reference.get(step.step, {})]
+    pairs = [
+        (step, reference[step.step][number])
+        for step in rank.steps
+        if number in reference.get(step.step, {}) and len(reference[step.step]) == int(rank.world)
+    ]
     if any(step.rates != other.rates for step, other in pairs):
         yield "the learning rate: it is another one. Save the scheduler's state_dict()"
     if any(step.samples != other.samples for step, other in pairs):

@@ -21,6 +21,9 @@ FOLDER = "rehearsals"
 
 TAG = "allranks.rehearsal"
 
+ELASTIC_LOSS = 1e-4
+"""How much the loss may differ if some steps are made by fewer ranks, which add gradients in another order."""
+
 
 @dataclass(frozen=True)
 class Output:
@@ -86,13 +89,16 @@ def _problems(report: Report) -> Iterator[str]:
             yield f"{where}{abs(training.extra_steps)} training steps {how} than without evictions"
         if training.repeated or training.missing:
             yield f"{where}within an epoch, {training.repeated} samples are seen twice and {training.missing} never"
-        if training.weights_equal is False:
+        if report.elastic:
+            if (loss := training.largest_difference or 0.0) > ELASTIC_LOSS:
+                yield f"{where}the loss differs by {number(loss)}, more than {ELASTIC_LOSS:g}"
+        elif training.weights_equal is False:
             since = f", from training step {training.weights_from} on" if training.weights_from else ""
             yield f"{where}the final weights differ{since}"
         elif training.loss_from is not None and training.weights_equal is None:
             yield f"{where}the loss differs, from training step {training.loss_from} on"
     for output in report.outputs:
-        if output.differs:
+        if output.differs and not report.elastic:
             yield f"{output.step}: output {output.name} differs: {output.differs}"
 
 

@@ -31,7 +31,9 @@ def rehearse(
     *,
     evictions: Annotated[int, typer.Option("--evictions", min=1, metavar="N", help="How many evictions.")] = 20,
     seed: Annotated[int, typer.Option("--seed", min=0, metavar="N", help="Of their training steps.")] = 1,
-    elastic: Annotated[bool, option("--elastic", "Let some of the evicted instances not come back.")] = False,
+    elastic: Annotated[
+        bool, option("--elastic", "Let instances come back later: an elastic step continues on fewer.")
+    ] = False,
     inputs: InputOptions,
     stand_ins: StandInOption = None,
     layout: LayoutOption = "",
