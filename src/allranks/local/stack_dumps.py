@@ -32,6 +32,7 @@ _FINALIZED = "Failed to find a python interpreter"
 """py-spy's message on a process whose interpreter has ended, and which MPI_Finalize or a library's thread keeps."""
 
 _DENIED = re.compile("permission denied|not permitted", re.IGNORECASE)
+"""py-spy's messages for EPERM and EACCES."""
 
 _JOINING = "/torch/distributed/"
 _SETTINGS = ("world_size", "hostname", "port")

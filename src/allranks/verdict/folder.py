@@ -55,7 +55,8 @@ def verdicts(folder: Path, note: Callable[[str], None] = lambda _: None) -> list
     for path in unread:
         note(f"{path} is not read: it is truncated, or no dump of torch's Flight Recorder")
     if not jobs and not recordings:
-        expected = "logs of Azure ML: std_log.txt, std_log_process_N.txt or 70_driver_log_N.txt, also in folders below"
+        expected = "logs of Azure ML: std_log.txt, std_log_process_N.txt or 70_driver_log_N.txt, or dumps of torch's"
+        expected += " Flight Recorder: nccl_trace_rank_N, also in folders below"
         fix = "to download them: az ml job download --name JOB --all"
         raise InputError(Problem(str(folder), "it contains no logs of ranks", expected, fix))
     found = []

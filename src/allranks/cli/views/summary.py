@@ -105,7 +105,8 @@ def explained(verdict: Verdict) -> list[Text]:
     """Return the whole verdict as lines: the cause, its traceback, all that followed, the advice, and the log."""
     lines = _explanation(verdict, len(verdict.consequences))
     lines += _quotation(verdict.traceback.splitlines() or verdict.tail)
-    return [*lines, Text.assemble(("  the log  ", "bright_black"), (plain(verdict.log), "cyan"))]
+    log = Text.assemble(("  the log  ", "bright_black"), (plain(verdict.log), "cyan"))
+    return [*lines, log] if verdict.log else lines
 
 
 def _quotation(lines: Sequence[str]) -> list[Text]:
