@@ -357,12 +357,15 @@ Pipeline(ws, steps=StepSequence([[a, b], c, d]))""",
     "a sweep after a step, and a step that reads its metrics": (
         """words, metrics = PipelineData("words"), PipelineData("metrics")
 a = one("a", arguments=["--out", words], outputs=[words])
-drive = HyperDriveConfig(run_config=ScriptRunConfig("src", "fit.py", environment="own", compute_target="c"),
+config = ScriptRunConfig("src", "fit.py", environment="own", compute_target="c", max_run_duration_seconds=60)
+config.run_config.environment_variables = {"MODE": "a b"}
+drive = HyperDriveConfig(run_config=config,
     hyperparameter_sampling=GridParameterSampling({"--rate": choice(0.1, 0.2)}), primary_metric_name="loss")
 HyperDriveStep("sweep", drive, ["--in", words, "--epochs", 3], inputs=[words], metrics_output=metrics)
 one("last", arguments=["--m", metrics], inputs=[metrics])""",
         ["sweep = SWEEP(in_=a.outputs.words, rate=Choice([0.1, 0.2]))", 'sampling_algorithm="grid"',
-         "command: python fit.py --in ${{inputs.in_}} --epochs ${{inputs.epochs}} --rate ${{inputs.rate}}",
+         "python fit.py --in ${{inputs.in_}} --epochs ${{inputs.epochs}} --rate ${{inputs.rate}}",
+         "export MODE='a b'; python fit.py", "trial_timeout=60",
          "last = LAST(m=sweep.outputs.metrics)", "a sweep of azure-ai-ml writes no file of metrics"],
     ),
     "a sweep whose policy is elsewhere": (

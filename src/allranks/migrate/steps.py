@@ -191,6 +191,7 @@ def _sweep(made: Made, job: Job, context: Context) -> Job:
         "max_total_trials": made.get("max_total_runs", default=1),
         "max_concurrent_trials": made.get("max_concurrent_runs"),
         "timeout": minutes * _SECONDS if isinstance(minutes, int) else None,
+        "trial_timeout": job.timeout,
     }
     if isinstance(policy, Made) and policy.kind in constructs.POLICIES:
         values = [(name, policy.get(name, index)) for index, name in enumerate(constructs.POLICIES[policy.kind])]
@@ -204,7 +205,11 @@ def _sweep(made: Made, job: Job, context: Context) -> Job:
         limits={name: value for name, value in given.items() if isinstance(value, int)},
         policy=early,
     )
-    return replace(job, sweep=sweep, inputs=inputs, spec={**job.spec, "command": " ".join(words)})
+    if job.variables:  # the trial of a sweep in a pipeline is a component, which has none
+        exported = (f"{name}={shlex.quote(value)}" for name, value in job.variables.items())
+        words.insert(0, f"export {' '.join(exported)};")
+    spec = {**job.spec, "command": " ".join(words)}
+    return replace(job, sweep=sweep, inputs=inputs, spec=spec, variables={}, timeout=None)
 
 
 def _parallel(made: Made, config: Any, name: str, context: Context) -> Job | None:
