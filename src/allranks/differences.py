@@ -15,9 +15,10 @@ from pathlib import Path
 from allranks.contract.templating import wire
 from allranks.plan import codec, file_tree, walk
 from allranks.plan.graph import Plan, Step
-from allranks.runs import history, packages
+from allranks.runs import history
 from allranks.runs.formatting import cause, number
 from allranks.runs.nested import in_every_iteration, node_at
+from allranks.runs.recorder import packages_of
 from allranks.runs.records import RankRecord, RunRecord, Status, StepRecord
 from allranks.runs.store import Store
 from allranks.runs.workspace import Workspace
@@ -79,7 +80,7 @@ def side(workspace: Workspace, run: RunRecord) -> Side:
         plan = codec.loads(store.plan(run.id))
     steps = {in_every_iteration(path): step for path, step in walk.steps(plan.graph)}
     sources = {output.path: f"{output.name} of {step.name}" for step in run.steps for output in step.outputs}
-    return Side(run, plan, packages.load(run), steps, sources)
+    return Side(run, plan, packages_of(run), steps, sources)
 
 
 def compare(before: Side, after: Side) -> Comparison:

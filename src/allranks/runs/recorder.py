@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 import math
 import sqlite3
 import time
@@ -16,18 +17,22 @@ from dataclasses import replace
 from pathlib import Path
 
 from allranks.errors import InputError
-from allranks.runs import assets, executions, packages, usage
+from allranks.runs import assets, executions, usage
 from allranks.runs.curves import headline
 from allranks.runs.observer import Observer
 from allranks.runs.records import FaultRecord, Point, RunRecord, Status, StepRecord
 from allranks.runs.store import Store
 from allranks.runs.usage import Sample
+from allranks.runs.workspace import write_file
 from allranks.secrets import MASK, is_secret_name, redact
 
 _UNFINISHED = (Status.FAILED, Status.CANCELED, Status.INTERRUPTED)
 
 SAVE_AFTER = 0.005
 """Maximum seconds from a change of a step to its transaction."""
+
+PACKAGES = "packages.json"
+"""The file in a run's folder with the packages that its steps found installed."""
 
 RESULTS = 3
 """Maximum number of a run's results."""
@@ -41,6 +46,14 @@ def results_of(run: RunRecord) -> dict[str, float]:
         if math.isfinite(point.value):
             results.setdefault(name, point.value)
     return results
+
+
+def packages_of(run: RunRecord) -> dict[str, dict[str, str]]:
+    """Return by interpreter the versions of its packages; nothing if the run has none, as on Azure ML."""
+    try:
+        return dict(json.loads(Path(run.folder, PACKAGES).read_text(encoding="utf-8")))
+    except (OSError, ValueError):
+        return {}
 
 
 class RunRecorder:
@@ -155,8 +168,9 @@ class RunRecorder:
             self.note(step, f"output {output} is {kind} {found.name}:{found.version}")
 
     def packages(self, interpreter: str, versions: Mapping[str, str]) -> None:
-        """Save the versions of the packages of a step's interpreter."""
-        packages.save(self._run, interpreter, versions)
+        """Save the versions of the packages of a step's interpreter. Raise OSError if the file cannot be written."""
+        found = {**packages_of(self._run), interpreter: dict(versions)}
+        write_file(Path(self._run.folder, PACKAGES), json.dumps(found))
 
     def progressed(self, step: StepRecord, curves: Mapping[str, Sequence[Point]]) -> None:
         """Add the points that a step reported, and notify the observer of its progress."""
