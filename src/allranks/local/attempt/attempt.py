@@ -68,6 +68,7 @@ class AttemptContext:
     injector: Injector | None = None
 
 
+@dataclass(eq=False)
 class Attempt:
     """One attempt of a step.
 
@@ -76,35 +77,26 @@ class Attempt:
     key:       of the step's result; "" if it is not known
     """
 
-    def __init__(
-        self,
-        context: AttemptContext,
-        scope: Scope,
-        step: Step,
-        record: StepRecord,
-        stops: StepStops,
-        instances: Sequence[Instance],
-        gpus: Sequence[dict[str, str]],
-        key: str = "",
-    ) -> None:
-        self._context = context
-        self._scope = scope
-        self._step = step
-        self._record = record
-        self._stops = stops
-        self._instances = instances
-        self._gpus = gpus
-        self._key = key
-        self._folder = Path(record.folder)
-        self._launch = rank_environment.launch_of(step, instances, context.kind)
-        self._interpreter = interpreters.of_environment(step.environment, context.plan.source)
+    context: AttemptContext
+    scope: Scope
+    step: Step
+    record: StepRecord
+    stops: StepStops
+    instances: Sequence[Instance]
+    gpus: Sequence[dict[str, str]]
+    key: str = ""
+
+    def __post_init__(self) -> None:
+        self._folder = Path(self.record.folder)
+        self._launch = rank_environment.launch_of(self.step, self.instances, self.context.kind)
+        self._interpreter = interpreters.of_environment(self.step.environment, self.context.plan.source)
         self._root = rootfs.of(self._interpreter)
-        self._debug = context.options.debug if context.options.debugs(record.name) else None
-        self._resolved = values.resolved_inputs(step.inputs, scope.lookup)
-        name = job_name(context.job.run, record.name)
+        self._debug = self.context.options.debug if self.context.options.debugs(self.record.name) else None
+        self._resolved = values.resolved_inputs(self.step.inputs, self.scope.lookup)
+        name = job_name(self.context.job.run, self.record.name)
         self._places = [
-            (output, collect.place_of(output, scope.output_path_of(step, output), self._folder, name))
-            for output in step.outputs
+            (output, collect.place_of(output, self.scope.output_path_of(self.step, output), self._folder, name))
+            for output in self.step.outputs
         ]
         self.seconds: dict[str, float] = {}
         """How long each stage took, for the engine's log."""
@@ -113,11 +105,11 @@ class Attempt:
         """Run all stages. The record gets the status, the verdict, the ranks and the outputs."""
         with self._timed("prepare"):
             if self._debug is None:
-                await self._context.fork_servers.prepare(self._step, self._scope, self._gpus)
+                await self.context.fork_servers.prepare(self.step, self.scope, self.gpus)
             staged = await self._stage()
             await self._track()
-        if self._context.running.is_ending(self._record.name):
-            self._record.status = Status.CANCELED
+        if self.context.running.is_ending(self.record.name):
+            self.record.status = Status.CANCELED
             return
         with self._place(staged) as places:
             ranks, start = self._environment(staged, places)
@@ -127,31 +119,31 @@ class Attempt:
         with self._timed("collect"):
             await self._collect(staged)
             self._judge()
-            await tracked_runs.end(self._context.tracking, self._context.recorder, self._record)
+            await tracked_runs.end(self.context.tracking, self.context.recorder, self.record)
 
     async def _stage(self) -> list[InstanceFolders]:
         """Make the folders of the step on each instance, with its code and inputs."""
-        context = self._context
+        context = self.context
         prepare = functools.partial(
             stage.prepare,
-            self._step,
+            self.step,
             self._folder,
             self._resolved,
             self._places,
-            len(self._instances),
+            len(self.instances),
             mounts=context.kind.isolated,
-            stop=self._stops.staging,
+            stop=self.stops.staging,
             next_folders=context.next_folders,
         )
-        staged = await run_io(prepare, in_thread=bool(self._step.code or self._resolved))
+        staged = await run_io(prepare, in_thread=bool(self.step.code or self._resolved))
         self._note_left_out(staged)
         return staged
 
     async def _track(self) -> None:
         """Create the MLflow run of the attempt, if it gets one."""
-        context, record = self._context, self._record
+        context, record = self.context, self.record
         record.mlflow_run_id = None
-        if context.tracking.tracks(self._step):
+        if context.tracking.tracks(self.step):
             record.mlflow_run_id = await tracked_runs.create(
                 context.tracking, context.recorder, context.job.experiment, context.job.run, record
             )
@@ -162,11 +154,11 @@ class Attempt:
 
         The paths of its ports lead through that folder where a shell would not read them as one word.
         """
-        paths = self._context.paths
+        paths = self.context.paths
         keep = [paths.of(self._interpreter, self._resolved, instance.ports) for instance in staged]
         data = {port.name for port in self._resolved if port.type not in PRIMITIVES}
-        own_tmp = self._context.kind.isolated and not any(TMP in paths for paths in keep)
-        with self._context.temporary_folders.take(keep, own_tmp=own_tmp) as folders:
+        own_tmp = self.context.kind.isolated and not any(TMP in paths for paths in keep)
+        with self.context.temporary_folders.take(keep, own_tmp=own_tmp) as folders:
             for instance, folder in zip(staged, folders, strict=True):
                 stage.link(instance.ports, data, Path(folder.path), folder.seen)
             yield list(zip(folders, keep, strict=True))
@@ -175,17 +167,17 @@ class Attempt:
         self, staged: Sequence[InstanceFolders], places: Sequence[tuple[TemporaryFolder, tuple[str, ...]]]
     ) -> tuple[list[RankProgram], Start]:
         """Return the program of each rank, with its environment, and what starts the ranks."""
-        context, step, record = self._context, self._step, self._record
+        context, step, record = self.context, self.step, self.record
         machine = machine_variables.of(os.environ, self._interpreter, len(processes(self._launch)))
         variables = [
             machine | ({} if context.kind.isolated else {"TMPDIR": folder.seen}) | gpu
-            for (folder, _), gpu in zip(places, self._gpus, strict=True)
+            for (folder, _), gpu in zip(places, self.gpus, strict=True)
         ]
         job = replace(context.job, shell=rootfs.shell(self._root), cold=True) if self._root else context.job
         if context.injector is not None:
             variables = [each | context.injector.variables(record, number) for number, each in enumerate(variables)]
             job = replace(job, cold=job.cold or any("FAKETIME" in each for each in variables))
-        own_variables = rank_environment.variables_of(step, self._scope)
+        own_variables = rank_environment.variables_of(step, self.scope)
         if self._debug is not None:  # its interpreters import what opens the debugger before the script
             job = replace(job, cold=True)
             own_variables |= self._debug.variables(record.name, self._folder, own_variables)
@@ -202,7 +194,7 @@ class Attempt:
                 own_variables,
                 variables,
                 context.next_folders.make_file,
-                self._key,
+                self.key,
             )
         )
         ports = [instance.ports for instance in staged]
@@ -215,14 +207,14 @@ class Attempt:
             ranks,
             variables,
             own_variables,
-            instance_specs(step, self._instances, places, ports, self._root),
+            instance_specs(step, self.instances, places, ports, self._root),
             context.fork_servers.choose(step, [rank.program for rank in ranks], self._interpreter),
         )
         return ranks, start
 
     async def _start_and_monitor(self, ranks: Sequence[RankProgram], start: Start) -> None:
         """Start the ranks, and wait until all processes of the attempt have ended."""
-        context, record = self._context, self._record
+        context, record = self.context, self.record
         events: asyncio.Queue[Event | None] = asyncio.Queue()
         record.status = Status.RUNNING
         context.recorder.changed(record)
@@ -236,11 +228,11 @@ class Attempt:
                 await stack.enter_async_context(context.injector.during(record, agents, reports))
             launched: dict[str, str] = {}
             for rank, agent in enumerate(start.agents):
-                if self._stops.staging.is_set() or context.running.is_ending(record.name):
+                if self.stops.staging.is_set() or context.running.is_ending(record.name):
                     break  # a signal only reaches launched agents
-                launched[agent] = f"instance {rank} ({self._instances[rank].hostname})"
+                launched[agent] = f"instance {rank} ({self.instances[rank].hostname})"
                 await start.send(context.supervisor, rank, events)
-            await context.fork_servers.prepare_followers(self._step, self._scope)
+            await context.fork_servers.prepare_followers(self.step, self.scope)
             # The ranks are starting, so there is time for what need not precede them.
             context.recorder.flush()
             context.next_folders.make_next()
@@ -251,8 +243,8 @@ class Attempt:
                 start.launching,
                 start.log,
                 reports,
-                self._step.timeout if self._debug is None else None,
-                self._step.instance_type,
+                self.step.timeout if self._debug is None else None,
+                self.step.instance_type,
                 context.options.start_timeout,
                 context.options.stall,
                 context.options.on_stall,
@@ -270,8 +262,8 @@ class Attempt:
         if self._debug is None:
             yield
             return
-        note = functools.partial(self._context.recorder.note, self._record)
-        task = asyncio.create_task(self._debug.follow(self._folder, note, self._context.running.kill))
+        note = functools.partial(self.context.recorder.note, self.record)
+        task = asyncio.create_task(self._debug.follow(self._folder, note, self.context.running.kill))
         try:
             yield
         finally:
@@ -280,14 +272,14 @@ class Attempt:
 
     async def _collect(self, staged: Sequence[InstanceFolders]) -> None:
         """Save the outputs of a completed attempt, or list what another one has left."""
-        record, places = self._record, self._places
+        record, places = self.record, self._places
         if record.status is not Status.COMPLETED:
             with contextlib.suppress(OSError):
                 await run_io(functools.partial(collect.list_left, record, places), in_thread=bool(places))
             return
         ports = [instance.ports for instance in staged]
-        digests = self._context.file_digests
-        save = functools.partial(collect.save, record, places, ports, self._stops.saving, digests)
+        digests = self.context.file_digests
+        save = functools.partial(collect.save, record, places, ports, self.stops.saving, digests)
         with judged(record):
             await run_io(save, in_thread=bool(places))
             await self._upload()
@@ -295,9 +287,9 @@ class Attempt:
 
     async def _upload(self) -> None:
         """Upload the outputs whose paths are URIs of a storage service."""
-        context, record = self._context, self._record
+        context, record = self.context, self.record
         for output, place in self._places:
-            uri = self._scope.output_path_of(self._step, output)
+            uri = self.scope.output_path_of(self.step, output)
             if uri is None or not is_downloadable(uri) or record.status is not Status.COMPLETED:
                 continue
             uri = output_path(uri, name=job_name(context.job.run, record.name), output_name=output.name)
@@ -306,20 +298,20 @@ class Attempt:
                 continue
             from allranks.local.data import storage  # most runs upload nothing
 
-            await asyncio.to_thread(storage.upload, place, uri, self._stops.saving)
+            await asyncio.to_thread(storage.upload, place, uri, self.stops.saving)
             context.recorder.note(record, f"output {output.name} is uploaded to {uri}")
 
     def _judge(self) -> None:
         """Add advice on a failure with a known cause."""
-        if self._record.verdict:
+        if self.record.verdict:
             commands = {module: stack.install for module, stack in stacks.BY_MODULE.items()}
-            isolated = self._context.kind.isolated
-            self._record.verdict = judge.with_advice(self._record.verdict, commands, isolated=isolated)
+            isolated = self.context.kind.isolated
+            self.record.verdict = judge.with_advice(self.record.verdict, commands, isolated=isolated)
 
     def _note_left_out(self, staged: Sequence[InstanceFolders]) -> None:
         for text in dict.fromkeys(text for instance in staged for text in instance.ports.left_out):
-            if text not in self._record.notes:
-                self._context.recorder.note(self._record, text)
+            if text not in self.record.notes:
+                self.context.recorder.note(self.record, text)
 
     @contextlib.contextmanager
     def _timed(self, stage_name: str) -> Iterator[None]:
