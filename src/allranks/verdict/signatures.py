@@ -181,6 +181,13 @@ SIGNATURES: tuple[Signature, ...] = (
         isolated=False,
     ),
     Signature(
+        code="mlflow-version",
+        pattern=r"Can't locate revision identified by|Detected out-of-date database schema",
+        advice="the mlflow of the step's environment cannot log to the database of another version, that of allranks: "
+        "declare the version of mlflow that is installed beside allranks",
+        source="alembic/script/revision.py; mlflow/store/db/utils.py",
+    ),
+    Signature(
         code="lost-rank",
         pattern=r"[Cc]onnection (?:was )?(?:closed|reset|aborted)|[Cc]onnection refused|[Bb]roken pipe"
         r"|DistNetworkError|DistStoreError"
