@@ -204,20 +204,20 @@ def how_it_runs(target: str, *options: str, patience: float = RUN_PATIENCE) -> t
     """
     with tempfile.TemporaryDirectory() as folder:
         command = [str(ALLRANKS), "run", target, "--folder", folder, *options]
-        process = subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
-        )
+        pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
+        # Runs share the slots of a temporary folder: this one does not wait for others.
+        process = subprocess.Popen(command, env={**os.environ, "TMPDIR": folder}, text=True, **pipes)
         text = Path(target.partition(":")[0]).read_text(encoding="utf-8", errors="replace")
-        sleeps = re.findall(r"\bsleep (\d+)", text)
+        limit = patience + sum(map(int, re.findall(r"\bsleep (\d+)", text)))
         try:
-            output, _ = process.communicate(timeout=patience + sum(map(int, sleeps)))
+            output, _ = process.communicate(timeout=limit)
         except subprocess.TimeoutExpired:
             process.send_signal(signal.SIGINT)
             with contextlib.suppress(subprocess.TimeoutExpired):
                 process.communicate(timeout=30)
             process.kill()
             process.communicate()
-            return "time", ""
+            return "time", f"takes longer than {limit:.0f} s"
         if refused := re.search(r"^ +found +(.*)\n(?:(?! +found).*\n)*.*explain no-download$", output, re.MULTILINE):
             return "network", refused[1]
         runs = history.runs(Workspace(Path(folder)))

@@ -30,7 +30,6 @@ from examples_outcomes import (
     LACKS,
     PATIENCE,
     REALISED,
-    REALISED_PATIENCE,
     RUN_PATIENCE,
     Outcome,
     Outcomes,
@@ -195,8 +194,7 @@ def table_of_environments(outcomes: Outcomes, root: Path) -> str:
         needs = WHERE_ELSE[outcome.rule]
         host, _ = outcomes.ends.get(name, (needs, ""))
         kind, said = outcomes.realised.get(name, ("not run", f"{needs}: {outcome.found}"))
-        said = f"takes longer than {REALISED_PATIENCE:.0f} s" if kind == "time" else _said(said, root)
-        rows.append(f"| {name} | {ENDED.get(host, host)} | {ENDED.get(kind, kind)} | {said} |")
+        rows.append(f"| {name} | {ENDED.get(host, host)} | {ENDED.get(kind, kind)} | {_said(said, root)} |")
     completed = sum(kind == "Completed" for kind, _ in outcomes.realised.values())
     lines = [f"Of {len(rows)} files {len(outcomes.realised)} ran, and {completed} completed.", ""]
     lines += ["| file | on the host | in its environments | the Python of its steps, or why not |", "|---|---|---|---|"]
