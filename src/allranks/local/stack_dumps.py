@@ -95,7 +95,8 @@ def processes_of(logs: Mapping[int, str]) -> Iterator[tuple[int, int]]:
 def _stack(spy: str, pid: int, rank: int, silent: Collection[int]) -> Stack | None:
     """Return the stack of the main thread of a process, without the engine's part; None if it is not Python."""
     # py-spy cannot stop a process that is stopped already.
-    stopped = _is_stopped(pid)
+    state = _state(pid)
+    stopped = state == "T"
     command = [spy, "dump", "--json", "--locals", *(["--nonblocking"] if stopped else []), "--pid", str(pid)]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=False)
@@ -119,18 +120,18 @@ def _stack(spy: str, pid: int, rank: int, silent: Collection[int]) -> Stack | No
         if _JOINING in frame["filename"]:
             found = {each["name"]: each["repr"].strip("\"'") for each in frame["locals"] or () if each["repr"]}
             settings = {name: found[name] for name in _SETTINGS if found.get(name, "-1") != "-1"} | settings
-    is_idle = bool(main) and not main[0]["active"]
-    stack = Stack(rank, tuple(frames), _worker(pid), is_stopped=stopped, is_idle=is_idle, settings=settings)
+    stack = Stack(rank, tuple(frames), _worker(pid), is_stopped=stopped, is_idle=state == "S", settings=settings)
     # A thread that sleeps with the lock does not release it; of one that computes with it, only the others' silence
     # shows that.
     owns_gil = bool(main) and not stopped and main[0]["owns_gil"]
     return replace(stack, holds_gil=owns_gil and (not main[0]["active"] or stack.number in silent))
 
 
-def _is_stopped(pid: int) -> bool:
+def _state(pid: int) -> str:
+    """Return the state of the main thread: R for running, S for waiting, T for stopped; "" if it has ended."""
     with contextlib.suppress(OSError):
-        return "\nState:\tT" in Path(f"/proc/{pid}/status").read_text(encoding="utf-8")
-    return False
+        return Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace").rpartition(") ")[2][:1]
+    return ""
 
 
 def _worker(pid: int) -> int | None:
