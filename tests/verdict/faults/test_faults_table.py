@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 import pytest
-from fault_cells import CELLS, Cell, random_cell
+from fault_cells import CELLS, FAULTS, STACKS, Cell, random_cell
 from fault_runs import PROJECT, run_cell
 
 from allranks.runs.workspace import Workspace
@@ -45,3 +45,10 @@ def _require_right(cell: Cell, workspace: Workspace, rack_works: bool) -> None:
     outcome = run_cell(cell, workspace, "rack" if rack_works else "loopback")
     assert outcome.right, f"{cell}: {outcome.found}"
     assert outcome.left == 0
+
+
+def test_the_page_has_every_fault_and_stack() -> None:
+    lines = (PROJECT / "docs/faults.md").read_text(encoding="utf-8").splitlines()
+    rows = [line.strip("| ").split(" | ") for line in lines if line.startswith("| ")]
+    assert rows[0] == ["fault", *STACKS]
+    assert [row[0] for row in rows[2 : 2 + len(FAULTS)]] == [fault.name for fault in FAULTS]
