@@ -9,7 +9,7 @@ import pytest
 from allranks.cli.views.progress import LiveTree
 from allranks.cli.views.summary import summary
 from allranks.cli.views.tree import sparkline, tree
-from allranks.runs.records import Point, RankRecord, RunRecord, Status, StepRecord
+from allranks.runs.records import FaultRecord, Point, RankRecord, RunRecord, Status, StepRecord
 
 NOW = 1783166584.0 + 12
 Screens = Callable[..., Any]
@@ -204,12 +204,15 @@ def test_the_summary_of_a_failed_run_says_who_why_and_what_next(failed: RunRecor
         assert said in text
 
 
-def test_the_summary_names_the_signal(failed: RunRecord) -> None:
+def test_the_summary_names_the_signal_and_the_fault_of_the_last_attempt(failed: RunRecord) -> None:
     verdict = failed.steps[1].verdict
     assert verdict is not None
     for name, value in (("reason", "ended by SIGKILL"), ("exit_code", None), ("signal", "SIGKILL")):
         object.__setattr__(verdict, name, value)
-    assert "rank 3 on instance 1 ended by SIGKILL" in summary(failed).plain
+    failed.faults = [FaultRecord(f"kill:rank={attempt}", verdict.step, attempt, 0.0) for attempt in (0, 1)]
+    text = summary(failed).plain
+    assert "rank 3 on instance 1 ended by SIGKILL\n  injected by --fault kill:rank=0\n" in text
+    assert "kill:rank=1" not in text
 
 
 def test_the_summary_of_a_completed_run_gives_outputs_metrics_and_the_page(

@@ -93,6 +93,9 @@ def _of_steps(run: RunRecord) -> list[Verdict]:
 
 def _verdict(run: RunRecord, verdict: Verdict) -> list[Text]:
     lines = _explanation(verdict, _CONSEQUENCES)
+    for fault in run.faults:
+        if fault.node == verdict.step and fault.attempt == run.step(fault.node).attempt:
+            lines.append(Text(f"  injected by --fault {fault.fault}"))
     if tail := tail_without_reason(verdict):
         lines.append(Text(f"  the last lines of {plain(verdict.log)}", style="bright_black"))
         lines += _quotation(tail[-_TAIL:])
