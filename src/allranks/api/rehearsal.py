@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from allranks.checks.plan.settings import saves_checkpoints
-from allranks.contract.own_variables import ELASTIC_INSTANCES
+from allranks.contract.own_variables import ELASTIC_INSTANCES, elastic_instances
 from allranks.errors import InputError, Problem
 from allranks.local.options import Options
 from allranks.local.selection import Selection
@@ -41,7 +41,8 @@ def rehearse(
         found = "no step has checkpoints among its inputs, outputs, command and code"
         fix = "save checkpoints to an output, and load them at the start; see docs/checkpoints.md"
         raise InputError(Problem(plan.name, found, "a training that resumes after an eviction", fix))
-    if elastic and not any(ELASTIC_INSTANCES in step.environment_variables for _, step in steps(plan.graph)):
+    minimums = _minimums(plan) if elastic else {}
+    if elastic and not minimums:
         found = f"no step sets {ELASTIC_INSTANCES}"
         raise InputError(Problem("--elastic", found, "an elastic training", "see docs/checkpoints.md"))
     untouched = run(replace(options, force_rerun=True, records_steps=True), None)
@@ -56,7 +57,7 @@ def rehearse(
         )
         fix = "use fewer evictions, or train longer" if trainings else "see docs/rehearsals.md"
         raise InputError(Problem(f"--evictions {evictions}", found, f"at least {evictions} training steps", fix))
-    faults = list(_faults(moments, untouched, evictions, seed, elastic))
+    faults = list(_faults(moments, untouched, evictions, seed, minimums))
     # A step in a loop cannot be selected: the whole pipeline runs again.
     only = () if any("[" in name for name in trainings) else tuple(trainings)
     selection = Selection(only=only)
@@ -71,14 +72,25 @@ def _trainings(run: RunRecord, *, reported: bool = False) -> dict[str, list[Atte
     return {name: attempts for name, attempts in found.items() if attempts}
 
 
+def _minimums(plan: Plan) -> dict[str, int]:
+    """Return the minimum number of instances of each elastic step."""
+    found = {}
+    for path, step in steps(plan.graph):
+        variables = {name: value for name, value in step.environment_variables.items() if isinstance(value, str)}
+        if limits := elastic_instances(variables):
+            found[path] = min(limits[0], step.instance_count)
+    return found
+
+
 def _faults(
-    moments: Sequence[tuple[str, int]], run: RunRecord, evictions: int, seed: int, elastic: bool
+    moments: Sequence[tuple[str, int]], run: RunRecord, evictions: int, seed: int, minimums: Mapping[str, int]
 ) -> Iterator[str]:
     generator = random.Random(seed)
     for name, at in sorted(generator.sample(moments, evictions)):
-        instance = generator.randrange(run.step(name).instance_count)
+        # Of an elastic step, an instance that it has also while others are away.
+        instance = generator.randrange(minimums.get(name, run.step(name).instance_count))
         grace = generator.choice((0.0, GRACE))
-        back = f",back={generator.randint(2, 10)}s" if elastic else ""
+        back = f",back={generator.randint(2, 10)}s" if minimums else ""
         yield f"evict:node={name},instance={instance},step={at},grace={grace:g}s{back}"
 
 
