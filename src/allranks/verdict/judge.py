@@ -206,6 +206,8 @@ def _raised(failure: report.Failure) -> Raised:
     message = failure.message.strip().partition("\n")[0]
     text = f"{failure.type}: {message}" if message else failure.type
     found = tracebacks.of_text(failure.traceback)
+    if found is not None and tracebacks.is_header(text):
+        text = found.text
     lines = tuple(failure.traceback.splitlines())
     if found is None:
         return Raised(text, "", lines, failure.rank)

@@ -88,6 +88,11 @@ class LauncherTable:
     exit_code: int
 
 
+def is_header(text: str) -> bool:
+    """Return whether the first line of an exception's message says nothing: TensorFlow's cause is below its calls."""
+    return text.endswith(_GRAPH)
+
+
 def is_library(file: str) -> bool:
     """Return whether a file of a traceback is no code of the user."""
     return _LIBRARY.search(file) is not None
@@ -172,7 +177,7 @@ def _raised(lines: Sequence[str]) -> Iterator[Raised]:
         if end is None:
             return  # cut off: the process was killed while it wrote
         text, where = lines[end].strip(), _user_line(lines[place : end + 1])
-        if text.endswith(_GRAPH) and (said := _said_below(lines, end + 1)):
+        if is_header(text) and (said := _said_below(lines, end + 1)):
             end = said
             text = text.removesuffix(_GRAPH) + lines[end].strip().removeprefix(_ABORTED)
         yield Raised(text, where, tuple(lines[place : end + 1]), None, chained, aside)
