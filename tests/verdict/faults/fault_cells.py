@@ -68,7 +68,7 @@ def _but(*names: str) -> tuple[str, ...]:
 SILENT = "its log ends without an exception"
 KILLED = f"SIGKILL|{SILENT}"
 LIBRARIES = ("Horovod", "MPI", "TensorFlow")
-MISMATCH = r"it called \w+ of .*, and ranks?|[Mm]ismatch|truncate|MPI_ERR|shape|data_type|op\.preamble|gloo aborted|waits in"
+MISMATCH = r"it called \w+ of .*, and ranks?|[Mm]ismatch|truncate|MPI_ERR|shape|data_type|op\.preamble|gloo|waits in"
 FAULTS = (
     Fault("exception", "^ValueError: bad batch in shard 7$"),
     Fault("exception and a thread", "^ValueError: bad batch in shard 7$", stacks=_but("Ray")),

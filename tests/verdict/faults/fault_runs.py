@@ -33,7 +33,7 @@ from allranks.verdict import folder
 PROJECT = Path(__file__).resolve().parents[3]
 SCRIPTS = Path(__file__).resolve().parent / "scripts"
 STALL = 5.0
-LIMIT = 60.0
+LIMIT = 120.0
 """Seconds after which the step ends by its limit: no fault has to need them."""
 
 _STRUCK = re.compile(r"fault at (\d+\.\d+)")
@@ -71,12 +71,14 @@ def run_cell(cell: Cell, workspace: Workspace, kind: str = "rack", *, stall: flo
     if cell.fault.kills == "engine" or ended is None:
         ended = time.time()
     struck = [each.time for each in record.faults] or [float(text) for text in _STRUCK.findall(_texts(step))]
+    if not struck:
+        raise RuntimeError(f"{cell.name}: the fault did not happen: {described(step.verdict, str(step.status))}")
     said = _run(cell, workspace, kind, 0.0).steps[0] if cell.ends_by_time_out else step
     by_logs = None if cell.by_logs is None else verdict_by_logs(said, workspace.root / "downloaded" / "user_logs")
     return Outcome(
         described(step.verdict, str(step.status)),
         is_right(cell, step.verdict, str(step.status)),
-        round(ended - min(struck), 1) if struck else -1.0,
+        round(ended - min(struck), 1),
         left,
         described(by_logs, "no failure"),
         cell.by_logs and is_right(cell.by_logs, by_logs, ""),
