@@ -208,7 +208,8 @@ def how_it_runs(target: str, *options: str, patience: float = RUN_PATIENCE) -> t
         # Runs share the slots of a temporary folder: this one does not wait for others.
         process = subprocess.Popen(command, env={**os.environ, "TMPDIR": folder}, text=True, **pipes)
         text = Path(target.partition(":")[0]).read_text(encoding="utf-8", errors="replace")
-        limit = patience + sum(map(int, re.findall(r"\bsleep (\d+)", text)))
+        asleep = sum(map(int, re.findall(r"\bsleep (\d+)", text)))
+        limit = patience + asleep
         try:
             output, _ = process.communicate(timeout=limit)
         except subprocess.TimeoutExpired:
@@ -217,7 +218,7 @@ def how_it_runs(target: str, *options: str, patience: float = RUN_PATIENCE) -> t
                 process.communicate(timeout=30)
             process.kill()
             process.communicate()
-            return "time", f"takes longer than {limit:.0f} s"
+            return "time", f"takes longer than {limit:.0f} s{f', {asleep} of which it sleeps' if asleep else ''}"
         if refused := re.search(r"^ +found +(.*)\n(?:(?! +found).*\n)*.*explain no-download$", output, re.MULTILINE):
             return "network", refused[1]
         runs = history.runs(Workspace(Path(folder)))
