@@ -291,9 +291,7 @@ def host_lacks(packages: Packages) -> Iterator[str]:
                 if required.url or not required.specifier.contains(installed, prereleases=True):
                     yield f"{line}, not {installed}"
         except InvalidRequirement:
-            if not line.startswith(
-                ("-i", "-f", "--index-url", "--extra-index-url", "--find-links", "--no-binary", "--only-binary")
-            ):
+            if line[0] != "-" or line.startswith(("-c", "--constraint", "-e", "--editable")):
                 yield line
         except PackageNotFoundError:
             yield line

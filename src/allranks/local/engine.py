@@ -55,12 +55,15 @@ def run(
     The caller has checked the plan (`requirements`). Raise InputError if its data cannot be downloaded, DiskFullError
     if the disk is full.
     """
-    with stop_signals.raised(), provided(plan, workspace, offline=options.offline, sample=options.sample) as data:
-        modes = modes_of(data.plan.graph, options.selection)
-        record = _new_record(data.plan, workspace, options)
-        filled = values.filled(data.plan, record)
+    with (
+        stop_signals.raised(),
+        provided(plan, workspace, offline=options.offline, sample=options.sample) as (plan, notes),
+    ):
+        modes = modes_of(plan.graph, options.selection)
+        record = _new_record(plan, workspace, options)
+        filled = values.filled(plan, record)
         record.inputs = {name: text for name, text in inputs_of(filled).items() if text is not None}
-        hidden = plan_secrets.hidden(codec.dumps(data.plan))
+        hidden = plan_secrets.hidden(codec.dumps(plan))
 
         def save() -> None:
             secret_values.save(Path(record.folder), {**hidden.values, **secret_values.of_settings(options.settings)})
@@ -79,7 +82,7 @@ def run(
                 origin,
                 tracker=tracker,
                 fork_server=fork_server,
-                notes=data.notes,
+                notes=notes,
             )
             return execution.execute({}, save)
 
@@ -153,13 +156,13 @@ def resume(
         if options.instances == AUTO:
             options = replace(options, instances=record.instances)
         if latest is not None:
-            latest = held.enter_context(provided(latest, workspace, offline=options.offline)).plan
+            latest, _ = held.enter_context(provided(latest, workspace, offline=options.offline))
             return _continue(record, latest, workspace, store, options, observer)
         text = plan_secrets.restored(store.plan(record.id), secret_values.load(Path(record.folder)))
         plan, known = codec.loads(text), plan_secrets.hidden(text).known
         if not options.track and (problems := machine.untracked(plan)):
             raise InputError(*problems)
-        plan = held.enter_context(provided(plan, workspace, offline=options.offline)).plan
+        plan, _ = held.enter_context(provided(plan, workspace, offline=options.offline))
         record.ended = None
         decisions = store.decisions(record.id)
         settled = settled_trials(record.steps, decisions)

@@ -301,7 +301,8 @@ def _sought(source: Any, offset: int) -> bool:
 def _make_room(folder: Path, needed: int) -> None:
     """Remove the least recently used entries that no run uses, until an entry has room for more bytes."""
     root, limit = folder.parent, _limit()
-    used = {each: (_used(each), _size(each)) for each in root.iterdir() if each.is_dir()}
+    entries = {each: each / _ENTRY for each in root.iterdir() if each.is_dir()}
+    used = {each: ((entry if entry.exists() else each).stat().st_mtime, _size(each)) for each, entry in entries.items()}
     left = limit - needed - sum(size for _, size in used.values())
     for other in sorted(used, key=lambda each: used[each][0]):
         if left >= 0:
@@ -325,12 +326,6 @@ def _limit() -> int:
     if match is None:
         raise StorageError(f"the variable {LIMIT} is {text!r}", "set it to a size, such as 20GB")
     return int(float(match[1]) * 1000 ** " kmgt".index(match[2].lower() or " "))
-
-
-def _used(folder: Path) -> float:
-    """Return when an entry was used last."""
-    path = folder / _ENTRY
-    return (path if path.exists() else folder).stat().st_mtime
 
 
 def _size(folder: Path) -> int:

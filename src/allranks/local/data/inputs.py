@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, is_dataclass, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import fields, is_dataclass, replace
 from functools import partial
 from pathlib import Path as FilePath
 from typing import Any
@@ -26,18 +26,12 @@ _SAMPLED = frozenset({"uri_file", "uri_folder", "mltable"})
 """Types of ports of which a sample is of use. A model is not."""
 
 
-@dataclass(frozen=True)
-class Provided:
-    """A plan whose data is on this machine. notes: a line for each input that is a copy or a sample"""
-
-    plan: Plan
-    notes: Sequence[str]
-
-
 @contextlib.contextmanager
-def provided(plan: Plan, workspace: Workspace, *, offline: bool = False, sample: str = "") -> Iterator[Provided]:
-    """Yield the plan with paths on this machine in place of URIs. The copies stay in the cache until the end of the
-    block.
+def provided(
+    plan: Plan, workspace: Workspace, *, offline: bool = False, sample: str = ""
+) -> Iterator[tuple[Plan, list[str]]]:
+    """Yield the plan with paths on this machine in place of URIs, and a line for each input that is a copy or a sample.
+    The copies stay in the cache until the end of the block.
 
     offline: whether data comes from the cache only
     sample:  how much of the data the run gets, such as 1% or 1000; "": what the plan says, else all of it
@@ -67,7 +61,7 @@ def provided(plan: Plan, workspace: Workspace, *, offline: bool = False, sample:
                 notes += [f"input {port.name}: {local.note}"] if local.note else []
         if problems:
             raise InputError.of(with_key_lines(problems, plan.source))
-        yield Provided(_replaced(plan, found), notes)
+        yield _replaced(plan, found), notes
 
 
 def _local(

@@ -235,18 +235,9 @@ def explained(error: Exception, uri: str) -> StorageError:
     text = " ".join(redact(str(causes[-1])).split())[:300] or type(causes[-1]).__name__
     if isinstance(error, PermissionError) or statuses & {401, 403} or _DENIED.search(text):
         return StorageError(f"the credentials were refused or are missing: {text}", login)
-    if isinstance(error, FileNotFoundError) and (statuses & {404, 409, 410} or statuses == {None}) and is_absent(error):
+    # That there is nothing at a path, not that the service cannot be reached.
+    is_absent = causes[-1] is error or isinstance(causes[-1], (KeyError, FileNotFoundError))
+    is_absent = is_absent or any(hasattr(causes[-1], name) for name in ("status", "status_code", "response"))
+    if isinstance(error, FileNotFoundError) and (statuses & {404, 409, 410} or statuses == {None}) and is_absent:
         return StorageError("the service has no such file or folder", "correct the URI")
     return StorageError(f"{type(causes[-1]).__name__}: {text}", "")
-
-
-def is_absent(error: Exception) -> bool:
-    """Return whether the error says that there is nothing at a path, not that the service cannot be reached."""
-    cause = error.__cause__ or error.__context__
-    return (
-        cause is None
-        or isinstance(cause, (KeyError, FileNotFoundError))
-        or hasattr(cause, "status")
-        or hasattr(cause, "status_code")
-        or hasattr(cause, "response")
-    )

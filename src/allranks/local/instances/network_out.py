@@ -196,13 +196,8 @@ def _in_network(descriptors: list[int], call: Callable[[], object]) -> None:
     os.waitpid(pid, 0)
 
 
-def _connect(pasta: int, ip: Callable[..., object], routes: list[str]) -> None:
-    if _await_device(pasta):
-        ip(*routes)
-
-
-def _await_device(pasta: int) -> bool:
-    """Return whether a pasta makes its device before it ends."""
+def _connect(pasta: int, ip: Ip, routes: list[str]) -> None:
+    """Wait until a pasta has made its device, or has ended, and set the routes to the device."""
     end = time.monotonic() + _SECONDS
     while time.monotonic() < end and _is_running(pasta):
         if any(line.lstrip().startswith(f"{_DEVICE}:") for line in _lines("/proc/self/net/dev")):
@@ -211,9 +206,9 @@ def _await_device(pasta: int) -> bool:
                 open(f"/proc/sys/net/ipv6/conf/{_DEVICE}/disable_ipv6", "w", encoding="utf-8") as switch,
             ):
                 switch.write("1")
-            return True
+            ip(*routes)
+            return
         time.sleep(0.001)
-    return False
 
 
 def _is_running(pid: int) -> bool:
