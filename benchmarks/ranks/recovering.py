@@ -31,6 +31,8 @@ if by_torchft:
         return {"model": model.state_dict(), "optimizer": optimizer.state_dict()}
 
     number = os.environ["REPLICA"]
+    port = int(os.environ["MASTER_PORT"])
+    store = distributed.TCPStore("127.0.0.1", port, is_master=True, wait_for_workers=False)  # otherwise torchrun's
     manager = Manager(
         ProcessGroupGloo(), load, save, min_replica_size=1, replica_id=f"replica_{number}", rank=0, world_size=1
     )
