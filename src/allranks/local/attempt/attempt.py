@@ -9,7 +9,7 @@ import logging
 import os
 import shutil
 import time
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -222,10 +222,11 @@ class Attempt:
             stack.enter_context(_removed_at_end(start.folder))
             stack.enter_context(context.running.launching(record.name, start.agents))
             reports = {rank.process.rank: rank.report for rank in ranks}
+            evicting: Callable[[], bool] = bool
             if context.injector is not None:
                 start = replace(start, specs=context.injector.delayed(record, start.specs))
                 agents = {agent: spec.index for agent, spec in zip(start.agents, start.specs, strict=True)}
-                await stack.enter_async_context(context.injector.during(record, agents, reports))
+                evicting = await stack.enter_async_context(context.injector.during(record, agents, reports))
             launched: dict[str, str] = {}
             for rank, agent in enumerate(start.agents):
                 if self.stops.staging.is_set() or context.running.is_ending(record.name):
@@ -249,6 +250,7 @@ class Attempt:
                 context.options.stall,
                 context.options.on_stall,
                 self._debug is not None,
+                evicting,
             )
             is_ending = functools.partial(context.running.is_ending, record.name)
             await AttemptMonitor(handles, context.recorder, context.supervisor, is_ending).until_gone()

@@ -58,6 +58,7 @@ class AttemptHandles:
     stall:     seconds for which the ranks may make no progress; 0: without a limit
     on_stall:  fail; wait: go on, with a note of where they are; dump: also with a file of their stacks
     held:      whether a rank may be stopped in a debugger, so that none is late
+    evicting:  returns whether an evicted instance has its grace period, in which the failure of a rank ends no others
     """
 
     record: StepRecord
@@ -72,6 +73,7 @@ class AttemptHandles:
     stall: float
     on_stall: str
     held: bool = False
+    evicting: Callable[[], bool] = bool
 
 
 class AttemptMonitor:
@@ -213,7 +215,7 @@ class AttemptMonitor:
             bool(self._broken)
             or self._stalled is not None
             or self._late
-            or (self._failed is not None and now > self._failed + SETTLE)
+            or (self._failed is not None and now > self._failed + SETTLE and not self._handles.evicting())
             or (not self._handles.held and any(now > raised + RAISED for raised in self._raised.values()))
             or (self._overdue is not None and now > self._overdue + GRACE)
             or (self._dismissed is not None and now > self._dismissed + (SETTLE if self._orphaned else DISMISSAL))

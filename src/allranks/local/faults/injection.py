@@ -67,9 +67,10 @@ class Injector:
     @contextlib.asynccontextmanager
     async def during(
         self, record: StepRecord, agents: Mapping[str, int], reports: Mapping[int, Path]
-    ) -> AsyncIterator[None]:
+    ) -> AsyncIterator[Callable[[], bool]]:
         """Inject the faults of a step while the block starts and monitors an attempt. The attempt fails if an instance
-        was evicted. The ranks of an elastic step end too when an instance is back.
+        was evicted. The ranks of an elastic step end too when an instance is back. Yield what returns whether an
+        evicted instance has its grace period.
 
         agents:  for each instance the name of its agent, and its number within the run
         reports: by rank, its report file
@@ -77,7 +78,7 @@ class Injector:
         attempt = _AttemptFaults(self, record, agents, reports)
         task = asyncio.create_task(attempt.run())
         try:
-            yield
+            yield lambda: time.monotonic() < attempt.grace_ends
         finally:
             await attempt.close(task)
         if attempt.lost or attempt.grows:
@@ -182,6 +183,7 @@ class _AttemptFaults:
         self._effects: list[asyncio.Task[None]] = []
         self._links: Sequence[Fault] = ()
         self.lost: list[Fault] = []
+        self.grace_ends = 0.0
         self.grows = False
         self._held: set[tuple[int, int | None]] = set()
         self._hanging: set[tuple[int, int | None]] = set()
@@ -286,6 +288,7 @@ class _AttemptFaults:
             await self._change_links(fault, [*self._links, fault])
         if kind == "evict":
             self.lost.append(fault)
+            self.grace_ends = time.monotonic() + fault.grace + OTHERS
             self._start(self._evict(fault))
         elif fault.lasts != NEVER and (kind == "stop" or fault in self._links):
             self._start(self._lift(fault, ranks))
