@@ -220,7 +220,7 @@ class Supervisor:
             agent = self.agents.get(name)
             if agent is None or now >= due:
                 del self.ending[name]
-            if agent is not None and now >= due and agent.pid and _has_children(agent.pid):
+            if agent is not None and now >= due and agent.pid and _is_stuck(agent.pid):
                 self.log.write(
                     "agent killed", "warning", agent=name, killed=agent.pid, reason="it did not end its ranks"
                 )
@@ -259,10 +259,13 @@ class Supervisor:
             write_event(self.events, event="gone", agent=name, time=time.time())
 
 
-def _has_children(pid: int) -> bool:
-    """Return whether a process has children; one without is waiting for the programs of the next step."""
+def _is_stuck(pid: int) -> bool:
+    """Return whether an agent has children, or is stopped. One without waits for the programs of the next step."""
     try:
-        with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as file:
-            return bool(file.read())
+        with (
+            open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as file,
+            open(f"/proc/{pid}/stat", "rb") as stat,
+        ):
+            return bool(file.read()) or stat.read().rpartition(b")")[2].split()[0] in b"Tt"
     except OSError:
         return True
