@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import pytest
@@ -121,3 +122,9 @@ def test_a_training_that_saves_nothing() -> None:
 def test_a_training_that_is_not_repeatable() -> None:
     found = report(attempt(0, 1, 6, FRESH, weights="other", loss=2.0), attempt(1, 6, STEPS, {}, weights="other"))
     assert "train: it is not repeatable: its results differ before the first eviction. Set its seeds" in found.problems
+
+
+def test_a_loss_that_is_not_a_number_differs_from_any_other() -> None:
+    (training,) = report(FIRST, attempt(1, 6, STEPS, {}, loss=math.nan)).trainings
+    assert training.largest_difference == math.inf
+    assert training.loss_from == 6

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -85,7 +86,8 @@ def compare(
     resumptions = tuple(_resumptions(reference, evicted, evictions))
     curves = {"without evictions": _curve(reference), "with evictions": _curve(counted)}
     losses = [dict(points) for points in curves.values()]
-    differences = {at: abs(losses[0][at] - losses[1][at]) for at in losses[0] if at in losses[1]}
+    gaps = {at: abs(losses[0][at] - losses[1][at]) for at in losses[0] if at in losses[1]}
+    differences = {at: gap if gap == gap else math.inf for at, gap in gaps.items()}  # NaN equals nothing
     weights_from = _first(reference, counted, "weights")
     last, last_counted = max(reference), max(counted)
     known = [rank.weights for steps in (reference[last], counted[last_counted]) for rank in steps.values()]
@@ -96,9 +98,7 @@ def compare(
             rank.weights == counted[last][at].weights for at, rank in reference[last].items()
         )
     first_resumed = min((each.resumed for each in resumptions), default=last)
-    loss_from = min(
-        (at for at, difference in differences.items() if difference or difference != difference), default=None
-    )
+    loss_from = min((at for at, difference in differences.items() if difference), default=None)
     samples = _samples(reference, counted)
     return Training(
         name,
