@@ -159,6 +159,8 @@ class GlobalBatches(Sampler[list[int]], ABC):
 
     def _parts(self, size: int) -> list[tuple[int, int]]:
         """Return the bounds of the passes in this rank's share of a batch, which has `size` samples."""
+        if self.passes_per_batch == 1:  # each training step comes here
+            return [(0, size)]
         return [bounds(part, self.passes_per_batch, size) for part in range(self.passes_per_batch)]
 
     def _batches(self, samples: int) -> int:
