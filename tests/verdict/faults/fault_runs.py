@@ -13,7 +13,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -64,10 +64,15 @@ def run_cell(cell: Cell, workspace: Workspace, kind: str = "rack", *, stall: flo
 
     Where nothing ends by itself, it is run again for its logs, until the stack's own time-out.
     """
+    others = psutil.Process().children(recursive=True)
     ctypes.CDLL(None).prctl(36, 1)  # PR_SET_CHILD_SUBREAPER: orphans of the run become children of this process
-    record = _run(cell, workspace, kind, stall)
+    try:
+        record = _run(cell, workspace, kind, stall)
+        left = processes_left(others)
+    finally:
+        ctypes.CDLL(None).prctl(36, 0)
     step = record.steps[0]
-    left, ended = processes_left(), step.ended
+    ended = step.ended
     if cell.fault.kills == "engine" or ended is None:
         ended = time.time()
     struck = [each.time for each in record.faults] or [float(text) for text in _STRUCK.findall(_texts(step))]
@@ -165,12 +170,13 @@ def described(verdict: Verdict | None, otherwise: str) -> str:
     return f"{'-' if number is None else number}: {verdict.reason}{where}"
 
 
-def processes_left(patience: float = 3.0) -> int:
-    """Return how many descendants of this process still run after some seconds. Their orphans are its children."""
+def processes_left(others: Sequence[psutil.Process], patience: float = 3.0) -> int:
+    """Return how many descendants of this process, besides others, still run after some seconds. Their orphans are its
+    children."""
     due = time.monotonic() + patience
     while True:
         found = psutil.Process().children(recursive=True)
-        alive = [each for each in found if each.is_running() and _state(each) != psutil.STATUS_ZOMBIE]
+        alive = [each for each in found if each not in others and _state(each) != psutil.STATUS_ZOMBIE]
         if not alive or time.monotonic() > due:
             return len(alive)
         psutil.wait_procs(alive, due - time.monotonic())
