@@ -11,13 +11,10 @@ from fault_runs import PROJECT, run_cell
 from allranks.runs.workspace import Workspace
 
 QUICK = {
-    "DDP": ("exception", "SIGKILL of rank 0", "SIGKILL of the agent", "full disk", "missing module", "NaN"),
+    "DDP": ("exception", "SIGKILL of rank 0", "SIGKILL of the agent", "full disk", "missing module"),
     "torchrun": ("exception", "SIGKILL", "SIGKILL of the launcher"),
-    "MPI": (
-        "exception", "exit code", "SIGKILL", "SIGSEGV", "SIGKILL of mpirun", "SIGKILL of the engine", "SIGSTOP",
-        "hang before", "hang after", "GIL locked", "out of memory", "port in use",
-    ),
-}  # fmt: skip
+    "MPI": ("exception", "SIGKILL", "SIGKILL of mpirun", "SIGKILL of the engine", "GIL locked", "port in use"),
+}
 """The cells that run in each `make test`; `make test-faults` runs all."""
 
 ALL = "ALLRANKS_ALL_FAULTS" in os.environ
