@@ -1,10 +1,10 @@
 """Writes docs/faults.md: which faults of which stacks get a right verdict, after how many seconds.
 
-    python docs/make_faults.py --results FILE [--seconds 500] [--workers 2] [--again] [PART OF A CELL'S NAME...]
+    python docs/make_faults.py --results FILE [--seconds 500] [--workers 2] [--again | --logs] [PART OF A NAME...]
 
 Runs the cells of tests/verdict/faults/fault_cells.py that are not in FILE yet, as many as begin within those seconds,
-and saves each outcome there. With names only those; with --again also those that are. The page is written from all
-outcomes in FILE.
+and saves each outcome there. With names only those; with --again also those that are, with --logs the logs of those
+that are and whose verdict over the logs is wrong. The page is written from all outcomes in FILE.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ PROJECT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(PROJECT / "tests" / "verdict" / "faults"))
 
 from fault_cells import CELLS, FAULTS, STACKS, Cell  # noqa: E402
-from fault_runs import STALL, Outcome, run_cell  # noqa: E402
+from fault_runs import NOTHING, STALL, Outcome, run_cell, with_own_logs  # noqa: E402
 
 from allranks.runs.workspace import Workspace  # noqa: E402
 
@@ -52,9 +52,14 @@ No process was left in any cell, unless the cell says how many.
 LOGS = """
 ## Over the logs alone
 
-Where nothing ends by itself, these are the logs of the same training until its stack's own time-out, if it has one.
-A dash also stands where a process of the local engine was killed, which Azure ML does not have, and where a hang leaves
-the same logs as with DDP.
+Where other ranks tell of a fault, these are the logs of the same training without an engine that ends them: each
+writes until it loses a connection or gives up waiting, after some seconds instead of its minutes. **-** also stands
+where a process of the local engine was killed, which Azure ML does not have, and where a hang leaves the same logs as
+with DDP. **silent**: no process has written anything after the fault, so that there is nothing to judge.
+
+An eviction is right if the ranks of the instance are named, or the instance, with both causes of such an end: killed,
+or evicted. A mismatch of which all ranks tell the same, that they waited in vain for each other, is right if that
+line is named with both causes: a mismatch, or instances that are not connected.
 
 """
 
@@ -66,16 +71,21 @@ def main() -> None:
     parser.add_argument("--workers", type=int, default=1)
     parser.add_argument("--cell", help=argparse.SUPPRESS)
     parser.add_argument("--again", action="store_true")
+    parser.add_argument("--logs", action="store_true")
     parser.add_argument("names", nargs="*")
     arguments = parser.parse_args()
     if arguments.cell:
-        _save(next(cell for cell in CELLS if cell.name == arguments.cell), arguments.results)
+        earlier = _saved(arguments.results).get(arguments.cell) if arguments.logs else None
+        _save(next(cell for cell in CELLS if cell.name == arguments.cell), arguments.results, earlier)
         return
     outcomes = _saved(arguments.results)
     chosen = [cell for cell in CELLS if not arguments.names or any(name in cell.name for name in arguments.names)]
-    chosen = [cell for cell in chosen if arguments.again or cell.name not in outcomes]
+    if arguments.logs:
+        chosen = [cell for cell in chosen if cell.name in outcomes and outcomes[cell.name].logs_right is False]
+    else:
+        chosen = [cell for cell in chosen if arguments.again or cell.name not in outcomes]
     due = time.monotonic() + arguments.seconds
-    command = [sys.executable, __file__, "--results", str(arguments.results), "--cell"]
+    command = [sys.executable, __file__, "--results", str(arguments.results), *["--logs"] * arguments.logs, "--cell"]
 
     def start(cell: Cell) -> None:
         if time.monotonic() < due and not cell.launch.missing(PROJECT):
@@ -88,10 +98,13 @@ def main() -> None:
     PAGE.write_text(page(outcomes), encoding="utf-8")
 
 
-def _save(cell: Cell, results: Path) -> None:
-    """Run a cell, and append its outcome to a file."""
+def _save(cell: Cell, results: Path, earlier: Outcome | None) -> None:
+    """Run a cell, and append its outcome to a file. earlier: of which only the logs are made again"""
     with tempfile.TemporaryDirectory(prefix="faults-", ignore_cleanup_errors=True) as folder:
-        outcome = run_cell(cell, Workspace(Path(folder)))
+        workspace = Workspace(Path(folder))
+        outcome = earlier or run_cell(cell, workspace)
+        if cell.is_told_by_others:
+            outcome = with_own_logs(outcome, cell, workspace)
     with results.open("a", encoding="utf-8") as file:
         file.write(json.dumps({"cell": cell.name, **asdict(outcome)}) + "\n")
     print(f"{cell.name}: {'' if outcome.right else 'WRONG '}{outcome}", flush=True)
@@ -109,17 +122,21 @@ def page(outcomes: Mapping[str, Outcome]) -> str:
     done = [(cell, outcomes[cell.name]) for cell in CELLS if cell.name in outcomes]
     right = _share(each.right for _, each in done)
     by_logs = _share(each.logs_right for _, each in done if each.logs_right is not None)
+    silent = sum(each.by_logs == NOTHING for _, each in done)
     failed = _share(each.seconds <= FAILURE for cell, each in done if not cell.fault.hangs)
     hung = _share(each.seconds <= HANG for cell, each in done if cell.fault.hangs)
     summary = f"""\
 - Right in rank and cause: {right}; the table has {len(CELLS)} cells.
-- Over the logs alone, as by `allranks why FOLDER`: {by_logs}.
+- Over the logs alone, as by `allranks why FOLDER`: {by_logs}; in {silent} more cells nothing was written.
 - Failed steps that had ended within {FAILURE:g} s: {failed}.
 - Hangs that had ended within {HANG:g} s: {hung}.
 - Processes left: {sum(each.left for _, each in done)}."""
     text = HEAD.format(stall=STALL, summary=summary)
     text += _table({cell: _shown(each) for cell, each in done})
-    logs = {cell: {True: "yes", False: "**wrong**", None: "-"}[each.logs_right] for cell, each in done}
+    logs = {
+        cell: "silent" if each.by_logs == NOTHING else {True: "yes", False: "**wrong**", None: "-"}[each.logs_right]
+        for cell, each in done
+    }
     text += LOGS + _table(logs)
     wrong = [(cell, each) for cell, each in done if not each.right]
     if wrong:

@@ -16,7 +16,7 @@ TRACEBACK = """\
 Traceback (most recent call last):
   File "/azureml/code/train.py", line {1}, in <module>
     main()
-  File "/usr/lib/python3.11/site-packages/torch/distributed/c10d_logger.py", line 81, in wrapper
+  File "/usr/lib/python3.11/site-packages/torch/distributed/distributed_c10d.py", line 81, in all_reduce
     return func(*args, **kwargs)
            ^^^^^^^^^^^^^^^^^^^^^
 {0}
@@ -25,11 +25,18 @@ PEER = "RuntimeError: [../third_party/gloo/gloo/transport/tcp/pair.cc:534] Conne
 TIMEOUT = (
     "RuntimeError: [../third_party/gloo/gloo/transport/tcp/unbound_buffer.cc:78] Timed out waiting 1800000ms for recv"
 )
+JOINS = "it waits in init_process_group, and ranks 0 and 2 in all_reduce (train.py:20)"
+MISMATCH = "they called it with different shapes, types or in another order, or their instances are not connected"
+LOST = "lost the connection: they were killed, or their instance was evicted"
 BAD = "ValueError: bad batch in shard 7"
 
 
 def raised(text: str, line: int = 10) -> str:
     return TRACEBACK.format(text, line)
+
+
+def waited(collective: str, line: int) -> str:
+    return raised(TIMEOUT, line).replace("in all_reduce", f"in {collective}")
 
 
 def prefixed(prefix: str, text: str) -> str:
@@ -144,25 +151,59 @@ CASES = {
     ),
     "a log without an exception": (
         [raised(PEER), raised(PEER), "", raised(PEER)],
-        "rank 2: its log ends without an exception, and ranks 0, 1 and 3 lost the connection to a rank",
+        "rank 2: its log ends without an exception, and ranks 0, 1 and 3 lost the connection: killed, or evicted",
     ),
-    "consequences alone": ([raised(PEER), raised(TIMEOUT)], None),
+    "the log of one rank": ([raised(TIMEOUT)], f"rank 0: {TIMEOUT[:100]} … (train.py:10)"),
+    "waiting in another collective": (
+        [waited("all_reduce", 39), raised(PEER, 39), waited("broadcast", 37), raised(PEER, 39)],
+        "rank 2: it waits in broadcast, and ranks 0, 1 and 3 in all_reduce (train.py:39) (train.py:37)",
+    ),
+    "waiting for more ranks": (
+        [raised(PEER, 20), waited("init_process_group", 17), raised(PEER, 20)],
+        f"rank 1: {(JOINS + ': it may have another world size')[:100]} … (train.py:17)",
+    ),
 }
 
 
 @pytest.mark.parametrize(("logs", "expected"), CASES.values(), ids=CASES)
-def test_the_cause_among_the_logs_of_all_ranks(tmp_path: Path, logs: list[str], expected: str | None) -> None:
+def test_the_cause_among_the_logs_of_all_ranks(tmp_path: Path, logs: list[str], expected: str) -> None:
     folder = tmp_path / "train" / "user_logs"
     folder.mkdir(parents=True)
     for rank, text in enumerate(logs):
         (folder / f"std_log_process_{rank}.txt").write_text(f"epoch 1\n{text}")
     (verdict,) = verdicts(tmp_path)
     assert verdict.step == "train"
-    if expected is not None:
-        assert cause(verdict) == expected
-        assert len(verdict.consequences) <= 1
-    else:
-        assert (verdict.rank, verdict.code) == (1, "collective-timeout")  # the other one lost its connection by that
+    assert cause(verdict) == expected
+    assert len(verdict.consequences) <= 1
+
+
+@pytest.mark.parametrize(
+    ("logs", "expected"),
+    [
+        (
+            {"std_log_process_0.txt": raised(PEER), "std_log_process_1.txt": raised(TIMEOUT)},
+            f"every rank waits in all_reduce (train.py:10), and no message arrives: {MISMATCH}",
+        ),
+        (
+            {
+                "mpi_log.txt": "ORTE has lost communication with a remote daemon.\n\n"
+                "  HNP daemon   : [[51234,0],0] on node node-0\n  Remote daemon: [[51234,0],1] on node node-1\n",
+                "std_log_process_0.txt": "",
+            },
+            "instance 1 (node-1) was evicted or lost: mpirun lost its daemon there",
+        ),
+        (
+            dict(zip((f"std_log_process_{rank}.txt" for rank in range(4)), [raised(PEER)] * 2 + [""] * 2, strict=True)),
+            f"its log ends without an exception, like that of rank 3, and ranks 0 and 1 {LOST}",
+        ),
+    ],
+    ids=["all ranks wait", "mpirun lost an instance", "an instance is silent"],
+)
+def test_the_reason_where_no_rank_shows_it(tmp_path: Path, logs: dict[str, str], expected: str) -> None:
+    for name, text in logs.items():
+        (tmp_path / name).write_text(text)
+    (verdict,) = verdicts(tmp_path)
+    assert verdict.reason == expected
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,9 @@ from pathlib import Path
 
 from allranks.errors import InputError, Problem
 from allranks.runs.formatting import rank_list, shortened
+from allranks.runs.log_reader import tail
 from allranks.runs.records import RankRecord, Verdict
-from allranks.verdict import collectives, judge, signatures, stacks
+from allranks.verdict import collectives, judge, signatures, stacks, tracebacks
 from allranks.verdict.collectives import Recording
 
 _LOG = re.compile(
@@ -21,6 +22,11 @@ _RETRY = re.compile(r"retry_(\d+)")
 
 _RECORDING = re.compile(r"(?:\w*_)?rank_(?P<rank>\d+)(?:\.(?:json|pickle|pkl))?")
 """A dump of torch's Flight Recorder: nccl_trace_rank_N, or with the runtime flight_recorder/rank_N."""
+
+_LOST_DAEMON = re.compile(
+    r"(?s)lost communication with a remote daemon.*?Remote daemon: \[\[\d+,0\],(\d+)\] on node (\S+)"
+)
+"""orte/mca/errmgr/base/help-errmgr-base.txt: mpirun's daemon 0 is on the first instance."""
 
 _FOLDERS = ("user_logs", "azureml-logs", "logs", "outputs", "flight_recorder", "artifacts")
 """Folders within that of a job."""
@@ -82,10 +88,45 @@ def _verdict(name: str, ranks: Sequence[RankRecord], recordings: Sequence[Record
     numbers = {rank.rank for rank in ranks}
     unlogged = [RankRecord(each.rank, 0, 0, "") for each in recordings if each.rank not in numbers]
     hang = stacks.of_recordings(name, [*ranks, *unlogged], recordings)
-    if verdict is None or hang is None:
-        return verdict or hang
+    if hang is None:
+        if verdict is not None and not signatures.depth(verdict.reason):
+            return verdict
+        return _of_mpirun(name, ranks) or (verdict and _of_waiting(verdict, ranks))
+    if verdict is None:
+        return hang
     known = signatures.consequence(verdict.reason)
     if known is not None and known.code == stacks.CODE:
         said = f"{rank_list([verdict.rank or 0])}: {shortened(verdict.reason)}"
         return replace(hang, consequences=(said, *verdict.consequences))
     return stacks.with_mismatch(verdict, [*ranks, *unlogged], recordings)
+
+
+def _of_mpirun(name: str, ranks: Sequence[RankRecord]) -> Verdict | None:
+    """Return the verdict on an instance that mpirun has lost; None if it has lost none."""
+    for rank in ranks:
+        if lost := _LOST_DAEMON.search("\n".join(tracebacks.last_lines(rank.log))):
+            reason = f"instance {lost[1]} ({lost[2]}) was evicted or lost: mpirun lost its daemon there"
+            return Verdict(name, reason, log=rank.log, tail=tail(rank.log))
+    return None
+
+
+def _of_waiting(verdict: Verdict, ranks: Sequence[RankRecord]) -> Verdict:
+    """Return the verdict on ranks of which all gave up waiting, by where they waited.
+
+    verdict: blames the first one of them
+    """
+    found = [(rank.rank, each) for rank in ranks for each in tracebacks.of_lines(tracebacks.last_lines(rank.log))]
+    waiting = [stacks.of_exception(rank, each) for rank, each in found if each.is_consequence]
+    if len(waiting) < 2 or not all(stack.may_wait for stack in waiting):
+        return verdict
+    hang = stacks.of_hang(verdict.step, ranks, waiting)
+    if hang is None:
+        return verdict
+    said = f"{rank_list([verdict.rank or 0])}: {shortened(verdict.reason)}"
+    joining = {stack.rank for stack in waiting if stack.collective == "init_process_group"}
+    why = ""
+    if hang.rank is None:
+        why = ": they called it with different shapes, types or in another order, or their instances are not connected"
+    elif joining == {hang.rank}:
+        why = ": it may have another world size"
+    return replace(hang, reason=hang.reason + why, consequences=(said,))

@@ -93,15 +93,20 @@ def _ended_early(ranks: Sequence[RankRecord], lost: Symptom) -> Symptom | None:
 
 
 def _silent(ranks: Sequence[RankRecord], symptoms: Sequence[Symptom]) -> Symptom | None:
-    """Return the symptom of a rank of which nothing is known but its log, and whose log has no exception, where others
-    lost their connection to a rank or waited for it."""
+    """Return the symptom of the first rank of which nothing is known but its log, and whose log has no exception, where
+    others lost their connection to a rank or waited for it."""
     unhappy = {symptom.rank.rank for symptom in symptoms}
-    for rank in ranks:
-        if rank.status is Status.NOT_STARTED and rank.rank not in unhappy:
-            others = rank_list(sorted({symptom.number for symptom in symptoms}))
-            how = "waited for it" if symptoms[0].order[0] == 1 else "lost the connection to a rank"
-            return Symptom(rank, f"its log ends without an exception, and {others} {how}", None, symptoms[0].order)
-    return None
+    silent = {rank.rank: rank for rank in ranks if rank.status is Status.NOT_STARTED and rank.rank not in unhappy}
+    if not silent:
+        return None
+    first, *more = sorted(silent)
+    others = rank_list(sorted({symptom.number for symptom in symptoms}))
+    like = f", like that of {rank_list(more)}" if more else ""
+    # Ranks that end together without a word were on the same instance.
+    killed = "they were killed, or their instance was evicted" if more else "killed, or evicted"
+    how = "waited for it" if symptoms[0].order[0] == 1 else f"lost the connection: {killed}"
+    reason = f"its log ends without an exception{like}, and {others} {how}"
+    return Symptom(silent[first], reason, None, symptoms[0].order)
 
 
 def with_advice(verdict: Verdict, commands: Mapping[str, str], *, isolated: bool | None = None) -> Verdict:

@@ -11,7 +11,7 @@ from allranks.runs.formatting import rank_list, shortened
 from allranks.runs.records import RankRecord, Status, Verdict
 from allranks.verdict import collectives, signatures
 from allranks.verdict.collectives import Call, Difference, Recording
-from allranks.verdict.tracebacks import is_library
+from allranks.verdict.tracebacks import FRAME, Raised, is_library
 
 CODE = "collective-timeout"
 """The section of docs/troubleshooting.md."""
@@ -142,6 +142,13 @@ class Stack:
         """The stack as Python prints that of an exception."""
         lines = [f'  File "{each.file}", line {each.line}, in {each.function}\n    {each.text}' for each in self.frames]
         return "\n".join((f"Stack of rank {self.number} (most recent call last):", *reversed(lines)))
+
+
+def of_exception(rank: int, raised: Raised) -> Stack:
+    """Return where a rank was that gave up waiting, by the traceback in its log."""
+    calls = filter(None, map(FRAME.match, reversed(raised.lines)))
+    frames = tuple(Frame(call["function"] or "", call["file"], int(call["line"])) for call in calls)
+    return Stack(rank, frames, raised.worker, is_idle=True)
 
 
 def of_hang(

@@ -24,7 +24,7 @@ _PREFIX = re.compile(
     r"|\(\w[^()]*pid=\d+[^()]*\)[ ])"  # Ray
 )
 _START = re.compile(r"(?P<indent>\s*)(?:Original )?Traceback \(most recent call last\):$")
-_FRAME = re.compile(r'\s*File "(?P<file>[^"]+)", line (?P<line>\d+)')
+FRAME = re.compile(r'\s*File "(?P<file>[^"]+)", line (?P<line>\d+)(?:, in (?P<function>\S+))?')
 _GRAPH, _ABORTED = "Graph execution error:", "Collective ops is aborted by: "
 _MARKS = re.compile(r"\s*[\^~]+\s*")
 _EXCEPTION = re.compile(r"[A-Za-z_][\w.]*(?:\([\w.]+\))?(?::|$)")
@@ -165,7 +165,7 @@ def _raised(lines: Sequence[str]) -> Iterator[Raised]:
         start = _START.match(line)
         if start is None:
             if _SYNTAX.match(line) and place and not lines[place - 1].startswith("Traceback"):
-                first = max((n for n in range(max(0, place - 4), place) if _FRAME.match(lines[n])), default=place)
+                first = max((n for n in range(max(0, place - 4), place) if FRAME.match(lines[n])), default=place)
                 yield Raised(line, _user_line(lines[first:place]), tuple(lines[first : place + 1]))
             if _CHAINED.match(line):
                 chained = True
@@ -201,7 +201,7 @@ def _end(lines: Sequence[str], place: int, indent: int) -> int | None:
             following = place + 1
             while following < len(lines) and _MARKS.fullmatch(lines[following]):
                 following += 1
-            if following < len(lines) and _FRAME.match(lines[following]):
+            if following < len(lines) and FRAME.match(lines[following]):
                 place = following
                 continue
             return end
@@ -213,5 +213,5 @@ def _end(lines: Sequence[str], place: int, indent: int) -> int | None:
 
 def _user_line(lines: Iterable[str]) -> str:
     """Return the last line of user code in a traceback, ``FILE:LINE``."""
-    frames = [frame for frame in map(_FRAME.match, lines) if frame and not is_library(frame["file"])]
+    frames = [frame for frame in map(FRAME.match, lines) if frame and not is_library(frame["file"])]
     return f"{frames[-1]['file'].rpartition('/')[2]}:{frames[-1]['line']}" if frames else ""

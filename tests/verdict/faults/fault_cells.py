@@ -26,8 +26,8 @@ STACKS = {
     "Ray": Launch("", (RAY,), "ray", "python ray_actors.py"),
 }
 OF_MPI = tuple(name for name, stack in STACKS.items() if stack.by == "mpi")
-TIMED = ("DDP", "Horovod")
-"""Those whose ranks give up waiting. The others of PyTorch wait in the same collectives of gloo."""
+TIMED = ("DDP", "Horovod", "MPI", "TensorFlow", "Ray")
+"""Those whose logs of a hang are judged. The others of PyTorch wait in the same collectives of gloo as DDP."""
 PER_NODE = ("TensorFlow",)
 MASTERS = tuple(name for name in STACKS if name not in (*OF_MPI, "Ray"))
 
@@ -37,10 +37,11 @@ class Fault:
     """A fault, and what the verdict says of it.
 
     cause:   a pattern of the verdict's reason
-    ranks:   that the verdict may blame, where there are four; none: it blames no rank
+    ranks:   that the verdict may blame, where there are four; None among them, or none: it may blame no rank
     struck:  the ranks that the script breaks
     kills:   the process that is killed from outside: agent, launcher, mpirun, engine; "" if the script breaks itself
-    between: stacks that report it as one between ranks, of which the verdict may blame any; so do the logs of all
+    between: stacks that report it as one between ranks, of which the verdict may blame any; so do the logs of all, or
+             they blame none
     injects: what the engine is told by --fault
     hangs:   whether nothing ends by itself
     stacks:  all, or some
@@ -50,7 +51,7 @@ class Fault:
 
     name: str
     cause: str
-    ranks: tuple[int, ...] = (2,)
+    ranks: tuple[int | None, ...] = (2,)
     struck: tuple[int, ...] = (2,)
     kills: str = ""
     between: tuple[str, ...] = ()
@@ -67,8 +68,12 @@ def _but(*names: str) -> tuple[str, ...]:
 
 SILENT = "its log ends without an exception"
 KILLED = f"SIGKILL|{SILENT}"
+EVICTED, EVICTION = "^instance 1 was evicted", "evict:instance=1,after=4s,grace={}s,back=never"
+LOST = "evicted"
 LIBRARIES = ("Horovod", "MPI", "TensorFlow")
-MISMATCH = r"it called \w+ of .*, and ranks?|[Mm]ismatch|truncate|MPI_ERR|shape|data_type|op\.preamble|gloo|waits in"
+MISMATCH = (
+    r"it called \w+ of .*, and ranks?|[Mm]ismatch|truncate|MPI_ERR|shape|data_type|op\.preamble|gloo aborted|waits in"
+)
 FAULTS = (
     Fault("exception", "^ValueError: bad batch in shard 7$"),
     Fault("exception and a thread", "^ValueError: bad batch in shard 7$", stacks=_but("Ray")),
@@ -88,11 +93,16 @@ FAULTS = (
     Fault("hang between", r"it is at `time\.sleep\(1000\)`", hangs=True, by_logs=SILENT, stacks=_but("Ray")),
     Fault("hang after", r"it is at `time\.sleep\(1000\)`", hangs=True, by_logs=SILENT, stacks=_but("Ray")),
     Fault("GIL locked", r"^it (is|holds the GIL) at `ctypes\.PyDLL\(None\)\.sleep", hangs=True, by_logs=SILENT),
-    Fault("eviction", "^instance 1 was evicted", (), injects="evict:instance=1,after=4s,grace=2s,back=never"),
+    Fault("eviction", EVICTED, (), injects=EVICTION.format(2), by_logs=LOST),
+    Fault("eviction without grace", EVICTED, (), injects=EVICTION.format(0), by_logs=LOST),
     Fault(
-        "eviction without grace", "^instance 1 was evicted", (), injects="evict:instance=1,after=4s,grace=0s,back=never"
+        "partition",
+        "no message arrives",
+        (),
+        injects="cut:instance=1,after=4s",
+        hangs=True,
+        by_logs=f"no message arrives|{LOST}",
     ),
-    Fault("partition", "no message arrives", (), injects="cut:instance=1,after=4s", hangs=True, by_logs="."),
     Fault("out of memory", "^MemoryError"),
     Fault("full disk", "No space left on device"),
     Fault("port in use", "Address already in use", stacks=_but("Ray")),
@@ -129,15 +139,15 @@ class Cell:
         return Layout(2, 1 if self.stack in PER_NODE else 2)
 
     @property
-    def struck(self) -> tuple[int, ...]:
+    def struck(self) -> tuple[int | None, ...]:
         """The ranks that the script breaks."""
         return self._scaled(self.fault.struck)
 
     @property
-    def ranks(self) -> tuple[int, ...]:
+    def ranks(self) -> tuple[int | None, ...]:
         """The ranks that the verdict may blame."""
         if self.stack in self.fault.between:
-            return (0, 1, 2, 3)
+            return (0, 1, 2, 3, *(rank for rank in self.fault.ranks if rank is None))
         return (0,) if self.stack == "Ray" and self.fault.ranks else self._scaled(self.fault.ranks)
 
     @property
@@ -145,28 +155,28 @@ class Cell:
         return self.fault.causes.get(self.stack, self.fault.cause)
 
     @property
-    def ends_by_time_out(self) -> bool:
-        """Whether it is run again, until a rank that waits gives up."""
-        return (self.fault.hangs and self.stack in TIMED) or (bool(self.fault.between) and self.stack in MASTERS)
+    def is_told_by_others(self) -> bool:
+        """Whether its logs are those of another run, in which the engine leaves the other ranks the time in which they
+        say what they have lost or waited for."""
+        fault = self.fault
+        return bool(fault.hangs or fault.injects or fault.between or fault.by_logs)
 
     @property
     def by_logs(self) -> Cell | None:
         """What is right over the logs alone; None if it broke what there is not on Azure ML, or if it is like that of
         another stack."""
         fault = self.fault
-        if fault.kills in ("engine", "agent") or (
-            fault.hangs and self.stack not in (*TIMED, "MPI", "TensorFlow", "Ray")
-        ):
+        if fault.kills in ("engine", "agent") or (fault.hangs and self.stack not in TIMED):
             return None
         if fault.name == "bad master" or fault.between:
-            return replace(self, fault=replace(fault, ranks=(0, 1, 2, 3)))
+            return replace(self, fault=replace(fault, ranks=(0, 1, 2, 3, None)))
         second = (1,) if self.stack == "torchrun" else (2, 3)
-        instance = second if fault.kills == "launcher" or fault.injects else fault.ranks
+        instance = second if fault.kills == "launcher" else (*second, None) if fault.injects else fault.ranks
         return replace(self, fault=replace(fault, cause=fault.by_logs or fault.cause, ranks=instance))
 
-    def _scaled(self, ranks: tuple[int, ...]) -> tuple[int, ...]:
+    def _scaled(self, ranks: tuple[int | None, ...]) -> tuple[int | None, ...]:
         each = self.layout.process_count_per_instance
-        return tuple(dict.fromkeys(rank * each // 2 for rank in ranks))
+        return tuple(dict.fromkeys(rank if rank is None else rank * each // 2 for rank in ranks))
 
 
 CELLS = tuple(Cell(stack, fault) for stack in STACKS for fault in FAULTS if stack in fault.stacks)

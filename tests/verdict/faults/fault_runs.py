@@ -14,13 +14,17 @@ import sys
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from unittest import mock
 
 import psutil
 from fault_cells import Cell
 
+from allranks.local.attempt import monitor
 from allranks.local.engine import run
+from allranks.local.faults import injection
+from allranks.local.launchers import mpi
 from allranks.local.options import Options
 from allranks.plan import codec, digest
 from allranks.plan.environment import Environment
@@ -36,6 +40,12 @@ STALL = 5.0
 LIMIT = 120.0
 """Seconds after which the step ends by its limit: no fault has to need them."""
 
+OWN_LIMIT = 45.0
+"""Seconds after which nobody is left that would end by itself, where the ranks wait a few seconds for each other."""
+
+NOTHING = "nothing was written after the fault"
+"""The verdict over logs that cannot have one."""
+
 _STRUCK = re.compile(r"fault at (\d+\.\d+)")
 
 
@@ -48,7 +58,7 @@ class Outcome:
     seconds:   from the fault to the end of the step
     left:      how many processes were left
     by_logs:   the verdict over the logs alone
-    logs_right: whether its rank and cause are; None where there is nothing to judge
+    logs_right: whether its rank and cause are; None where there is nothing to judge, or NOTHING
     """
 
     found: str
@@ -60,10 +70,7 @@ class Outcome:
 
 
 def run_cell(cell: Cell, workspace: Workspace, kind: str = "rack", *, stall: float = STALL) -> Outcome:
-    """Run a cell, and judge its verdict; then the verdict over a copy of the logs.
-
-    Where nothing ends by itself, it is run again for its logs, until the stack's own time-out.
-    """
+    """Run a cell, and judge its verdict; then the verdict over a copy of the logs."""
     others = psutil.Process().children(recursive=True)
     ctypes.CDLL(None).prctl(36, 1)  # PR_SET_CHILD_SUBREAPER: orphans of the run become children of this process
     try:
@@ -75,29 +82,55 @@ def run_cell(cell: Cell, workspace: Workspace, kind: str = "rack", *, stall: flo
     ended = step.ended
     if cell.fault.kills == "engine" or ended is None:
         ended = time.time()
+    outcome = Outcome(
+        described(step.verdict, str(step.status)),
+        is_right(cell, step.verdict, str(step.status)),
+        round(ended - _struck(cell, record), 1),
+        left,
+        "",
+        None,
+    )
+    return outcome if cell.by_logs is None else _with_logs(outcome, cell.by_logs, record, workspace)
+
+
+def with_own_logs(outcome: Outcome, cell: Cell, workspace: Workspace, kind: str = "rack") -> Outcome:
+    """Return the outcome with the verdict over the logs of another run, in which the engine ends no rank: each writes
+    until its own end, by its time-out or by the connection that it has lost, as on Azure ML. Open MPI ends the ranks
+    that remain, as soon as it does by default."""
+    if cell.by_logs is None:
+        return outcome
+    times = ((monitor, "SETTLE", OWN_LIMIT), (injection, "OTHERS", OWN_LIMIT), (mpi, "GRACE", 1))
+    with contextlib.ExitStack() as stack:
+        for module, name, seconds in times:
+            stack.enter_context(mock.patch.object(module, name, seconds))
+        record = _run(cell, workspace, kind, 0.0)
+    return _with_logs(outcome, cell.by_logs, record, workspace)
+
+
+def _with_logs(outcome: Outcome, right: Cell, record: RunRecord, workspace: Workspace) -> Outcome:
+    """Return the outcome with the verdict over a copy of the logs. right: what is right over the logs alone"""
+    step = record.steps[0]
+    logs = workspace.root / "downloaded" / record.id / "user_logs"
+    shutil.copytree(Path(step.folder) / "user_logs", logs)
+    verdict = next(iter(folder.verdicts(logs)), None)
+    # The struck rank writes the time of the fault after it.
+    last = max(path.stat().st_mtime for path in logs.iterdir())
+    if verdict is None and last < _struck(right, record) + 0.5:
+        return replace(outcome, by_logs=NOTHING, logs_right=None)
+    return replace(outcome, by_logs=described(verdict, "no failure"), logs_right=is_right(right, verdict, ""))
+
+
+def _struck(cell: Cell, record: RunRecord) -> float:
+    """Return the time of the fault, in seconds since the epoch."""
+    step = record.steps[0]
     struck = [each.time for each in record.faults] or [float(text) for text in _STRUCK.findall(_texts(step))]
     if not struck:
         raise RuntimeError(f"{cell.name}: the fault did not happen: {described(step.verdict, str(step.status))}")
-    said = _run(cell, workspace, kind, 0.0).steps[0] if cell.ends_by_time_out else step
-    by_logs = None if cell.by_logs is None else verdict_by_logs(said, workspace.root / "downloaded" / "user_logs")
-    return Outcome(
-        described(step.verdict, str(step.status)),
-        is_right(cell, step.verdict, str(step.status)),
-        round(ended - min(struck), 1),
-        left,
-        described(by_logs, "no failure"),
-        cell.by_logs and is_right(cell.by_logs, by_logs, ""),
-    )
-
-
-def verdict_by_logs(step: StepRecord, logs: Path) -> Verdict | None:
-    """Return the verdict over a copy of a step's logs."""
-    shutil.copytree(Path(step.folder) / "user_logs", logs)
-    return next(iter(folder.verdicts(logs)), None)
+    return min(struck)
 
 
 def _run(cell: Cell, workspace: Workspace, kind: str, stall: float) -> RunRecord:
-    plan = Plan("faults", Graph((step_of(cell, own_time_out=not stall),)), source=str(PROJECT / "faults"))
+    plan = Plan("faults", Graph((step_of(cell, own_ends=not stall),)), source=str(PROJECT / "faults"))
     faults = [cell.fault.injects] if cell.fault.injects else []
     options = Options(instances=kind, track=False, offline=True, stall=stall, slots=8, faults=faults)
     with _killing(cell.fault.kills, workspace) if cell.fault.kills else contextlib.nullcontext():
@@ -123,8 +156,8 @@ engine.run(codec.loads(Path(file).read_text()), Workspace(Path(root)), Options(i
 """
 
 
-def step_of(cell: Cell, *, own_time_out: bool = False) -> Step:
-    """Return the step that trains on the cell's stack. own_time_out: whether its ranks soon give up waiting"""
+def step_of(cell: Cell, *, own_ends: bool = False) -> Step:
+    """Return the step that trains on the cell's stack. own_ends: whether ranks that wait soon give up"""
     variables = {
         "FAULT": "outside" if cell.fault.kills or cell.fault.injects else cell.fault.name.removesuffix(" of rank 0"),
         "FAULT_RANKS": ",".join(map(str, cell.struck)),
@@ -134,11 +167,13 @@ def step_of(cell: Cell, *, own_time_out: bool = False) -> Step:
     }
     if cell.stack == "Lightning":
         variables["OPAL_PREFIX"] = sys.prefix  # it initialises MPI wherever mpi4py is, also without mpirun
-    if own_time_out:
+    if own_ends and (cell.fault.hangs or cell.fault.between):
         variables |= {
             "TIME_OUT": "5",
             "HOROVOD_STALL_CHECK_TIME_SECONDS": "2",
             "HOROVOD_STALL_SHUTDOWN_TIME_SECONDS": "5",
+            "OMPI_MCA_oob_tcp_keepalive_time": "3",
+            "OMPI_MCA_oob_tcp_keepalive_intvl": "1",
         }
     return Step(
         "train",
@@ -148,7 +183,7 @@ def step_of(cell: Cell, *, own_time_out: bool = False) -> Step:
         environment_variables=variables,
         distribution=cell.launch.distribution(cell.layout),
         instance_count=cell.layout.instance_count,
-        timeout=LIMIT,
+        timeout=OWN_LIMIT if own_ends else LIMIT,
         deterministic=False,
     )
 

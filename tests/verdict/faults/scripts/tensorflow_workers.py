@@ -16,6 +16,11 @@ os.environ["TF_CONFIG"] = json.dumps(config)
 
 import tensorflow as tf
 
+if "TIME_OUT" in os.environ:
+    # Of the check, of which it takes several, whether the other workers are there.
+    from tensorflow.python.distribute.collective_all_reduce_strategy import CollectiveAllReduceExtended as Extended
+
+    Extended._check_health_interval = Extended._check_health_timeout = 2
 strategy = tf.distribute.MultiWorkerMirroredStrategy()
 
 
