@@ -197,7 +197,8 @@ def of_hang(
         smallest = min(groups, key=len)
         first, others = smallest[0], [stack for group in groups if group is not smallest for stack in group]
         # In backward() a rank may compute or wait.
-        own = f"it waits in {first.collective}" if first.collective else _doing(first)
+        name = first.collective or (first.is_idle and first.computation)
+        own = f"it waits in {name}" if name else _doing(first)
         reason = f"{own}, and {_numbers(others)} in {_place(others[0])}{for_how_long}"
     else:
         call, settings = calls.get(waiting[0].number), waiting[0].settings

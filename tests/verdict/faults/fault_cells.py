@@ -148,7 +148,8 @@ class Cell:
         """The ranks that the verdict may blame."""
         if self.stack in self.fault.between:
             return (0, 1, 2, 3, *(rank for rank in self.fault.ranks if rank is None))
-        return (0,) if self.stack == "Ray" and self.fault.ranks else self._scaled(self.fault.ranks)
+        by_driver = self.stack == "Ray" and self.fault.ranks and not self.fault.injects
+        return (0,) if by_driver else self._scaled(self.fault.ranks)
 
     @property
     def cause(self) -> str:
@@ -170,7 +171,7 @@ class Cell:
             return None
         if fault.name == "bad master" or fault.between:
             return replace(self, fault=replace(fault, ranks=(0, 1, 2, 3, None)))
-        second = (1,) if self.stack == "torchrun" else (2, 3)
+        second = (1,) if self.stack in ("torchrun", "Ray") else (2, 3)
         instance = second if fault.kills == "launcher" else (*second, None) if fault.injects else fault.ranks
         return replace(self, fault=replace(fault, cause=fault.by_logs or fault.cause, ranks=instance))
 
