@@ -141,6 +141,15 @@ CASES = {
         ],
         "rank 2 ended by SIGKILL",
     ),
+    "mpirun's message on an eviction": (
+        [
+            "mpirun noticed that process rank 2 with PID 9 on node node-1 exited on signal 15 (Terminated).\n",
+            "",
+            "",
+            "",
+        ],
+        "rank 2: SIGTERM ended it: its instance was evicted, or the job was canceled",
+    ),
     "mpirun's message on an exit code": (
         ["The first process to do so was:\n\n  Process name: [[51234,1],3]\n  Exit code:    3\n", "", "", ""],
         "rank 3 ended with exit code 3",

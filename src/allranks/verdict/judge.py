@@ -99,6 +99,8 @@ def _silent(ranks: Sequence[RankRecord], symptoms: Sequence[Symptom]) -> Symptom
     silent = {rank.rank: rank for rank in ranks if rank.status is Status.NOT_STARTED and rank.rank not in unhappy}
     if not silent:
         return None
+    if symptoms[0].reason == _TERMINATED:  # mpirun names the rank that ended before it ended the others
+        return replace(symptoms[0], reason="SIGTERM ended it: its instance was evicted, or the job was canceled")
     first, *more = sorted(silent)
     others = rank_list(sorted({symptom.number for symptom in symptoms}))
     like = f", like that of {rank_list(more)}" if more else ""

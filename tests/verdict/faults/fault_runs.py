@@ -99,7 +99,8 @@ def with_own_logs(outcome: Outcome, cell: Cell, workspace: Workspace, kind: str 
     that remain, as soon as it does by default."""
     if cell.by_logs is None:
         return outcome
-    times = ((monitor, "SETTLE", OWN_LIMIT), (injection, "OTHERS", OWN_LIMIT), (mpi, "GRACE", 1))
+    times = [(monitor, "SETTLE", OWN_LIMIT), (monitor, "RAISED", OWN_LIMIT), (injection, "OTHERS", OWN_LIMIT)]
+    times.append((mpi, "GRACE", 1))
     with contextlib.ExitStack() as stack:
         for module, name, seconds in times:
             stack.enter_context(mock.patch.object(module, name, seconds))
