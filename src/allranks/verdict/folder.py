@@ -28,6 +28,9 @@ _LOST_DAEMON = re.compile(
 )
 """orte/mca/errmgr/base/help-errmgr-base.txt: mpirun's daemon 0 is on the first instance."""
 
+_KEY = re.compile(r"wait timeout after \d+ ?ms, keys: \S*/(\d+)$")
+"""torch's store, while gloo waits for the address of a rank"""
+
 _FOLDERS = ("user_logs", "azureml-logs", "logs", "outputs", "flight_recorder", "artifacts")
 """Folders within that of a job."""
 
@@ -111,22 +114,21 @@ def _of_mpirun(name: str, ranks: Sequence[RankRecord]) -> Verdict | None:
 
 
 def _of_waiting(verdict: Verdict, ranks: Sequence[RankRecord]) -> Verdict:
-    """Return the verdict on ranks of which all gave up waiting, by where they waited.
-
-    verdict: blames the first one of them
-    """
-    found = [(rank.rank, each) for rank in ranks for each in tracebacks.of_lines(tracebacks.last_lines(rank.log))]
-    waiting = [stacks.of_exception(rank, each) for rank, each in found if each.is_consequence]
+    """Return the verdict on ranks of which all gave up waiting, by where they waited. verdict: blames the first one"""
+    found = [(rank, each) for rank in ranks for each in tracebacks.of_lines(tracebacks.last_lines(rank.log))]
+    waiting = [stacks.of_exception(rank.rank, each) for rank, each in found if each.is_consequence]
     if len(waiting) < 2 or not all(stack.may_wait for stack in waiting):
         return verdict
-    hang = stacks.of_hang(verdict.step, ranks, waiting)
-    if hang is None:
-        return verdict
-    said = f"{rank_list([verdict.rank or 0])}: {shortened(verdict.reason)}"
-    joining = {stack.rank for stack in waiting if stack.collective == "init_process_group"}
-    why = ""
+    said = (f"{rank_list([verdict.rank or 0])}: {shortened(verdict.reason)}",)
+    last = max(stack.number for stack in waiting)
+    absent = [(rank, each, key[1]) for rank, each in found if (key := _KEY.search(each.text)) and int(key[1]) > last]
+    if 0 < len(absent) < len(found):
+        rank, each, number = absent[0]
+        reason = f"it waits in init_process_group for a rank {number}, and others do not: see its world size"
+        blamed = replace(verdict, reason=reason, rank=rank.rank, worker=each.worker, log=rank.log, where=each.where)
+        return replace(blamed, traceback="\n".join(each.lines), consequences=said)
+    hang = stacks.of_hang(verdict.step, ranks, waiting) or verdict
     if hang.rank is None:
-        why = ": they called it with different shapes, types or in another order, or their instances are not connected"
-    elif joining == {hang.rank}:
-        why = ": it may have another world size"
-    return replace(hang, reason=hang.reason + why, consequences=(said,))
+        why = "they called it with different shapes, types or in another order, or their instances are not connected"
+        hang = replace(hang, reason=f"{hang.reason}: {why}")
+    return replace(hang, consequences=said)

@@ -207,7 +207,7 @@ SIGNATURES: tuple[Signature, ...] = (
         pattern=r"Timed out (?:waiting|after) \d+|Watchdog caught collective operation timeout|wait timeout after"
         r"|timed out after \d+ ?m?s"
         r"|failed to pass monitoredBarrier|monitoredBarrier.*(?:timeout|timed out)"
-        r"|Timed out initializing process group|DEADLINE_EXCEEDED",
+        r"|Timed out initializing process group|connectFullMesh failed|DEADLINE_EXCEEDED",
         advice=_TOO_LATE,
         source="gloo/transport/tcp/unbound_buffer.cc; torch/csrc/distributed/c10d/ProcessGroupNCCL.cpp and"
         " ProcessGroupGloo.cpp",

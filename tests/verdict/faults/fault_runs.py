@@ -98,7 +98,7 @@ def with_own_logs(outcome: Outcome, cell: Cell, workspace: Workspace, kind: str 
     until its own end, by its time-out or by the connection that it has lost, as on Azure ML. Open MPI ends the ranks
     that remain, as soon as it does by default."""
     if cell.by_logs is None:
-        return outcome
+        return replace(outcome, by_logs="", logs_right=None)
     times = [(monitor, "SETTLE", OWN_LIMIT), (monitor, "RAISED", OWN_LIMIT), (injection, "OTHERS", OWN_LIMIT)]
     times.append((mpi, "GRACE", 1))
     with contextlib.ExitStack() as stack:
@@ -115,7 +115,8 @@ def _with_logs(outcome: Outcome, right: Cell, record: RunRecord, workspace: Work
     shutil.copytree(Path(step.folder) / "user_logs", logs)
     verdict = next(iter(folder.verdicts(logs)), None)
     # The struck rank writes the time of the fault after it.
-    last = max(path.stat().st_mtime for path in logs.iterdir())
+    until = (step.ranks[0].started or 0.0) + OWN_LIMIT - 1
+    last = max((time for path in logs.iterdir() if (time := path.stat().st_mtime) < until), default=0.0)
     if verdict is None and last < _struck(right, record) + 0.5:
         return replace(outcome, by_logs=NOTHING, logs_right=None)
     return replace(outcome, by_logs=described(verdict, "no failure"), logs_right=is_right(right, verdict, ""))
