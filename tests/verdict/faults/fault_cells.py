@@ -94,7 +94,7 @@ FAULTS = (
     Fault("hang after", r"it is at `time\.sleep\(1000\)`", hangs=True, by_logs=SILENT, stacks=_but("Ray")),
     Fault("GIL locked", r"^it (is|holds the GIL) at `ctypes\.PyDLL\(None\)\.sleep", hangs=True, by_logs=SILENT),
     Fault("eviction", EVICTED, (), injects=EVICTION.format(2), by_logs=LOST),
-    Fault("eviction without grace", EVICTED, (), injects=EVICTION.format(0), by_logs=LOST),
+    Fault("eviction without grace", EVICTED, (), injects=EVICTION.format(0), by_logs=f"{LOST}|SIGKILL"),
     Fault(
         "partition",
         "no message arrives",
