@@ -172,6 +172,7 @@ def step_of(cell: Cell, *, own_ends: bool = False) -> Step:
     if own_ends and (cell.fault.hangs or cell.fault.between):
         variables |= {
             "TIME_OUT": "5",
+            "TF_CPP_MIN_LOG_LEVEL": "0",
             "HOROVOD_STALL_CHECK_TIME_SECONDS": "2",
             "HOROVOD_STALL_SHUTDOWN_TIME_SECONDS": "5",
             "OMPI_MCA_oob_tcp_keepalive_time": "3",
