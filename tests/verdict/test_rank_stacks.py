@@ -12,6 +12,7 @@ from allranks.verdict.stacks import Frame, Stack, of_hang, of_time_out
 from run_records import make_ranks
 
 TORCH = "/venv/lib/python3.11/site-packages/torch"
+EAGER = "/venv/lib/python3.11/site-packages/tensorflow/python/eager"
 SCRIPT = """\
 comm.barrier()
 time.sleep(1000)
@@ -46,6 +47,10 @@ def _stack(rank: int, what: str, script: str) -> Stack:
         "backward": (5, (Frame("_engine_run_backward", f"{TORCH}/autograd/graph.py", 800),)),
         "build": (3, (Frame("wait", f"{TORCH}/utils/file_baton.py", 50), Frame("all_reduce", distributed, 1))),
         "ddp": (5, (Frame("_sync", f"{TORCH}/nn/parallel/distributed.py", 1),)),
+        "keras": (
+            5,
+            (Frame("quick_execute", f"{EAGER}/execute.py", 53), Frame("call_function", f"{EAGER}/context.py", 1)),
+        ),
     }
     if what == "exiting":
         return Stack(rank, ())
@@ -95,7 +100,7 @@ def test_the_rank_that_is_not_there(places: tuple[str, ...], blamed: int | None,
     assert "300 s" in verdict.reason
 
 
-@pytest.mark.parametrize("places", [("sleep", "sleep"), ("backward",), ("exiting",), ()])
+@pytest.mark.parametrize("places", [("sleep", "sleep"), ("backward",), ("exiting",), (), ("keras",)])
 def test_no_hang_without_a_rank_that_waits(places: tuple[str, ...], script: str) -> None:
     stacks = [_stack(rank, place, script) for rank, place in enumerate(places)]
     assert of_hang("train", make_ranks(1, 2), stacks) is None

@@ -22,15 +22,19 @@ ADVICE = "every rank must call the same collectives, as often and in the same or
 ADVICE_ON_MISMATCH = "every rank must call the same collectives in the same order, with the same sizes and types"
 
 _COLLECTIVES = (
-    (re.compile(r"/torch/utils/file_baton\.py$"), "the build of a C++ extension, whose lock another process holds"),
-    (re.compile(r"/torch/utils/cpp_extension\.py$"), None),
-    (re.compile(r"/torch/distributed/rendezvous\.py$"), "init_process_group"),
-    (re.compile(r"/torch/nn/parallel/distributed\.py$"), "DistributedDataParallel"),
+    (re.compile(r"/torch/utils/file_baton\.py:"), "the build of a C++ extension, whose lock another process holds"),
+    (re.compile(r"/torch/utils/cpp_extension\.py:"), None),
+    (re.compile(r"/torch/distributed/rendezvous\.py:"), "init_process_group"),
+    (re.compile(r"/torch/nn/parallel/distributed\.py:"), "DistributedDataParallel"),
     (re.compile(r"/torch/distributed/"), ""),
     (re.compile(r"/horovod/|/deepspeed/comm/"), ""),
-    (re.compile(r"/tensorflow/python/eager/context\.py$"), "the connection to TensorFlow's other tasks"),
+    (
+        re.compile(r"/tensorflow/python/eager/context\.py:(?:ensure_initialized|(?:enable|configure)_co\w+)$"),
+        "the connection to TensorFlow's other tasks",
+    ),
 )
-"""Files in which a rank waits for others, and the name of the collective. "": the function's; None: it does not wait"""
+"""FILE:FUNCTION in which a rank waits for others, and the name of the collective. "": the function's; None: it does not
+wait"""
 
 _MPI = re.compile(
     r"\.(?P<name>I?(?:all(?:gather|reduce|toall)|barrier|bcast|gather|m?probe|recv|reduce|scan|scatter|send|wait)\w*)\(",
@@ -109,7 +113,7 @@ class Stack:
         if self.is_stopped:
             return ""
         for pattern, name in _COLLECTIVES:
-            calls = [frame.function for frame in self.frames if pattern.search(frame.file)]
+            calls = [each.function for each in self.frames if pattern.search(f"{each.file}:{each.function}")]
             if calls and name is None:
                 return ""
             if calls:
@@ -168,7 +172,10 @@ def of_hang(
     collectives are named before all that.
     """
     waiting = [stack for stack in stacks if stack.collective]
-    if not waiting and (all(stack.is_idle for stack in stacks) or any(not stack.may_wait for stack in stacks)):
+    is_alone = len(stacks) == 1
+    if not (waiting or is_alone) and (
+        all(each.is_idle for each in stacks) or any(not each.may_wait for each in stacks)
+    ):
         waiting = [stack for stack in stacks if stack.may_wait]
     if not waiting:
         return None if stacks else of_recordings(step, ranks, recordings)

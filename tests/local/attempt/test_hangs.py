@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -69,6 +70,28 @@ for step in range(150):
 if dist.get_rank() == 1:
     time.sleep(1000)
 dist.barrier()
+"""
+
+SILENT = """
+import os, sys
+sys.path.insert(0, os.getcwd())
+from tensorflow.python.eager.execute import quick_execute
+
+quick_execute(7)
+"""
+EXECUTE = """
+import hashlib, threading, time
+
+
+def quick_execute(seconds):
+    def compute(end):
+        while time.monotonic() < end:
+            hashlib.sha256(bytes(1 << 24)).digest()
+            time.sleep(0.1)
+
+    thread = threading.Thread(target=compute, args=(time.monotonic() + seconds,))
+    thread.start()
+    thread.join()
 """
 
 
@@ -191,3 +214,14 @@ def test_the_pace_of_a_training_shortens_the_time(
 )
 def test_ranks_that_compute_or_write_keep_their_time(after: dict[int, tuple[float, int]], expected: bool) -> None:
     assert stall._is_idle({1: (2.0, 0), 2: (3.0, 0)}, after, 10.0) is expected
+
+
+def test_ranks_that_compute_in_silence_do_not_hang(tmp_path: Path, run_steps: Runner) -> None:
+    """Threads of TensorFlow compute, while the main thread waits for them at the same line."""
+    step = _step(tmp_path, SILENT, "", PyTorch(1))
+    package = tmp_path / "code" / "tensorflow" / "python" / "eager"
+    package.mkdir(parents=True)
+    (package / "execute.py").write_text(EXECUTE)
+    step = replace(step, code=Code(step.code.folder, digest.of_path(tmp_path / "code")))
+    record = run_steps(step, stall=2.0)
+    assert record.status is Status.COMPLETED, record.step("train").verdict

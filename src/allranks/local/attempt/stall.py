@@ -37,6 +37,9 @@ so many seconds. An evaluation and a checkpoint use the processor or files."""
 IDLE_CPU, IDLE_BYTES = 0.02, 1 << 20
 """The share of a core, and the bytes between two comparisons, that a waiting rank may use."""
 
+_Used = Mapping[int, tuple[float, int]]
+"""Of each process, the seconds of CPU time, and the bytes that it has read and written."""
+
 CHECK = 1.0
 """Seconds between two looks at the files."""
 
@@ -62,14 +65,15 @@ class StallWatch:
         self._reports = reports
         self._seconds = seconds
         self._limit = seconds
-        self._used: tuple[float, Mapping[int, tuple[float, int]]] = 0.0, {}
+        self._used: tuple[float, _Used] = 0.0, {}
         self.problem = ""
         self._sizes: dict[str, int] = {}
         self._ended = 0
         self._since = self._next_check = self._next_look = 0.0
         self._places: Sequence[object] = ()
         self._places_since = 0.0
-        self._looking: asyncio.Task[tuple[list[Stack], list[Call]]] | None = None
+        self._looking: asyncio.Task[tuple[list[Stack], list[Call], _Used]] | None = None
+        self._looked_at: tuple[float, _Used] = 0.0, {}
         self._comparing: asyncio.Task[bool] | None = None
         self._next_comparison = 0.0
         self._asked_exceptions = False
@@ -93,11 +97,21 @@ class StallWatch:
         """Return for how many seconds no rank has written or reported anything."""
         return now - self._since if self._since else 0.0
 
-    async def _look(self) -> tuple[list[Stack], list[Call]]:
-        """Return the stacks of the running ranks, and the last collective of each rank."""
+    async def _look(self) -> tuple[list[Stack], list[Call], _Used]:
+        """Return the stacks of the running ranks, the last collective of each rank, and what they have used."""
         stacks = await self.stacks()
         found = await asyncio.to_thread(self.recordings)
-        return stacks, [recording.calls[-1] for recording in found if recording.calls]
+        calls = [recording.calls[-1] for recording in found if recording.calls]
+        return stacks, calls, await asyncio.to_thread(self._activity)
+
+    def _activity(self) -> _Used:
+        """Return what the running ranks have used; nothing if a process has just ended."""
+        try:
+            return stack_dumps.activity(
+                {rank.rank: rank.log for rank in self._record.ranks if rank.status is Status.RUNNING}
+            )
+        except (OSError, ValueError, IndexError):
+            return {}
 
     async def stacks(self) -> list[Stack]:
         """Return the stacks of the running ranks now."""
@@ -126,11 +140,7 @@ class StallWatch:
 
     def _compare(self, now: float) -> bool:
         """Compare the collectives of the ranks, and choose the time for which they may make no progress."""
-        logs = {rank.rank: rank.log for rank in self._record.ranks if rank.status is Status.RUNNING}
-        try:
-            used = stack_dumps.activity(logs)
-        except (OSError, ValueError, IndexError):
-            used = {}  # a process has just ended
+        used = self._activity()
         recordings.ask(self._reports)
         found = self.recordings()
         gap = collectives.longest_gap(found)
@@ -189,10 +199,14 @@ class StallWatch:
         """Return the stacks that have just been read."""
         if self._looking is None or not self._looking.done():
             return []
-        (stacks, calls), self._looking = self._looking.result(), None
+        (stacks, calls, used), self._looking = self._looking.result(), None
+        (before, earlier), self._looked_at = self._looked_at, (now, used)
+        # Of backward() and a function of TensorFlow, the stack is the same while they compute and while they wait.
+        computes = all(stack.computation and not stack.collective for stack in stacks)
+        computes = computes and not _is_idle(earlier, used, now - before)
         # A silent loop is always at the same line, and calls further collectives.
         places = [[(stack.number, stack.user or stack.frames[:1]) for stack in stacks], calls]
-        if places != self._places:
+        if places != self._places or computes:
             self._places, self._places_since = places, now
         return stacks
 
@@ -202,7 +216,7 @@ def only_retries(lines: Iterable[str]) -> bool:
     return all(_RETRIES.match(line) or signatures.consequence(line) for line in lines)
 
 
-def _is_idle(before: Mapping[int, tuple[float, int]], after: Mapping[int, tuple[float, int]], seconds: float) -> bool:
+def _is_idle(before: _Used, after: _Used, seconds: float) -> bool:
     """Return whether no process has computed, read or written anything to speak of between two measurements."""
     return before.keys() == after.keys() != set() and all(
         cpu - before[pid][0] <= IDLE_CPU * seconds and count - before[pid][1] <= IDLE_BYTES
