@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -12,10 +11,7 @@ from allranks.local.faults.faults import KINDS, OPTION, Fault, RandomFaults, rea
 from allranks.local.instances.kinds import INSTANCE_KINDS, InstanceKind
 from allranks.plan.graph import Plan, Step
 from allranks.plan.node_records import is_within
-from allranks.plan.walk import steps
-
-_LABEL = re.compile(r"\[[^\]]*\]")
-"""Of an iteration or a trial, in a path."""
+from allranks.plan.walk import steps, without_labels
 
 
 def resolved(texts: Sequence[str], plan: Plan) -> tuple[Fault, ...]:
@@ -60,7 +56,7 @@ def faketime() -> Path | None:
 
 def is_at(fault: Fault | RandomFaults, path: str) -> bool:
     """Return whether a fault may happen in the step of this path, which may have labels of iterations."""
-    return not fault.node or is_within(path, fault.node) or is_within(_LABEL.sub("", path), fault.node)
+    return not fault.node or is_within(path, fault.node) or is_within(without_labels(path), fault.node)
 
 
 def _steps(fault: Fault | RandomFaults, plan: Plan) -> list[tuple[str, Step]]:
@@ -74,7 +70,7 @@ def _layout(step: Step) -> tuple[int, int]:
 def _problems(fault: Fault | RandomFaults, text: str, plan: Plan) -> Iterator[Problem]:
     where, found = f"{OPTION} {text}", _steps(fault, plan)
     if not found:
-        paths = [_LABEL.sub("", path) for path, _ in steps(plan.graph)]
+        paths = [without_labels(path) for path, _ in steps(plan.graph)]
         yield Problem(where, f"no step {fault.node}", f"a step: {', '.join(paths)}", did_you_mean(fault.node, paths))
     elif isinstance(fault, Fault):
         instances = max(step.instance_count for _, step in found)
