@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from allranks.contract import report
-from allranks.local import capacity, recordings
+from allranks.local import capacity, flight_recordings
 from allranks.local.attempt import usage_watch
 from allranks.local.attempt.stall import RAISED, StallWatch
 from allranks.local.attempt.usage_watch import UsageWatch
@@ -163,7 +163,7 @@ class AttemptMonitor:
         self._stall.close()
         self._read_reports(clock())
         self._judge(await asyncio.to_thread(self._stall.recordings))
-        recordings.remove(self._handles.reports)
+        flight_recordings.remove(self._handles.reports)
 
     async def _look_for_stall(self, now: float) -> None:
         """Fail the step if its ranks make no progress, or note it. End the ranks that have raised and do not end."""

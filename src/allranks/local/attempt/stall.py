@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from allranks.local import recordings, stack_dumps
+from allranks.local import flight_recordings, stack_dumps
 from allranks.runs.log_reader import tail
 from allranks.runs.records import Status, StepRecord
 from allranks.verdict import collectives, signatures, tracebacks
@@ -116,17 +116,17 @@ class StallWatch:
     async def stacks(self) -> list[Stack]:
         """Return the stacks of the running ranks now."""
         logs = {rank.rank: rank.log for rank in self._record.ranks if rank.status is Status.RUNNING}
-        silent = await asyncio.to_thread(recordings.ask, self._reports)
+        silent = await asyncio.to_thread(flight_recordings.ask, self._reports)
         try:
             stacks = await asyncio.to_thread(stack_dumps.of_ranks, logs, silent)
             self.problem = NO_PY_SPY if stack_dumps.program() is None else ""
         except PermissionError:
             stacks, self.problem = [], NOT_PERMITTED
-        return stacks or [stack for stack in recordings.stacks(self._reports) if stack.rank in logs]
+        return stacks or [stack for stack in flight_recordings.stacks(self._reports) if stack.rank in logs]
 
     def recordings(self) -> list[Recording]:
         """Return the collectives that ranks have called, as of the last `stacks`, or of their end."""
-        return recordings.read(self._reports)
+        return flight_recordings.read(self._reports)
 
     def differs(self, now: float) -> bool:
         """Return whether ranks wait in collectives that never match: no time of waiting ends that."""
@@ -141,7 +141,7 @@ class StallWatch:
     def _compare(self, now: float) -> bool:
         """Compare the collectives of the ranks, and choose the time for which they may make no progress."""
         used = self._activity()
-        recordings.ask(self._reports)
+        flight_recordings.ask(self._reports)
         found = self.recordings()
         gap = collectives.longest_gap(found)
         (before, earlier), self._used = self._used, (now, used)

@@ -59,7 +59,7 @@ class Debugger:
                 self.set_breakpoint(number, file, line)
 
     def tell(self, state: str, **more: object) -> None:
-        """Tell the engine a state: waiting, attached, failed or quit."""
+        """Report a state to the engine: waiting, attached, failed or quit."""
         network = os.stat("/proc/self/ns/net").st_ino
         path = os.path.join(self.folder, RANK.format(self.rank))
         with open(f"{path}.new", "w") as file:

@@ -1,7 +1,7 @@
 """Write torch's Flight Recorder of a rank to a file: at the rank's end, and with its stack whenever the engine asks.
 
 torch 2.8 and later record the last 2,000 collectives of a process, with gloo too. Only the process can read them. From
-the initialisation of its process group on, a thread waits in the opening of a FIFO, without a descriptor.
+the initialisation of its process group on, a thread blocks in open() of a FIFO, so that it holds no file descriptor.
 """
 
 from __future__ import annotations
