@@ -71,11 +71,13 @@ def test_an_instance_that_never_starts_ends_the_step(
         pytest.skip(f"no {program}")
     observer = stopped.StoppedInstance()
     trial = plan(stopped, distribution, command)
-    record = run_steps(plan=trial, observer=observer, instances=kind, cold=True, start_timeout=2.0)
+    # The earlier step has to start within the same seconds, on a machine that other tests keep busy.
+    record = run_steps(plan=trial, observer=observer, instances=kind, cold=True, start_timeout=6.0)
+    assert record.step(stopped.EARLIER).status is Status.COMPLETED
     verdict = record.step("train").verdict
     assert verdict is not None
     name = {"rack": "node-2", "loopback": "127.0.0.3"}[kind]
-    assert verdict.reason == f"instance 2 ({name}) did not start within 2 s"
+    assert verdict.reason == f"instance 2 ({name}) did not start within 6 s"
     assert record.status is Status.FAILED
     assert not observer.stopped.is_running()
 
