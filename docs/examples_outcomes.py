@@ -27,7 +27,7 @@ ALLRANKS = Path(sys.executable).parent / "allranks"
 WORKERS, PATIENCE, RUN_PATIENCE = 4, 120.0, 120.0
 """How many files are checked at a time, and the seconds to check a file and to run a job."""
 
-REALISED, REALISED_PATIENCE = ("cli/jobs/basics", "cli/jobs/pipelines-with-components/basics"), 480.0
+REALISED, REALISED_PATIENCE = ("cli/jobs/basics", "cli/jobs/pipelines-with-components/basics"), 1200.0
 """Folders whose files also run in the environments that they name, and the seconds for that, with installing them."""
 
 CURATED = {
