@@ -206,8 +206,27 @@ def test_the_cause_among_the_logs_of_all_ranks(tmp_path: Path, logs: list[str], 
             dict(zip((f"std_log_process_{rank}.txt" for rank in range(4)), [raised(PEER)] * 2 + [""] * 2, strict=True)),
             f"its log ends without an exception, like that of rank 3, and ranks 0 and 1 {LOST}",
         ),
+        (
+            {"mpi_log.txt": "", "std_log_process_0.txt": raised(PEER), "std_log_process_1.txt": "epoch 1\n"},
+            "mpirun was killed, or its instance was evicted: its log is empty, and ranks lost the connection",
+        ),
+        (
+            {
+                "mpi_log.txt": "The first process to do so was:\n\n  Process name: [[51234,1],1]\n  Exit code:    1\n",
+                "std_log_process_0.txt": waited("all_reduce", 39),
+                "std_log_process_1.txt": waited("broadcast", 37),
+                "std_log_process_2.txt": waited("all_reduce", 39),
+            },
+            "it waits in broadcast, and ranks 0 and 2 in all_reduce (train.py:39)",
+        ),
     ],
-    ids=["all ranks wait", "mpirun lost an instance", "an instance is silent"],
+    ids=[
+        "all ranks wait",
+        "mpirun lost an instance",
+        "an instance is silent",
+        "mpirun was killed",
+        "mpirun's exit code",
+    ],
 )
 def test_the_reason_where_no_rank_shows_it(tmp_path: Path, logs: dict[str, str], expected: str) -> None:
     for name, text in logs.items():

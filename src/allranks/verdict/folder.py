@@ -92,9 +92,10 @@ def _verdict(name: str, ranks: Sequence[RankRecord], recordings: Sequence[Record
     unlogged = [RankRecord(each.rank, 0, 0, "") for each in recordings if each.rank not in numbers]
     hang = stacks.of_recordings(name, [*ranks, *unlogged], recordings)
     if hang is None:
-        if verdict is not None and not signatures.depth(verdict.reason):
+        follows = verdict is not None and signatures.depth(verdict.reason)
+        if verdict is not None and not follows and judge.LOST not in verdict.reason:
             return verdict
-        return _of_mpirun(name, ranks) or (verdict and _of_waiting(verdict, ranks))
+        return _of_mpirun(name, ranks, verdict) or (_of_waiting(verdict, ranks) if verdict and follows else verdict)
     if verdict is None:
         return hang
     known = signatures.consequence(verdict.reason)
@@ -104,9 +105,13 @@ def _verdict(name: str, ranks: Sequence[RankRecord], recordings: Sequence[Record
     return stacks.with_mismatch(verdict, [*ranks, *unlogged], recordings)
 
 
-def _of_mpirun(name: str, ranks: Sequence[RankRecord]) -> Verdict | None:
-    """Return the verdict on an instance that mpirun has lost; None if it has lost none."""
+def _of_mpirun(name: str, ranks: Sequence[RankRecord], verdict: Verdict | None) -> Verdict | None:
+    """Return the verdict on an instance that mpirun has lost, or on mpirun itself, which reports how its ranks ended
+    unless it was killed before; None if neither is known. verdict: by the logs of the ranks"""
     for rank in ranks:
+        if verdict and judge.LOST in verdict.reason and rank.log.endswith("mpi_log.txt") and not tail(rank.log):
+            reason = f"mpirun was killed, or its instance was evicted: its log is empty, and ranks {judge.LOST}"
+            return Verdict(name, reason, log=rank.log, consequences=verdict.consequences)
         if lost := _LOST_DAEMON.search("\n".join(tracebacks.last_lines(rank.log))):
             reason = f"instance {lost[1]} ({lost[2]}) was evicted or lost: mpirun lost its daemon there"
             return Verdict(name, reason, log=rank.log, tail=tail(rank.log))

@@ -17,6 +17,8 @@ from allranks.verdict.tracebacks import Raised
 _NATIVE = 30
 """How many of the last lines of a log are searched for a signature if there is no traceback."""
 
+LOST = "lost the connection"  # in the reason of a verdict on a rank that others lost, without a failure in its log
+
 _SHELL = 128
 """A shell turns the signal that ended its command into an exit code above this one."""
 
@@ -60,6 +62,9 @@ def of_ranks(
         (symptom for rank in ranks for symptom in _symptoms(rank, reports.get(rank.rank), memory_kills)),
         key=lambda symptom: symptom.order,
     )
+    raised_by = {symptom.number for symptom in symptoms if symptom.raised}
+    # The exit code that a launcher reports of a rank says less than the exception in the log of that rank.
+    symptoms = [each for each in symptoms if not (each.order[1] and each.number in raised_by)]
     if not symptoms:
         return None
     first = symptoms[0]
@@ -106,7 +111,7 @@ def _silent(ranks: Sequence[RankRecord], symptoms: Sequence[Symptom]) -> Symptom
     like = f", like that of {rank_list(more)}" if more else ""
     # Ranks that end together without a word were on the same instance.
     killed = "they were killed, or their instance was evicted" if more else "killed, or evicted"
-    how = "waited for it" if symptoms[0].order[0] == 1 else f"lost the connection: {killed}"
+    how = "waited for it" if symptoms[0].order[0] == 1 else f"{LOST}: {killed}"
     reason = f"its log ends without an exception{like}, and {others} {how}"
     return Symptom(silent[first], reason, None, symptoms[0].order)
 
