@@ -25,11 +25,10 @@ PATIENCE = 5.0
 _PAUSE = 0.01
 
 
-def ask(reports: Mapping[int, Path], patience: float = PATIENCE) -> list[int]:
+def ask(reports: Mapping[int, Path]) -> list[int]:
     """Let the running ranks write their recordings. Return those that do not answer: no thread of theirs runs.
 
-    reports:  the report files of the ranks
-    patience: seconds to wait for the answers
+    reports: the report files of the ranks
     """
     asked = {}
     for path, rank, _ in _files(reports, REQUEST):
@@ -38,7 +37,7 @@ def ask(reports: Mapping[int, Path], patience: float = PATIENCE) -> list[int]:
         with suppress(OSError):  # no thread waits there: the rank has ended
             os.close(os.open(path, os.O_WRONLY | os.O_NONBLOCK))
             asked[rank] = answer, before
-    end = time.monotonic() + patience
+    end = time.monotonic() + PATIENCE
     while asked and time.monotonic() < end:
         asked = {rank: each for rank, each in asked.items() if _identity(each[0]) == each[1]}
         if asked:
@@ -48,21 +47,17 @@ def ask(reports: Mapping[int, Path], patience: float = PATIENCE) -> list[int]:
 
 def read(reports: Mapping[int, Path]) -> list[Recording]:
     """Return the newest recordings of the ranks."""
-    files = _files(reports, RECORDING)
-    launch = any(rank != reporting for _, rank, reporting in files)
-    found = (collectives.read(path, rank, reporting if launch else None) for path, rank, reporting in files)
+    found = (collectives.read(*file) for file in _files(reports, RECORDING))
     return [recording for recording in found if recording is not None]
 
 
 def stacks(reports: Mapping[int, Path]) -> list[Stack]:
     """Return the stacks that the ranks have written with their last answers."""
-    files = _files(reports, STACK)
-    launch = any(rank != reporting for _, rank, reporting in files)
     found = []
-    for path, rank, reporting in sorted(files, key=lambda each: each[1]):
-        calls = json.loads(path.read_bytes())
-        own = takewhile(lambda call: stack_dumps.ENGINE not in call[1], calls)
-        found.append(Stack(reporting, tuple(Frame(*call) for call in own), rank if launch else None))
+    for path, rank, launcher in sorted(_files(reports, STACK), key=lambda each: each[1]):
+        calls = takewhile(lambda call: stack_dumps.ENGINE not in call[1], json.loads(path.read_bytes()))
+        numbers = (rank, None) if launcher is None else (launcher, rank)
+        found.append(Stack(numbers[0], tuple(Frame(*call) for call in calls), numbers[1]))
     return found
 
 
@@ -73,8 +68,9 @@ def remove(reports: Mapping[int, Path]) -> None:
             path.unlink(missing_ok=True)
 
 
-def _files(reports: Mapping[int, Path], suffix: str) -> list[tuple[Path, int, int]]:
-    """Return the files with a suffix, each with the rank that wrote it and the rank of its report file."""
+def _files(reports: Mapping[int, Path], suffix: str) -> list[tuple[Path, int, int | None]]:
+    """Return the files with a suffix, each with the rank that wrote it, and the rank that has launched this one, or
+    None."""
     by_name = {report.name: rank for rank, report in reports.items()}
     found = []
     for folder in {report.parent for report in reports.values()}:
@@ -82,7 +78,8 @@ def _files(reports: Mapping[int, Path], suffix: str) -> list[tuple[Path, int, in
             report, _, rank = name.removesuffix(suffix).rpartition(".")
             if name.endswith(suffix) and report in by_name and rank.isdecimal():
                 found.append((folder / name, int(rank), by_name[report]))
-    return found
+    launched = any(rank != reporting for _, rank, reporting in found)
+    return [(path, rank, reporting if launched else None) for path, rank, reporting in found]
 
 
 def _identity(file: Path) -> int:

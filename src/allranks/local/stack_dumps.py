@@ -13,11 +13,12 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
 from allranks.local.instances.processes import TICKS_PER_SECOND
+from allranks.runs.records import RankRecord
 from allranks.verdict.stacks import Frame, Stack
 
 PATIENCE = 10.0
@@ -45,15 +46,12 @@ def program() -> str | None:
     return str(own) if own.exists() else shutil.which("py-spy")
 
 
-def of_ranks(logs: Mapping[int, str], silent: Collection[int] = ()) -> list[Stack]:
+def of_ranks(ranks: Iterable[RankRecord], silent: Collection[int] = ()) -> list[Stack]:
     """Return the stacks of the Python processes of ranks; none without py-spy. Raise PermissionError if it may not read
-    them.
-
-    logs:   the log of each rank, which is where its processes write
-    silent: ranks of which no thread has run when it was asked to
+    them. silent: ranks of which no thread has run when it was asked to
     """
     spy = program()
-    stacks = [] if spy is None else [_stack(spy, pid, rank, silent) for pid, rank in processes_of(logs)]
+    stacks = [] if spy is None else [_stack(spy, pid, rank, silent) for pid, rank in processes_of(ranks)]
     found = [
         stack
         for stack in stacks
@@ -62,26 +60,27 @@ def of_ranks(logs: Mapping[int, str], silent: Collection[int] = ()) -> list[Stac
     return sorted(found, key=lambda stack: stack.number)
 
 
-def activity(logs: Mapping[int, str]) -> dict[int, tuple[float, int]]:
-    """Return the seconds of CPU time of each process of ranks, and the bytes that it has read and written.
-
-    Raise OSError if that may not be read.
-    """
+def activity(ranks: Iterable[RankRecord]) -> dict[int, tuple[float, int]]:
+    """Return the seconds of CPU time of each process of ranks, and the bytes that it has read and written; nothing if
+    one of them has just ended, or that may not be read."""
     used = {}
-    for pid, _ in processes_of(logs):
-        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-        counts = [int(line.split()[1]) for line in Path(f"/proc/{pid}/io").read_text().splitlines()[:2]]
-        used[pid] = (int(fields[11]) + int(fields[12])) / TICKS_PER_SECOND, sum(counts)
-    return used
+    with contextlib.suppress(OSError, ValueError, IndexError):
+        for pid, _ in processes_of(ranks):
+            fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+            counts = [int(line.split()[1]) for line in Path(f"/proc/{pid}/io").read_text().splitlines()[:2]]
+            used[pid] = (int(fields[11]) + int(fields[12])) / TICKS_PER_SECOND, sum(counts)
+        return used
+    return {}
 
 
-def processes_of(logs: Mapping[int, str]) -> Iterator[tuple[int, int]]:
-    """Yield each process that writes to the log of a rank, with the rank."""
+def processes_of(ranks: Iterable[RankRecord]) -> Iterator[tuple[int, int]]:
+    """Yield each process that writes to the log of a rank, with the rank: the shell, the script, the workers of a
+    launcher and of data loaders."""
     files = {}
-    for rank, log in logs.items():
+    for rank in ranks:
         with contextlib.suppress(OSError):
-            status = os.stat(log)
-            files[status.st_dev, status.st_ino] = rank
+            status = os.stat(rank.log)
+            files[status.st_dev, status.st_ino] = rank.rank
     for name in filter(str.isdecimal, os.listdir("/proc")):
         for stream in (2, 1):
             # A process that has ended, or belongs to another user.

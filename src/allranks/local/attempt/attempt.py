@@ -237,26 +237,15 @@ class Attempt:
             # The ranks are starting, so there is time for what need not precede them.
             context.recorder.flush()
             context.next_folders.make_next()
+            held = self._debug is not None
             handles = AttemptHandles(
-                record,
-                launched,
-                events,
-                start.launching,
-                start.log,
-                reports,
-                self.step.timeout if self._debug is None else None,
-                self.step.instance_type,
-                context.options.start_timeout,
-                context.options.stall,
-                context.options.on_stall,
-                self._debug is not None,
-                evicting,
+                self.step, record, launched, events, start, reports, context.options, held, evicting
             )
             is_ending = functools.partial(context.running.is_ending, record.name)
             await AttemptMonitor(handles, context.recorder, context.supervisor, is_ending).until_gone()
             # The reports have been read, and a failure in them has the text of its exception.
             files = {*(rank.log for rank in record.ranks), str(start.log)}
-            await collect.mask_logs(context.recorder, record, [*files, *map(str, handles.reports.values())])
+            await collect.mask_logs(context.recorder, record, [*files, *map(str, reports.values())])
 
     @contextlib.asynccontextmanager
     async def _followed(self) -> AsyncIterator[None]:

@@ -14,9 +14,12 @@ from allranks.contract import report
 from allranks.local import capacity, flight_recordings
 from allranks.local.attempt import usage_watch
 from allranks.local.attempt.stall import RAISED, StallWatch
+from allranks.local.attempt.start import Start
 from allranks.local.attempt.usage_watch import UsageWatch
 from allranks.local.instances.supervisor import Event, Supervisor
-from allranks.local.launchers.launching import LaunchedPrograms, rank_name, read_events
+from allranks.local.launchers.launching import rank_name, read_events
+from allranks.local.options import Options
+from allranks.plan.graph import Step
 from allranks.runs.formatting import cause, rank_list
 from allranks.runs.log_reader import tail
 from allranks.runs.recorder import RunRecorder
@@ -48,32 +51,22 @@ GRACE = 30.0
 class AttemptHandles:
     """The processes and files of an attempt that the monitor observes.
 
-    agents:    one for each instance: its name, and the instance's, for messages
-    launching: the programs that were started
-    log:       of the launcher's own programs
-    reports:   the report file of each rank
-    timeout:   seconds, or None
-    size_name: the Azure size of the instances; "" if it is not known
-    start_timeout: seconds that an instance may take to start its processes
-    stall:     seconds for which the ranks may make no progress; 0: without a limit
-    on_stall:  fail; wait: go on, with a note of where they are; dump: also with a file of their stacks
-    held:      whether a rank may be stopped in a debugger, so that none is late
-    evicting:  returns whether an evicted instance has its grace period, in which the failure of a rank ends no others
+    agents:   one for each instance: its name, and the instance's, for messages
+    start:    what was started
+    reports:  the report file of each rank
+    held:     whether a rank may be stopped in a debugger, so that none is late
+    evicting: returns whether an evicted instance has its grace period, in which the failure of a rank ends no others
     """
 
+    step: Step
     record: StepRecord
     agents: Mapping[str, str]
     events: asyncio.Queue[Event | None]
-    launching: LaunchedPrograms
-    log: Path
-    reports: dict[int, Path]
-    timeout: float | None
-    size_name: str
-    start_timeout: float
-    stall: float
-    on_stall: str
-    held: bool = False
-    evicting: Callable[[], bool] = bool
+    start: Start
+    reports: Mapping[int, Path]
+    options: Options
+    held: bool
+    evicting: Callable[[], bool]
 
 
 class AttemptMonitor:
@@ -86,7 +79,8 @@ class AttemptMonitor:
         self, handles: AttemptHandles, recorder: RunRecorder, supervisor: Supervisor, stopping: Callable[[], bool]
     ) -> None:
         self._handles = handles
-        self._record = handles.record
+        self._record, self._options, self._launching = handles.record, handles.options, handles.start.launching
+        self._timeout = None if handles.held else handles.step.timeout
         self._ranks = {rank_name(rank.rank): rank for rank in handles.record.ranks}
         self._recorder = recorder
         self._supervisor = supervisor
@@ -94,14 +88,14 @@ class AttemptMonitor:
         self._live_agents = set(handles.agents)
         self._starting = set(handles.agents)
         self._idle = {
-            agent for agent, programs in zip(handles.agents, handles.launching.programs, strict=False) if not programs
+            agent for agent, programs in zip(handles.agents, self._launching.programs, strict=False) if not programs
         }
         self._start_due: float | None = None
         self._late = False
         self._running: dict[str, set[str]] = {agent: set() for agent in handles.agents}
-        self._working = set(handles.launching.decisive)
-        awaited = handles.launching.decisive if handles.launching.events_file is None else self._ranks
-        self._usage = UsageWatch(handles.record, recorder, awaited, usage_watch.PATIENCE, handles.size_name)
+        self._working = set(self._launching.decisive)
+        awaited = self._launching.decisive if self._launching.events_file is None else self._ranks
+        self._usage = UsageWatch(handles.record, recorder, awaited, usage_watch.PATIENCE, handles.step.instance_type)
         self._launcher_offset = 0
         self._changed = False
         self._pids: dict[int, int | None] = {}
@@ -116,7 +110,7 @@ class AttemptMonitor:
         self._raised: dict[int, float] = {}
         self._offsets = dict.fromkeys(handles.reports, 0)
         self._memory_kills = capacity.memory_kills()
-        self._stall = StallWatch(handles.record, handles.reports, handles.stall)
+        self._stall = StallWatch(handles.record, handles.reports, handles.options.stall)
         self._stalled: Verdict | None = None
         self._noted_stall = self._noted_problem = False
         self._stacks: Sequence[Stack] | None = None
@@ -143,8 +137,7 @@ class AttemptMonitor:
                 if self._changed:
                     self._changed = False
                     self._recorder.save(self._record)
-            timeout = self._handles.timeout
-            if timeout is not None and self._overdue is None and clock() > started + timeout:
+            if self._timeout is not None and self._overdue is None and clock() > started + self._timeout:
                 self._overdue = clock()
                 self._stacks = await self._stall.stacks()
                 await self._signal(signal.SIGTERM)
@@ -174,21 +167,21 @@ class AttemptMonitor:
         if self._noted_stall:
             return
         stacks = self._stall.stalled(now)
-        if self._stall.problem and not self._noted_problem and 0 < self._handles.stall <= self._stall.silence(now):
+        if self._stall.problem and not self._noted_problem and 0 < self._options.stall <= self._stall.silence(now):
             self._noted_problem = True
-            text = f"its ranks have been silent for {self._handles.stall:g} s; where they are is known in part only"
+            text = f"its ranks have been silent for {self._options.stall:g} s; where they are is known in part only"
             self._recorder.note(self._record, f"{text}: {self._stall.problem}")
         if not stacks and not self._stall.differs(now):
             return
         stacks = stacks or await self._stall.stacks()
         calls = self._stall.recordings()
         verdict = of_hang(self._record.name, self._record.ranks, stacks, self._stall.silence(now), calls)
-        if verdict is not None and self._handles.on_stall == "fail":
+        if verdict is not None and self._options.on_stall == "fail":
             self._stalled = verdict
         elif verdict is not None:
             self._noted_stall = True
             saved = ""
-            if self._handles.on_stall == "dump":
+            if self._options.on_stall == "dump":
                 path = Path(self._record.folder, f"stacks_{self._record.attempt}.txt")
                 path.write_text("\n\n".join(map(str, stacks)) + "\n", encoding="utf-8")
                 saved = f"; all stacks: {path}"
@@ -200,14 +193,14 @@ class AttemptMonitor:
             return
         self._late = True
         if not self._killed and not self._stopping():
-            seconds = f"{self._handles.start_timeout:g} s"
+            seconds = f"{self._options.start_timeout:g} s"
             self._broken = self._broken or f"{self._names(self._starting)} {NOT_STARTED} within {seconds}"
 
     def _names(self, agents: set[str]) -> str:
         return ", ".join(name for agent, name in self._handles.agents.items() if agent in agents)
 
     def _must_dismiss(self, now: float) -> bool:
-        linger = self._handles.launching.linger
+        linger = self._launching.linger
         return self._dismissed is None and self._done is not None and now >= self._done + linger
 
     def _must_kill(self, now: float) -> bool:
@@ -243,7 +236,7 @@ class AttemptMonitor:
                 self._broken = f"{self._handles.agents[event.agent]}: its agent was killed from outside the run"
         elif event.kind == "forked":
             if self._start_due is None:
-                self._start_due = now + self._handles.start_timeout
+                self._start_due = now + self._options.start_timeout
         elif event.kind == "failed":
             self._broken = self._broken or event.reason
             if event.agent in self._starting:
@@ -268,7 +261,7 @@ class AttemptMonitor:
             self._orphaned = event.code < 0
             self._read_launcher_events(now)
             self._launcher_failure = judge.how(event.program, event.code)
-        elif event.kind == "exited" and event.program in self._handles.launching.servers:
+        elif event.kind == "exited" and event.program in self._launching.servers:
             self._handle_ended_server(event)
         if event.kind == "started":
             self._starting.discard(event.agent)
@@ -312,8 +305,8 @@ class AttemptMonitor:
             self._failed = self._failed or now
 
     def _read_launcher_events(self, now: float) -> None:
-        if self._handles.launching.events_file is not None:
-            events, self._launcher_offset = read_events(self._handles.launching.events_file, self._launcher_offset)
+        if self._launching.events_file is not None:
+            events, self._launcher_offset = read_events(self._launching.events_file, self._launcher_offset)
             for event in events:
                 self._handle_event(event, now)
 
@@ -372,16 +365,16 @@ class AttemptMonitor:
         elif self._overdue is not None:
             reason = self._limit().partition(": ")[2]
             record.status = Status.FAILED
-            said = () if verdict is None else (f"{rank_list([verdict.rank or 0])}: {verdict.reason}",)
-            log = first.log if verdict is None else verdict.log
-            record.verdict = Verdict(record.name, reason, log=log, tail=tail(log))
+            log, said = first.log, tuple[str, ...]()
             if verdict is not None:
-                record.verdict = replace(record.verdict, consequences=(*said, *verdict.consequences))
+                log = verdict.log
+                said = (f"{rank_list([verdict.rank or 0])}: {verdict.reason}", *verdict.consequences)
+            record.verdict = Verdict(record.name, reason, log=log, tail=tail(log), consequences=said)
         elif self._stopping():
             record.status = Status.CANCELED
         elif self._launcher_failure and not self._forgiven:
             never = f"{self._names(self._starting)} {NOT_STARTED}: " if self._starting else ""
-            why = self._handles.launching.diagnose("\n".join(tail(str(self._handles.log), LINES_OF_LAUNCHER)))
+            why = self._launching.diagnose("\n".join(tail(str(self._handles.start.log), LINES_OF_LAUNCHER)))
             reason = f"{never}{self._launcher_failure}{': ' if why else ''}{why}"
             record.status, record.verdict = Status.FAILED, self._launcher_verdict(reason)
         elif any(rank.status is not Status.COMPLETED for rank in ranks):
@@ -395,9 +388,9 @@ class AttemptMonitor:
                 self._recorder.note(record, record.straggler)
 
     def _limit(self) -> str:
-        return f"the step: stopped after {self._handles.timeout:g} s, its limits.timeout"
+        return f"the step: stopped after {self._timeout:g} s, its limits.timeout"
 
     def _launcher_verdict(self, reason: str) -> Verdict:
         """Return a verdict with the log of the launcher's own programs."""
-        log = str(self._handles.log)
+        log = str(self._handles.start.log)
         return Verdict(self._record.name, reason, log=log, tail=tail(log))

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from allranks.local import flight_recordings, stack_dumps
 from allranks.runs.log_reader import tail
-from allranks.runs.records import Status, StepRecord
+from allranks.runs.records import RankRecord, Status, StepRecord
 from allranks.verdict import collectives, signatures, tracebacks
 from allranks.verdict.collectives import Call, Recording
 from allranks.verdict.stacks import Stack
@@ -102,27 +102,22 @@ class StallWatch:
         stacks = await self.stacks()
         found = await asyncio.to_thread(self.recordings)
         calls = [recording.calls[-1] for recording in found if recording.calls]
-        return stacks, calls, await asyncio.to_thread(self._activity)
+        return stacks, calls, await asyncio.to_thread(stack_dumps.activity, self._running())
 
-    def _activity(self) -> _Used:
-        """Return what the running ranks have used; nothing if a process has just ended."""
-        try:
-            return stack_dumps.activity(
-                {rank.rank: rank.log for rank in self._record.ranks if rank.status is Status.RUNNING}
-            )
-        except (OSError, ValueError, IndexError):
-            return {}
+    def _running(self) -> list[RankRecord]:
+        return [rank for rank in self._record.ranks if rank.status is Status.RUNNING]
 
     async def stacks(self) -> list[Stack]:
         """Return the stacks of the running ranks now."""
-        logs = {rank.rank: rank.log for rank in self._record.ranks if rank.status is Status.RUNNING}
+        running = self._running()
         silent = await asyncio.to_thread(flight_recordings.ask, self._reports)
         try:
-            stacks = await asyncio.to_thread(stack_dumps.of_ranks, logs, silent)
+            stacks = await asyncio.to_thread(stack_dumps.of_ranks, running, silent)
             self.problem = NO_PY_SPY if stack_dumps.program() is None else ""
         except PermissionError:
             stacks, self.problem = [], NOT_PERMITTED
-        return stacks or [stack for stack in flight_recordings.stacks(self._reports) if stack.rank in logs]
+        numbers = {rank.rank for rank in running}
+        return stacks or [stack for stack in flight_recordings.stacks(self._reports) if stack.rank in numbers]
 
     def recordings(self) -> list[Recording]:
         """Return the collectives that ranks have called, as of the last `stacks`, or of their end."""
@@ -140,7 +135,7 @@ class StallWatch:
 
     def _compare(self, now: float) -> bool:
         """Compare the collectives of the ranks, and choose the time for which they may make no progress."""
-        used = self._activity()
+        used = stack_dumps.activity(self._running())
         flight_recordings.ask(self._reports)
         found = self.recordings()
         gap = collectives.longest_gap(found)
@@ -159,8 +154,7 @@ class StallWatch:
         if self._asked_exceptions or now < self._since + RAISED or stack_dumps.program() is None:
             return []
         self._asked_exceptions = True
-        running = [rank for rank in self._record.ranks if rank.status is Status.RUNNING]
-        raised = {rank.rank: workers for rank in running if (workers := _raised_by(rank.log))}
+        raised = {rank.rank: workers for rank in self._running() if (workers := _raised_by(rank.log))}
         if not raised:
             return []
         stacks = await self.stacks()

@@ -20,9 +20,7 @@ PERIOD = 0.1
 
 
 def processes_of(ranks: Sequence[RankRecord]) -> list[int]:
-    """Return the processes that write to the log of one of the ranks: the shell, the script, the workers of a launcher
-    and of data loaders."""
-    return [pid for pid, _ in stack_dumps.processes_of({rank.rank: rank.log for rank in ranks})]
+    return [pid for pid, _ in stack_dumps.processes_of(ranks)]
 
 
 def send(pids: Sequence[int], number: int) -> None:
