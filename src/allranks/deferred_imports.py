@@ -94,7 +94,6 @@ class Placeholder:
         self._found: Any = self
 
     def resolve(self) -> Any:
-        """Return the real object."""
         if self._found is self:
             module = self._deferral.load(self._module)
             try:

@@ -13,7 +13,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache, lru_cache, partial
-from typing import Any
+from importlib import import_module
 
 from allranks.deferred_imports import DeferredImports
 
@@ -269,37 +269,25 @@ def _library() -> tuple[Shape, ...]:
     """Return the shapes of detect-secrets, without the package that it verifies secrets with: requests, most of its
     import."""
     with DeferredImports(["requests"] if "requests" not in sys.modules else []):
-        from detect_secrets.plugins.aws import AWSKeyDetector
-        from detect_secrets.plugins.discord import DiscordBotTokenDetector
-        from detect_secrets.plugins.github_token import GitHubTokenDetector
-        from detect_secrets.plugins.gitlab_token import GitLabTokenDetector
-        from detect_secrets.plugins.mailchimp import MailchimpDetector
-        from detect_secrets.plugins.npm import NpmDetector
-        from detect_secrets.plugins.openai import OpenAIDetector
-        from detect_secrets.plugins.pypi_token import PypiTokenDetector
-        from detect_secrets.plugins.sendgrid import SendGridDetector
-        from detect_secrets.plugins.slack import SlackDetector
-        from detect_secrets.plugins.square_oauth import SquareOAuthDetector
-        from detect_secrets.plugins.stripe import StripeDetector
-        from detect_secrets.plugins.telegram_token import TelegramBotTokenDetector
-        from detect_secrets.plugins.twilio import TwilioKeyDetector
-
-    detectors: tuple[tuple[Any, str], ...] = (
-        (AWSKeyDetector, "a3t abia acca akia asia aws"),
-        (DiscordBotTokenDetector, "."),
-        (GitHubTokenDetector, "ghp_ gho_ ghu_ ghs_ ghr_"),
-        (GitLabTokenDetector, "gl gr1348941"),
-        (MailchimpDetector, "-us"),
-        (NpmDetector, "_authtoken"),
-        (OpenAIDetector, "t3blbkfj"),
-        (PypiTokenDetector, "pypi-"),
-        (SendGridDetector, "sg."),
-        (SlackDetector, "xox hooks.slack"),
-        (SquareOAuthDetector, "sq0csp-"),
-        (StripeDetector, "k_live_"),
-        (TelegramBotTokenDetector, ":"),
-        (TwilioKeyDetector, "ac sk"),
-    )
+        detectors = [
+            (getattr(import_module(f"detect_secrets.plugins.{module}"), name), signs)
+            for module, name, signs in (
+                ("aws", "AWSKeyDetector", "a3t abia acca akia asia aws"),
+                ("discord", "DiscordBotTokenDetector", "."),
+                ("github_token", "GitHubTokenDetector", "ghp_ gho_ ghu_ ghs_ ghr_"),
+                ("gitlab_token", "GitLabTokenDetector", "gl gr1348941"),
+                ("mailchimp", "MailchimpDetector", "-us"),
+                ("npm", "NpmDetector", "_authtoken"),
+                ("openai", "OpenAIDetector", "t3blbkfj"),
+                ("pypi_token", "PypiTokenDetector", "pypi-"),
+                ("sendgrid", "SendGridDetector", "sg."),
+                ("slack", "SlackDetector", "xox hooks.slack"),
+                ("square_oauth", "SquareOAuthDetector", "sq0csp-"),
+                ("stripe", "StripeDetector", "k_live_"),
+                ("telegram_token", "TelegramBotTokenDetector", ":"),
+                ("twilio", "TwilioKeyDetector", "ac sk"),
+            )
+        ]
     return tuple(
         Shape(f"a secret of the kind {detector.secret_type}", tuple(signs.split()), pattern)
         for detector, signs in detectors

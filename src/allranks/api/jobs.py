@@ -129,7 +129,6 @@ def target_of(job: Any) -> str:
 
 
 def is_path(job: Any) -> bool:
-    """Return whether a job is given as a path."""
     return isinstance(job, (str, os.PathLike))
 
 

@@ -267,7 +267,6 @@ def run(
 
 
 def started(identity: str, engine: EngineProcess, workspace: Workspace) -> Run:
-    """Return the run that an engine of this process executes."""
     _started[identity] = engine
     return Run(identity, workspace)
 

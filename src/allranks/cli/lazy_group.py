@@ -122,7 +122,6 @@ def _without_help(items: list[Any]) -> list[Any]:
 
 
 def _command(package: str, name: str) -> Any:
-    """Import a command, or a subgroup."""
     from allranks.cli.options import expanded  # the help of a group needs no options
 
     python_name = name.replace("-", "_")

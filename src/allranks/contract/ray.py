@@ -36,7 +36,6 @@ class Ray(Distribution):
 
 
 def problems(settings: Ray, instance_count: int) -> tuple[Problem, ...]:
-    """Return the problems of the settings, by key."""
     ports = {"distribution.port": settings.port, "distribution.dashboard_port": settings.dashboard_port}
     return count_problems(settings, instance_count) + tuple(
         Problem(where=key, found=str(port), expected="a port from 1 to 65535", fix=f"set {key} to a free port")

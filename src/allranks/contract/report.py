@@ -113,9 +113,9 @@ def append_all(events: Iterable[Event], environ: Mapping[str, str] = os.environ)
         return
 
 
-def failure_of(error: BaseException, message: str, environ: Mapping[str, str] = os.environ) -> Failure:
+def failure_of(error: BaseException, message: str) -> Failure:
     """Return the event of an exception that ends this process."""
-    kind, rank = type(error), environ.get("RANK", "")
+    kind, rank = type(error), os.environ.get("RANK", "")
     name = kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
     text = "".join(traceback.format_exception(error))
     return Failure(name, message, text, rank=int(rank) if rank.isdecimal() else None)

@@ -35,9 +35,7 @@ def cancel_run(workspace: Workspace, run: str, *, at_once: bool = False, patienc
     return locks.wait(folder, patience)
 
 
-def cancel_nodes(
-    workspace: Workspace, run: RunRecord, paths: Sequence[str], *, at_once: bool = False, patience: float = PATIENCE
-) -> bool:
+def cancel_nodes(workspace: Workspace, run: RunRecord, paths: Sequence[str], *, at_once: bool = False) -> bool:
     """Ask the engine of a run to cancel nodes, and wait until it has read the request. Return whether it did in time.
 
     paths:   of the nodes, as in their records. Everything inside a canceled node is canceled too.
@@ -55,7 +53,7 @@ def cancel_nodes(
             except InputError:
                 store.cancellations(run.id)  # remove them, because no engine reads them
                 raise
-            if not wait_until(lambda: not store.has_cancellations(run.id) or locks.holder(folder) is None, patience):
+            if not wait_until(lambda: not store.has_cancellations(run.id) or locks.holder(folder) is None):
                 return False
         store.cancellations(run.id)  # remove them if the run has ended meanwhile
     return True

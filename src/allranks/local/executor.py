@@ -212,7 +212,6 @@ class Executor:
         return record, Scope(graph, f"{path}.")
 
     def decision(self, path: str, key: str) -> str | None:
-        """Return a node's decision, or None."""
         return self._decisions.get((path, key))
 
     def decide(self, path: str, key: str, value: str) -> None:

@@ -61,7 +61,6 @@ def _identity(interpreter: Path) -> tuple[str, ...]:
 
 
 def folders(interpreter: Path) -> list[Path]:
-    """Return the package folders of the interpreter."""
     if interpreter == Path(sys.executable):
         return [Path(path) for path in dict.fromkeys(sysconfig.get_path(kind) for kind in ("purelib", "platlib"))]
     prefix = interpreter.parent.parent

@@ -128,7 +128,6 @@ _ALL = "dev"
 
 
 def install(module: str, interpreter: Path) -> str:
-    """Return the command that installs a module for an interpreter."""
     package = PACKAGES.get(module, module)
     if interpreter != Path(sys.executable):
         return f"{shown(str(interpreter))} -m pip install {package}"

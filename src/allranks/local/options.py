@@ -18,14 +18,8 @@ AUTO = "auto"
 
 @dataclass(frozen=True)
 class Options:
-    """Options of a run.
+    """Options of a run. `allranks.run` has and describes most of them.
 
-    instances:    auto, rack or loopback
-    force_rerun:  whether to ignore earlier results
-    retries:      maximum retries of a failed step, unless allranks.yaml has a number for it
-    slots:        maximum ranks at once; a step with more ranks runs without others. None: the number of cores
-    gpus:         auto (each rank has its own), share, or the number of GPUs to use
-    track:        whether steps that run Python get an MLflow run
     grace:        seconds from SIGTERM to SIGKILL when the run is stopped
     trigger_time: when the schedule fired that starts the run (without a time zone: in UTC); None without a schedule. A
                   resumed run keeps its own
@@ -33,22 +27,10 @@ class Options:
     selection:    the steps to run; default: all
     target:       the file that the plan was read from, ``FILE[:NAME]``; "" if the job was given as an object
     settings:     the inputs that were set when the file was read, as text
-    cold:         whether every rank is started as a new process, instead of being forked from one that has imported
-                  what the script imports
-    mpi:          how mpirun reaches the instances: rsh (through the engine) or ssh (through an sshd on each instance,
-                  with the configuration of the images)
-    environment:  how environments are realised, unless allranks.yaml says so: host, venv, conda,
-                  container or auto
-    start_timeout: seconds that an emulated instance may take to start its processes; the step then fails, and names
-                  the instance. All instances of a step start together here, in milliseconds. On Azure ML they start
-                  minutes apart, so the bound there is the training's own
-    stall:        seconds for which the ranks of a step may make no progress while some wait; 0: without a limit
-    on_stall:     fail: the step then fails, and its verdict names the rank that the others wait for; wait: it goes on,
-                  with a note; dump: also with the stacks of all ranks in a file
-    offline:      whether nothing uses the network: data comes from the cache, and instances reach only each other
-    faults:       injected once each, as `--fault` takes them
+    environment:  also container
+    start_timeout: all instances of a step start together here, in milliseconds. On Azure ML they start minutes apart,
+                  so the bound there is the training's own
     records_steps: whether ranks record what each training step computes, for `allranks rehearse`
-    sample:       how much of each folder or table of the inputs the run gets, such as 1% or 1000; "" for all
     debug:        the debugging session of one of its steps
     """
 

@@ -38,7 +38,6 @@ def minimum_instances(step: Step, scope: Scope) -> int:
 
 
 def launch_of(step: Step, instances: Sequence[Instance], kind: InstanceKind) -> Launch:
-    """Return the launch of a step on these instances of that kind."""
     processes = DISTRIBUTIONS[step.distribution.type].module.processes(step.distribution, len(instances))
     return Launch(
         step.distribution,

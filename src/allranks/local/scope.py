@@ -30,7 +30,6 @@ class Scope:
     tolerates_failures: bool = False
 
     def path_of(self, node: Node) -> str:
-        """Return the path of a node."""
         return f"{self.path}{node.name}"
 
     def lookup(self, reference: Reference) -> str | None:

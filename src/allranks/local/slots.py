@@ -92,7 +92,6 @@ class SharedLocks:
         return True
 
     def give(self, name: str) -> None:
-        """Unlock a name."""
         os.close(self._held.pop(name))
 
 
@@ -298,7 +297,6 @@ class Machines:
         return [heapq.heappop(self._free) for _ in range(count)]
 
     def give(self, indexes: list[int]) -> None:
-        """Release these indexes."""
         for index in indexes:
             heapq.heappush(self._free, index)
 

@@ -26,7 +26,6 @@ _INPUT, _OUTPUT = "${{{{inputs.{}}}}}", "${{{{outputs.{}}}}}"
 
 
 def type_of(value: Any) -> str:
-    """Return the type of an input with a literal."""
     kinds = ((bool, "boolean"), (int, "integer"), (float, "number"))
     return next((name for kind, name in kinds if isinstance(value, kind)), "string")
 

@@ -133,7 +133,6 @@ def _finished(job: Job, ports: Ports, context: Context) -> Job:
 
 
 def _folder(made: Made, context: Context) -> Path:
-    """Return the folder of the code."""
     text = context.text(made.get("source_directory"), made.line, "source_directory", "set code", ".")
     folder = Path(os.path.normpath(context.base / text))
     if not folder.is_dir():

@@ -67,7 +67,6 @@ def converter() -> JsonConverter:
 
 
 def dumps(plan: Plan) -> str:
-    """Return the plan as JSON."""
     return converter().dumps(replace(plan, findings=()), Plan)
 
 

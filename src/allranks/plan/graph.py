@@ -110,7 +110,6 @@ class Step(_Node):
     parallel: Parallel | None = None
 
     def values(self) -> Iterator[Value | str | None]:
-        """Yield everything that may refer to another node."""
         yield from super().values()
         yield from self.environment_variables.values()
 
@@ -156,7 +155,6 @@ class Condition(_Node):
         return self.name
 
     def values(self) -> Iterator[Value | str | None]:
-        """Yield everything that may refer to another node."""
         yield self.condition
 
 
@@ -186,7 +184,6 @@ class _Loop(_Node):
         return self.body.outputs
 
     def values(self) -> Iterator[Value | str | None]:
-        """Yield everything that may refer to another node."""
         yield from self.body.values()
 
 
@@ -224,7 +221,6 @@ class ParallelFor(_Loop):
     max_concurrency: int | None = None
 
     def values(self) -> Iterator[Value | str | None]:
-        """Yield everything that may refer to another node."""
         yield from super().values()
         if isinstance(self.items, tuple):
             for item in self.items:
@@ -305,12 +301,10 @@ class Graph:
 
     @cached_property
     def by_name(self) -> Mapping[str, Node]:
-        """The nodes by name."""
         return {node.name: node for node in self.nodes}
 
     @cached_property
     def input_by_name(self) -> Mapping[str, Input]:
-        """The inputs by name."""
         return {port.name: port for port in self.inputs}
 
     @cached_property

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import sqlite3
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
@@ -63,8 +65,7 @@ class Database:
 
     def _create(self) -> int:
         """Create the tables in an empty file, and return their version."""
-        with self.connection:
-            self.connection.execute("BEGIN IMMEDIATE")
+        with transaction(self.connection):
             if version := self._version():  # another process has created them
                 return version
             # executescript would commit the transaction.
@@ -82,3 +83,11 @@ class Database:
         fix = f"use another folder: --folder DIR; or restore a copy; or move {self.path.name} away"
         found = f"not a {self.kind} that can be used: {found}"
         return InputError(Problem(str(self.path), found, "", fix, code="damaged-workspace"))
+
+
+@contextlib.contextmanager
+def transaction(connection: sqlite3.Connection) -> Iterator[None]:
+    """Commit the changes of the block together, or none of them if it raises. Other processes write before or after."""
+    with connection:
+        connection.execute("BEGIN IMMEDIATE")
+        yield

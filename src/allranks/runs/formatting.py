@@ -131,7 +131,6 @@ def layout(distribution: str, instance_count: int, process_count_per_instance: i
 
 
 def step_layout(step: StepRecord) -> str:
-    """Return the layout of a step of a run."""
     return layout(step.distribution, step.instance_count, step.process_count_per_instance)
 
 
@@ -267,7 +266,6 @@ def _percent(cores: float) -> str:
 
 
 def _range(texts: Sequence[str]) -> str:
-    """Return the range of texts that are in order."""
     if not texts:
         return ""
     return texts[0] if texts[0] == texts[-1] else f"{texts[0]} to {texts[-1]}"

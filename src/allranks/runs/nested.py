@@ -36,7 +36,6 @@ class Node:
 
     @property
     def is_iteration(self) -> bool:
-        """Return whether it is an iteration of a loop."""
         return self.path.endswith("]")
 
     @property
@@ -145,7 +144,6 @@ def in_every_iteration(path: str) -> str:
 
 
 def _loops(name: str) -> Iterator[str]:
-    """Yield the loops and iterations in a name."""
     for index in _INDEX.finditer(name):
         yield name[: index.start()]
         yield name[: index.end()]

@@ -85,7 +85,6 @@ class RunRecorder:
             self._store.save_run(self._run)
 
     def added(self, step: StepRecord) -> None:
-        """Add a node to the run."""
         self._run.add(step)
         self._store.add_step(self._run, step)
 
@@ -140,7 +139,6 @@ class RunRecorder:
         self._store.save_step(self._run, step)
 
     def note(self, step: StepRecord | None, text: str) -> None:
-        """Add a note to a step, or to the run."""
         text = redact(text, self.known)
         if step is None:
             self._run.notes.append(text)
@@ -178,7 +176,6 @@ class RunRecorder:
         self._observer.progressed(self._run, step)
 
     def add_points(self, step: StepRecord, curves: Mapping[str, Sequence[Point]]) -> None:
-        """Add points to a step's curves."""
         for name, points in curves.items():
             step.metrics.setdefault(name, []).extend(points)
         if curves:
@@ -223,7 +220,6 @@ class RunRecorder:
         return run, step
 
     def ended(self) -> None:
-        """Record that the run has ended."""
         self.flush()
         executions.end(self._run)
         self._run.results = results_of(self._run)

@@ -290,7 +290,6 @@ class RunRecord:
         return known[name]
 
     def add(self, step: StepRecord) -> None:
-        """Add a node."""
         self.steps.append(step)
         self.__dict__.setdefault("_by_name", {})[step.name] = step
 

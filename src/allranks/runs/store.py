@@ -15,7 +15,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, TypeVar
 
 from allranks.runs import assets, selection, usage
-from allranks.runs.database import Database
+from allranks.runs.database import Database, transaction
 from allranks.runs.records import Point, RankRecord, RunRecord, Status, StepRecord
 from allranks.runs.selection import EVERY_RUN, RunFilter
 
@@ -52,23 +52,20 @@ class Store(Database):
 
     def add_run(self, run: RunRecord, plan: str) -> None:
         """Save a new run with all its steps. plan: its graph as JSON, which the store does not read."""
-        with self.connection:
-            self.connection.execute("BEGIN")
+        with transaction(self.connection):
             self.connection.execute("INSERT INTO run VALUES (?, ?, ?, ?)", (run.id, run.created, _dump_run(run), plan))
             self._add_steps(run)
 
     def put_run(self, run: RunRecord) -> None:
         """Replace an existing run, including its steps, which may differ from the earlier ones."""
-        with self.connection:
-            self.connection.execute("BEGIN")
+        with transaction(self.connection):
             self.save_run(run)
             self.connection.execute("DELETE FROM node WHERE run = ?", (run.id,))
             self._add_steps(run)
 
     def continue_run(self, run: RunRecord, plan: str) -> None:
         """Replace the plan and the steps of an existing run, and remove its decisions."""
-        with self.connection:
-            self.connection.execute("BEGIN")
+        with transaction(self.connection):
             self.connection.execute("UPDATE run SET record = ?, plan = ? WHERE id = ?", (_dump_run(run), plan, run.id))
             for table in ("node", "decision", "cancellation"):
                 self.connection.execute(f"DELETE FROM {table} WHERE run = ?", (run.id,))
@@ -89,8 +86,7 @@ class Store(Database):
 
         steps: each with the key of its result, by which `result` finds it, or None
         """
-        with self.connection:
-            self.connection.execute("BEGIN")
+        with transaction(self.connection):
             for step, result in steps:
                 self.save_step(run, step)
                 if result is not None:
@@ -126,8 +122,7 @@ class Store(Database):
 
     def add_points(self, run: str, step: str, points: Iterable[tuple[str, Point]]) -> None:
         """Add points to the curves of a step: pairs of a metric's name and a point."""
-        with self.connection:
-            self.connection.execute("BEGIN")
+        with transaction(self.connection):
             self.connection.executemany(
                 "INSERT INTO point VALUES (?, ?, ?, ?, ?, ?)",
                 # SQLite has no NaN and would silently store NULL, which `curves` reads as NaN.
@@ -215,7 +210,6 @@ class Store(Database):
             yield record
 
     def has(self, run: str) -> bool:
-        """Return whether there is a run with that id."""
         return self.connection.execute("SELECT 1 FROM run WHERE id = ?", (run,)).fetchone() is not None
 
     def _steps(self, run: str) -> list[StepRecord]:
@@ -229,8 +223,7 @@ class Store(Database):
     def remove_run(self, run: str) -> bool:
         """Remove a run and all its data, so that nothing reuses its results. Return whether it was removed: a run stays
         if another one reuses its results."""
-        with self.connection:
-            self.connection.execute("BEGIN IMMEDIATE")
+        with transaction(self.connection):
             used = self.connection.execute(
                 "SELECT 1 FROM node WHERE json_extract(record, '$.reused_from') = ? AND run != ?", (run, run)
             ).fetchone()

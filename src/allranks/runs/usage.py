@@ -137,13 +137,11 @@ CREATE INDEX usage_of_node ON usage (run, node);
 
 
 def add(connection: sqlite3.Connection, run: str, node: str, instance: int, samples: Iterable[Sample]) -> None:
-    """Add samples of an instance of a step."""
     rows = [(run, node, instance, sample.time, _dump(sample), sample.received, sample.sent) for sample in samples]
     connection.executemany("INSERT INTO usage VALUES (?, ?, ?, ?, ?, ?, ?)", rows)
 
 
 def replace(connection: sqlite3.Connection, run: str, node: str, instance: int, samples: Iterable[Sample]) -> None:
-    """Replace all samples of an instance of a step."""
     with connection:
         connection.execute("BEGIN")
         connection.execute("DELETE FROM usage WHERE run = ? AND node = ? AND instance = ?", (run, node, instance))

@@ -91,7 +91,6 @@ class Workspace:
         check_access(self.database)
 
     def run_folder(self, run: str) -> Path:
-        """Return the folder of a run."""
         return self.runs / run
 
 

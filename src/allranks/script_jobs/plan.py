@@ -23,12 +23,10 @@ from allranks.sdk.uploads import CODE, CONTEXT, Upload, code_at, context_of
 
 
 def name_of(job: ScriptJob) -> str:
-    """Return the name of the job's step."""
     return name_of_file(job.script) or "script"
 
 
 def type_of(path: str) -> str:
-    """Return the type of an input with this path."""
     return "uri_file" if Path(path).is_file() else "uri_folder"
 
 

@@ -52,7 +52,6 @@ class FileList:
     left_out: tuple[LeftOut, ...] = ()
 
     def size(self) -> int:
-        """Return the size of all files in bytes."""
         return sum(path.stat().st_size for path in self.files.values())
 
     def below(self, folder: str) -> FileList:
@@ -62,7 +61,6 @@ class FileList:
 
 
 def project_of(folder: Path) -> Path:
-    """Return the project that a folder is in."""
     folder = folder.resolve()
     marked = (parent for parent in (folder, *folder.parents) if any((parent / mark).exists() for mark in PROJECT_MARKS))
     return next(marked, folder)

@@ -26,21 +26,15 @@ def unknown_key(where: str, similar: str) -> Problem:
     return Problem(where, "Azure ML has no such key", fix=fix, code="unknown-key")
 
 
-def distribution_types() -> tuple[str, ...]:
-    """Return the types that a distribution may have."""
-    return tuple(name for name in DISTRIBUTIONS if name != Single.type)
-
-
 def unknown_distribution(kind: str, where: str) -> Iterator[Problem]:
     """Yield the problem of a distribution whose type is unknown."""
-    types = distribution_types()
+    types = [name for name in DISTRIBUTIONS if name != Single.type]
     if kind.lower() not in types:
         expected = f"{', '.join(types[:-1])} or {types[-1]}"
         yield Problem(where, repr(kind), expected, did_you_mean(kind.lower(), types))
 
 
 def described(value: object) -> str:
-    """Return a value as named in messages."""
     if isinstance(value, dict):
         names = ", ".join(map(str, value))
         return f"keys and values: {names}" if len(names) in range(1, 80) else "keys and values"

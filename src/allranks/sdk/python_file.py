@@ -189,7 +189,6 @@ class NodeLines:
         return entry[1] if entry else None
 
     def is_node(self, value: Any) -> bool:
-        """Return whether the object is a node of a pipeline."""
         return id(value) in self._nodes
 
     def line(self, job: Any, path: str) -> Line | None:

@@ -119,7 +119,6 @@ def _first(statement: ast.stmt) -> int:
 
 
 def _set_by(statement: ast.stmt) -> Iterator[str]:
-    """Yield the names that a statement sets."""
     for node in ast.walk(statement):
         if isinstance(node, ast.alias):
             yield node.asname or node.name.partition(".")[0]

@@ -60,7 +60,6 @@ class Suppressions:
 
 
 def read(text: str, *, is_python: bool = False) -> Comments:
-    """Return the comments in a file's text."""
     if "allranks:" not in text:
         return Comments()
     lines = text.splitlines()

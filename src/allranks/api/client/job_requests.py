@@ -65,7 +65,6 @@ def properties_of(record: RunRecord) -> dict[str, Any]:
 
 
 def name_of(record: RunRecord) -> str:
-    """Return the name of a run's job."""
     return record.job_name or record.id
 
 

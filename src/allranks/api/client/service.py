@@ -100,7 +100,6 @@ class LocalService:
         return Workspace(self.workspace.root.parents[1]) if self.registry else self.workspace
 
     def of_registry(self, name: str) -> LocalService:
-        """Return the service of a registry."""
         return replace(self, workspace=self.home.registry(name), registry=name)
 
     @property

@@ -126,6 +126,5 @@ def _seconds(step: StepRecord) -> float:
 
 
 def _code(text: str) -> str:
-    """Return a text as code in a cell of a table."""
     shown = text.replace("|", "\\|").replace("\n", " ")
     return f"`` {shown} ``" if "`" in shown else f"`{shown}`" if shown else "(empty)"

@@ -34,7 +34,6 @@ CYCLE = Rule(
 
 
 def condition(scope: Scope, node: Condition) -> Iterator[Problem]:
-    """Yield the problems of an if_else node."""
     where = scope.key(node, "condition")
     for reference in references(node.condition):
         missing = list(dangling(scope, where, reference))

@@ -172,7 +172,6 @@ def _not_set(step: Step) -> Iterator[Problem]:
 
 
 def _is_set(command: str, name: str) -> bool:
-    """Return whether the command sets the variable itself."""
     return re.search(rf"(?<![\w$-]){name}=|\b(?:for|read)\s+{name}\b", command) is not None
 
 

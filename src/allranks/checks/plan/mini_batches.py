@@ -38,7 +38,6 @@ _LEAST = {
 
 
 def parallel(scope: Scope, step: Step) -> Iterator[Problem]:
-    """Yield the problems of a parallel step."""
     if (settings := step.parallel) is None:
         return
     yield from _ports(scope, step, settings)

@@ -83,7 +83,6 @@ def _unfit(scope: Scope, where: str, output: GraphOutput) -> Iterator[Problem]:
 
 
 def dangling(scope: Scope, where: str, reference: Reference) -> Iterator[Problem]:
-    """Yield a problem if a reference is dangling."""
     if isinstance(reference, GraphInput):
         known = list(scope.graph.input_by_name)
         if reference.name not in known:

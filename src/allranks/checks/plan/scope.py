@@ -94,7 +94,6 @@ class Scope:
 
 
 def of_plan(plan: Plan, *, here: bool = True, today: date | None = None) -> Scope:
-    """Return the scope of the pipeline itself."""
     literals: dict[str, Bound] = {
         port.name: port.value if isinstance(port.value, (Literal, Path)) else None for port in plan.graph.inputs
     }

@@ -81,7 +81,6 @@ _QUOTED = re.compile(r"'\$\{\{\s*inputs\.([^\s{}]+)\s*}}'")
 
 
 def command(scope: Scope, step: Step) -> Iterator[Problem]:
-    """Yield the problems of the step's command."""
     where = scope.key(step, "command")
     if not step.command.strip():
         yield Problem(where, "it is empty", "a command")

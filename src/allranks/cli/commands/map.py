@@ -60,7 +60,6 @@ def map_(
 
 
 def _has_virtual_environment(use: Use, lookup: AssetLookup) -> bool:
-    """Return whether a virtual environment for this environment exists."""
     from allranks.local import interpreters
     from allranks.plan.assets import asset_id
 

@@ -168,7 +168,6 @@ def next_(
 
 
 def _created(folder: Path | None) -> list[Schedule]:
-    """Return the schedules that `LocalClient` has created."""
     from allranks.local.scheduler.ledger import SchedulesPlace
 
     return SchedulesPlace(Workspace.at(folder)).created()

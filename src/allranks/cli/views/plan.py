@@ -114,7 +114,6 @@ def expression(value: Value | None) -> str:
 
 
 def step_layout(step: Step) -> str:
-    """Return the layout of a step as text."""
     processes = getattr(step.distribution, "process_count_per_instance", None) or 1
     return layout(step.distribution.type, step.instance_count, processes)
 

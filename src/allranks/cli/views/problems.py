@@ -48,7 +48,6 @@ def problems_text(problems: Sequence[Problem]) -> Text:
 
 
 def warnings_text(warnings: Sequence[Problem]) -> Text:
-    """Return the warnings as text."""
     return Text("\n\n").join(_problem(warning, ("! ", "bold yellow")) for warning in warnings)
 
 

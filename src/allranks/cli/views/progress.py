@@ -118,10 +118,9 @@ class LiveTree(Observer):
     second do not slow the engine down.
     """
 
-    def __init__(self, console: Console, clock: Callable[[], float] = time.time, frames_per_second: float = 5) -> None:
+    def __init__(self, console: Console, clock: Callable[[], float] = time.time) -> None:
         self._console = console
         self._clock = clock
-        self._frames_per_second = frames_per_second
         self._live: Live | None = None
 
     def __enter__(self) -> LiveTree:
@@ -133,10 +132,7 @@ class LiveTree(Observer):
     def started(self, run: RunRecord) -> None:
         self._stop()
         self._live = Live(
-            get_renderable=lambda: self._frame(run),
-            console=self._console,
-            refresh_per_second=self._frames_per_second,
-            transient=True,
+            get_renderable=lambda: self._frame(run), console=self._console, refresh_per_second=5, transient=True
         )
         self._live.start(refresh=True)
 

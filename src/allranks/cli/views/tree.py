@@ -296,7 +296,6 @@ def sparkline(points: Sequence[Point], width: int) -> str:
 
 
 def _glyph(share: float) -> str:
-    """Return the glyph for a level between 0 and 1."""
     return _LEVELS[min(int(share * len(_LEVELS)), len(_LEVELS) - 1)] if math.isfinite(share) else "×"
 
 

@@ -46,7 +46,6 @@ def print_files(console: Console, names: Iterable[str], left_out: Sequence[LeftO
 
 
 def uploads_json(uploads: Sequence[Upload]) -> list[dict[str, Any]]:
-    """Return the uploads as JSON data."""
     return [
         {
             "kind": upload.kind,

@@ -21,6 +21,7 @@ from allranks.plan import digest
 from allranks.plan.digest import KnownDigests
 from allranks.plan.ports import PRIMITIVES
 from allranks.plan.values import ResolvedInput
+from allranks.runs.database import transaction
 from allranks.runs.records import OutputRecord
 from allranks.runs.workspace import private_file
 
@@ -46,7 +47,6 @@ class Digests:
         self._written: dict[str, str] = {}
 
     def add(self, outputs: Iterable[OutputRecord]) -> None:
-        """Add the outputs of a step with their digests."""
         for output in outputs:
             if output.digest:
                 self._written[output.path] = output.digest
@@ -146,15 +146,13 @@ class FileDigests:
             self._added[row[0], row[1]] = (*row, bytes.fromhex(digest))
 
     def save(self) -> None:
-        """Save the new digests."""
         with self._lock:
             added, self._added = list(self._added.values()), {}
             if not added:
                 return
             with contextlib.suppress(sqlite3.Error):
                 if (connection := self._open()) is not None:
-                    with connection:
-                        connection.execute("BEGIN IMMEDIATE")
+                    with transaction(connection):
                         connection.executemany("INSERT OR REPLACE INTO file VALUES (?, ?, ?, ?, ?, ?)", added)
                         _limit(connection)
 

@@ -42,14 +42,6 @@ def key(step: Step, inputs: Mapping[str, str | None], variables: Mapping[str, st
     )
 
 
-def key_with(key: str, installed: str) -> str:
-    """Return the key by which other runs find the result: an upgraded package is a different environment.
-
-    installed: the digest of the step's Python and packages
-    """
-    return digest.of_text(key, installed)
-
-
 def is_intact(step: StepRecord, stop: Stop | None = None, known: KnownDigests | None = None) -> bool:
     """Return whether the step's outputs still exist unchanged. Raise StoppedError once `stop` is set.
 
@@ -124,7 +116,6 @@ class EarlierResults:
         return None if earlier is None else EarlierResult(*earlier)
 
     def take_keys(self, record: StepRecord) -> Keys:
-        """Return the keys of the result of a step that has run."""
         return self._keys.pop(record.name, _NO_KEYS)
 
     def own_key(self, record: StepRecord) -> str:
@@ -153,7 +144,8 @@ class EarlierResults:
         own = key(step, inputs, variables_of(step, scope))
         if not step.deterministic:
             return Keys(own)
-        return Keys(own, key_with(own, self._installed(interpreter.path)))
+        # An upgraded package is a different environment.
+        return Keys(own, digest.of_text(own, self._installed(interpreter.path)))
 
 
 def restore(record: StepRecord, earlier: StepRecord) -> None:

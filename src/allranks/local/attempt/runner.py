@@ -118,7 +118,6 @@ class CommandRunner:
 
     @property
     def running(self) -> RunningSteps:
-        """The running steps."""
         return self._context.running
 
     def _is_cold(self, step: Step) -> bool:

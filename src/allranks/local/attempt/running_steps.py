@@ -136,7 +136,6 @@ class RunningSteps:
             self._idle.set()
 
     def is_ending(self, step: str) -> bool:
-        """Return whether a step must end."""
         return self._stopping or any(is_within(step, path) for path in self._canceled)
 
     async def stop(self, grace: float) -> None:

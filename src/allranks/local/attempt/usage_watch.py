@@ -56,7 +56,6 @@ class UsageWatch:
         self._idle_checked = 0.0
 
     def exited(self, rank: RankRecord, event: Event) -> None:
-        """Record the resource usage of a rank that has exited."""
         if event.cpu is not None:
             rank.cpu_seconds = max(rank.cpu_seconds or 0.0, event.cpu)
         if rank.rank not in self._last:
@@ -170,7 +169,6 @@ class UsageWatch:
 
 
 def _usage(values: Sequence[float | None]) -> RankUsage:
-    """Return the figures of a rank in an event."""
     cpu, memory, *gpus = values
     gpu, gpu_memory = gpus or (None, None)
     return RankUsage(cpu or 0.0, int(memory or 0), gpu, None if gpu_memory is None else int(gpu_memory))

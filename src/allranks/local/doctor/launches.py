@@ -76,7 +76,6 @@ class Launch:
     reporting_ranks: Callable[[Layout], int] = lambda layout: layout.world_size
 
     def distribution(self, layout: Layout) -> Distribution:
-        """Return the distribution of a job in a layout."""
         return DISTRIBUTIONS[self.by](layout)
 
     def command_for(self, layout: Layout) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import random
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
@@ -209,11 +209,7 @@ def _value(key: str, text: str) -> Any:
 
 
 def _text(fault: Fault | RandomFaults, subject: str) -> str:
-    return ",".join(_parts(fault, subject))
-
-
-def _parts(fault: Fault | RandomFaults, subject: str) -> Iterator[str]:
-    units = {"factor": "", "share": "", "limit": "bit"}
+    units, parts = {"factor": "", "share": "", "limit": "bit"}, []
     for field in fields(fault):
         value, name = getattr(fault, field.name), field.name
         if name == "kind" or value is None or (value == field.default and name != subject):
@@ -221,4 +217,5 @@ def _parts(fault: Fault | RandomFaults, subject: str) -> Iterator[str]:
         if isinstance(value, float):
             value = "never" if value == NEVER else f"{value:.12g}{units.get(name, 's')}"
         text = "+".join(value) if isinstance(value, tuple) else value
-        yield f"{'for' if name == 'lasts' else name}={text}"
+        parts.append(f"{'for' if name == 'lasts' else name}={text}")
+    return ",".join(parts)

@@ -78,7 +78,6 @@ class _Processes:
         return [process for process in self._by_key.values() if process.is_alive]
 
     def prepare(self, spec: Mapping[str, Any]) -> None:
-        """Import the modules of a spec."""
         with contextlib.suppress(OSError, KeyError):
             self._of(spec)
 

@@ -88,7 +88,6 @@ class AgentProcess:
         return [self.control] if self.pid else [self.control, self.listen]
 
     def close(self) -> None:
-        """Close the pipe."""
         for descriptor in self.descriptors():
             os.close(descriptor)
 

@@ -263,7 +263,6 @@ class ProcessTree:
                     self._forget(self.processes[pid])
 
     def close(self) -> None:
-        """Close all files."""
         for process in list(self.processes.values()):
             self._forget(process)
 

@@ -79,7 +79,6 @@ class Sampler:
             self._reaped[rank] += cpu
 
     def close(self) -> None:
-        """Close all files."""
         self._tree.close()
 
     def _measure_forked(self, processes: Collection[Process], now: float) -> None:
@@ -249,7 +248,6 @@ class Nvml:
         return handles
 
     def read(self, device: ctypes.c_void_p) -> GpuState:
-        """Return the current state of a GPU."""
         use, memory = _Utilization(), _Memory()
         return GpuState(
             use.gpu if self._call("nvmlDeviceGetUtilizationRates", device, ctypes.byref(use)) else None,

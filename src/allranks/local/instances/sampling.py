@@ -88,7 +88,6 @@ class Sampling:
             self._sampler.reaped(pid, cpu_seconds(usage))
 
     def close(self) -> None:
-        """Close the files of the sampler."""
         if self._sampler is not None:
             self._sampler.close()
 

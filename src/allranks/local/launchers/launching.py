@@ -41,7 +41,6 @@ class Assignment:
     own_variables: frozenset[str] = frozenset()
 
     def by_instance(self) -> list[list[Program]]:
-        """Return the ranks of each instance."""
         programs: list[list[Program]] = [[] for _ in self.launch.addresses]
         for process, rank in zip(processes(self.launch), self.ranks, strict=True):
             programs[process.instance_rank].append(rank)

@@ -18,7 +18,6 @@ CLIENT_SECONDS = 30.0
 
 
 def socket_name(host: str) -> str:
-    """Return the file name of a host's socket."""
     return f"{host}.sock"
 
 

@@ -34,7 +34,6 @@ class Sampler:
         self._sequence = _sobol(sweep) if sweep.sampling.module == "scipy" else ()
 
     def values(self, units: Units) -> dict[str, str | int | float | bool]:
-        """Return the values of the parameters."""
         space, base = self._sweep.search_space, self._sweep.sampling.base
         return {each.name: value_of(each, unit, base) for each, unit in zip(space, units, strict=True)}
 

@@ -128,7 +128,6 @@ class Data:
         return columns
 
     def _read_table(self, number: int) -> Any:
-        """Return the rows of an input."""
         import pandas
 
         steps = self._inputs[number][2]

@@ -125,7 +125,6 @@ def _imported(entry: str, arguments: Sequence[str]) -> ModuleType:
 
 
 def load(name: str, path: str) -> ModuleType:
-    """Import a file as a module of that name."""
     specification = importlib.util.spec_from_file_location(name, path)
     if specification is None or specification.loader is None:
         raise ImportError(f"{os.path.basename(path)} is not a Python file")

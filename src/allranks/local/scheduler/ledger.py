@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from allranks.errors import InputError, Problem
-from allranks.runs.database import Database
+from allranks.runs.database import Database, transaction
 from allranks.runs.selection import SCHEDULES
 from allranks.runs.store import Store
 from allranks.runs.workspace import Workspace
@@ -205,18 +205,16 @@ class Ledger(Database):
     def replace(self, schedules: Iterable[tuple[Schedule, str]], now: datetime) -> None:
         """Replace the active schedules that files declare. A schedule whose trigger has not changed keeps its cursor;
         all others start now. schedules: each with its plan as JSON"""
-        with self.connection as connection:
-            connection.execute("BEGIN IMMEDIATE")
-            connection.execute("UPDATE schedule SET active = 0 WHERE source != ?", (CREATED,))
+        with transaction(self.connection):
+            self.connection.execute("UPDATE schedule SET active = 0 WHERE source != ?", (CREATED,))
             for position, (item, plan) in enumerate(schedules):
                 self._put(item, plan, now, position)
 
     def put(self, schedule: Schedule, plan: str | None, now: datetime, *, enabled: bool) -> None:
         """Add a schedule, or change it. One that was not enabled starts now. plan: as JSON; None to keep it"""
-        with self.connection as connection:
-            connection.execute("BEGIN IMMEDIATE")
+        with transaction(self.connection):
             if not any(entry.name == schedule.name for entry in self.schedules()):
-                connection.execute("UPDATE schedule SET cursor = ? WHERE name = ?", (_number(now), schedule.name))
+                self.connection.execute("UPDATE schedule SET cursor = ? WHERE name = ?", (_number(now), schedule.name))
             self._put(schedule, self.plan(schedule.name) if plan is None else plan, now, 0)
             if not enabled:
                 self.disable(schedule.name)
@@ -248,7 +246,6 @@ class Ledger(Database):
         ]
 
     def plan(self, schedule: str) -> str:
-        """Return the plan of a schedule, as JSON."""
         (plan,) = self.connection.execute("SELECT plan FROM schedule WHERE name = ?", (schedule,)).fetchone()
         return str(plan)
 
@@ -258,12 +255,11 @@ class Ledger(Database):
         Return None if it was already claimed.
         """
         run = run_name(schedule, at)
-        with self.connection as connection:
-            connection.execute("BEGIN IMMEDIATE")
+        with transaction(self.connection):
             if missed is not None:
                 self._miss(missed)
-            connection.execute("UPDATE schedule SET cursor = ? WHERE name = ?", (_number(at), schedule))
-            inserted = connection.execute(
+            self.connection.execute("UPDATE schedule SET cursor = ? WHERE name = ?", (_number(at), schedule))
+            inserted = self.connection.execute(
                 "INSERT OR IGNORE INTO firing (run, schedule, at, state, workspace) VALUES (?, ?, ?, ?, ?)",
                 (run, schedule, _number(at), CLAIMED, str(workspace)),
             )
@@ -271,10 +267,11 @@ class Ledger(Database):
 
     def miss(self, missed: Missed) -> None:
         """Record skipped firings, and move the schedule's cursor past them."""
-        with self.connection as connection:
-            connection.execute("BEGIN IMMEDIATE")
+        with transaction(self.connection):
             self._miss(missed)
-            connection.execute("UPDATE schedule SET cursor = ? WHERE name = ?", (_number(missed.last), missed.schedule))
+            self.connection.execute(
+                "UPDATE schedule SET cursor = ? WHERE name = ?", (_number(missed.last), missed.schedule)
+            )
 
     def _miss(self, missed: Missed) -> None:
         row = (missed.schedule, _number(missed.first), _number(missed.last), missed.count)
@@ -321,7 +318,6 @@ class Ledger(Database):
         self.connection.execute("UPDATE firing SET state = ? WHERE run = ? AND state != ?", (STOPPING, run, ENDED))
 
     def stopped(self, run: str) -> None:
-        """Record that a run has stopped."""
         self.connection.execute("UPDATE firing SET state = ? WHERE run = ? AND state != ?", (STOPPED, run, ENDED))
 
     def end(self, run: str, status: str, reason: str, now: datetime) -> None:

@@ -45,7 +45,6 @@ def read(place: SchedulesPlace, target: Path | None) -> None:
 
 
 def read_here(place: SchedulesPlace, target: Path | None) -> None:
-    """Read the schedules in this process."""
     from allranks.sdk import session
 
     with session.session(client=False), tempfile.TemporaryDirectory(prefix="allranks-") as snapshots:

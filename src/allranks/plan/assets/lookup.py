@@ -244,7 +244,6 @@ class AssetLookup:
 
 
 def line_for(asset: AssetId) -> Line:
-    """Return the line of ``allranks.yaml`` for an id."""
     section = _SECTIONS.get(asset.kind, "data")
     if asset.kind == asset_id.DATASTORE:
         key = asset.name

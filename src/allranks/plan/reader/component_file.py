@@ -69,7 +69,6 @@ class ComponentFile:
         return job
 
     def location(self, path: str) -> Location | None:  # noqa: ARG002
-        """Return the place of the component."""
         return Location(shown(self.path), 1)
 
 

@@ -62,7 +62,6 @@ def _renamed(value: Any, loops: Mapping[str, str]) -> Any:
 
 
 def condition(name: str, entity: Any, context: Context) -> Condition | None:
-    """Return an if_else node."""
     place = context.place(name)
     written = plain(entity.condition)
     value: Value = Literal(written) if isinstance(written, bool) else value_of(str(written))
@@ -97,7 +96,6 @@ def _block(block: Any) -> list[str | None]:
 
 
 def do_while(name: str, entity: Any, context: Context, read_node: ReadNode) -> DoWhile | None:
-    """Return a do_while loop with its body."""
     body = _body(name, entity, context, read_node)
     if body is None:
         return None
@@ -122,7 +120,6 @@ def do_while(name: str, entity: Any, context: Context, read_node: ReadNode) -> D
 
 
 def parallel_for(name: str, entity: Any, context: Context, read_node: ReadNode) -> ParallelFor | None:
-    """Return a parallel_for loop with its body."""
     body = _body(name, entity, context, read_node)
     if body is None:
         return None

@@ -99,7 +99,6 @@ def read_node(name: str, entity: Any, context: Context) -> Node | None:
 
 
 def _pipeline(name: str, entity: Any, context: Context) -> Pipeline | None:
-    """Return a node that is a pipeline component."""
     place = context.place(name)
     if not registered_component.attach(entity, place, context):
         return None

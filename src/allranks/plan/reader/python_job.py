@@ -106,7 +106,6 @@ class DslFile(_OfFile):
         return arguments
 
     def _group(self, name: str) -> Any:
-        """Return a group of inputs with its defaults."""
         parameter = inspect.signature(self.function).parameters[name]
         default = parameter.default
         return parameter.annotation() if default in (inspect.Parameter.empty, None) else copy.deepcopy(default)

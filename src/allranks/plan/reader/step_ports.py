@@ -42,13 +42,13 @@ def refuse_unknown(node: Any, place: Place, context: Context) -> None:
             context.problems.append(UNKNOWN_PORT.problem(place.key(f"{kind}.{name}"), found, expected, fix))
 
 
-def flat_definitions(inputs: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+def flat_definitions(inputs: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     """Yield the declarations of inputs by name; those of a group have names such as ``group.name``."""
     for name, meta in inputs.items():
         if isinstance(meta, internals.GroupInput):
-            yield from meta.flatten(f"{prefix}{name}").items()
+            yield from meta.flatten(name).items()
         else:
-            yield f"{prefix}{name}", meta
+            yield name, meta
 
 
 def pipeline_outputs(node: Any) -> Iterator[tuple[str, str]]:

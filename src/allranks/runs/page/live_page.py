@@ -155,7 +155,6 @@ class _Copy:
 
     @property
     def size(self) -> int:
-        """Return the number of steps."""
         return len(self._run.steps)
 
     def take(self) -> RunRecord:

@@ -83,7 +83,6 @@ def write_page(
 
 
 def page(run: RunRecord, now: float, known: frozenset[str] = frozenset()) -> str:
-    """Return the page as text."""
     return document(run, main(run, now, LogExcerpts(known)))
 
 

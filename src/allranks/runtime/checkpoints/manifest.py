@@ -133,7 +133,6 @@ def _has_checksum(block: tuple[Path, int, int]) -> bool:
 
 
 def path_of(folder: Path, step: int) -> Path:
-    """Return the folder of the checkpoint of a step."""
     return folder / f"step_{step:09d}"
 
 

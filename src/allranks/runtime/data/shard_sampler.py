@@ -123,7 +123,6 @@ class ShardSampler(GlobalBatches):
         return -(-(self._received - self._divided_at) // division.batch_size)
 
     def _sample(self, epoch: int, position: int) -> int:
-        """Return the sample at a position of an epoch's order."""
         if not self._shuffle:
             return position
         if self._order_epoch != epoch:

@@ -56,7 +56,6 @@ def measured_on(ranks: Ranks) -> dict[str, Any]:
 
 
 def own_resources(ranks: Ranks) -> RankResources:
-    """Return the resources of this rank."""
     gpu = None
     if ranks.device.type == "cuda":
         import torch

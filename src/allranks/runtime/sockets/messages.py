@@ -14,7 +14,6 @@ _LENGTH = struct.Struct("!Q")
 
 
 def send(connection: socket.socket, payload: bytes) -> None:
-    """Send a message."""
     connection.sendall(_LENGTH.pack(len(payload)))
     connection.sendall(payload)
 
@@ -38,7 +37,6 @@ def encode_array(array: NDArray[Any]) -> bytes:
 
 
 def decode_array(payload: bytes) -> NDArray[Any]:
-    """Decode an array."""
     import numpy as np
 
     return np.lib.format.read_array(io.BytesIO(payload), allow_pickle=False)

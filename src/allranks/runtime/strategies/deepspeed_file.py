@@ -51,7 +51,6 @@ class DeepSpeedFile:
         return found  # type: ignore[return-value]
 
     def error(self, key: str, found: str, expected: str, fix: str = "") -> InputError:
-        """Return the error of a key."""
         return InputError(Problem(f"{self.path}, key {key}", found, expected, fix))
 
 
