@@ -1,9 +1,9 @@
 """From the eviction of one of two instances to the next training step, at 2x2 on this machine: both ranks of the
 instance are killed by SIGKILL in the middle of a training, which resumes from a checkpoint.
 
-torchrun: one agent, which restarts all four ranks. With an agent for each instance, restarts interrupted each other for
-over a minute. torchft (--torchft PYTHONPATH, a folder into which it was
-installed): four replicas of one rank, which continue without the killed ones; a killed one is started again at once.
+torchrun: an agent for each instance, of which one is killed with its ranks and started again at once; and one agent
+for all four ranks, which restarts them. torchft (--torchft PYTHONPATH, a folder into which it was installed): four
+replicas of one rank, which continue without the killed ones; a killed one is started again at once.
 """
 
 from __future__ import annotations
@@ -48,14 +48,17 @@ def main() -> None:
     options = parser.parse_args()
     figures = []
     with tempfile.TemporaryDirectory(prefix="allranks-recovery-") as folder:
-        peers: dict[str, Callable[[Path], float]] = {"torchrun": _torchrun}
+        peers: dict[str, Callable[[Path], float]] = {
+            "torchrun, an agent for each instance": lambda place: _torchrun(place, 2),
+            "torchrun, one agent": lambda place: _torchrun(place, 1),
+        }
         if options.torchft:
             peers["torchft"] = lambda place: _torchft(place, options.torchft)
         # In turn, so that other load on the machine affects all of them.
         seconds: dict[str, list[float]] = {name: [] for name in ("ours", *peers)}
         for turn in range(options.repeat):
             for name, measure in {"ours": _ours, **peers}.items():
-                place = Path(folder, f"{name}{turn}")
+                place = Path(folder, f"{name}{turn}".replace(" ", "_"))
                 place.mkdir()
                 try:
                     seconds[name].append(measure(place))
@@ -81,12 +84,32 @@ def _ours(folder: Path) -> float:
     return _first(out, lambda line, before: line["process"] not in before, evicted) - evicted
 
 
-def _torchrun(folder: Path) -> float:
-    launch = [str(BIN / "torchrun"), "--standalone", "--nproc-per-node", str(RANKS), "--max-restarts", "3"]
-    with _started(folder, ([*launch, str(PROGRAM), str(folder / "out")], {})):
-        ranks = {line["rank"]: line["pid"] for line in _lines_until(folder / "out", EVICTED_AT)}
-        evicted = _kill(ranks[2], ranks[3])
-        return _first(folder / "out", lambda line, before: line["process"] not in before, evicted) - evicted
+def _torchrun(folder: Path, agents: int) -> float:
+    """agents: with 2, one is evicted with its ranks and started again at once; 1 starts its evicted ranks itself"""
+    options = {
+        "nnodes": agents,
+        "nproc-per-node": RANKS // agents,
+        "max-restarts": 10,
+        "rdzv-backend": "c10d",
+        "rdzv-endpoint": f"127.0.0.1:{_free_ports(1)[0]}",
+        "local-addr": "127.0.0.1",
+    }
+    launch = [str(BIN / "torchrun"), *(f"--{name}={value}" for name, value in options.items())]
+    started = []
+    for number in range(agents):
+        # The evicted agent does not serve the rendezvous. It is missed after three intervals.
+        rendezvous = f"--rdzv-conf=keep_alive_interval=1,is_host={int(number == 0)}"
+        command = [*launch, rendezvous, str(PROGRAM), str(folder / "out")]
+        # Its own store for each round: in a shared one, restarted ranks find the addresses of those before them.
+        started.append((command, {"TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1"}))
+    with _started(folder, *started) as pids:
+        lines = _lines_until(folder / "out", EVICTED_AT)
+        if agents == 1:
+            evicted = _kill(*{line["pid"] for line in lines if line["rank"] >= RANKS // 2})
+        else:
+            evicted = _kill(pids[-1], *{line["pid"] for line in lines if line["parent"] == pids[-1]})
+        with _started(folder, *started[1:]):
+            return _first(folder / "out", lambda line, before: line["process"] not in before, evicted) - evicted
 
 
 def _torchft(folder: Path, packages: str) -> float:
@@ -118,8 +141,8 @@ def _torchft(folder: Path, packages: str) -> float:
 
 
 @contextlib.contextmanager
-def _started(folder: Path, *programs: tuple[list[str], dict[str, str]]) -> Iterator[None]:
-    """Start programs for the duration of the block, each in a session of its own."""
+def _started(folder: Path, *programs: tuple[list[str], dict[str, str]]) -> Iterator[list[int]]:
+    """Start programs for the duration of the block, each in a session of its own. Yield their process ids."""
     with open(folder / "log", "ab") as log:
         processes = [
             subprocess.Popen(
@@ -128,12 +151,16 @@ def _started(folder: Path, *programs: tuple[list[str], dict[str, str]]) -> Itera
             for command, more in programs
         ]
     try:
-        yield
+        yield [process.pid for process in processes]
     finally:
         for process in processes:
-            with contextlib.suppress(ProcessLookupError):
+            process.terminate()  # an agent of torchrun ends its ranks, which have sessions of their own
+        for process in processes:
+            try:
+                process.wait(PATIENCE)
+            except subprocess.TimeoutExpired:
                 os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
+                process.wait()
 
 
 def _kill(*pids: int) -> float:

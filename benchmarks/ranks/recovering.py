@@ -40,7 +40,8 @@ if by_torchft:
 else:
     distributed.init_process_group("gloo")
     rank, wrapped, stepping = distributed.get_rank(), nn.parallel.DistributedDataParallel(model), optimizer
-own = {"rank": rank, "pid": os.getpid(), "process": os.urandom(8).hex()}  # a process id may be used again
+# A process id may be used again.
+own = {"rank": rank, "pid": os.getpid(), "parent": os.getppid(), "process": os.urandom(8).hex()}
 step, checkpoint = 0, folder / "checkpoint.pt"
 if not by_torchft and checkpoint.exists():
     state = torch.load(checkpoint)
