@@ -106,6 +106,31 @@ def test_no_hang_without_a_rank_that_waits(places: tuple[str, ...], script: str)
     assert of_hang("train", make_ranks(1, 2), stacks) is None
 
 
+USER = Frame("main", "/code/train.py", 3)
+MODULE = Frame("_call_impl", f"{TORCH}/nn/modules/module.py", 1500)
+DDP = Frame("forward", f"{TORCH}/nn/parallel/distributed.py", 1600)
+
+
+@pytest.mark.parametrize(
+    ("frames", "collective"),
+    [
+        ((DDP, MODULE, USER), "DistributedDataParallel"),
+        ((Frame("linear", f"{TORCH}/nn/functional.py", 1), MODULE, DDP, MODULE, USER), ""),
+        ((Frame("all_reduce", f"{TORCH}/distributed/distributed_c10d.py", 1), MODULE, DDP, MODULE, USER), "all_reduce"),
+        ((USER, MODULE, DDP, MODULE), ""),
+        ((USER, Frame("wrapper", f"{TORCH}/distributed/elastic/multiprocessing/errors/__init__.py", 9)), ""),
+    ],
+    ids=["DDP", "forward within DDP", "collective of a module", "user's forward within DDP", "torchrun's record"],
+)
+def test_what_encloses_a_computation_does_not_wait(frames: tuple[Frame, ...], collective: str) -> None:
+    assert Stack(0, frames).collective == collective
+
+
+def test_a_method_with_a_name_of_mpi_waits_only_with_mpi4py(script: str) -> None:
+    stack = _stack(0, "mpi", script)
+    assert (stack.collective, replace(stack, uses_mpi=False).collective) == ("barrier", "")
+
+
 def test_a_rank_that_has_ended_before_the_others(script: str) -> None:
     ranks = [*_running(2), make_ranks(1, 3)[2]]
     verdict = of_hang("train", ranks, [_stack(rank, "all_reduce", script) for rank in (0, 1)], 60)

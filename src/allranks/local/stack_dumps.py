@@ -17,7 +17,7 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from allranks.local.instances.processes import TICKS_PER_SECOND
+from allranks.local.instances.processes import TICKS_PER_SECOND, descendants, parse_stat
 from allranks.runs.records import RankRecord
 from allranks.verdict.stacks import Frame, Stack
 
@@ -61,14 +61,15 @@ def of_ranks(ranks: Iterable[RankRecord], silent: Collection[int] = ()) -> list[
 
 
 def activity(ranks: Iterable[RankRecord]) -> dict[int, tuple[float, int]]:
-    """Return the seconds of CPU time of each process of ranks, and the bytes that it has read and written; nothing if
-    one of them has just ended, or that may not be read."""
+    """Return the seconds of CPU time of each process of ranks, and the bytes that it has read and written, with its
+    descendants; nothing if one of them has just ended, or that may not be read."""
     used = {}
     with contextlib.suppress(OSError, ValueError, IndexError):
         for pid, _ in processes_of(ranks):
-            fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-            counts = [int(line.split()[1]) for line in Path(f"/proc/{pid}/io").read_text().splitlines()[:2]]
-            used[pid] = (int(fields[11]) + int(fields[12])) / TICKS_PER_SECOND, sum(counts)
+            family = [Path(f"/proc/{each}") for each in (pid, *descendants(pid))]
+            ticks = [parse_stat((each / "stat").read_bytes()).ticks for each in family]
+            counts = [int(line.split()[1]) for each in family for line in (each / "io").read_text().splitlines()[:2]]
+            used[pid] = sum(ticks) / TICKS_PER_SECOND, sum(counts)
         return used
     return {}
 
@@ -104,6 +105,7 @@ def _stack(spy: str, pid: int, rank: int, silent: Collection[int]) -> Stack | No
         if done.returncode and _DENIED.search(done.stderr):
             raise PermissionError
         threads = json.loads(done.stdout)
+        maps = Path(f"/proc/{pid}/maps").read_text(errors="replace")
     except PermissionError:
         raise
     except (OSError, ValueError, subprocess.TimeoutExpired):
@@ -123,7 +125,8 @@ def _stack(spy: str, pid: int, rank: int, silent: Collection[int]) -> Stack | No
     # A thread that sleeps with the lock does not release it; of one that computes with it, only the others' silence
     # shows that.
     owns_gil = bool(main) and not stopped and main[0]["owns_gil"]
-    return replace(stack, holds_gil=owns_gil and (not main[0]["active"] or stack.number in silent))
+    holds_gil = owns_gil and (not main[0]["active"] or stack.number in silent)
+    return replace(stack, holds_gil=holds_gil, pid=pid, uses_mpi="/mpi4py/" in maps)
 
 
 def _state(pid: int) -> str:

@@ -6,6 +6,7 @@ import linecache
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import takewhile
 
 from allranks.runs.formatting import rank_list, shortened
 from allranks.runs.records import RankRecord, Status, Verdict
@@ -52,6 +53,7 @@ _SIZES = re.compile(r"op\.preamble\.length <= op\.nbytes\. (\d+) vs (\d+)")
 """gloo/transport/tcp/pair.cc"""
 
 _WRAPPERS = frozenset({"wrapper", "wait"})
+_MODULE = "/torch/nn/modules/module.py"
 
 
 @dataclass(frozen=True)
@@ -81,6 +83,8 @@ class Stack:
     holds_gil: whether it holds the lock of its interpreter and does not release it
     is_stopped: whether a signal has stopped it, such as SIGSTOP
     is_idle:  whether it waits in the kernel
+    pid: of the process; 0 if it is not known
+    uses_mpi: whether it has loaded mpi4py, as far as that is known
     settings: what it was given while it joins a process group: world_size, and the master's hostname and port
     """
 
@@ -90,6 +94,8 @@ class Stack:
     holds_gil: bool = False
     is_stopped: bool = False
     is_idle: bool = False
+    pid: int = 0
+    uses_mpi: bool = True
     settings: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -108,26 +114,32 @@ class Stack:
         return str(self.user or "")
 
     @property
+    def _calls(self) -> tuple[Frame, ...]:
+        """The calls below the innermost user code or module of a model. What is around it does not wait: torchrun's
+        `record` around main(), or DistributedDataParallel around a forward pass."""
+        return tuple(takewhile(lambda each: each != self.user and not each.file.endswith(_MODULE), self.frames))
+
+    @property
     def collective(self) -> str:
         """The collective in which it waits for other ranks; "" if it does not."""
         if self.is_stopped:
             return ""
         for pattern, name in _COLLECTIVES:
-            calls = [each.function for each in self.frames if pattern.search(f"{each.file}:{each.function}")]
+            calls = [each.function for each in self._calls if pattern.search(f"{each.file}:{each.function}")]
             if calls and name is None:
                 return ""
             if calls:
                 # The outermost function that has a public name: init_process_group, not what it calls.
                 public = [call for call in calls if not call.startswith("_") and call not in _WRAPPERS]
                 return name or (public or calls)[-1]
-        if self.frames and self.frames[0] == self.user and (call := _MPI.search(self.frames[0].text)):
+        if self.uses_mpi and self.frames and self.frames[0] == self.user and (call := _MPI.search(self.frames[0].text)):
             return call["name"]
         return ""
 
     @property
     def computation(self) -> str:
         """What it computes that may contain a collective; "" if that is nothing."""
-        names = (name for pattern, name in _COMPUTATIONS if any(pattern.search(frame.file) for frame in self.frames))
+        names = (name for pattern, name in _COMPUTATIONS if any(pattern.search(each.file) for each in self._calls))
         return "" if self.is_stopped else next(names, "")
 
     @property
@@ -172,10 +184,8 @@ def of_hang(
     collectives are named before all that.
     """
     waiting = [stack for stack in stacks if stack.collective]
-    is_alone = len(stacks) == 1
-    if not (waiting or is_alone) and (
-        all(each.is_idle for each in stacks) or any(not each.may_wait for each in stacks)
-    ):
+    computations_wait = all(each.is_idle for each in stacks) or any(not each.may_wait for each in stacks)
+    if not waiting and len(stacks) > 1 and computations_wait:
         waiting = [stack for stack in stacks if stack.may_wait]
     if not waiting:
         return None if stacks else of_recordings(step, ranks, recordings)

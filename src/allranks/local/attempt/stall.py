@@ -37,6 +37,10 @@ so many seconds. An evaluation and a checkpoint use the processor or files."""
 IDLE_CPU, IDLE_BYTES = 0.02, 1 << 20
 """The share of a core, and the bytes between two comparisons, that a waiting rank may use."""
 
+BUSY = 6
+"""So many times as long may ranks wait for one that computes, reads or writes: by default 30 minutes, which is gloo's
+time-out. An evaluation on rank 0 looks like an endless loop."""
+
 _Used = Mapping[int, tuple[float, int]]
 """Of each process, the seconds of CPU time, and the bytes that it has read and written."""
 
@@ -196,10 +200,12 @@ class StallWatch:
         (stacks, calls, used), self._looking = self._looking.result(), None
         (before, earlier), self._looked_at = self._looked_at, (now, used)
         # Of backward() and a function of TensorFlow, the stack is the same while they compute and while they wait.
-        computes = all(stack.computation and not stack.collective for stack in stacks)
-        computes = computes and not _is_idle(earlier, used, now - before)
-        # A silent loop is always at the same line, and calls further collectives.
-        places = [[(stack.number, stack.user or stack.frames[:1]) for stack in stacks], calls]
+        free = [stack for stack in stacks if not stack.collective]
+        computes = not all(_is_idle(earlier, used, now - before, stack.pid) for stack in free)
+        if len(free) < len(stacks) or not all(stack.computation for stack in free):
+            computes = computes and now < self._since + BUSY * self._limit
+        # A silent loop is always at the same line, and calls further collectives; that of a library, other functions.
+        places = [[each.frames if each.may_wait else each.user or each.frames[:1] for each in stacks], calls]
         if places != self._places or computes:
             self._places, self._places_since = places, now
         return stacks
@@ -210,11 +216,13 @@ def only_retries(lines: Iterable[str]) -> bool:
     return all(_RETRIES.match(line) or signatures.consequence(line) for line in lines)
 
 
-def _is_idle(before: _Used, after: _Used, seconds: float) -> bool:
-    """Return whether no process has computed, read or written anything to speak of between two measurements."""
-    return before.keys() == after.keys() != set() and all(
-        cpu - before[pid][0] <= IDLE_CPU * seconds and count - before[pid][1] <= IDLE_BYTES
-        for pid, (cpu, count) in after.items()
+def _is_idle(before: _Used, after: _Used, seconds: float, pid: int = 0) -> bool:
+    """Return whether no process, or not this one, has computed, read or written anything to speak of between two
+    measurements."""
+    pids = {pid} if pid else before.keys() | after.keys()
+    return set() < pids <= before.keys() & after.keys() and all(
+        after[each][0] - before[each][0] <= IDLE_CPU * seconds and after[each][1] - before[each][1] <= IDLE_BYTES
+        for each in pids
     )
 
 

@@ -1,0 +1,75 @@
+"""How long ranks may wait for one that computes: it evaluates, or loops without an end."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from allranks.local import stack_dumps
+from allranks.local.attempt import stall
+from allranks.local.attempt.stall import StallWatch
+from allranks.runs.records import Status, StepRecord
+from allranks.verdict.stacks import Frame, Stack
+from run_records import make_ranks
+
+USER = Frame("<module>", "/code/train.py", 7)
+BARRIER = (Frame("barrier", "/lib/python3.11/site-packages/torch/distributed/distributed_c10d.py", 1), USER)
+KERAS = (Frame("quick_execute", "/lib/python3.11/site-packages/tensorflow/python/eager/execute.py", 53), USER)
+
+
+@pytest.mark.parametrize(
+    ("frames", "share", "expected"),
+    [
+        ((BARRIER, (USER,)), 0.0, 10),
+        ((BARRIER, (USER,)), 1.0, 10 * stall.BUSY),
+        ((KERAS, (USER,)), 1.0, 10 * stall.BUSY),
+        ((KERAS, KERAS), 0.0, 10),
+        ((KERAS, KERAS), 1.0, None),
+        ((BARRIER, BARRIER), 1.0, 10),
+    ],
+    ids=["asleep", "evaluates", "evaluates without torch", "all wait", "all compute", "wait with the processor"],
+)
+def test_the_time_for_which_ranks_may_wait(
+    monkeypatch: pytest.MonkeyPatch, frames: tuple[tuple[Frame, ...], ...], share: float, expected: float | None
+) -> None:
+    now = 100.0
+    ranks = make_ranks(2, 1)
+    for rank in ranks:
+        rank.status = Status.RUNNING
+    stacks = [Stack(rank, each, pid=rank + 1) for rank, each in enumerate(frames)]
+    monkeypatch.setattr(stack_dumps, "of_ranks", lambda *_: stacks)
+    monkeypatch.setattr(stack_dumps, "activity", lambda _: {1: (0.0, 0), 2: (share * now, 0)})
+
+    async def first_stall() -> float | None:
+        nonlocal now
+        watch = StallWatch(StepRecord("train", "train", "train", "pytorch", 2, 1, ranks=ranks), {}, 10.0)
+        while now < 100 + 10 * 2 * stall.BUSY:
+            if watch.stalled(now):
+                return now - 100
+            if watch._looking is not None:
+                await asyncio.wait([watch._looking])
+            now += 1.0
+        return None
+
+    found = asyncio.run(first_stall())
+    assert found is None if expected is None else expected <= (found or 0) <= expected + 10
+
+
+def test_what_a_rank_uses_includes_its_children(tmp_path: Path) -> None:
+    log = tmp_path / "std_log_process_0.txt"
+    with log.open("w") as file:
+        rank = subprocess.Popen(
+            ["sh", "-c", "(exec head -c 3000000 >/dev/null); :"],
+            stdin=subprocess.PIPE,
+            stdout=file,
+            stderr=subprocess.DEVNULL,
+        )
+    with rank:
+        rank.stdin.write(bytes(2_000_000))
+        rank.stdin.flush()
+        ((_, count),) = stack_dumps.activity([replace(make_ranks(1, 1)[0], log=str(log))]).values()
+    assert count > 1_000_000
