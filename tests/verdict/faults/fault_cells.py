@@ -29,6 +29,8 @@ OF_MPI = tuple(name for name, stack in STACKS.items() if stack.by == "mpi")
 TIMED = ("DDP", "Horovod", "MPI", "TensorFlow", "Ray")
 """Those whose logs of a hang are judged. The others of PyTorch wait in the same collectives of gloo as DDP."""
 PER_NODE = ("TensorFlow",)
+QUICK_STACKS = ("DDP", "FSDP2", "torchrun", "Accelerate", "MPI", "Horovod", "TensorFlow")
+"""Those that start within seconds, on any number of instances and ranks: random faults are theirs."""
 MASTERS = tuple(name for name in STACKS if name not in (*OF_MPI, "Ray"))
 
 
@@ -127,10 +129,16 @@ FAULTS = (
 
 @dataclass(frozen=True)
 class Cell:
-    """A fault of a stack."""
+    """A fault of a stack.
+
+    step:  at which it happens
+    shape: of the job, if it is not that of the table; then the ranks of the fault are of this shape
+    """
 
     stack: str
     fault: Fault
+    step: int = 2
+    shape: Layout | None = None
 
     @property
     def name(self) -> str:
@@ -143,7 +151,7 @@ class Cell:
     @property
     def layout(self) -> Layout:
         """Two instances with two ranks each; TensorFlow has a worker on each."""
-        return Layout(2, 1 if self.stack in PER_NODE else 2)
+        return self.shape or Layout(2, 1 if self.stack in PER_NODE else 2)
 
     @property
     def struck(self) -> tuple[int | None, ...]:
@@ -154,7 +162,7 @@ class Cell:
     def ranks(self) -> tuple[int | None, ...]:
         """The ranks that the verdict may blame."""
         if self.stack in self.fault.between:
-            return (0, 1, 2, 3, *(rank for rank in self.fault.ranks if rank is None))
+            return (*range(self.layout.world_size), *(rank for rank in self.fault.ranks if rank is None))
         by_driver = self.stack == "Ray" and self.fault.ranks and not self.fault.injects
         return (0,) if by_driver else self._scaled(self.fault.ranks)
 
@@ -183,7 +191,7 @@ class Cell:
         return replace(self, fault=replace(fault, cause=fault.by_logs or fault.cause, ranks=instance))
 
     def _scaled(self, ranks: tuple[int | None, ...]) -> tuple[int | None, ...]:
-        each = self.layout.process_count_per_instance
+        each = 2 if self.shape else self.layout.process_count_per_instance
         return tuple(dict.fromkeys(rank if rank is None else rank * each // 2 for rank in ranks))
 
 
@@ -191,9 +199,24 @@ CELLS = tuple(Cell(stack, fault) for stack in STACKS for fault in FAULTS if stac
 
 
 def random_cell(seed: int) -> Cell:
-    """Return a cell in which a random rank fails."""
+    """Return a cell with a random stack, layout, fault and step, on a random rank or instance."""
     chosen = random.Random(seed)
-    one = [cell for cell in CELLS if cell.stack in ("DDP", "torchrun", "MPI") and cell.struck == (2,)]
-    cell = chosen.choice([cell for cell in one if not (cell.fault.kills or cell.fault.injects or cell.fault.between)])
-    rank = (chosen.randrange(4),)
-    return replace(cell, fault=replace(cell.fault, ranks=rank, struck=rank))
+    stack = chosen.choice(QUICK_STACKS)
+    each = 1 if stack in PER_NODE else chosen.randint(1, 3)
+    shape = Layout(chosen.randint(1 if each > 1 else 2, 3), each)
+    possible = [fault for fault in FAULTS if stack in fault.stacks]
+    if shape.instance_count == 1:
+        possible = [fault for fault in possible if not (fault.kills or fault.injects)]
+    fault, step, instance = chosen.choice(possible), chosen.randrange(5), str(chosen.randrange(shape.instance_count))
+    # Rank 0 is the root of the broadcast that one rank calls too many: it sends, and may wait for nobody.
+    rank = chosen.randrange(int(fault.name == "order mismatch"), shape.world_size)
+    if fault.injects:
+        injects = fault.injects.replace("instance=1", f"instance={instance}").replace("4s", f"{chosen.randint(2, 8)}s")
+        fault = replace(fault, injects=injects, cause=fault.cause.replace("instance 1", f"instance {instance}"))
+    elif not fault.kills:
+        # Of two ranks that differ, either may be wrong.
+        between = shape.world_size == 2 and ("mismatch" in fault.name or fault.name == "wrong world size")
+        blamed = () if not fault.ranks else (0, 1) if between else (rank,)
+        cause = fault.cause.replace("step 2", f"step {step}")
+        fault = replace(fault, name=fault.name.removesuffix(" of rank 0"), ranks=blamed, cause=cause)
+    return Cell(stack, replace(fault, struck=(rank,)), step, shape)

@@ -163,6 +163,7 @@ def step_of(cell: Cell, *, own_ends: bool = False) -> Step:
     variables = {
         "FAULT": "outside" if cell.fault.kills or cell.fault.injects else cell.fault.name.removesuffix(" of rank 0"),
         "FAULT_RANKS": ",".join(map(str, cell.struck)),
+        "FAULT_STEP": str(cell.step),
         "ACCELERATE_USE_CPU": "true",
         "TF_CPP_MIN_LOG_LEVEL": "2",
         "OMP_NUM_THREADS": "1",

@@ -1,4 +1,5 @@
-"""Breaks a training in the way that the variable FAULT says, on the ranks FAULT_RANKS, in its third step.
+"""Breaks a training in the way that the variable FAULT says, on the ranks FAULT_RANKS, in the step
+FAULT_STEP, by default the third one.
 
 The last line that it writes before that is `fault at SECONDS`, since the epoch.
 """
@@ -14,7 +15,7 @@ import time
 
 FAULT = os.environ.get("FAULT", "")
 RANKS = [int(rank) for rank in os.environ.get("FAULT_RANKS", "2").split(",")]
-STEP = 2
+STEP = int(os.environ.get("FAULT_STEP", "2"))
 STEPS = 600 if FAULT == "outside" else 5
 HANGS = {"hang before": "before", "hang between": "between", "hang after": "after"}
 PLACES = {"missing module": "start", "port in use": "start", **HANGS}
