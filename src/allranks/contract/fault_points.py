@@ -55,12 +55,8 @@ def reached(step: int) -> None:
         _wait(_steps.pop(0))
 
 
-def allow_hang() -> None:
-    """Let HANG_SIGNAL halt the main thread of this process."""
-    signal.signal(HANG_SIGNAL, lambda *_: _hang())
-
-
-def _hang() -> None:
+def hang(*_: object) -> None:
+    """Wait for ever. Handles HANG_SIGNAL."""
     while True:
         time.sleep(1.0)
 
@@ -72,7 +68,7 @@ def _wait(step: int) -> None:
     while not os.path.exists(released) and time.monotonic() < end:
         time.sleep(_PAUSE)
     if os.path.exists(released) and Path(released).read_text(encoding="utf-8") == HANG:
-        _hang()
+        hang()
 
 
 def _read(path: str) -> list[int]:

@@ -195,15 +195,12 @@ class Executor:
         return any(is_within(path, canceled) for canceled in self._canceled)
 
     def at_once(self, step: Step) -> int:
-        """Return how many steps with the layout of this one the machine executes at once."""
         return self.slots.at_once(ranks(step), self.gpus_of(step))
 
     async def curve(self, record: StepRecord, metric: str) -> Sequence[Point]:
-        """Return what a running step has logged of a metric so far."""
         return await self.steps.curve(record, metric)
 
     def iteration(self, loop: StepRecord, label: str, graph: Graph) -> tuple[StepRecord, Scope]:
-        """Return the record and scope of one iteration of a loop. A resumed run's iteration keeps its record."""
         path = f"{loop.name}[{label}]"
         record = self._earlier.get(path)
         if record is None:
@@ -215,7 +212,6 @@ class Executor:
         return self._decisions.get((path, key))
 
     def decide(self, path: str, key: str, value: str) -> None:
-        """Save a node's decision before it takes effect."""
         if self._decisions.get((path, key)) != value:
             self._decisions[path, key] = value
             self.recorder.decided(path, key, value)

@@ -6,20 +6,20 @@ import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
+from allranks.checks.table import Findings
 from allranks.cli import completion
 from allranks.cli.console import console, to_json
 from allranks.cli.options import JsonOption, ParamsOption, SetOption, StandInOption, argument, option
 from allranks.cli.values import settings_of, stand_ins_of
 from allranks.errors import InputError, Level, Problem
+from allranks.plan.graph import Plan
+from allranks.plan.walk import steps
 from allranks.runs.formatting import count
 from allranks.runs.formatting import plain as without_controls
-
-if TYPE_CHECKING:
-    from allranks.checks.table import Findings
-    from allranks.plan.graph import Plan
-    from allranks.sdk.spec_files import SpecFiles
+from allranks.sdk import spec_files
+from allranks.sdk.spec_files import SpecFiles
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,6 @@ def check(
     package, mpirun or an asset of a workspace, is listed separately and is not an error. --json prints an object, or
     an array of one per file.
     """
-    from allranks.checks.table import Findings
     from allranks.cli.views.problems import print_machine, print_warnings
 
     values = settings_of(settings, params) | stand_ins_of(stand_ins)
@@ -99,9 +98,7 @@ def _result(file: str, values: dict[str, str]) -> _Result:
     """Check a file or a folder."""
     from allranks.api import jobs
     from allranks.checks.component import check as check_specs
-    from allranks.checks.table import Findings
     from allranks.components import variants
-    from allranks.plan.walk import steps
 
     try:
         specs = _specs(Path(file), values)
@@ -131,9 +128,6 @@ def _specs(path: Path, values: dict[str, str]) -> SpecFiles | None:
 
     Raise InputError for a folder without any.
     """
-    from allranks.sdk import spec_files
-    from allranks.sdk.spec_files import SpecFiles
-
     if not path.is_dir() and not (path.is_file() and spec_files.is_component(path)):
         return None
     if values:
@@ -155,12 +149,10 @@ def _of_their_components(plan: Plan, checked: Sequence[Path]) -> Iterator[Proble
     """
     from allranks.checks.component import check as check_specs
     from allranks.checks.component.ports import COMPONENT_VARIABLES
-    from allranks.plan.walk import steps
-    from allranks.sdk.spec_files import is_component
 
     known = {path.resolve() for path in checked}
     specs = dict.fromkeys(Path(step.spec) for _, step in steps(plan.graph) if step.spec)
-    unchecked = [spec for spec in specs if spec.resolve() not in known and is_component(spec)]
+    unchecked = [spec for spec in specs if spec.resolve() not in known and spec_files.is_component(spec)]
     for problem in check_specs(unchecked, by_themselves=False).found:
         if problem.rule == COMPONENT_VARIABLES.code:
             continue  # the plan has this warning at each step

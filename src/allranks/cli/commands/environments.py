@@ -14,6 +14,8 @@ from allranks.cli.console import console, errors, print_written, to_json
 from allranks.cli.lazy_group import lazy_group
 from allranks.cli.options import JsonOption, argument, option
 from allranks.cli.values import settings_of
+from allranks.environments.build import engine as found_engine
+from allranks.environments.find import environments_folder, find_environments
 from allranks.errors import InputError, Problem
 
 EnvironmentsOption: TypeAlias = Annotated[
@@ -41,7 +43,6 @@ def list_(folder: EnvironmentsOption = None, json: JsonOption = False) -> None:
     """List the environments of a project and what they contain."""
     from allranks.cli.views.tables import print_whole, table_of
     from allranks.environments.dockerfile import labels_of
-    from allranks.environments.find import find_environments
 
     rows = [(environment, labels_of(environment.dockerfile)) for environment in find_environments(folder)]
     if json:
@@ -127,7 +128,6 @@ def _check_own(names: Sequence[str], folder: Path | None, resolve: bool, checked
     """Check environments of a project by name, add their names, and return what was found."""
     from allranks.checks.environment import check
     from allranks.checks.environment.dockerfile import missing_hadolint
-    from allranks.environments.find import environments_folder, find_environments
 
     root = folder or environments_folder(Path.cwd())
     found: list[Problem] = []
@@ -159,7 +159,6 @@ def sync(
     Copy the stages of the base into the other Dockerfiles, and write version, description and tags into each
     environment.yaml. With --variant, first write the images, versions and pinned libraries of that CUDA release.
     """
-    from allranks.environments.find import environments_folder, find_environments
     from allranks.environments.sync import sync as write
 
     root = folder or environments_folder(Path.cwd())
@@ -200,9 +199,7 @@ def build(
     Exit with 1 if the build fails.
     """
     from allranks.environments.build import build as build_image
-    from allranks.environments.build import engine as found_engine
     from allranks.environments.build import variant_for
-    from allranks.environments.find import find_environments
 
     (environment,) = find_environments(folder, (name,))
     tag = tag or f"localhost/{environment.registered.get('name', name)}"
@@ -229,8 +226,6 @@ def verify(
     Check versions, libraries, build options, tags, two ranks under mpirun, and an all-reduce inside the image. Exit
     with 1 if a check fails.
     """
-    from allranks.environments.build import engine as found_engine
-    from allranks.environments.find import find_environments
     from allranks.environments.inside.probe_commands import as_text, is_right
     from allranks.environments.verify import expectations, named_in
     from allranks.environments.verify import verify as verify_image

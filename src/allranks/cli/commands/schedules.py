@@ -35,14 +35,18 @@ from allranks.cli.options import (
     require_dry_run,
 )
 from allranks.errors import InputError, Problem
+from allranks.local.scheduler.ledger import Ledger, SchedulesPlace
 from allranks.runs.formatting import plain
 from allranks.runs.workspace import Workspace
+from allranks.schedules.finding import Schedule, check_target, find_schedules
+from allranks.schedules.firings import firings
+from allranks.schedules.triggers import in_words
+from allranks.sdk.session import session
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from allranks.azure.schedules import Applied, Change, Order
-    from allranks.schedules.finding import Schedule
 
 app = lazy_group(
     __name__,
@@ -95,9 +99,7 @@ def run(
     """
     from allranks.cli.views.schedules import view_of
     from allranks.local.scheduler import reading, running
-    from allranks.local.scheduler.ledger import Ledger, SchedulesPlace
     from allranks.local.scheduler.scheduler import MissedPolicy, Scheduler, SystemClock
-    from allranks.schedules.finding import check_target
 
     if target is not None:
         if resume:
@@ -133,10 +135,6 @@ def next_(
     """
     from allranks.cli.views.problems import print_warnings
     from allranks.cli.views.schedules import moment
-    from allranks.schedules.finding import find_schedules
-    from allranks.schedules.firings import firings
-    from allranks.schedules.triggers import in_words
-    from allranks.sdk.session import session
 
     now = datetime.now(timezone.utc)
     created = _created(folder)
@@ -168,8 +166,6 @@ def next_(
 
 
 def _created(folder: Path | None) -> list[Schedule]:
-    from allranks.local.scheduler.ledger import SchedulesPlace
-
     return SchedulesPlace(Workspace.at(folder)).created()
 
 
@@ -260,8 +256,6 @@ def list_(
     The schedules that LocalClient has created on this machine are listed too.
     """
     from allranks.azure import schedules
-    from allranks.schedules.finding import find_schedules
-    from allranks.sdk.session import session
 
     now = datetime.now(timezone.utc)
     applied: dict[str, Applied] = {}
@@ -289,8 +283,6 @@ def _listed(
     """Return a schedule's object for --json, and its lines. missing: its state if the workspace does not have it"""
     from allranks.azure import schedules
     from allranks.cli.views.schedules import moment
-    from allranks.schedules.firings import firings
-    from allranks.schedules.triggers import in_words
 
     trigger = own.trigger if own else remote.trigger if remote else None
     state = missing if remote is None else "enabled" if remote.enabled else "disabled"

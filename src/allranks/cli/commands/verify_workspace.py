@@ -7,22 +7,26 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
+from allranks.azure.verification.results import compare_runs, launches, save_reports, step_of
+from allranks.azure.watch import connected, finder
 from allranks.azure.workspace import WorkspaceOptions
+from allranks.cli.commands.submit import changes_of, submit_job, watch_run
 from allranks.cli.console import console, errors
 from allranks.cli.options import AzureOptions, FolderOption, InstancesOption, JsonOption, SetOption, confirm, option
 from allranks.cli.values import settings_of
+from allranks.components.shipped import shipped_folder
 from allranks.errors import InputError, Problem
+from allranks.local.options import Options
+from allranks.plan.graph import Plan
+from allranks.plan.walk import steps
 from allranks.runs.formatting import count
 from allranks.runs.records import RunRecord
 from allranks.runs.workspace import Workspace
 from allranks.sdk.paths import nearest
-
-if TYPE_CHECKING:
-    from allranks.plan.graph import Plan
 
 PIPELINE = "pipelines/verify_workspace.py"
 COMMAND = "allranks verify-workspace"
@@ -67,8 +71,6 @@ def verify_workspace(
 
     For example: allranks verify-workspace --size Standard_D4s_v5
     """
-    from allranks.components.shipped import shipped_folder
-
     place = Workspace.at(folder)
     file = str(pipeline or nearest(Path.cwd(), PIPELINE) or shipped_folder() / PIPELINE)
     values = settings_of(settings, None)
@@ -103,7 +105,6 @@ class _Verification:
         from rich.table import Table
 
         from allranks.cli.views.plan import step_layout
-        from allranks.plan.walk import steps
 
         plan, table = self._plan(self._possible()), Table.grid(padding=(0, 2))
         for name, step in steps(plan.graph):
@@ -115,8 +116,6 @@ class _Verification:
 
     def submitted(self, size: str, compute: str, options: WorkspaceOptions, yes: bool) -> tuple[RunRecord, RunRecord]:
         """Run the pipeline on Azure ML and here. Return the local record and that of Azure ML."""
-        from allranks.cli.commands.submit import changes_of, submit_job
-
         changes = changes_of(compute, [size] if size else [], "", "", [])
         if not size and not compute:
             fix = "for example: --size Standard_D4s_v5"
@@ -133,9 +132,6 @@ class _Verification:
 
     def of_job(self, identity: str, folder: Path | None) -> tuple[RunRecord, RunRecord]:
         """Wait for a run that was submitted before, and run the same launches here. Return both records."""
-        from allranks.azure.verification.results import launches
-        from allranks.azure.watch import finder
-
         record = finder(folder)(identity)
         if record.submitted is None or not launches(step.name for step in record.steps):
             found = "it ran on this machine" if record.submitted is None else f"it is a run of {record.name}"
@@ -144,9 +140,6 @@ class _Verification:
 
     def _both(self, record: RunRecord, plan: Plan) -> tuple[RunRecord, RunRecord]:
         """Run the plan here while instances start on Azure ML, then wait for the run there. Return both records."""
-        from allranks.azure.watch import connected
-        from allranks.cli.commands.submit import watch_run
-
         try:
             local = self._run_here(plan)
         except SystemExit:
@@ -159,8 +152,6 @@ class _Verification:
 
     def _as_in(self, record: RunRecord) -> dict[str, str]:
         """Return those inputs of a submitted run that determine what is compared."""
-        from allranks.azure.verification.results import launches, step_of
-
         layouts = {step.name: (step.instance_count, step.process_count_per_instance) for step in record.steps}
         names = launches(layouts)
         counts = [layouts[step_of(name)] for name in names]
@@ -172,9 +163,7 @@ class _Verification:
 
     def _possible(self) -> dict[str, str]:
         """Return the inputs. Unless the user has set the launches, leave out, with a note, those that fail here."""
-        from allranks.azure.verification.results import launches, step_of
         from allranks.local.machine import missing_launchers
-        from allranks.plan.walk import steps
 
         if "launches" in self.settings:
             return self.settings
@@ -189,18 +178,14 @@ class _Verification:
 
     def _plan(self, settings: dict[str, str]) -> Plan:
         from allranks.api import jobs
-        from allranks.local.options import Options
 
         return jobs.read(self.file, settings, self.place, Options(track=False))
 
     def _run_here(self, plan: Plan) -> RunRecord:
         """Run the steps that record their launch on this machine. Exit with 1 if one fails."""
-        from allranks.azure.verification.results import launches, step_of
         from allranks.cli.execute import execute
         from allranks.local import engine
-        from allranks.local.options import Options
         from allranks.local.selection import Selection
-        from allranks.plan.walk import steps
 
         selection = Selection.of(None, None, map(step_of, launches(path for path, _ in steps(plan.graph))))
         options = Options(self.instances, track=False, selection=selection, target=self.file)
@@ -224,8 +209,6 @@ def _small_workspace() -> Iterator[None]:
 
 def _cost(plan: Plan) -> str:
     """Return the instances that a submission takes, as text."""
-    from allranks.plan.walk import steps
-
     counts = [step.instance_count for _, step in steps(plan.graph)]
     return (
         f"{count(len(counts), 'step')} on {sum(counts)} instances in all, at least {max(counts)} at a time; "
@@ -236,8 +219,6 @@ def _cost(plan: Plan) -> str:
 def _report(local: RunRecord, record: RunRecord, size: str, folder: Path, json: bool) -> None:
     from allranks.azure.verification import report
     from allranks.azure.verification.comparison import grouped
-    from allranks.azure.verification.results import compare_runs, save_reports
-    from allranks.azure.watch import connected
 
     with connected(record) as client:
         results = compare_runs(client, record, local)

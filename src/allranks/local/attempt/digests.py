@@ -123,7 +123,6 @@ class FileDigests:
         self._added: dict[tuple[int, int], tuple[int, int, int, int, int, bytes]] = {}
 
     def find(self, status: os.stat_result) -> str | None:
-        """Return the digest of a file's content; None if it is not known."""
         if status.st_size <= SMALL:
             return None
         row = _row(status)

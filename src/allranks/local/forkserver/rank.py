@@ -46,7 +46,7 @@ def run(program: Mapping[str, Any], streams: Sequence[int] = (), *, preloaded: P
     try:
         if program.get("session", True):
             os.setsid()
-        if workers.launches_workers(program["python"]):
+        if workers.program_name(program["python"]) in workers.LAUNCHERS:
             helper = workers.start_helper(partial(run, preloaded=preloaded), preloaded.descriptors)
         if not streams:
             log = os.open(program["log"], os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
@@ -84,13 +84,14 @@ def _become(program: Mapping[str, Any], preloaded: Preloaded) -> tuple[PythonCom
     if "ALLRANKS_MAY_HANG" in environment:
         from allranks.contract import fault_points
 
-        fault_points.allow_hang()
+        signal.signal(fault_points.HANG_SIGNAL, fault_points.hang)
     environment = _added(program, command.executable)
     _set_title(command.original_arguments, environment)
     os.environ.clear()
     os.environ.update(environment)
     _repeat_changes(preloaded)
-    if preloaded.output and not workers.is_torchrun(program["python"]):
+    # torchrun imports torch, but none of its workers' other modules.
+    if preloaded.output and workers.program_name(program["python"]) not in workers.TORCHRUN:
         os.write(2, preloaded.output)
     return command, environment
 

@@ -41,17 +41,8 @@ REQUEST = 1 << 18
 Run = Callable[[Mapping[str, Any], Sequence[int]], NoReturn]
 
 
-def launches_workers(python: Mapping[str, Any]) -> bool:
-    """Return whether a program is a launcher. python: as of `programs.PythonProgram`"""
-    return _name(python) in LAUNCHERS
-
-
-def is_torchrun(python: Mapping[str, Any]) -> bool:
-    """Return whether a program is torchrun, which imports torch but none of its workers' other modules."""
-    return _name(python) in TORCHRUN
-
-
-def _name(python: Mapping[str, Any]) -> str:
+def program_name(python: Mapping[str, Any]) -> str:
+    """Return the name of a program, as of LAUNCHERS. python: as of `programs.PythonProgram`"""
     return str(python["module"]) or os.path.basename(python["script"])
 
 

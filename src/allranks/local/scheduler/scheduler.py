@@ -21,6 +21,7 @@ from itertools import takewhile
 
 from allranks.local.scheduler.ledger import CLAIMED, ENDED, Entry, Firing, Ledger, Missed, SchedulesPlace, run_name
 from allranks.schedules.firings import firings
+from allranks.verdict import judge
 
 LONGEST = 30.0
 """Maximum seconds of a wait, because the machine's clock may be changed, or a laptop suspended."""
@@ -240,8 +241,8 @@ class Scheduler:
         """Record the ends of the runs whose processes have ended."""
         for run, code in self._exited():
             if self.ledger.firing(run).state != ENDED:
-                exit_text = "" if code is None else f" ({_exit_text(code)})"
-                reason = f"its process ended before its run did{exit_text}: allranks resume"
+                how = "" if code is None else f" (exit code {code})" if code >= 0 else f" ({judge.signal_name(-code)})"
+                reason = f"its process ended before its run did{how}: allranks resume"
                 self.ledger.end(run, "Interrupted", reason, self.clock.now())
             self.watcher.ended(self.ledger.firing(run))
 
@@ -292,7 +293,3 @@ class Scheduler:
             return True
         os.close(descriptor)
         return False
-
-
-def _exit_text(code: int) -> str:
-    return f"exit code {code}" if code >= 0 else signal.Signals(-code).name
