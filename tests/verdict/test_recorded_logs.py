@@ -40,6 +40,12 @@ def waited(collective: str, line: int) -> str:
     return raised(TIMEOUT, line).replace("in all_reduce", f"in {collective}")
 
 
+def in_tensorflow(name: str, text: str) -> str:
+    header = raised(f"tensorflow.python.framework.errors_impl.{name}: Graph execution error:")
+    header = header.replace("torch/distributed/distributed_c10d.py", "tensorflow/python/eager/execute.py")
+    return f"{header}\nCollective ops is aborted by: {text}\n"
+
+
 def prefixed(prefix: str, text: str) -> str:
     return "".join(f"{prefix}{line}\n" for line in text.splitlines())
 
@@ -219,6 +225,20 @@ def test_the_cause_among_the_logs_of_all_ranks(tmp_path: Path, logs: list[str], 
             },
             "it waits in broadcast, and ranks 0 and 2 in all_reduce (train.py:39)",
         ),
+        (
+            {
+                f"std_log_node_{worker}_worker.txt": f"I0000 Started server with target: {target}\n"
+                for worker, target in enumerate(("grpc://198.51.100.7:2222", "grpc://10.0.0.5:2222"))
+            },
+            "every worker waits to be connected with grpc://198.51.100.7:2222, the first address of TF_CONFIG",
+        ),
+        (
+            {
+                "std_log_node_0_worker.txt": in_tensorflow("UnavailableError", "The following tasks are unhealthy"),
+                "std_log_node_1_worker.txt": in_tensorflow("DeadlineExceededError", "Deadline Exceeded"),
+            },
+            f"every rank waits in a function of TensorFlow (train.py:10), and no message arrives: {MISMATCH}",
+        ),
     ],
     ids=[
         "all ranks wait",
@@ -226,6 +246,8 @@ def test_the_cause_among_the_logs_of_all_ranks(tmp_path: Path, logs: list[str], 
         "an instance is silent",
         "mpirun was killed",
         "mpirun's exit code",
+        "no worker of TensorFlow is connected",
+        "workers of TensorFlow have lost each other",
     ],
 )
 def test_the_reason_where_no_rank_shows_it(tmp_path: Path, logs: dict[str, str], expected: str) -> None:
@@ -303,6 +325,12 @@ def test_a_killed_rank_and_not_those_that_lost_it(tmp_path: Path) -> None:
     verdict = judged(tmp_path, [(raised(PEER), 1, None), (raised(PEER), 1, None), ("step 3\n", None, "SIGKILL")])
     assert (verdict.rank, verdict.reason) == (2, "ended by SIGKILL")
     assert verdict.consequences == (f"ranks 0 and 1: {PEER[:100]} …",)
+
+
+def test_a_mismatch_and_not_the_crash_that_follows_from_it(tmp_path: Path) -> None:
+    text = "mpi4py.MPI.Exception: MPI_ERR_TRUNCATE: message truncated"
+    verdict = judged(tmp_path, [("", None, "SIGSEGV"), (raised(text), None, "SIGTERM"), ("", None, "SIGTERM")])
+    assert (verdict.rank, verdict.reason, verdict.code) == (1, text, "collective-mismatch")
 
 
 def judged(folder: Path, ends: list[tuple[str, int | None, str | None]], *, memory_kills: int = 0) -> Verdict:

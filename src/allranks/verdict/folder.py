@@ -28,6 +28,8 @@ _LOST_DAEMON = re.compile(
 )
 """orte/mca/errmgr/base/help-errmgr-base.txt: mpirun's daemon 0 is on the first instance."""
 
+_SERVER = re.compile(r"Started server with target: (\S+)$")  # the last line of TensorFlow without a connection
+
 _KEY = re.compile(r"wait timeout after \d+ ?ms, keys: \S*/(\d+)$")
 """torch's store, while gloo waits for the address of a rank"""
 
@@ -92,14 +94,15 @@ def _verdict(name: str, ranks: Sequence[RankRecord], recordings: Sequence[Record
     unlogged = [RankRecord(each.rank, 0, 0, "") for each in recordings if each.rank not in numbers]
     hang = stacks.of_recordings(name, [*ranks, *unlogged], recordings)
     if hang is None:
-        follows = verdict is not None and signatures.depth(verdict.reason)
-        if verdict is not None and not follows and judge.LOST not in verdict.reason:
+        if verdict is None:
+            return _of_mpirun(name, ranks, None) or _of_servers(name, ranks)
+        follows = signatures.depth(verdict.reason) > 0
+        if not follows and judge.LOST not in verdict.reason:
             return verdict
-        return _of_mpirun(name, ranks, verdict) or (_of_waiting(verdict, ranks) if verdict and follows else verdict)
+        return _of_mpirun(name, ranks, verdict) or (_of_waiting(verdict, ranks) if follows else verdict)
     if verdict is None:
         return hang
-    known = signatures.consequence(verdict.reason)
-    if known is not None and known.code == stacks.CODE:
+    if signatures.depth(verdict.reason) == 1:
         said = f"{rank_list([verdict.rank or 0])}: {shortened(verdict.reason)}"
         return replace(hang, consequences=(said, *verdict.consequences))
     return stacks.with_mismatch(verdict, [*ranks, *unlogged], recordings)
@@ -116,6 +119,15 @@ def _of_mpirun(name: str, ranks: Sequence[RankRecord], verdict: Verdict | None) 
             reason = f"instance {lost[1]} ({lost[2]}) was evicted or lost: mpirun lost its daemon there"
             return Verdict(name, reason, log=rank.log, tail=tail(rank.log))
     return None
+
+
+def _of_servers(name: str, ranks: Sequence[RankRecord]) -> Verdict | None:
+    """Return the verdict on workers of TensorFlow none of which is connected; None if one is, or has another log."""
+    started = [_SERVER.search("".join(tail(rank.log, 1))) for rank in ranks]
+    if not started or started[0] is None or not all(started):
+        return None
+    reason = f"every worker waits to be connected with {started[0][1]}, the first address of TF_CONFIG"
+    return Verdict(name, reason, log=ranks[0].log, tail=tail(ranks[0].log), code=stacks.CODE)
 
 
 def _of_waiting(verdict: Verdict, ranks: Sequence[RankRecord]) -> Verdict:

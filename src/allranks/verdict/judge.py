@@ -68,7 +68,7 @@ def of_ranks(
     if not symptoms:
         return None
     first = symptoms[0]
-    if first.order[0] and (missing := _ended_early(ranks, first) or _silent(ranks, symptoms)) is not None:
+    if first.order[0] > 0 and (missing := _ended_early(ranks, first) or _silent(ranks, symptoms)) is not None:
         first = missing
     rank, raised = first.rank, first.raised
     last = tail(rank.log)
@@ -125,7 +125,7 @@ def with_advice(verdict: Verdict, commands: Mapping[str, str], *, isolated: bool
     known = signatures.find([verdict.reason], isolated=isolated)
     if known is None and not verdict.where:
         known = signatures.find(verdict.tail[-_NATIVE:], isolated=isolated)
-        if known is not None and known.signature.is_consequence:
+        if known is not None and known.signature.depth > 0:
             return verdict  # what the rank said does not explain its end
     if known is None:
         return verdict
@@ -160,7 +160,7 @@ def _symptoms(rank: RankRecord, reported: Path | None, memory_kills: int) -> lis
             # Ended from outside, or not at all.
             symptoms = [_of_exception(rank, each, ended) for each in _at_the_end(found, lines)]
             known = None if symptoms or rank.status is Status.CANCELED else signatures.find(lines[-_NATIVE:])
-            if known is not None and not known.signature.is_consequence:
+            if known is not None and known.signature.depth <= 0:
                 return [_of_exception(rank, Raised(known.match.string.strip()), ended)]
             return symptoms
         elif rank.exit_code not in (None, 1) and not _is_signal(rank.exit_code) and not _at_the_end(found, lines):
@@ -173,7 +173,7 @@ def _symptoms(rank: RankRecord, reported: Path | None, memory_kills: int) -> lis
         code = table.exit_code if table.exit_code >= 0 else _SHELL - table.exit_code
         reason = _how(code)
         known = signatures.find(lines) if reason == "ended by SIGABRT" else None
-        if known is not None and not known.signature.is_consequence:
+        if known is not None and known.signature.depth <= 0:
             reason = known.match.string.strip()
         order = (2 * (reason == _TERMINATED), table.exit_code > 0, table.time, False)
         symptoms.append(Symptom(rank, reason, table.rank, order))
@@ -201,9 +201,9 @@ def _of_exit(
         if memory_kills:
             memory = f", after {in_bytes(rank.peak_memory)} in use" if rank.peak_memory else ""
             reason = f"{signatures.KERNEL_OUT_OF_MEMORY}{memory}"
-    elif found and reason == "ended by SIGABRT":
+    elif found and (reason == "ended by SIGABRT" or (reason == _TERMINATED and _at_the_end(found, lines))):
         return _of_exception(rank, found[0], ended)
-    elif known is not None and not follows and rank.signal in (None, "SIGABRT"):
+    elif known is not None and follows <= 0 and rank.signal in (None, "SIGABRT"):
         reason = known.match.string.strip()
     follows = follows or 2 * (reason == _TERMINATED)
     return Symptom(rank, reason, None, (follows, reason.startswith("exit code"), ended, False))

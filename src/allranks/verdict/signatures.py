@@ -22,7 +22,9 @@ class Signature:
     advice:    what to do, in one sentence; may name a group of the pattern
     source:    where the text comes from
     isolated:  whether it counts only on instances with (True) or without (False) a network of their own; None: always
-    is_consequence: whether it follows from the failure of another rank
+    depth:     how far it is from the cause of a failure: -1 for a mismatch of collectives, from which crashes of other
+               ranks may follow, 0 for any other cause, 1 for a time-out of a collective, 2 for a lost connection, which
+               also follows from the time-out of another rank
     """
 
     code: str
@@ -30,7 +32,7 @@ class Signature:
     advice: str
     source: str
     isolated: bool | None = None
-    is_consequence: bool = False
+    depth: int = 0
 
     @cached_property
     def regex(self) -> re.Pattern[str]:
@@ -58,14 +60,13 @@ def find(lines: Iterable[str], *, isolated: bool | None = None) -> Known | None:
 def consequence(text: str) -> Signature | None:
     """Return the signature by which an exception follows from the failure of another rank; None if it does not."""
     known = find([text])
-    return known.signature if known is not None and known.signature.is_consequence else None
+    return known.signature if known is not None and known.signature.depth > 0 else None
 
 
 def depth(text: str) -> int:
-    """Return how far an exception is from the cause of a failure: 0 for a cause, 1 for a time-out of a collective, 2
-    for a lost connection, which also follows from the time-out of another rank."""
-    known = consequence(text)
-    return 0 if known is None else 1 if known.code == "collective-timeout" else 2
+    """Return the `Signature.depth` of an exception; 0 for one without a signature."""
+    known = find([text])
+    return 0 if known is None else known.signature.depth
 
 
 GLOO_ABORT = "terminate called without an active exception"
@@ -164,6 +165,7 @@ SIGNATURES: tuple[Signature, ...] = (
         " set TORCH_DISTRIBUTED_DEBUG=DETAIL in the step's environment variables",
         source="gloo/transport/tcp/pair.cc; torch/csrc/distributed/c10d/ProcessGroupWrapper.cpp;"
         " horovod/common/controller.cc; tensorflow/core/common_runtime/collective_param_resolver_local.cc",
+        depth=-1,
     ),
     Signature(
         code="no-network",
@@ -200,17 +202,17 @@ SIGNATURES: tuple[Signature, ...] = (
         advice=_OTHER_RANK,
         source="gloo/transport/tcp/pair.cc; nccl src/debug.cc; horovod/common/exceptions.py;"
         " tensorflow/core/distributed_runtime",
-        is_consequence=True,
+        depth=2,
     ),
     Signature(
         code="collective-timeout",
         pattern=r"Timed out (?:waiting|after) \d+|Watchdog caught collective operation timeout|wait timeout after"
         r"|timed out after \d+ ?m?s"
         r"|failed to pass monitoredBarrier|monitoredBarrier.*(?:timeout|timed out)"
-        r"|Timed out initializing process group|connectFullMesh failed|DEADLINE_EXCEEDED",
+        r"|Timed out initializing process group|connectFullMesh failed|DEADLINE_EXCEEDED|errors_impl\.DeadlineEx",
         advice=_TOO_LATE,
         source="gloo/transport/tcp/unbound_buffer.cc; torch/csrc/distributed/c10d/ProcessGroupNCCL.cpp and"
         " ProcessGroupGloo.cpp",
-        is_consequence=True,
+        depth=1,
     ),
 )

@@ -271,14 +271,12 @@ def with_mismatch(verdict: Verdict, ranks: Sequence[RankRecord], recordings: Seq
 
     verdict: blames a rank that met the consequence: a time-out, a message of the wrong size, or the end of another rank
     """
-    known = signatures.find([verdict.reason])
-    may_follow = verdict.exit_code == 0 if known is None else known.signature.is_consequence
     difference = collectives.mismatch(recordings)
     if difference is None and (sizes := _SIZES.search("\n".join(verdict.tail))):
         reason = f"gloo aborted it in a collective: it received {sizes[1]} bytes, and expected {sizes[2]}"
         said = tuple(collectives.last_calls(recordings))
         return replace(verdict, reason=reason, code=MISMATCH, consequences=(*said, *verdict.consequences))
-    if difference is None or not (may_follow or (known is not None and known.signature.code == MISMATCH)):
+    if difference is None or not (signatures.depth(verdict.reason) or verdict.exit_code == 0):
         return verdict
     made = _of_mismatch(verdict.step, ranks, (), difference)
     return replace(made, consequences=(f"{rank_list([verdict.rank or 0])}: {verdict.reason}", *verdict.consequences))

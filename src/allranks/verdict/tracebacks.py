@@ -31,7 +31,7 @@ _EXCEPTION = re.compile(r"[A-Za-z_][\w.]*(?:\([\w.]+\))?(?::|$)")
 _SYNTAX = re.compile(r"(?:SyntaxError|IndentationError|TabError): ")
 _CHAINED = re.compile(r"(?:During handling of the above|The above) exception")
 _ASIDE = re.compile(r"Exception (?:in thread|ignored)|Error in (?:atexit|sys\.)")
-_LIBRARY = re.compile(r"/(?:site|dist)-packages/|/lib/python\d|^<|/allranks/|/allranks_steps/|/bin/[\w.-]+$")
+_LIBRARY = re.compile(r"/(?:site|dist)-packages/|/lib/python\d|^<|/allranks/|/allranks_steps/|/mpi4py/|/bin/[\w.-]+$")
 WRAPPER = re.compile(
     r"(?:torch\.distributed\.elastic\.|torch\.multiprocessing\.spawn\.Process|subprocess\.CalledProcessError|SystemExit\b)"
 )

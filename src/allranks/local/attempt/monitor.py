@@ -155,7 +155,7 @@ class AttemptMonitor:
                 await self._signal(signal.SIGKILL)
         self._stall.close()
         self._read_reports(clock())
-        self._judge(await asyncio.to_thread(self._stall.recordings))
+        self._judge(await asyncio.to_thread(flight_recordings.read, self._handles.reports))
         flight_recordings.remove(self._handles.reports)
 
     async def _look_for_stall(self, now: float) -> None:
@@ -174,7 +174,7 @@ class AttemptMonitor:
         if not stacks and not self._stall.differs(now):
             return
         stacks = stacks or await self._stall.stacks()
-        calls = self._stall.recordings()
+        calls = flight_recordings.read(self._handles.reports)
         verdict = of_hang(self._record.name, self._record.ranks, stacks, self._stall.silence(now), calls)
         if verdict is not None and self._options.on_stall == "fail":
             self._stalled = verdict
@@ -352,7 +352,7 @@ class AttemptMonitor:
         if hang is not None:
             after = (self._limit(),) if self._overdue else ()
             record.status, record.verdict = Status.FAILED, replace(hang, consequences=(*hang.consequences, *after))
-        elif verdict is not None and not ((self._overdue or self._broken) and signatures.depth(verdict.reason)):
+        elif verdict is not None and not ((self._overdue or self._broken) and signatures.depth(verdict.reason) > 0):
             record.status, record.verdict = Status.FAILED, verdict
             if self._overdue is not None:
                 record.verdict = replace(verdict, consequences=(*verdict.consequences, self._limit()))
@@ -365,10 +365,8 @@ class AttemptMonitor:
         elif self._overdue is not None:
             reason = self._limit().partition(": ")[2]
             record.status = Status.FAILED
-            log, said = first.log, tuple[str, ...]()
-            if verdict is not None:
-                log = verdict.log
-                said = (f"{rank_list([verdict.rank or 0])}: {verdict.reason}", *verdict.consequences)
+            said = (f"{rank_list([verdict.rank or 0])}: {verdict.reason}", *verdict.consequences) if verdict else ()
+            log = verdict.log if verdict else first.log
             record.verdict = Verdict(record.name, reason, log=log, tail=tail(log), consequences=said)
         elif self._stopping():
             record.status = Status.CANCELED

@@ -88,7 +88,7 @@ class CommandRunner:
                 shell,
                 options.cold,
                 # The recorder also finds the steps of scripts that do not report them.
-                options.records_steps or (injector is not None and injector.needs_steps),
+                options.records_steps or any(each.step is not None for each in (injector.pending if injector else ())),
             ),
             recorder,
             supervisor,

@@ -13,7 +13,7 @@ from allranks.local import flight_recordings, stack_dumps
 from allranks.runs.log_reader import tail
 from allranks.runs.records import RankRecord, Status, StepRecord
 from allranks.verdict import collectives, signatures, tracebacks
-from allranks.verdict.collectives import Call, Recording
+from allranks.verdict.collectives import Call
 from allranks.verdict.stacks import Stack
 
 LOOKS = 4
@@ -104,7 +104,7 @@ class StallWatch:
     async def _look(self) -> tuple[list[Stack], list[Call], _Used]:
         """Return the stacks of the running ranks, the last collective of each rank, and what they have used."""
         stacks = await self.stacks()
-        found = await asyncio.to_thread(self.recordings)
+        found = await asyncio.to_thread(flight_recordings.read, self._reports)
         calls = [recording.calls[-1] for recording in found if recording.calls]
         return stacks, calls, await asyncio.to_thread(stack_dumps.activity, self._running())
 
@@ -123,10 +123,6 @@ class StallWatch:
         numbers = {rank.rank for rank in running}
         return stacks or [stack for stack in flight_recordings.stacks(self._reports) if stack.rank in numbers]
 
-    def recordings(self) -> list[Recording]:
-        """Return the collectives that ranks have called, as of the last `stacks`, or of their end."""
-        return flight_recordings.read(self._reports)
-
     def differs(self, now: float) -> bool:
         """Return whether ranks wait in collectives that never match: no time of waiting ends that."""
         if self._comparing is not None and self._comparing.done():
@@ -141,7 +137,7 @@ class StallWatch:
         """Compare the collectives of the ranks, and choose the time for which they may make no progress."""
         used = stack_dumps.activity(self._running())
         flight_recordings.ask(self._reports)
-        found = self.recordings()
+        found = flight_recordings.read(self._reports)
         gap = collectives.longest_gap(found)
         (before, earlier), self._used = self._used, (now, used)
         limit = max(SHORTEST, PACE * (gap or 0.0))

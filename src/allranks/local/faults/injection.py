@@ -119,11 +119,6 @@ class Injector:
         self.pending.remove(fault)
         self.recorder.injected(record, str(fault), effect)
 
-    @property
-    def needs_steps(self) -> bool:
-        """Whether a fault happens at a training step."""
-        return any(fault.step is not None for fault in self.pending)
-
     def hit(self, record: StepRecord) -> bool:
         """Return whether a fault was injected into the latest attempt of a step. No other run reuses its result."""
         return any((fault.node, fault.attempt) == (record.name, record.attempt) for fault in self._run.faults)
