@@ -44,8 +44,13 @@ def main(ranks: str, events_file: str) -> None:
     inherited = os.environ if program.pop("inherits", False) else {}
     program["environment"] = {**inherited, **program["environment"], **from_mpirun}
     pid, wait = _start(program)
+
+    def forward(number: int, _: object) -> None:
+        with contextlib.suppress(ProcessLookupError):  # the rank has just ended
+            os.killpg(os.getpgid(pid), number)
+
     for forwarded in (signal.SIGTERM, signal.SIGINT, signal.SIGCONT):
-        signal.signal(forwarded, lambda number, _: os.killpg(os.getpgid(pid), number))
+        signal.signal(forwarded, forward)
     _write_event(events_file, event="started", rank=number, pid=pid, time=time.time())
     end = wait()
     _write_event(events_file, event="exited", rank=number, **end, time=time.time())
