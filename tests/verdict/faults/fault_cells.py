@@ -70,7 +70,7 @@ def _but(*names: str) -> tuple[str, ...]:
 
 SILENT = "its log ends without an exception"
 KILLED = f"SIGKILL|{SILENT}"
-EVICTED, EVICTION = "^instance 1 was evicted", "evict:instance=1,after=4s,grace={}s,back=never"
+EVICTED, EVICTION = "^instance 1 was evicted", "evict:instance=1,after=9s,grace={}s,back=never"
 LOST = "evicted"
 LIBRARIES = ("Horovod", "MPI", "TensorFlow")
 MISMATCH = (
@@ -108,7 +108,7 @@ FAULTS = (
         "partition",
         "no message arrives",
         (),
-        injects="cut:instance=1,after=4s",
+        injects="cut:instance=1,after=9s",
         hangs=True,
         by_logs=f"no message arrives|{LOST}",
     ),
@@ -211,7 +211,7 @@ def random_cell(seed: int) -> Cell:
     # Rank 0 is the root of the broadcast that one rank calls too many: it sends, and may wait for nobody.
     rank = chosen.randrange(int(fault.name == "order mismatch"), shape.world_size)
     if fault.injects:
-        injects = fault.injects.replace("instance=1", f"instance={instance}").replace("4s", f"{chosen.randint(2, 8)}s")
+        injects = fault.injects.replace("instance=1", f"instance={instance}").replace("9s", f"{chosen.randint(7, 12)}s")
         fault = replace(fault, injects=injects, cause=fault.cause.replace("instance 1", f"instance {instance}"))
     elif not fault.kills:
         # Of two ranks that differ, either may be wrong.

@@ -101,22 +101,34 @@ def with_own_logs(outcome: Outcome, cell: Cell, workspace: Workspace, kind: str 
         return replace(outcome, by_logs="", logs_right=None)
     times = [(monitor, "SETTLE", OWN_LIMIT), (monitor, "RAISED", OWN_LIMIT), (injection, "OTHERS", OWN_LIMIT)]
     times.append((mpi, "GRACE", 1))
+    end_ranks = monitor.AttemptMonitor._signal
+
+    async def save_logs_and_end_ranks(self: monitor.AttemptMonitor, number: int) -> None:
+        _save_logs(self._record, workspace)
+        await end_ranks(self, number)
+
     with contextlib.ExitStack() as stack:
         for module, name, seconds in times:
             stack.enter_context(mock.patch.object(module, name, seconds))
+        stack.enter_context(mock.patch.object(monitor.AttemptMonitor, "_signal", save_logs_and_end_ranks))
         record = _run(cell, workspace, kind, 0.0)
     return _with_logs(outcome, cell.by_logs, record, workspace)
 
 
+def _save_logs(step: StepRecord, workspace: Workspace) -> Path:
+    """Copy the logs of an attempt, if they are not yet copied, and return the copy."""
+    logs = workspace.root / "downloaded" / Path(step.folder).parent.name / "user_logs"
+    if not logs.exists():
+        shutil.copytree(Path(step.folder) / "user_logs", logs)
+    return logs
+
+
 def _with_logs(outcome: Outcome, right: Cell, record: RunRecord, workspace: Workspace) -> Outcome:
     """Return the outcome with the verdict over a copy of the logs. right: what is right over the logs alone"""
-    step = record.steps[0]
-    logs = workspace.root / "downloaded" / record.id / "user_logs"
-    shutil.copytree(Path(step.folder) / "user_logs", logs)
+    logs = _save_logs(record.steps[0], workspace)
     verdict = next(iter(folder.verdicts(logs)), None)
     # The struck rank writes the time of the fault after it.
-    until = (step.ranks[0].started or 0.0) + OWN_LIMIT - 1
-    last = max((time for path in logs.iterdir() if (time := path.stat().st_mtime) < until), default=0.0)
+    last = max((path.stat().st_mtime for path in logs.iterdir()), default=0.0)
     if verdict is None and last < _struck(right, record) + 0.5:
         return replace(outcome, by_logs=NOTHING, logs_right=None)
     return replace(outcome, by_logs=described(verdict, "no failure"), logs_right=is_right(right, verdict, ""))
@@ -125,10 +137,12 @@ def _with_logs(outcome: Outcome, right: Cell, record: RunRecord, workspace: Work
 def _struck(cell: Cell, record: RunRecord) -> float:
     """Return the time of the fault, in seconds since the epoch."""
     step = record.steps[0]
-    struck = [each.time for each in record.faults] or [float(text) for text in _STRUCK.findall(_texts(step))]
-    if not struck:
-        raise RuntimeError(f"{cell.name}: the fault did not happen: {described(step.verdict, str(step.status))}")
-    return min(struck)
+    in_training = [float(text) for text in _STRUCK.findall(_texts(step))]
+    struck = min((each.time for each in record.faults), default=min(in_training, default=0.0))
+    if not in_training or struck < min(in_training):
+        found = described(step.verdict, str(step.status))
+        raise RuntimeError(f"{cell.name}: the fault did not happen, or before the training: {found}")
+    return struck
 
 
 def _run(cell: Cell, workspace: Workspace, kind: str, stall: float) -> RunRecord:

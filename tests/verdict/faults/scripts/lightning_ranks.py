@@ -13,7 +13,6 @@ import torch
 from lightning.pytorch.strategies import DDPStrategy
 
 os.environ["MASTER_ADDR"] = sabotage.master() or os.environ["MASTER_ADDR"]
-os.environ["WORLD_SIZE"] = str(sabotage.world_size(int(os.environ["WORLD_SIZE"]), rank))
 
 
 class Module(lightning.LightningModule):
@@ -42,7 +41,7 @@ trainer = lightning.Trainer(
     accelerator="cpu",
     strategy=DDPStrategy(timeout=timedelta(seconds=float(os.environ.get("TIME_OUT", "600")))),
     devices=2,
-    num_nodes=2,
+    num_nodes=sabotage.world_size(2, rank),
     max_steps=sabotage.STEPS,
     logger=False,
     enable_checkpointing=False,

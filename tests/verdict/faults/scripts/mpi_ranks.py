@@ -18,7 +18,7 @@ for step in range(sabotage.STEPS):
     sabotage.strike("between", rank, step)
     value = array("d", [1.0] * (1 + 9000 * sabotage.strange("shape", rank, step)))
     if sabotage.strange("type", rank, step):
-        value = array("l", [1])
+        value = array("f", [1.0])
     if sabotage.strange("order", rank, step):
         world.Bcast(value, 0)
     total = array(value.typecode, value)
