@@ -70,7 +70,7 @@ RunArgument: TypeAlias = Annotated[
     str,
     typer.Argument(
         metavar="RUN",
-        help="A run's id, the first characters of it, the name of its job or pipeline, or: latest.",
+        help="A run's id, the first characters of it, the name of its job or pipeline, azure:JOB, or: latest.",
         autocompletion=completion.runs,
     ),
 ]

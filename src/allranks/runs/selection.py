@@ -11,6 +11,9 @@ from allranks.runs.formatting import when
 from allranks.runs.records import RunRecord, Status
 
 LATEST = "latest"
+AZURE = "azure:"
+"""Begins the name of a job on Azure ML."""
+
 SCHEDULES = "schedules"
 """The folder in a workspace with one log per run that a schedule has started."""
 
@@ -40,7 +43,11 @@ def find(connection: sqlite3.Connection, text: str, folder: Path) -> str:
     Raise UnknownRunError if the text names no run, and InputError, which lists the candidates, if it names several.
     """
     # Most requests give a complete id, which needs no scan.
-    conditions = ("id = :text", _EXACT, _SIMILAR) if text != LATEST else ("rowid = (SELECT rowid FROM run {} LIMIT 1)",)
+    conditions = ["id = :text", _EXACT, _SIMILAR]
+    if text.startswith(AZURE):
+        text, conditions = text.removeprefix(AZURE), conditions[:1]
+    elif text == LATEST:
+        conditions = ["rowid = (SELECT rowid FROM run {} LIMIT 1)"]
     newest_first = "ORDER BY created DESC, rowid DESC"
     for condition in conditions:
         rows = connection.execute(
@@ -60,7 +67,7 @@ def _unknown(text: str, folder: Path) -> Problem:
     log = folder / SCHEDULES / f"{text}.log"
     if Path(text).name == text and log.is_file():
         return Problem(f"run {text}", "its schedule fired, but the run could not start", fix=f"see {log}")
-    expected = "a run's id, its first characters, the name of its job or pipeline, or: latest"
+    expected = "a run's id, its first characters, the name of its job or pipeline, azure:JOB, or: latest"
     found = f"no such run in {folder}"
     return Problem(f"run {text}", found, expected, "`allranks runs` lists them", code="unknown-run")
 

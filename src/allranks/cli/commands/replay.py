@@ -9,23 +9,30 @@ from typing import Annotated
 from allranks.cli import completion
 from allranks.cli.console import console, errors
 from allranks.cli.execute import Installations
-from allranks.cli.options import FolderOption, LatestCodeOption, RunArgument, argument
+from allranks.cli.options import AzureOptions, FolderOption, LatestCodeOption, argument
 
 
 def replay(
-    identity: RunArgument,
+    identity: Annotated[
+        str, argument("RUN[/STEP]", "A run as of `allranks show`, or azure:JOB.", autocompletion=completion.runs)
+    ],
     step: Annotated[
         str, argument("STEP", "Path of a step, such as train or loop[2].train.", autocompletion=completion.steps)
-    ],
+    ] = "",
+    *,
     latest_code: LatestCodeOption = False,
-    workspace: FolderOption = None,
+    azure: AzureOptions,
+    folder: FolderOption = None,
 ) -> None:
     """Run one step of a past run again, with its recorded inputs; it is recorded nowhere.
 
     It has the inputs, variables, layout and code of that run. Its logs are printed, and a step that failed fails again.
     The exit code is that of the rank that fails first.
 
-    For example: allranks replay latest train
+    Of a job on Azure ML, also of another user, the step's code and data are downloaded, and the outputs of the steps
+    before it.
+
+    For example: allranks replay latest train, or: allranks replay azure:JOB/train
     """
     from rich.text import Text
 
@@ -42,18 +49,19 @@ def replay(
         def ended(self, run: RunRecord) -> None:
             """Print nothing: what follows of a run that is recorded does not follow here."""
 
-    with temporary_folder() as folder:
+    with temporary_folder() as temporary:
         with Installations() as report:
             plan, options = plan_of(
                 identity,
                 step,
-                Workspace.at(workspace),
-                Path(folder),
+                Workspace.at(folder),
+                Path(temporary),
                 latest_code=latest_code,
+                azure=azure.of(),
                 warn=print_warnings,
                 report=report,
             )
-        record = engine.run(plan, Workspace(Path(folder)), options, Lines(errors()))
+        record = engine.run(plan, Workspace(Path(temporary)), options, Lines(errors()))
         sys.stdout.flush()
         print_logs(lambda _: record, record.id, None, None)
         (verdict,) = (each.verdict for each in record.steps)
