@@ -98,6 +98,7 @@ def test_the_rank_that_is_not_there(places: tuple[str, ...], blamed: int | None,
     assert verdict.rank == blamed
     assert reason in verdict.reason
     assert "300 s" in verdict.reason
+    assert ("a longer --stall" in verdict.advice) is (blamed is not None)
 
 
 @pytest.mark.parametrize("places", [("sleep", "sleep"), ("backward",), ("exiting",), (), ("keras",)])
@@ -108,6 +109,7 @@ def test_no_hang_without_a_rank_that_waits(places: tuple[str, ...], script: str)
 
 USER = Frame("main", "/code/train.py", 3)
 MODULE = Frame("_call_impl", f"{TORCH}/nn/modules/module.py", 1500)
+SAVE = Frame("save", f"{TORCH}/distributed/checkpoint/state_dict_saver.py", 170)
 DDP = Frame("forward", f"{TORCH}/nn/parallel/distributed.py", 1600)
 
 
@@ -119,8 +121,18 @@ DDP = Frame("forward", f"{TORCH}/nn/parallel/distributed.py", 1600)
         ((Frame("all_reduce", f"{TORCH}/distributed/distributed_c10d.py", 1), MODULE, DDP, MODULE, USER), "all_reduce"),
         ((USER, MODULE, DDP, MODULE), ""),
         ((USER, Frame("wrapper", f"{TORCH}/distributed/elastic/multiprocessing/errors/__init__.py", 9)), ""),
+        ((Frame("_write_item", f"{TORCH}/distributed/checkpoint/filesystem.py", 1), SAVE, USER), ""),
+        ((Frame("gather_object", f"{TORCH}/distributed/distributed_c10d.py", 1), SAVE, USER), "gather_object"),
     ],
-    ids=["DDP", "forward within DDP", "collective of a module", "user's forward within DDP", "torchrun's record"],
+    ids=[
+        "DDP",
+        "forward within DDP",
+        "collective of a module",
+        "user's forward within DDP",
+        "torchrun's record",
+        "checkpoint's files",
+        "checkpoint's plan",
+    ],
 )
 def test_what_encloses_a_computation_does_not_wait(frames: tuple[Frame, ...], collective: str) -> None:
     assert Stack(0, frames).collective == collective

@@ -20,6 +20,7 @@ CODE = "collective-timeout"
 MISMATCH = "collective-mismatch"
 
 ADVICE = "every rank must call the same collectives, as often and in the same order: see where this rank is"
+IF_SLOW = "; if it is only slow, choose a longer --stall"
 ADVICE_ON_MISMATCH = "every rank must call the same collectives in the same order, with the same sizes and types"
 
 _COLLECTIVES = (
@@ -27,7 +28,7 @@ _COLLECTIVES = (
     (re.compile(r"/torch/utils/cpp_extension\.py:"), None),
     (re.compile(r"/torch/distributed/rendezvous\.py:"), "init_process_group"),
     (re.compile(r"/torch/nn/parallel/distributed\.py:"), "DistributedDataParallel"),
-    (re.compile(r"/torch/distributed/"), ""),
+    (re.compile(r"/torch/distributed/(?!checkpoint/)"), ""),
     (re.compile(r"/horovod/|/deepspeed/comm/"), ""),
     (
         re.compile(r"/tensorflow/python/eager/context\.py:(?:ensure_initialized|(?:enable|configure)_co\w+)$"),
@@ -226,7 +227,8 @@ def of_hang(
         return Verdict(
             step, reason, traceback=str(waiting[0]), code=CODE, advice="see whether the instances are connected"
         )
-    return replace(_blaming(step, ranks, first, reason), consequences=_folded(groups, first))
+    advice = ADVICE + IF_SLOW * bool(seconds)
+    return replace(_blaming(step, ranks, first, reason), consequences=_folded(groups, first), advice=advice)
 
 
 def _of_world_size(step: str, ranks: Sequence[RankRecord], stacks: Sequence[Stack]) -> Verdict | None:

@@ -213,8 +213,7 @@ def only_retries(lines: Iterable[str]) -> bool:
 
 
 def _is_idle(before: _Used, after: _Used, seconds: float, pid: int = 0) -> bool:
-    """Return whether no process, or not this one, has computed, read or written anything to speak of between two
-    measurements."""
+    """Return whether no process, or not this one, has used anything to speak of between two measurements."""
     pids = {pid} if pid else before.keys() | after.keys()
     return set() < pids <= before.keys() & after.keys() and all(
         after[each][0] - before[each][0] <= IDLE_CPU * seconds and after[each][1] - before[each][1] <= IDLE_BYTES
