@@ -50,10 +50,12 @@ test-recipes: $(VENV)/.recipes
 	$(MAKE) --jobs=3 horovod deepspeed-ops tensorflow azurite
 	$(BIN)/python -m pytest -n 2 --dist loadgroup -m recipe
 
-# Every fault of every stack (docs/faults.md), 500 random ones by their evidence, and 100 launched. Over an hour.
+# Every fault of every stack (docs/faults.md), 500 random ones by their evidence, and 100 launched. Over an hour. More of
+# the last, which take some 5 seconds each: make test-faults LAUNCHES=500
+LAUNCHES ?= 100
 test-faults:
 	$(MAKE) --jobs=3 horovod deepspeed-ops tensorflow
-	ALLRANKS_ALL_FAULTS=1 ALLRANKS_FAULT_SEEDS=500 ALLRANKS_FAULT_LAUNCHES=100 \
+	ALLRANKS_ALL_FAULTS=1 ALLRANKS_FAULT_SEEDS=500 ALLRANKS_FAULT_LAUNCHES=$(LAUNCHES) \
 	  $(BIN)/python -m pytest -n 2 tests/verdict
 
 # Makes a Debian, builds images on it and proves them inside: some 20 minutes, root, buildah and debootstrap.
