@@ -81,6 +81,14 @@ class Rule:
     accepted_by_sdk: bool = False
 
     @classmethod
+    def error(cls, code: str, what: str, source: str, fix: str, *, accepted_by_sdk: bool = False) -> Rule:
+        return cls(code, Level.ERROR, what, source, fix, accepted_by_sdk)
+
+    @classmethod
+    def warning(cls, code: str, what: str, source: str, fix: str) -> Rule:
+        return cls(code, Level.WARNING, what, source, fix)
+
+    @classmethod
     def of_style(cls, code: str, what: str, fix: str) -> Rule:
         """Return advice in the style of this project, which has no other source."""
         return cls(code, Level.ADVICE, what, "style", fix)

@@ -1,11 +1,12 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import pytest
 
 from allranks.contract.launch import Distribution, Launch
-from allranks.contract.logs import log_name, log_of
+from allranks.contract.logs import log_name, log_of, numbers_of
 from allranks.contract.mpi import Mpi
 from allranks.contract.produce import processes
 from allranks.contract.pytorch import PyTorch
@@ -26,8 +27,11 @@ from allranks.contract.tensorflow import TensorFlow
         (128, 7, 0, "user_logs/std_log_process_007.txt"),
     ],
 )
-def test_the_log_of_a_rank(world_size: int, rank: int, attempt: int, expected: str) -> None:
+def test_the_log_of_a_rank_names_its_attempt_and_its_rank(
+    world_size: int, rank: int, attempt: int, expected: str
+) -> None:
     assert log_name(world_size, rank, attempt) == expected
+    assert numbers_of(Path(expected)) == (attempt, rank)
 
 
 @pytest.mark.parametrize(

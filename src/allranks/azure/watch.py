@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
-import re
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from allranks.azure import runs
 from allranks.azure.errors import AzureError, NotFoundError, RejectedSignInError, SignInError, service_errors
+from allranks.contract import logs
 from allranks.errors import InputError, Problem
 from allranks.runs import history
 from allranks.runs.log_reader import tail
@@ -26,9 +26,6 @@ if TYPE_CHECKING:
 
 STOPPED = {"NotResponding": "its instances have stopped sending heartbeats", "Paused": "it is paused"}
 """The states in which a run neither ends nor continues by itself, and after which the SDK's stream ends too."""
-_LOG = re.compile(
-    r"user_logs/(?:retry_(?P<retry>\d+)/)?std_log(?:_process_(?P<rank>\d+)|_node_(?P<node>\d+)_\w+)?\.txt"
-)
 
 POLL = 2.0
 """Seconds between two requests while the run changes."""
@@ -202,12 +199,10 @@ def _download_logs(client: Any, record: RunRecord) -> None:
 def _ranks(step: StepRecord) -> list[RankRecord]:
     """Return the ranks of the last attempt that have logs."""
     logs_by_attempt: dict[int, list[tuple[int, str, Path]]] = {}
-    folder = Path(step.folder)
-    for path in sorted(folder.rglob("*.txt")):
-        match = _LOG.fullmatch(path.relative_to(folder).as_posix())
-        if match is not None:
-            number = int(match["rank"] or match["node"] or 0)
-            logs_by_attempt.setdefault(int(match["retry"] or 0), []).append((number, path.name, path))
+    for path in sorted(Path(step.folder).glob(f"{logs.FOLDER}/**/std_log*.txt")):
+        if numbers := logs.numbers_of(path):
+            attempt, number = numbers
+            logs_by_attempt.setdefault(attempt, []).append((number, path.name, path))
     if not logs_by_attempt:
         return []
     step.attempt = max(logs_by_attempt)

@@ -9,10 +9,24 @@ logs by rank.
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 from allranks.contract.launch import Launch, Process
 from allranks.contract.produce import processes
 
 FOLDER = "user_logs"
+
+_RETRY = re.compile(r"retry_(\d+)")
+_LOG = re.compile(
+    r"(?:std_log(?:_process_(\d+)|_node_(\d+)_\w+)?|70_driver_log(?:_(\d+))?|(?:70_)?mpi_log)\.txt"  # 70_: older jobs
+)
+
+
+def numbers_of(path: Path) -> tuple[int, int] | None:
+    """Return the attempt that has written a log, and the number of its rank or instance; None for another file."""
+    log, retry = _LOG.fullmatch(path.name), _RETRY.fullmatch(path.parent.name)
+    return log and (int(retry[1]) if retry else 0, int(log[1] or log[2] or log[3] or 0))
 
 
 def log_name(world_size: int, rank: int, attempt: int = 0) -> str:

@@ -81,11 +81,7 @@ class Reached:
 Event: TypeAlias = Progress | Failure | Note | Finished | Reached
 
 KINDS: Mapping[str, type[Event]] = {
-    "progress": Progress,
-    "failure": Failure,
-    "note": Note,
-    "finished": Finished,
-    "reached": Reached,
+    kind.__name__.lower(): kind for kind in (Progress, Failure, Note, Finished, Reached)
 }
 
 
@@ -138,9 +134,8 @@ def read(path: str | os.PathLike[str], offset: int = 0) -> tuple[list[Event], in
 
 
 def _line(event: Event) -> str | None:
-    kind = next(name for name, kind in KINDS.items() if isinstance(event, kind))
     try:
-        return json.dumps({"event": kind, **_plain(event)}, default=float)
+        return json.dumps({"event": type(event).__name__.lower(), **_plain(event)}, default=float)
     except Exception:  # a metric's conversion to float may raise anything
         return None
 

@@ -7,31 +7,28 @@ import re
 from collections.abc import Iterable, Iterator
 
 from allranks.contract.templating import wire
-from allranks.errors import Level, Problem, Rule, did_you_mean
+from allranks.errors import Problem, Rule, did_you_mean
 from allranks.plan import values
 from allranks.plan.ports import Input
 from allranks.secrets import quoted
 
-VALUES = Rule(
+VALUES = Rule.error(
     "value",
-    Level.ERROR,
     "A value is not of the input's type, or outside of its range or enum.",
     'Microsoft Learn, "Input Class" (azure.ai.ml.Input), min and max: the execution of a job with another value fails; '
     '"CLI (v2) command component YAML schema", type, min, max and enum of an input',
     "change the value",
 )
-OUTSIDE_ENUM = Rule(
+OUTSIDE_ENUM = Rule.error(
     "value-outside-enum",
-    Level.ERROR,
     "A value in a pipeline's YAML is not in the enum of the component's input. azure-ai-ml does not compare them.",
     "azure-ai-ml, PipelineJob._validate, which accepts the file; Azure/azureml-examples, "
     "`image_classification_with_densenet/pipeline.yml`, which has one",
     "choose a value of the enum",
     accepted_by_sdk=True,
 )
-EXPRESSION = Rule(
+EXPRESSION = Rule.warning(
     "unknown-expression",
-    Level.WARNING,
     "A text contains ${{ }} that is neither a binding nor a macro, such as ${{parent.name}}. azure-ai-ml sends it as "
     "it is, and the step gets it.",
     'azure-ai-ml, PipelineJob._validate, which accepts the file; Microsoft Learn, "CLI (v2) core YAML syntax", '

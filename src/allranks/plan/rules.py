@@ -5,20 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from allranks.errors import Level, Problem, Rule
+from allranks.errors import Problem, Rule
 from allranks.sdk.yaml_lines import REPEATED_KEY
 
-WRONG_REFERENCE = Rule(
+WRONG_REFERENCE = Rule.error(
     "asset-reference",
-    Level.ERROR,
     "A reference to a component, data asset, environment or model of a workspace has no name or no version, or names "
     "another kind of asset.",
     "azure-ai-ml, `operations/_operation_orchestrator.py`, OperationOrchestrator.get_asset_arm_id",
     "correct the reference",
 )
-UNKNOWN_FORM = Rule(
+UNKNOWN_FORM = Rule.error(
     "asset-id",
-    Level.ERROR,
     "A URI azureml://... has none of the forms that Azure ML documents, or names another kind of asset. azure-ai-ml "
     "sends it as it is.",
     "azure-ai-ml, `operations/_job_operations.py`, JobOperations._resolve_job_input, which passes on each URI, and "
@@ -27,53 +25,46 @@ UNKNOWN_FORM = Rule(
     "write azureml://registries/REGISTRY/KIND/NAME/versions/VERSION",
     accepted_by_sdk=True,
 )
-UNKNOWN_PORT = Rule(
+UNKNOWN_PORT = Rule.warning(
     "unknown-port",
-    Level.WARNING,
     "A step sets an input or output that its component does not have. azure-ai-ml drops it.",
     "azure-ai-ml, the request of Command._to_rest_object; Azure/azureml-examples, "
     "`nyc_taxi_data_regression_with_pipeline_component/pipeline.yml`, which has one",
     "remove it, or declare it in the component",
 )
-ENVIRONMENT_EMPTY = Rule(
+ENVIRONMENT_EMPTY = Rule.error(
     "environment-empty",
-    Level.ERROR,
     "An inline environment has neither an image nor a build context.",
     "azure-ai-ml, `entities/_assets/environment.py`, Environment.validate",
     "add image or build",
 )
-NO_ENVIRONMENT = Rule(
+NO_ENVIRONMENT = Rule.warning(
     "no-environment",
-    Level.WARNING,
     "A step with a command of its own has no environment. It runs here, in the Python of allranks; azure-ai-ml refuses "
     "to submit it.",
     "azure-ai-ml, `_schema/component/command_component.py`: required, as PipelineJob._validate checks",
     "name an environment: azureml:NAME:VERSION, or keys such as image and conda_file",
 )
-NO_COMPUTE = Rule(
+NO_COMPUTE = Rule.warning(
     "no-compute",
-    Level.WARNING,
     "Steps have no compute, and the pipeline has no default one. It runs here; azure-ai-ml refuses to submit it.",
     "azure-ai-ml, `entities/_component/pipeline_component.py`, PipelineComponent._validate_compute_is_set",
     "name one: settings.default_compute; or submit it with --compute NAME, or with --size SIZE for serverless",
 )
-IGNORED_KEY = Rule(
+IGNORED_KEY = Rule.warning(
     "ignored-key",
-    Level.WARNING,
     "A key that resembles a known one, where azure-ai-ml ignores unknown keys: the setting has no effect.",
     "azure-ai-ml, load_job, which accepts the file",
     "correct the spelling",
 )
-UNKNOWN_STEP = Rule(
+UNKNOWN_STEP = Rule.warning(
     "unknown-step",
-    Level.WARNING,
     "`allranks.yaml` has a setting for a step that the pipeline does not have. Another pipeline may have it.",
     "[names.md](names.md), which describes `allranks.yaml`",
     "correct the name",
 )
-COUNT_BINDING = Rule(
+COUNT_BINDING = Rule.error(
     "count-binding",
-    Level.ERROR,
     "A component, a command job or a step with a command of its own has a binding as instance_count or "
     "process_count_per_instance; in Python, also an object as instance_type or shm_size.",
     "azure-ai-ml, `_schema/job_resource_configuration.py` and `_schema/job/distribution.py`: the numbers are "

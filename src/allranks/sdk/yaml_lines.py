@@ -9,7 +9,7 @@ from typing import Any
 
 import yaml
 
-from allranks.errors import InputError, Level, Problem, Rule
+from allranks.errors import InputError, Problem, Rule
 from allranks.sdk import bounded_yaml
 from allranks.sdk.paths import shown
 from allranks.sdk.suppressions import Suppressions
@@ -50,9 +50,8 @@ def read_mapping(path: Path, fix: str = "look at its spelling") -> dict[str, Any
     return content
 
 
-REPEATED_KEY = Rule(
+REPEATED_KEY = Rule.warning(
     "repeated-key",
-    Level.WARNING,
     "A mapping has a key twice. azure-ai-ml silently uses the last one.",
     "azure-ai-ml, load_job, which accepts the file; YAML 1.2, 3.2.1.1 Nodes: keys are unique; "
     "Azure-Samples/multi_env_mlops, `mlops/azureml/train/pipeline.yml`, which has one",

@@ -7,18 +7,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from allranks.contract import logs
 from allranks.errors import InputError, Problem
 from allranks.runs.formatting import rank_list, shortened
 from allranks.runs.log_reader import tail
 from allranks.runs.records import RankRecord, Verdict
 from allranks.verdict import collectives, judge, signatures, stacks, tracebacks
 from allranks.verdict.collectives import Recording
-
-_LOG = re.compile(
-    r"(?:std_log(?:_process_(?P<process>\d+)|_node_(?P<node>\d+)_\w+)?|70_driver_log(?:_(?P<driver>\d+))?|(?:70_)?mpi_log)\.txt"
-)
-_RETRY = re.compile(r"retry_(\d+)")
-
 
 _RECORDING = re.compile(r"(?:\w*_)?rank_(?P<rank>\d+)(?:\.(?:json|pickle|pkl))?")
 """A dump of torch's Flight Recorder: nccl_trace_rank_N, or with the runtime flight_recorder/rank_N."""
@@ -50,11 +45,9 @@ def verdicts(folder: Path, note: Callable[[str], None] = lambda _: None) -> list
     unread = []
     try:
         for path in sorted(folder.rglob("*")):
-            if name := _LOG.fullmatch(path.name):
-                retry = _RETRY.fullmatch(path.parent.name)
-                number = int(name["process"] or name["node"] or name["driver"] or 0)
-                job = _job(path.parent.parent if retry else path.parent)
-                jobs.setdefault(job, {}).setdefault(int(retry[1]) if retry else 0, []).append((number, path))
+            if numbers := logs.numbers_of(path):
+                attempt, number = numbers
+                jobs.setdefault(_job(path.parent), {}).setdefault(attempt, []).append((number, path))
             elif (name := _RECORDING.fullmatch(path.name)) and path.is_file():
                 recording = collectives.read(path, int(name["rank"]))
                 if recording is None:
@@ -82,7 +75,7 @@ def verdicts(folder: Path, note: Callable[[str], None] = lambda _: None) -> list
 
 def _job(folder: Path) -> Path:
     """Return the folder of a job, from that of one of its files."""
-    while folder.name in _FOLDERS:
+    while folder.name in _FOLDERS or folder.name.startswith("retry_"):
         folder = folder.parent
     return folder
 

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from allranks.checks.component.subject import Subject
-from allranks.errors import Level, Problem, Rule
+from allranks.errors import Problem, Rule
 from allranks.sdk.runtime_copy import STEPS, steps_parent
 
 REGISTERS = "registers a model"
@@ -74,9 +74,8 @@ DETERMINISM_UNSET = Rule.of_style(
     "Nothing says whether the component is deterministic; Azure ML then reuses its results.",
     "set true if the outputs depend on the inputs only, else false",
 )
-SIDE_EFFECT = Rule(
+SIDE_EFFECT = Rule.warning(
     "side-effect",
-    Level.WARNING,
     "The component is declared deterministic, but its code registers a model, downloads or uploads: a reused result "
     "skips that.",
     "Azure/azure-sdk-for-python#25007 and #29137: unwanted reuse",

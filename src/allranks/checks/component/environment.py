@@ -15,7 +15,7 @@ from allranks.contract.distributions import DISTRIBUTIONS
 from allranks.contract.requirements import LAUNCH, REQUIRES, launch_problem, requirements
 from allranks.contract.single import Single
 from allranks.environments.find import REGISTERED, environments_folder
-from allranks.errors import InputError, Level, Problem, Rule, did_you_mean
+from allranks.errors import InputError, Problem, Rule, did_you_mean
 from allranks.plan.requirement_files import packages
 from allranks.plan.rules import ENVIRONMENT_EMPTY
 from allranks.sdk.specs import environment_name
@@ -26,30 +26,26 @@ _NAMED = re.compile(r"(?P<name>[A-Za-z0-9][A-Za-z0-9._-]*)(?:[:@](?P<version>[A-
 _REGISTRY = re.compile(r"azureml://registries/[^/\s]+/environments/[^/\s]+/(versions|labels)/[^/\s]+")
 _FORMS = "azureml:NAME:VERSION, azureml:NAME@latest, azureml://registries/REGISTRY/environments/NAME/versions/VERSION"
 
-ENVIRONMENT_MISSING = Rule(
+ENVIRONMENT_MISSING = Rule.error(
     "environment-missing",
-    Level.ERROR,
     "A component that runs code has no environment.",
     'Microsoft Learn, "CLI (v2) command component YAML schema": environment is required',
     f"name one: {_FORMS}",
 )
-ENVIRONMENT_FILE = Rule(
+ENVIRONMENT_FILE = Rule.error(
     "environment-file",
-    Level.ERROR,
     "The environment's file does not exist.",
     "azure-ai-ml, `_schema/core/fields.py`, FileRefField",
     "correct the path, or write the environment's file",
 )
-ENVIRONMENT_REFERENCE = Rule(
+ENVIRONMENT_REFERENCE = Rule.error(
     "environment-reference",
-    Level.ERROR,
     "The reference to a registered environment is not in a form that Azure ML accepts.",
     "azure-ai-ml, `operations/_operation_orchestrator.py`, OperationOrchestrator.get_asset_arm_id",
     "correct the reference",
 )
-ENVIRONMENT_UNKNOWN = Rule(
+ENVIRONMENT_UNKNOWN = Rule.warning(
     "environment-unknown",
-    Level.WARNING,
     "The project's folder environments/ has no environment of that name. The workspace may have one.",
     "[environments.md](environments.md): `allranks register` registers the environments of this folder",
     "add its folder to environments/, or use one of a registry",
@@ -115,23 +111,20 @@ def registered_names(path: Path) -> set[str]:
 
 _TAGS = "the component's own tags, [components.md](components.md): allranks checks them before each run"
 
-REQUIREMENT_TAG = Rule(
+REQUIREMENT_TAG = Rule.error(
     "requirement-tag",
-    Level.ERROR,
     f"A tag {REQUIRES}.INPUT.VALUE names no choice of the component.",
     _TAGS,
     "name an input and one of its values",
 )
-REQUIREMENT_PACKAGE = Rule(
+REQUIREMENT_PACKAGE = Rule.error(
     "requirement-package",
-    Level.ERROR,
     "The environment lacks a package that the component, or one of its choices, requires by a tag.",
     _TAGS,
     "add the package to the environment, or use another one",
 )
-REQUIREMENT_LAUNCH = Rule(
+REQUIREMENT_LAUNCH = Rule.error(
     "requirement-launch",
-    Level.ERROR,
     f"The distribution is not one that the component's tag {LAUNCH} allows.",
     _TAGS,
     "change the distribution",

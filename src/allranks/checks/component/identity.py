@@ -7,30 +7,27 @@ from collections.abc import Iterator
 
 from allranks.checks.component.subject import Subject
 from allranks.components.find import GROUPS
-from allranks.errors import Level, Problem, Rule
+from allranks.errors import Problem, Rule
 
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,254}")
 _VERSION = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _MIN_LENGTH = 20
 
-NAME = Rule(
+NAME = Rule.error(
     "component-name",
-    Level.ERROR,
     "The name has characters other than lower-case letters, digits and underscores, or does not begin with a letter.",
     "azure-ai-ml, `_schema/core/fields.py`, PythonFuncNameStr",
     "rename it: Azure ML refuses others",
 )
 VERSION_MISSING = Rule.of_style("version-missing", "The component has no version.", 'add: version: "1.0.0"')
-VERSION_NUMBER = Rule(
+VERSION_NUMBER = Rule.warning(
     "version-number",
-    Level.WARNING,
     "The version has no quotes, and YAML reads it as a number: 1.10 becomes 1.1.",
     "YAML 1.1, https://yaml.org/type/float.html",
     "put it in quotes",
 )
-VERSION = Rule(
+VERSION = Rule.warning(
     "version-characters",
-    Level.WARNING,
     "The version has characters that references (azureml:NAME:VERSION) cannot have.",
     "azure-ai-ml, `_utils/_arm_id_utils.py`: a version is a segment of the component's id and its URL",
     "such as 1.0.0",
@@ -48,16 +45,14 @@ GROUP_TAG = Rule.of_style(
     "No tag assigns the component to a group of the palette.",
     "add: tags: {task: ...}, with a word that others have too",
 )
-TAG_TEXT = Rule(
+TAG_TEXT = Rule.error(
     "tag-text",
-    Level.ERROR,
     "A tag's value is not a string.",
     "azure-ai-ml, `_schema/component/component.py`: tags are fields.Dict of fields.Str",
     "put it in quotes",
 )
-DUPLICATE_NAME = Rule(
+DUPLICATE_NAME = Rule.warning(
     "duplicate-name",
-    Level.WARNING,
     "Two files have the same name and version. A workspace has one component of each.",
     'Microsoft Learn, "Manage component and pipeline": name and version identify a component',
     "rename one of them",

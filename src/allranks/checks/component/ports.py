@@ -9,37 +9,33 @@ from itertools import pairwise
 
 from allranks.checks.component.subject import Subject
 from allranks.components.ports import DATA, FALSE, PARAMETERS, PORT_GROUPS, TRUE, rank
-from allranks.errors import Level, Problem, Rule, did_you_mean
+from allranks.errors import Problem, Rule, did_you_mean
 
 LEGACY = frozenset({"path"})
 """Types of earlier versions, which azure-ai-ml still accepts (SUPPORTED_PORT_TYPES)."""
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*")
 
-PORT_NAME = Rule(
+PORT_NAME = Rule.error(
     "port-name",
-    Level.ERROR,
     "A port's name has characters other than letters, digits and underscores, or begins with a digit.",
     "azure-ai-ml, `entities/_component/component.py`, Component._validate_io_names",
     "rename it, in the command too",
 )
-PORT_KEYWORD = Rule(
+PORT_KEYWORD = Rule.warning(
     "port-keyword",
-    Level.WARNING,
     "A port's name is a keyword of Python, so that a pipeline in Python cannot name it.",
     "Python, https://docs.python.org/3/reference/lexical_analysis.html#keywords",
     "rename it, in the command too",
 )
-PORT_NAME_CASE = Rule(
+PORT_NAME_CASE = Rule.error(
     "port-name-case",
-    Level.ERROR,
     "Two ports have names that differ in case only.",
     "azure-ai-ml, `entities/_component/component.py`, Component._validate_io_names",
     "rename one of the two",
 )
-PORT_TYPE = Rule(
+PORT_TYPE = Rule.error(
     "port-type",
-    Level.ERROR,
     "A port has no type, or one that Azure ML does not support.",
     "azure-ai-ml, `_schema/component/input_output.py`, SUPPORTED_PORT_TYPES and SUPPORTED_PARAM_TYPES",
     "use one of the types",
@@ -49,9 +45,8 @@ PORT_DESCRIPTION = Rule.of_style(
     "A port has no description, or its description is its name.",
     "describe it and its unit in a sentence; the form displays the description next to the field",
 )
-OPTIONAL_MARK = Rule(
+OPTIONAL_MARK = Rule.error(
     "optional-mark",
-    Level.ERROR,
     "`optional` is neither true nor false.",
     "azure-ai-ml, `_schema/component/input_output.py`: optional is fields.Bool",
     "write one of them",
@@ -121,31 +116,27 @@ def port_order(subject: Subject) -> Iterator[Problem]:
 
 _TEMPLATE = 'Microsoft Learn, "CLI (v2) command component YAML schema", Command expressions'
 
-COMMAND_MISSING = Rule(
+COMMAND_MISSING = Rule.error(
     "command-missing",
-    Level.ERROR,
     "A command component has no command.",
     'Microsoft Learn, "CLI (v2) command component YAML schema": command is required',
     "add it, such as: command: python train.py --lr ${{inputs.lr}}",
 )
 PORT_UNUSED = Rule.of_style("port-unused", "Nothing reads an input, or writes an output.", "use it, or remove the port")
-PORT_UNKNOWN = Rule(
+PORT_UNKNOWN = Rule.error(
     "port-unknown",
-    Level.ERROR,
     "The command names an input or output that the component does not have.",
     "azure-ai-ml, `entities/_component/command_component.py`, CommandComponent._validate_command",
     "add it to the ports, or remove the reference",
 )
-COMPONENT_VARIABLES = Rule(
+COMPONENT_VARIABLES = Rule.warning(
     "component-variables",
-    Level.WARNING,
     "A component has environment variables, which azure-ai-ml 1.35 does not send.",
     "azure-ai-ml, `_schema/component/command_component.py`, and the request of its Command._to_rest_object",
     "set them in the command, or on the steps that use the component",
 )
-OPTIONAL_UNGUARDED = Rule(
+OPTIONAL_UNGUARDED = Rule.warning(
     "optional-unguarded",
-    Level.WARNING,
     "An optional input is used outside of $[[ ]], so that a step without it has an incomplete command.",
     _TEMPLATE,
     "write $[[--name ${{inputs.name}}]]",

@@ -8,7 +8,7 @@ from typing import Any
 
 from allranks.checks.component.subject import Subject
 from allranks.components.ports import DATA, NUMBERS, PortSpec
-from allranks.errors import Level, Problem, Rule
+from allranks.errors import Problem, Rule
 from allranks.plan.literals import number_with_point
 
 _PYTHON: dict[str, type | tuple[type, ...]] = {"integer": int, "number": (int, float), "boolean": bool, "string": str}
@@ -22,43 +22,38 @@ RANGE_MISSING = Rule.of_style(
     "A number has neither a range nor an enum.",
     "add min, max or both, so that the form rejects invalid values",
 )
-RANGE_BOUND = Rule("range-bound", Level.ERROR, "min or max is not a number of the input's type.", _PARSE, "correct it")
-RANGE_ORDER = Rule(
+RANGE_BOUND = Rule.error("range-bound", "min or max is not a number of the input's type.", _PARSE, "correct it")
+RANGE_ORDER = Rule.error(
     "range-order",
-    Level.ERROR,
     "min is above max.",
     "azure-ai-ml, `entities/_inputs_outputs/input.py`, Input._validate_or_throw: no value is inside",
     "exchange them",
 )
-ENUM_OF_DATA = Rule(
+ENUM_OF_DATA = Rule.error(
     "enum-of-data",
-    Level.ERROR,
     "An input of data has an enum.",
     "azure-ai-ml, `_schema/component/input_output.py`: InputPortSchema has no enum",
     "remove it",
 )
 ENUM_OF_BOOLEAN = Rule.of_style("enum-of-boolean", "A boolean has an enum.", "remove it")
-ENUM_LIST = Rule(
+ENUM_LIST = Rule.error(
     "enum-list",
-    Level.ERROR,
     "enum is not a list.",
     "azure-ai-ml, `_schema/component/input_output.py`: enum is fields.List",
     "write a list: [first, second]",
 )
 ENUM_SINGLE = Rule.of_style("enum-single", "An enum has one value or none.", "add a value, or remove the input")
 ENUM_REPEATED = Rule.of_style("enum-repeated", "An enum contains a value twice.", "remove the repetition")
-ENUM_TYPE = Rule("enum-type", Level.ERROR, "A value of an enum is not of the input's type.", _PARSE, "correct it")
-DEFAULT_OF_DATA = Rule(
+ENUM_TYPE = Rule.error("enum-type", "A value of an enum is not of the input's type.", _PARSE, "correct it")
+DEFAULT_OF_DATA = Rule.error(
     "default-of-data",
-    Level.ERROR,
     "An input of data has a default.",
     "azure-ai-ml, `entities/_inputs_outputs/input.py`, Input._update_default",
     "remove it; if the port may be empty, add optional: true",
 )
-DEFAULT_TYPE = Rule("default-type", Level.ERROR, "A default is not of the input's type.", _PARSE, "correct it")
-DEFAULT_CHANGED = Rule(
+DEFAULT_TYPE = Rule.error("default-type", "A default is not of the input's type.", _PARSE, "correct it")
+DEFAULT_CHANGED = Rule.warning(
     "default-changed",
-    Level.WARNING,
     "YAML reads the default as a boolean (yes, no, on, off), and Azure ML gets the text True or False.",
     "YAML 1.1, https://yaml.org/type/bool.html",
     "put it in quotes",
@@ -68,16 +63,14 @@ DEFAULT_QUOTES = Rule.of_style(
     "A default is written as another type than the input's; azure-ai-ml converts it.",
     "write it without quotes",
 )
-DEFAULT_ENUM = Rule(
+DEFAULT_ENUM = Rule.error(
     "default-enum",
-    Level.ERROR,
     "The default is not in the enum.",
     "azure-ai-ml, `entities/_inputs_outputs/input.py`, Input._validate_or_throw",
     "name a value of the enum, or add it there",
 )
-DEFAULT_RANGE = Rule(
+DEFAULT_RANGE = Rule.error(
     "default-range",
-    Level.ERROR,
     "The default is outside of the range.",
     "azure-ai-ml, `entities/_inputs_outputs/input.py`, Input._validate_or_throw",
     "correct the default or the range",

@@ -18,7 +18,7 @@ from allranks.checks.plan.settings import IMAGE, is_moving
 from allranks.environments.dockerfile import VERSION, labels_of, read
 from allranks.environments.find import DOCKERFILE as DOCKERFILE_NAME
 from allranks.environments.find import REGISTERED, EnvironmentFolder
-from allranks.errors import InputError, Level, Problem, Rule
+from allranks.errors import InputError, Problem, Rule
 from allranks.sdk import bounded_yaml, validation_errors
 from allranks.sdk.messages import unknown_key
 from allranks.sdk.quick_nodes import quiet
@@ -55,31 +55,27 @@ def _is_environment(file: Path) -> bool:
 
 _VALIDATE = "azure-ai-ml, `entities/_assets/environment.py`, Environment.validate"
 
-REFUSED = Rule(
+REFUSED = Rule.error(
     "environment-refused",
-    Level.ERROR,
     "azure-ai-ml does not load the environment's file.",
     "azure-ai-ml, load_environment, which `az ml environment create` runs too",
     "correct the file",
 )
-NO_NAME = Rule("environment-name", Level.ERROR, "The environment has no name.", _VALIDATE, "add: name: NAME")
-SOURCE = Rule(
+NO_NAME = Rule.error("environment-name", "The environment has no name.", _VALIDATE, "add: name: NAME")
+SOURCE = Rule.error(
     "environment-source",
-    Level.ERROR,
     "The environment has neither an image nor a build context, or both.",
     _VALIDATE,
     "write either image or build",
 )
-CONTEXT = Rule(
+CONTEXT = Rule.error(
     "environment-context",
-    Level.ERROR,
     "The build context, or its Dockerfile, does not exist.",
     'Microsoft Learn, "CLI (v2) environment YAML schema": build.path, and build.dockerfile_path, by default Dockerfile',
     "correct the path, or write the Dockerfile",
 )
-CONDA_WITH_BUILD = Rule(
+CONDA_WITH_BUILD = Rule.warning(
     "conda-with-build",
-    Level.WARNING,
     "The environment has a conda file and a build context. The image is built from the context only.",
     'Microsoft Learn, "CLI (v2) environment YAML schema": conda_file is for environments with an image',
     "install the packages in the Dockerfile, or use an image",
@@ -142,23 +138,20 @@ def refused(file: Path, document: Mapping[str, Any]) -> Iterator[Problem]:
 
 _CONDA = 'conda, "Managing environments", Creating an environment file manually'
 
-CONDA_FILE = Rule(
+CONDA_FILE = Rule.error(
     "conda-file",
-    Level.ERROR,
     "The conda file does not exist, or is not a YAML mapping.",
     "azure-ai-ml, `entities/_assets/environment.py`, Environment.conda_file",
     "correct the path, or write the file",
 )
-DEPENDENCIES = Rule(
+DEPENDENCIES = Rule.error(
     "conda-dependencies",
-    Level.ERROR,
     "`dependencies` of a conda file is not a list of packages and at most one mapping `pip: [...]`.",
     _CONDA,
     "write: dependencies: [python=3.11, pip, {pip: [PACKAGE==VERSION]}]",
 )
-NO_PIP = Rule(
+NO_PIP = Rule.warning(
     "conda-pip",
-    Level.WARNING,
     "A conda file installs packages with pip and does not name pip. conda adds it with a warning, or the build fails.",
     _CONDA,
     "add pip to the dependencies",
@@ -219,16 +212,14 @@ def _package_name(entry: str) -> str:
     return match[0].lower() if match else ""
 
 
-DOCKERFILE = Rule(
+DOCKERFILE = Rule.error(
     "dockerfile",
-    Level.ERROR,
     "The Dockerfile has no FROM, or cannot be read.",
     "Docker, Dockerfile reference: a Dockerfile must begin with a FROM instruction",
     "add: FROM IMAGE",
 )
-SECRET = Rule(
+SECRET = Rule.warning(
     "image-secret",
-    Level.WARNING,
     "A file of the build context has a secret. Everyone who can pull the image can read it.",
     'Docker, "Build secrets": build arguments and environment variables remain in the image',
     "remove it, create a new one, and pass it to the build as a secret mount or to the job as a variable",

@@ -20,9 +20,8 @@ from allranks.plan.graph import Condition, DoWhile, Node, ParallelFor, Pipeline,
 from allranks.sdk.suppressions import Suppressions
 from allranks.sdk.yaml_lines import line_of
 
-SDK = Rule(
+SDK = Rule.error(
     "azure-ai-ml",
-    Level.ERROR,
     "azure-ai-ml itself refuses the file.",
     "azure-ai-ml, its schemas and their validation, which `az ml` runs too",
     "correct the file",

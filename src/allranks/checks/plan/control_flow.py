@@ -7,15 +7,14 @@ from collections.abc import Iterator
 from allranks.checks.plan import data
 from allranks.checks.plan.ports import article, dangling, fits
 from allranks.checks.plan.scope import Scope
-from allranks.errors import Level, Problem, Rule
+from allranks.errors import Problem, Rule
 from allranks.plan import literals
 from allranks.plan.graph import Condition, DoWhile, ParallelFor
 from allranks.plan.literals import meant, one_of
 from allranks.plan.ports import PRIMITIVES, GraphInput, Literal, Path, references
 
-CONTROL_FLOW = Rule(
+CONTROL_FLOW = Rule.error(
     "control-flow",
-    Level.ERROR,
     "A condition is not a boolean, a block names an unknown step, or a loop has no valid limit, items or feedback.",
     "azure-ai-ml, `entities/_builders/` condition_node.py, do_while.py and parallel_for.py, and DO_WHILE_MAX_ITERATION",
     "correct the node",
@@ -23,9 +22,8 @@ CONTROL_FLOW = Rule(
 
 LIMIT = 1000
 """Maximum iterations of a do_while loop (azure-ai-ml's DO_WHILE_MAX_ITERATION)."""
-CYCLE = Rule(
+CYCLE = Rule.error(
     "cycle",
-    Level.ERROR,
     "Steps need each other's outputs.",
     'Microsoft Learn, "Run pipelines in Azure Machine Learning", Create a pipeline: components run one after the '
     "other or side by side. A step that needs its own result can never start",

@@ -17,18 +17,16 @@ from allranks.plan.output_paths import graph_output_paths, output_path_of, outpu
 from allranks.plan.ports import FILE_TYPES, PRIMITIVES, GraphOutput, Input, NodeOutput, Output, Path
 from allranks.sdk import paths
 
-DATA = Rule(
+DATA = Rule.error(
     "data",
-    Level.ERROR,
     "Local data does not exist or is of another type, or two outputs have the same path.",
     "azure-ai-ml, `operations/_job_operations.py`, JobOperations._resolve_job_input, and "
     "`_artifacts/_artifact_utilities.py`: they upload local data, and refuse a missing path and a file for a folder",
     "correct the path",
 )
 
-UNMAPPED_OUTPUT = Rule(
+UNMAPPED_OUTPUT = Rule.warning(
     "unmapped-output",
-    Level.WARNING,
     "An output has the URI of a datastore that `allranks.yaml` does not map. Here it stays in the run's folder, where "
     "another pipeline that reads this URI does not find it.",
     "[names.md](names.md), which describes `allranks.yaml`",

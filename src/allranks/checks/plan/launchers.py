@@ -14,30 +14,27 @@ from allranks.contract.launchers import OF_ALL_INSTANCES, find
 from allranks.contract.mpi import OPEN_MPI, Mpi
 from allranks.contract.pytorch import PyTorch
 from allranks.contract.requirements import LAUNCH, PER_NODE
-from allranks.errors import Level, Problem, Rule
+from allranks.errors import Problem, Rule
 from allranks.plan.graph import Step
 
-NESTED = Rule(
+NESTED = Rule.warning(
     "nested-launcher",
-    Level.WARNING,
     "The command starts a launcher (`torchrun`, `accelerate launch`, `deepspeed`, `mpirun`), and Azure ML starts it "
     "once for each rank.",
     'huggingface/accelerate#3494; Microsoft Learn, "Distributed GPU training guide": one process per instance for a '
     "launcher, and no mpirun or DeepSpeed launcher in an MPI job",
     "set process_count_per_instance to 1, or start the script with python",
 )
-DEEPSPEED = Rule(
+DEEPSPEED = Rule.warning(
     "deepspeed-launcher",
-    Level.WARNING,
     "The `deepspeed` launcher runs on several instances. It reaches them through ssh and a hostfile, which Azure ML "
     "does not provide.",
     "deepspeedai/DeepSpeed#759 and #2535; Azure/azureml-examples#2077 and #2103",
     "use the distribution pytorch with a process for each GPU, and start the script with python; or pass --no_ssh, "
     "--node_rank and a hostfile to the launcher",
 )
-INSTANCES_APART = Rule(
+INSTANCES_APART = Rule.warning(
     "instances-apart",
-    Level.WARNING,
     "A launcher (`torchrun`, `accelerate launch`) runs on several instances, without the rank of its instance. Each "
     "instance trains alone.",
     "https://docs.pytorch.org/docs/stable/elastic/run.html: torchrun starts one node by default; Microsoft Learn, "
@@ -114,9 +111,8 @@ def instances_apart(_scope: Scope, step: Step) -> Iterator[Problem]:
         )
 
 
-MPI_VARIABLE = Rule(
+MPI_VARIABLE = Rule.warning(
     "mpi-variable",
-    Level.WARNING,
     "The command of an MPI job has a variable that Azure ML sets for the distribution pytorch only, such as "
     "$NODE_RANK, or uses a rank of Open MPI as the instance's.",
     'Lightning-AI/pytorch-lightning#13639; MicrosoftDocs/azure-docs#95788; Microsoft Learn, "Distributed GPU training '
@@ -133,9 +129,8 @@ _AS_NODE_RANK = re.compile(
 )
 _SETS_ANY = frozenset({".", "eval", "source"})
 """Programs after which any variable may be set."""
-LOCAL_RANK = Rule(
+LOCAL_RANK = Rule.warning(
     "rank-expanded-once",
-    Level.WARNING,
     "The command of a per-node launch has $RANK or $LOCAL_RANK. The shell expands it once per instance, so that all "
     "ranks of the instance get the same value.",
     "https://docs.pytorch.org/docs/stable/elastic/run.html: torchrun sets RANK and LOCAL_RANK in each worker; POSIX, "

@@ -9,16 +9,15 @@ from pathlib import Path as FilePath
 
 from allranks.checks.plan.scope import Scope
 from allranks.contract.templating import used_names
-from allranks.errors import Level, Problem, Rule
+from allranks.errors import Problem, Rule
 from allranks.plan import mltable
 from allranks.plan.graph import Step
 from allranks.plan.literals import one_of
 from allranks.plan.parallel import Parallel
 from allranks.plan.ports import Path
 
-PARALLEL = Rule(
+PARALLEL = Rule.error(
     "parallel",
-    Level.ERROR,
     "A parallel step has no data to divide, an impossible setting, no script with a function run(mini_batch), or an "
     "MLTable that cannot be read.",
     'Microsoft Learn, "CLI (v2) parallel job YAML schema" and "How to use parallel job in pipeline"',

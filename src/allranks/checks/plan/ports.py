@@ -7,16 +7,15 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 
 from allranks.checks.plan.scope import Scope
-from allranks.errors import Level, Problem, Rule
+from allranks.errors import Problem, Rule
 from allranks.plan import literals, values
 from allranks.plan.graph import Node, Step
 from allranks.plan.literals import meant, number_with_point, one_of
 from allranks.plan.ports import PRIMITIVES, GraphInput, GraphOutput, Input, Literal, Reference, Text, references
 from allranks.secrets import quoted
 
-BINDING = Rule(
+BINDING = Rule.error(
     "binding",
-    Level.ERROR,
     "A required input has no value, or is bound to one of another type.",
     "azure-ai-ml, `entities/_job/pipeline/pipeline_job.py`, PipelineJob._validate_input, and "
     "`operations/_job_operations.py`, JobOperations._resolve_job_input: an input of data needs a path when the job is "
@@ -24,9 +23,8 @@ BINDING = Rule(
     "give it a value of its type",
 )
 
-DANGLING = Rule(
+DANGLING = Rule.error(
     "dangling-binding",
-    Level.ERROR,
     "A step is bound to an input, a step or an output that does not exist. azure-ai-ml does not look for it in a step "
     "that uses a component; in a step with a command of its own, it refuses such a binding.",
     "azure-ai-ml, PipelineJob._validate, which accepts the file, and "
@@ -134,9 +132,8 @@ def article(kind: str) -> str:
     return f"an {kind}" if kind[0] in "aeio" else f"a {kind}"
 
 
-NAMES = Rule(
+NAMES = Rule.error(
     "name",
-    Level.ERROR,
     "A name of a step, a port or a variable is repeated, or has characters that a folder or a variable cannot have.",
     "azure-ai-ml, `_utils/utils.py`, is_valid_node_name; POSIX, names of environment variables",
     "rename it",
@@ -187,9 +184,8 @@ def _wrong_names(where: str, names: Iterable[str]) -> Iterator[Problem]:
             yield Problem(where, f"{name!r} cannot be a name", _NAME_EXPECTED, "rename it")
 
 
-LOST_VALUE = Rule(
+LOST_VALUE = Rule.warning(
     "lost-value",
-    Level.WARNING,
     "azure-ai-ml leaves a value out of its request, or the service refuses it: an empty text, and 0 and false of a "
     "pipeline component's node that is the job.",
     "Azure/azure-sdk-for-python#35285, #38892 and #41834; azure-ai-ml, `entities/_builders/pipeline.py`, "

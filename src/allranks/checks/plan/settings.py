@@ -26,9 +26,8 @@ MANY = 8
 DEFAULT = 2 << 30
 MOST_FILES = 200
 
-LOADER_WORKERS = Rule(
+LOADER_WORKERS = Rule.warning(
     "loader-workers",
-    Level.WARNING,
     f"{MANY} or more data loader workers on an instance pass their batches through /dev/shm, which has 2 GiB.",
     'MicrosoftDocs/azure-docs#109791; microsoft/hi-ml#870; Microsoft Learn, "CLI (v2) command job YAML schema": '
     "resources.shm_size is 2g by default",
@@ -39,17 +38,15 @@ _OPTION = re.compile(
     r"--(?:data_?loader[_-])?(?:num[_-]workers|workers|number[_-]of[_-]workers)(?:=|\s+)['\"]?"
     r"(?:(?P<count>\d+)\b|\$\{\{\s*inputs\.(?P<input>[^\s{}]+)\s*}})"
 )
-VARIABLE_BINDING = Rule(
+VARIABLE_BINDING = Rule.warning(
     "variable-binding",
-    Level.WARNING,
     "An environment variable refers to a port of the step; Azure ML replaces ports in the command only.",
     "physical-ai-toolchain#855: checkpoints were lost in a folder of that name",
     "set it in the command",
 )
 _LITERAL = re.compile(r"\$\{\{\s*(?:inputs|outputs)\.[\w.\-]+\s*}}")
-SPOT = Rule(
+SPOT = Rule.warning(
     "spot-without-checkpoints",
-    Level.WARNING,
     "A step runs on spot capacity, and has no apparent checkpoints, or uploads them only at its end. "
     "After an eviction it starts from the beginning.",
     "Azure/MachineLearningNotebooks#1242 and #1575; MicrosoftDocs/azure-docs#87051",
@@ -121,9 +118,8 @@ def _script_resumes(step: Step) -> bool:
     return any(_RESUMES.search(file.read_text(encoding="utf-8", errors="replace")) for file in files if file.is_file())
 
 
-IMAGE = Rule(
+IMAGE = Rule.warning(
     "latest-image",
-    Level.WARNING,
     "An image has the tag latest, or none. Azure ML builds the environment once and keeps it, so the image is "
     "neither the newest nor a known one.",
     'Microsoft Learn, "What are Azure Machine Learning environments?", image caching and reuse; '
@@ -171,24 +167,21 @@ def is_moving(image: str) -> bool:
     return image != "" and "@" not in image and "$" not in image and tag in ("", "latest")
 
 
-SIZE = Rule(
+SIZE = Rule.warning(
     "size",
-    Level.WARNING,
     "The size that a step names is retired, lacks the InfiniBand that the job asks for, or needs another image.",
     "[sizes.md](sizes.md), with the sources of each size",
     "choose another size: allranks sizes",
 )
-PROCESSES = Rule(
+PROCESSES = Rule.warning(
     "processes-per-gpu",
-    Level.WARNING,
     "The number of processes of an instance differs from the number of GPUs of its size; one process on eight GPUs "
     "leaves seven idle.",
     "MicrosoftDocs/azure-docs#111307; Azure/azureml-examples#675; Azure/azure-sdk-for-python#25215 and #28778",
     "set process_count_per_instance to the number of GPUs",
 )
-SHARED_MEMORY = Rule(
+SHARED_MEMORY = Rule.warning(
     "shared-memory",
-    Level.WARNING,
     "/dev/shm is too small for NCCL or the data loaders of the ranks of an instance.",
     'NVIDIA, NCCL user guide, "Runtime and MPI issues"; PyTorch\'s README: --shm-size',
     "set resources.shm_size",

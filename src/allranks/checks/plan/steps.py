@@ -24,18 +24,16 @@ from allranks.plan.requirement_files import packages
 from allranks.plan.rules import WRONG_REFERENCE
 from allranks.sdk.paths import shown
 
-COMMAND = Rule(
+COMMAND = Rule.error(
     "command",
-    Level.ERROR,
     "The command is empty, has an open $[[, names a port that the step does not have, or uses an "
     "optional input that has no value.",
     'Microsoft Learn, "CLI (v2) command component YAML schema", command expressions',
     "correct the command",
 )
 
-DOCKERFILE_MISSING = Rule(
+DOCKERFILE_MISSING = Rule.error(
     "dockerfile-missing",
-    Level.ERROR,
     "The build context has no Dockerfile.",
     'Microsoft Learn, "CLI (v2) environment YAML schema": build.dockerfile_path, by default Dockerfile',
     "correct the path, or write the Dockerfile",
@@ -47,24 +45,21 @@ NOT_RUN_HERE = Rule(
     "[limits](../README.md#limits)",
     "provide its outputs in a folder: --stand-in STEP=FOLDER",
 )
-DROPPED_ENVIRONMENT = Rule(
+DROPPED_ENVIRONMENT = Rule.warning(
     "ignored-environment",
-    Level.WARNING,
     "A step sets an environment other than its component's; azure-ai-ml does not send it.",
     "azure-ai-ml 1.35, `entities/_builders/command.py`, Command._to_rest_object",
     "set the environment of the component",
 )
 
-IGNORED_VARIABLES = Rule(
+IGNORED_VARIABLES = Rule.warning(
     "ignored-variables",
-    Level.WARNING,
     "A component has environment variables. azure-ai-ml does not send them, so the step runs without them, here too.",
     "azure-ai-ml 1.35, `_schema/component/command_component.py`; Azure/azure-sdk-for-python#44187",
     "set them on the step",
 )
-MISSPELT_REFERENCE = Rule(
+MISSPELT_REFERENCE = Rule.warning(
     "misspelt-reference",
-    Level.WARNING,
     "A text has nearly the form of a reference to a port: ${inputs.x}, {{inputs.x}}, $(inputs.x). Azure ML does not "
     "replace it. An f-string of Python turns {{ into {.",
     'Microsoft Learn, "CLI (v2) expressions": ${{ }} is the only form',
@@ -119,9 +114,8 @@ def quotes(scope: Scope, step: Step) -> Iterator[Problem]:
             yield Problem(scope.key(step, f"inputs.{port.name}"), str(value.value), expected, 'use " in its place')
 
 
-LAYOUT = Rule(
+LAYOUT = Rule.error(
     "layout",
-    Level.ERROR,
     "A number of instances or processes, the range of an elastic job, a timeout or a size of /dev/shm is impossible.",
     'Microsoft Learn, "Manage and increase quotas and limits for resources with Azure Machine Learning"; '
     "the launch contract of each distribution type",
@@ -186,9 +180,8 @@ def _too_many(scope: Scope, step: Step) -> Iterator[Problem]:
         yield Problem(where, f"{processes:,}", expected, "set it to the number of GPUs of an instance")
 
 
-REQUIREMENT = Rule(
+REQUIREMENT = Rule.error(
     "requirement",
-    Level.ERROR,
     "The step's environment or launch lacks what its component's tags require for the chosen values.",
     "the component's own tags, [components.md](components.md)",
     "choose another value or environment",

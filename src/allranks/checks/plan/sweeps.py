@@ -6,24 +6,22 @@ import math
 from collections.abc import Iterator
 
 from allranks.checks.plan.scope import Scope
-from allranks.errors import Level, Problem, Rule
+from allranks.errors import Problem, Rule
 from allranks.plan import literals
 from allranks.plan.graph import Sweep
 from allranks.plan.literals import meant, one_of
 from allranks.plan.ports import Input
 from allranks.plan.sweep import DISTRIBUTIONS, MOST_TRIALS, EarlyTermination, Parameter, value_of
 
-SWEEP = Rule(
+SWEEP = Rule.error(
     "sweep",
-    Level.ERROR,
     "A sweep has no parameter, an impossible range, limit or policy, or an algorithm that cannot sample its "
     "distributions.",
     'Microsoft Learn, "Hyperparameter tuning a model (v2)"; azure-ai-ml checks none of these',
     "correct the sweep",
 )
-UNREAD = Rule(
+UNREAD = Rule.error(
     "unread-parameter",
-    Level.ERROR,
     "The trial of a sweep does not read a parameter of the search space: its component has no such input, and its "
     "command does not contain ${{search_space.NAME}}. A program may still read the variable AZUREML_SWEEP_NAME.",
     "azure-ai-ml, `entities/_job/sweep/sweep_job.py`, SweepJob, which sends the parameter",
