@@ -13,11 +13,15 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import takewhile
+from operator import itemgetter
 from pathlib import Path
+from typing import Any
 
 from allranks.local.instances.processes import TICKS_PER_SECOND, descendants, parse_stat
+from allranks.runs.formatting import shortened
 from allranks.runs.records import RankRecord
 from allranks.verdict.stacks import Frame, Stack
 
@@ -97,9 +101,8 @@ def _stack(spy: str, pid: int, rank: int, silent: Collection[int]) -> Stack | No
     # py-spy cannot stop a process that is stopped already.
     state = _state(pid)
     stopped = state == "T"
-    command = [spy, "dump", "--json", "--locals", *(["--nonblocking"] if stopped else []), "--pid", str(pid)]
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=False)
+        done = _dump(spy, pid, "--locals", *(["--nonblocking"] if stopped else []))
         if _FINALIZED in done.stderr:
             return Stack(rank, (), _worker(pid))
         if done.returncode and _DENIED.search(done.stderr):
@@ -110,8 +113,7 @@ def _stack(spy: str, pid: int, rank: int, silent: Collection[int]) -> Stack | No
         raise
     except (OSError, ValueError, subprocess.TimeoutExpired):
         return None
-    # Without the module threading, the main thread has no name.
-    main = [each for each in threads if each["thread_name"] == "MainThread" or len(threads) == 1]
+    main = _main(threads)
     frames: list[Frame] = []
     settings: dict[str, str] = {}
     for frame in main[0]["frames"] if main else ():
@@ -127,6 +129,28 @@ def _stack(spy: str, pid: int, rank: int, silent: Collection[int]) -> Stack | No
     owns_gil = bool(main) and not stopped and main[0]["owns_gil"]
     holds_gil = owns_gil and (not main[0]["active"] or stack.number in silent)
     return replace(stack, holds_gil=holds_gil, pid=pid, uses_mpi="/mpi4py/" in maps)
+
+
+def native_calls(stack: Stack) -> list[str]:
+    """Return the functions in C and C++ that a rank is in below its Python code, the innermost last, as lines that
+    follow its stack; none if they cannot be read."""
+    spy, frames = program(), list[Mapping[str, Any]]()
+    if spy is not None and stack.pid and not stack.is_stopped:
+        with contextlib.suppress(OSError, ValueError, subprocess.TimeoutExpired):
+            for thread in _main(json.loads(_dump(spy, stack.pid, "--native").stdout)):
+                frames = list(takewhile(itemgetter("module"), thread["frames"]))
+    named = (frame for frame in reversed(frames) if not frame["name"].startswith("0x"))
+    return [f"  in {shortened(frame['name'])} ({frame['short_filename']})" for frame in named]
+
+
+def _dump(spy: str, pid: int, *options: str) -> subprocess.CompletedProcess[str]:
+    command = [spy, "dump", "--json", *options, "--pid", str(pid)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=False)
+
+
+def _main(threads: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    # Without the module threading, the main thread has no name.
+    return [each for each in threads if each["thread_name"] == "MainThread" or len(threads) == 1]
 
 
 def _state(pid: int) -> str:

@@ -154,6 +154,9 @@ def test_what_ranks_have_called(tmp_path: Path, run_steps: Runner, script: str, 
     verdict = record.step("train").verdict
     assert (verdict.rank, verdict.where) == (1, where)
     assert reason in verdict.reason
+    if script == GIL:
+        assert "sleep(1000)" in verdict.traceback
+        assert "  in sleep (libc.so.6)\n" in verdict.traceback.partition("sleep(1000)")[2]
     assert not list(tmp_path.rglob("*.request"))
 
 

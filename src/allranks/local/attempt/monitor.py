@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from allranks.contract import report
-from allranks.local import capacity, flight_recordings
+from allranks.local import capacity, flight_recordings, stack_dumps
 from allranks.local.attempt import usage_watch
 from allranks.local.attempt.stall import RAISED, StallWatch
 from allranks.local.attempt.start import Start
@@ -177,7 +177,9 @@ class AttemptMonitor:
         calls = flight_recordings.read(self._handles.reports)
         verdict = of_hang(self._record.name, self._record.ranks, stacks, self._stall.silence(now), calls)
         if verdict is not None and self._options.on_stall == "fail":
-            self._stalled = verdict
+            blamed = (stack for stack in stacks if str(stack) == verdict.traceback)
+            native = [line for stack in blamed for line in await asyncio.to_thread(stack_dumps.native_calls, stack)]
+            self._stalled = replace(verdict, traceback="\n".join((verdict.traceback, *native)))
         elif verdict is not None:
             self._noted_stall = True
             saved = ""
