@@ -53,7 +53,3 @@ def elastic_instances(environ: Mapping[str, str]) -> tuple[int, int] | None:
             ELASTIC_INSTANCES, repr(value), expected, "give the least and the full number of instances"
         )
     return int(match[1]), int(match[2])
-
-
-STEP_RECORDER = "ALLRANKS_STEP_RECORDER"
-"""Set by `allranks rehearse`: each rank records its training steps in files whose paths begin with it."""

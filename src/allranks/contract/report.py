@@ -18,6 +18,9 @@ from typing import Any, TypeAlias
 
 VARIABLE = "ALLRANKS_REPORT"
 
+STEP_RECORDER = "ALLRANKS_STEP_RECORDER"
+"""Set by `allranks rehearse`: each rank records its training steps in files whose paths begin with it."""
+
 
 @dataclass(frozen=True)
 class Progress:

@@ -186,15 +186,16 @@ def last_calls(recordings: Iterable[Recording]) -> list[str]:
     return [f"{rank_list(sorted(ranks))}: in {call}" for call, ranks in groups.items()]
 
 
-def read(path: Path, rank: int, launcher: int | None = None) -> Recording | None:
-    """Return the recording in a file of a rank; None if it is truncated, or no recording."""
+def read(path: Path, rank: int, launcher: int | None = None, *, last: bool = False) -> Recording | None:
+    """Return the recording in a file of a rank; None if it is truncated, or no recording. last: its last call only"""
     try:
         if not path.is_file() or path.stat().st_size > MOST_BYTES:
             return None
         data = path.read_bytes()
         dump = json.loads(data) if data[:1] == b"{" else _Plain(BytesIO(data)).load()
-        entries = sorted(dump["entries"], key=lambda entry: int(entry.get("record_id", 0)))
-        return Recording(rank, tuple(_call(entry) for entry in entries if entry and not entry.get("is_p2p")), launcher)
+        entries = [entry for entry in dump["entries"] if entry and not entry.get("is_p2p")]
+        entries.sort(key=lambda entry: int(entry.get("record_id", 0)))
+        return Recording(rank, tuple(map(_call, entries[-1:] if last else entries)), launcher)
     except Exception:  # a foreign file may have any type anywhere, and a pickle may raise anything
         return None
 

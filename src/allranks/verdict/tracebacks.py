@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import lru_cache
 
 from allranks.runs.formatting import plain
 from allranks.runs.log_reader import tail
@@ -93,6 +94,7 @@ def is_header(text: str) -> bool:
     return text.endswith(_GRAPH)
 
 
+@lru_cache  # a recording has each of its files thousands of times
 def is_library(file: str) -> bool:
     """Return whether a file of a traceback is no code of the user."""
     return _LIBRARY.search(file) is not None

@@ -10,7 +10,6 @@ from allranks.contract import job as jobs
 from allranks.contract import logs, report
 from allranks.contract.expanded_command import python_program
 from allranks.contract.launch import Launch, Process
-from allranks.contract.own_variables import STEP_RECORDER
 from allranks.contract.produce import processes
 from allranks.contract.templating import render
 from allranks.local import rank_environment
@@ -108,7 +107,7 @@ def rank_programs(
             **rank_environment.rank_variables(own_variables, job, launch, process, kind),
         }
         if settings.records_steps:
-            environment[STEP_RECORDER] = str(report_file.parent / str(record.attempt))
+            environment[report.STEP_RECORDER] = str(report_file.parent / str(record.attempt))
         log = folder / logs.log_of(launch, process, record.attempt)
         if record.attempt:  # the logs of a retry have their own folder
             log.parent.mkdir(parents=True, exist_ok=True)

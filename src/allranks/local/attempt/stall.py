@@ -104,8 +104,8 @@ class StallWatch:
     async def _look(self) -> tuple[list[Stack], list[Call], _Used]:
         """Return the stacks of the running ranks, the last collective of each rank, and what they have used."""
         stacks = await self.stacks()
-        found = await asyncio.to_thread(flight_recordings.read, self._reports)
-        calls = [recording.calls[-1] for recording in found if recording.calls]
+        found = await asyncio.to_thread(flight_recordings.read, self._reports, last=True)
+        calls = [call for recording in found for call in recording.calls]
         return stacks, calls, await asyncio.to_thread(stack_dumps.activity, self._running())
 
     def _running(self) -> list[RankRecord]:

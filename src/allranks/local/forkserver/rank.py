@@ -14,7 +14,7 @@ from functools import partial
 from types import ModuleType
 from typing import Any, NoReturn
 
-from allranks.contract.own_variables import STEP_RECORDER
+from allranks.contract.report import STEP_RECORDER
 from allranks.local.forkserver import rank_server, workers
 from allranks.local.forkserver.preloaded import Preloaded, close_all_but
 from allranks.local.forkserver.python_program import PythonCommand, leave, resolve
