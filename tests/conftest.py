@@ -138,14 +138,16 @@ def workspace(tmp_path: Path) -> Workspace:
 
 
 @pytest.fixture
-def run_steps(workspace: Workspace) -> Runner:
-    """Runs steps as a plan, by default on loopback."""
+def run_steps(workspace: Workspace, request: pytest.FixtureRequest) -> Runner:
+    """Runs steps as a plan, by default on loopback. Only tests of MLflow wait for it: its import takes a second."""
+    track = request.node.get_closest_marker("mlflow") is not None
 
     def run_them(
         *steps: Step, observer: Observer | None = None, plan: Plan | None = None, **options: object
     ) -> RunRecord:
         options.setdefault("instances", "loopback")
         options.setdefault("slots", 8)
+        options.setdefault("track", track)
         plan = plan or Plan("plan", Graph(steps))
         checked = Options(**options)  # type: ignore[arg-type]
         requirements.require(plan, track=checked.track, mpi=checked.mpi)

@@ -46,7 +46,7 @@ def faulty(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> N
 @pytest.mark.parametrize("faulty", FAULTS, indirect=True)
 def test_the_step_completes_with_a_note(faulty: None, run_steps, request: pytest.FixtureRequest) -> None:
     before = set(psutil.Process().children())
-    record = run_steps(Step("a", "echo python"), Step("b", "echo python"))
+    record = run_steps(Step("a", "echo python"), Step("b", "echo python"), track=True)
     assert record.status is Status.COMPLETED
     for step in record.steps:
         (note,) = step.notes
