@@ -239,7 +239,8 @@ def _of_world_size(step: str, ranks: Sequence[RankRecord], stacks: Sequence[Stac
             sizes.setdefault(stack.settings["world_size"], []).append(stack)
     if len(sizes) < 2:
         return None
-    (wrong, few), (size, others), *_ = sorted(sizes.items(), key=lambda each: len(each[1]))
+    count = str(max(len(ranks), len(stacks)))  # a launcher's workers are more than the job's ranks
+    (wrong, few), (size, others), *_ = sorted(sizes.items(), key=lambda each: (each[0] == count, len(each[1])))
     reason = f"it joins a process group with world size {wrong}, and {_numbers(others)} with {size}"
     return replace(_blaming(step, ranks, few[0], reason), advice="every rank must pass the same world size")
 

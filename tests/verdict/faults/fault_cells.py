@@ -215,7 +215,7 @@ def random_cell(seed: int) -> Cell:
         fault = replace(fault, injects=injects, cause=fault.cause.replace("instance 1", f"instance {instance}"))
     elif not fault.kills:
         # Of two ranks that differ, either may be wrong.
-        between = shape.world_size == 2 and ("mismatch" in fault.name or fault.name == "wrong world size")
+        between = shape.world_size == 2 and "mismatch" in fault.name
         blamed = () if not fault.ranks else (0, 1) if between else (rank,)
         cause = fault.cause.replace("step 2", f"step {step}")
         fault = replace(fault, name=fault.name.removesuffix(" of rank 0"), ranks=blamed, cause=cause)
