@@ -250,3 +250,14 @@ def test_a_pipeline_finds_what_is_in_a_registry(client: Any, tmp_path: Path) -> 
     assert Path(step.spec).is_relative_to(tmp_path / ".allranks/registries/shared")
     with pytest.raises(ResourceNotFoundError):
         registry.components.get("count", "2")
+
+
+@pytest.mark.slow
+def test_faults_are_injected_into_each_job(client: Any) -> None:
+    job = command(command="exec sleep 600", environment=Environment(image="python:3.12"), compute="any")
+    with pytest.raises(InputError, match="rank 7"):
+        LocalClient(faults=["kill:rank=7"]).jobs.create_or_update(job)
+    faulty = LocalClient(show_progress=False, faults=["kill:rank=0"])
+    with pytest.raises(JobException, match="SIGKILL"):
+        faulty.jobs.stream(faulty.jobs.create_or_update(job).name)
+    assert not running_jobs()

@@ -15,9 +15,11 @@ from allranks.runs.workspace import write_file
 def write(report: Report, path: Path) -> None:
     """Write the page. Raise OSError if that fails."""
     environment = html_page.templates("allranks.runs.page", lambda value: value)
-    environment.globals.update(chart_size=chart, number=formatting.number, when=formatting.when, facts=facts)
+    environment.globals.update(
+        chart_size=chart, number=formatting.number, when=formatting.when, facts=facts, NOTHING=formatting.NOTHING
+    )
     charts = [_chart(training) for training in report.trainings if any(training.curves.values())]
-    trainings = [(training, list(advice(training))) for training in report.trainings]
+    trainings = [(training, list(advice(training)) if report.problems else []) for training in report.trainings]
     values = {"report": report, "trainings": trainings, "charts": charts}
     write_file(path, html_page.render(environment, "rehearsal.html", "style.css", ["tooltip.js"], **values))
 

@@ -123,14 +123,15 @@ def advice(training: Training) -> Iterator[str]:
         )
 
 
-def facts(training: Training) -> list[tuple[str, str]]:
-    """Return the figures of a training, each with its name."""
+def facts(report: Report, training: Training) -> list[tuple[str, str]]:
+    """Return the figures of a training and the state of its outputs, each with its name."""
     seconds = [each.seconds for each in training.resumptions]
     samples = "not known: they are not read by torch's DataLoader"
     if training.repeated is not None:
         samples = f"{training.repeated} seen twice, {training.missing} never, within an epoch"
     loss = training.largest_difference
     equal = {True: "equal bit for bit", False: f"differ from training step {training.weights_from} on", None: NOTHING}
+    outputs = [output for output in report.outputs if output.step == training.name]
     return [
         ("training steps", f"{training.steps}, of which {training.redone} were made again"),
         ("restarts", str(len(training.resumptions))),
@@ -142,6 +143,7 @@ def facts(training: Training) -> list[tuple[str, str]]:
         ("samples", samples),
         ("largest difference in loss", NOTHING if loss is None else number(loss)),
         ("final weights", equal[training.weights_equal]),
+        *((f"output {each.name}", f"differs: {each.differs}" if each.differs else equal[True]) for each in outputs),
     ]
 
 

@@ -11,6 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from allranks.rehearsal import page as rehearsal_page
+from allranks.rehearsal.comparison import Resumption, Training
+from allranks.rehearsal.report import Output, Report
 from allranks.runs.page.live_page import live_script
 from allranks.runs.page.log_excerpts import LogExcerpts
 from allranks.runs.page.page import Live, document, main, write_page
@@ -209,3 +212,37 @@ def test_the_values_of_a_chart_are_shown_at_the_pointer(browser: Browser, tmp_pa
     tab.wait_for("document.querySelector('.tip')?.innerText.includes('train_loss')")
     tab.call("Input.dispatchMouseEvent", type="mouseMoved", x=2, y=2)
     tab.wait_for("document.querySelector('.tip') === null")
+
+
+def test_a_rehearsal(browser: Browser, tmp_path: Path) -> None:
+    lost = ("the optimizer: its state is empty. Save optimizer.state_dict()", "the random state of torch: save it")
+    trainings = tuple(
+        Training(
+            name=name,
+            steps=24,
+            extra_steps=0,
+            resumptions=(Resumption(12, 9, 0.4, each), Resumption(15, 12, 0.5, each)),
+            repeated=0,
+            missing=0,
+            useful=0.28,
+            largest_difference=0.01,
+            loss_from=None,
+            weights_from=10 if each else None,
+            weights_equal=not each,
+            before_evictions=False,
+            curves={"without evictions": [(1, 2.0), (2, 1.0)], "with evictions": [(1, 2.0), (2, 1.5)]},
+        )
+        for name, each in (("whole", ()), ("weights", lost))
+    )
+    outputs = (Output("whole", "checkpoints", 1), Output("weights", "checkpoints", 1, "checkpoint.pt, tensor 0.weight"))
+    report = Report("job", "a", "b", "Completed", 4, 4, 3, False, {}, trainings, outputs)
+    rehearsal_page.write(report, tmp_path / "rehearsal.html")
+    tab = browser.open((tmp_path / "rehearsal.html").as_uri())
+    take_pictures(tab, tmp_path, "rehearsal")
+    whole, weights = tab.evaluate("[...document.querySelectorAll('.training')].map((each) => each.innerText)")
+    assert "output checkpoints\nequal bit for bit" in whole
+    assert "Not restored, and" not in whole
+    assert "output checkpoints\ndiffers: checkpoint.pt, tensor 0.weight" in weights
+    assert "Save optimizer.state_dict()" in weights
+    assert "the optimizer, the random state of torch" in weights
+    assert_self_contained(tab)

@@ -6,7 +6,7 @@ import contextlib
 import functools
 import os
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextvars import ContextVar
 from dataclasses import replace
 from pathlib import Path
@@ -64,6 +64,7 @@ class LocalClient(MLClient):  # type: ignore[misc]
     registry_name: a client of a registry, which is in the workspace folder. One in which nothing was created returns
                    names only, whose files ``allranks.yaml`` gives (docs/names.md)
     folder:        the workspace; default: the `.allranks` folder of the current folder or a parent
+    faults:        injected into each job, as by `allranks.run`
     options:       the options of `MLClient`, such as ``show_progress``
     """
 
@@ -79,9 +80,12 @@ class LocalClient(MLClient):  # type: ignore[misc]
         registry_name: str | None = None,
         *,
         folder: Path | str | None = None,
+        faults: Sequence[str] = (),
         **options: Any,
     ) -> None:
         workspace = Workspace.at(folder or self._folder)
+        if faults:
+            self._run_options = replace(self._run_options, faults=faults)
         self._service = LocalService(workspace, functools.partial(_submit, workspace, self._run_options))
         internals.adapt_registries()
         super().__init__(

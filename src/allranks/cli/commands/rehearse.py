@@ -46,8 +46,9 @@ def rehearse(
     """Show that a training survives evictions.
 
     The pipeline runs once without evictions. Its trainings then run again, with evictions at random training steps,
-    with and without a grace period. Exit with 1 if the final weights are not equal bit for bit, or a sample is seen
-    twice or never within an epoch. The report says what the script would have to save.
+    with and without a grace period. Exit with 1 if the final weights are not equal bit for bit (with --elastic, if the
+    loss differs by more than 1e-4), or a sample is seen twice or never within an epoch. The report says what the script
+    would have to save.
 
     For example: allranks rehearse pipelines/image_classification.py --evictions 5
     """

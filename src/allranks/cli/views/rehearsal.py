@@ -18,11 +18,8 @@ def print_report(console: Console, report: Report) -> None:
         console.print(Text(f"  {plain(problem)}", style="red"), soft_wrap=True)
     for training in report.trainings:
         console.print(Text(f"\n{plain(training.name)}", style="bold"))
-        for name, value in facts(training):
-            console.print(Text.assemble((f"  {name:<27}", "bright_black"), value), soft_wrap=True)
+        for name, value in facts(report, training):
+            console.print(Text.assemble((f"  {plain(name):<27}", "bright_black"), plain(value)), soft_wrap=True)
         for text in advice(training) if report.problems else ():
             console.print(Text(f"  lost: {plain(text)}"), soft_wrap=True)
-    for output in report.outputs:
-        outcome = "equal bit for bit" if not output.differs else f"differs: {plain(output.differs)}"
-        console.print(Text.assemble((f"  output {plain(output.name)}: ", "bright_black"), outcome), soft_wrap=True)
     console.print(f"\n  page  {plain(report.page)}", soft_wrap=True)
