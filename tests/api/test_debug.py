@@ -26,6 +26,16 @@ def job(tmp_path: Path) -> Path:
     return write_job(tmp_path, "python train.py", code="./src", **LAYOUT)
 
 
+def test_the_workers_of_ray(job: Path, workspace: Workspace) -> None:
+    write_job(
+        job.parent, "python train.py", code="./src", distribution={"type": "ray"}, resources={"instance_count": 2}
+    )
+    with pytest.raises(
+        InputError, match=r"--rank 1: only Ray's driver can be debugged, not its workers\n  expected: 0"
+    ):
+        debug(job, workspace, rank="1")
+
+
 def debug(job: Path, workspace: Workspace, step: str = "", **options: Any) -> list[str]:
     told: list[str] = []
     debugging.debug(str(job), step, workspace, Options(), inputs={}, tell=told.append, **options)

@@ -22,6 +22,9 @@ loss.backward()
 """
 
 
+RAY = {"ray.get": ("get", 3), "task": ("Worker.main_loop", 2)}
+
+
 @pytest.fixture
 def script(tmp_path: Path) -> str:
     (tmp_path / "train.py").write_text(SCRIPT)
@@ -52,6 +55,13 @@ def _stack(rank: int, what: str, script: str) -> Stack:
             (Frame("quick_execute", f"{EAGER}/execute.py", 53), Frame("call_function", f"{EAGER}/context.py", 1)),
         ),
     }
+    if what in RAY:
+        name, line = RAY[what]
+        frames = (
+            Frame("<module>", script, line),
+            Frame(name, "/venv/lib/python3.11/site-packages/ray/_private/worker.py", 1),
+        )
+        return Stack(rank, frames if what == "task" else frames[::-1], is_idle=True)
     if what == "exiting":
         return Stack(rank, ())
     if what == "stopped":
@@ -89,6 +99,8 @@ def _running(count: int) -> list[RankRecord]:
         ),
         (("ddp", "sleep"), 1, "in DistributedDataParallel"),
         (("all_reduce", "all_reduce"), None, "every rank waits in all_reduce (train.py:3)"),
+        (("ray.get", "task"), 1, "its Ray worker is at `time.sleep(1000)`, and rank 0 waits for it in ray.get for"),
+        (("ray.get",), None, "rank 0 waits in ray.get (train.py:3) for 300 s, and no task of Ray runs"),
     ],
 )
 def test_the_rank_that_is_not_there(places: tuple[str, ...], blamed: int | None, reason: str, script: str) -> None:
@@ -141,6 +153,11 @@ def test_what_encloses_a_computation_does_not_wait(frames: tuple[Frame, ...], co
 def test_a_method_with_a_name_of_mpi_waits_only_with_mpi4py(script: str) -> None:
     stack = _stack(0, "mpi", script)
     assert (stack.collective, replace(stack, uses_mpi=False).collective) == ("barrier", "")
+
+
+def test_a_task_of_ray_that_computes_does_not_hang(script: str) -> None:
+    stacks = [_stack(0, "ray.get", script), replace(_stack(1, "task", script), is_idle=False)]
+    assert of_hang("train", _running(2), stacks, 300) is None
 
 
 def test_a_rank_that_has_ended_before_the_others(script: str) -> None:

@@ -36,6 +36,15 @@ def raised(text: str, line: int = 10) -> str:
     return TRACEBACK.format(text, line)
 
 
+def died(detail: str) -> str:
+    """Return what Ray says of an actor whose worker has died."""
+    return (
+        raised("ray.exceptions.ActorDiedError: The actor died unexpectedly before finishing this task.")
+        + "\tclass_name: Worker\n\tpid: 94\n\tip: 10.0.0.5\nThe actor is dead because its worker process has died. "
+        + f"Worker exit type: SYSTEM_ERROR Worker exit detail: {detail}\n"
+    )
+
+
 def waited(collective: str, line: int) -> str:
     return raised(TIMEOUT, line).replace("in all_reduce", f"in {collective}")
 
@@ -116,6 +125,18 @@ CASES = {
             + f"{BAD}\n"
         ],
         f"rank 0: {BAD} (model.py:8)",
+    ),
+    "Ray's actor that was killed": (
+        [
+            died("Worker is killed. Some common causes include: (1) the process was killed by the OOM killer")
+            + "\n\x1b[36m(Worker pid=94, ip=10.0.0.5)\x1b[0m step 2\n",
+            "Ray runtime started.\n",
+        ],
+        "rank 0: ray.exceptions.ActorDiedError: its worker process has died. Worker is killed. (train.py:10)",
+    ),
+    "Ray's instance that was evicted": (
+        [died("Worker exits unexpectedly. The process receives a SIGTERM."), "Ray runtime started.\n"],
+        "rank 1: its log ends without an exception, and rank 0 lost the connection: killed, or evicted",
     ),
     "while a consequence was handled": (
         [

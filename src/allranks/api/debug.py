@@ -105,7 +105,9 @@ def _step(plan: Plan, path: str) -> tuple[str, Step]:
 
 def _ranks(step: Step, path: str, rank: str) -> tuple[int, ...]:
     """Return the ranks that a user names. Raise InputError for one that the step does not have."""
-    count = len(DISTRIBUTIONS[step.distribution.type].module.processes(step.distribution, step.instance_count))
+    is_ray = step.distribution.type == "ray"
+    processes = DISTRIBUTIONS[step.distribution.type].module.processes(step.distribution, step.instance_count)
+    count = 1 if is_ray else len(processes)
     if rank == ALL:
         return tuple(range(count))
     if not rank.isdecimal():
@@ -113,7 +115,8 @@ def _ranks(step: Step, path: str, rank: str) -> tuple[int, ...]:
     # How many workers a launcher starts is known only when it has started them.
     if int(rank) >= count and not any(os.path.basename(word) in LAUNCHERS for word in step.command.split()):
         expected = f"0 to {count - 1}" if count > 1 else "0"
-        raise InputError(Problem(f"--rank {rank}", f"step {path} has {count} ranks", expected))
+        found = "only Ray's driver can be debugged, not its workers" if is_ray else f"step {path} has {count} ranks"
+        raise InputError(Problem(f"--rank {rank}", found, expected))
     return (int(rank),)
 
 

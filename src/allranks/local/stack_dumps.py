@@ -56,12 +56,7 @@ def of_ranks(ranks: Iterable[RankRecord], silent: Collection[int] = ()) -> list[
     """
     spy = program()
     stacks = [] if spy is None else [_stack(spy, pid, rank, silent) for pid, rank in processes_of(ranks)]
-    found = [
-        stack
-        for stack in stacks
-        if stack is not None and not any(name in frame.file for frame in stack.frames for name in _HELPERS)
-    ]
-    return sorted(found, key=lambda stack: stack.number)
+    return sorted(filter(None, stacks), key=lambda stack: stack.number)
 
 
 def activity(ranks: Iterable[RankRecord]) -> dict[int, tuple[float, int]]:
@@ -80,7 +75,7 @@ def activity(ranks: Iterable[RankRecord]) -> dict[int, tuple[float, int]]:
 
 def processes_of(ranks: Iterable[RankRecord]) -> Iterator[tuple[int, int]]:
     """Yield each process that writes to the log of a rank, with the rank: the shell, the script, the workers of a
-    launcher and of data loaders."""
+    launcher, of Ray and of data loaders."""
     files = {}
     for rank in ranks:
         with contextlib.suppress(OSError):
@@ -90,14 +85,23 @@ def processes_of(ranks: Iterable[RankRecord]) -> Iterator[tuple[int, int]]:
         for stream in (2, 1):
             # A process that has ended, or belongs to another user.
             with contextlib.suppress(OSError):
-                status = os.stat(f"/proc/{name}/fd/{stream}")
+                status = os.stat(f"/proc/{_writer(int(name))}/fd/{stream}")
                 if (status.st_dev, status.st_ino) in files:
                     yield int(name), files[status.st_dev, status.st_ino]
                     break
 
 
+def _writer(pid: int) -> int:
+    """Return the process of the rank for a worker of Ray, which writes elsewhere; other processes themselves."""
+    with contextlib.suppress(OSError):
+        if re.search(rb"^ray::|/ray/_private/workers/", Path(f"/proc/{os.getpgid(pid)}/cmdline").read_bytes()):
+            return os.getsid(pid)
+    return pid
+
+
 def _stack(spy: str, pid: int, rank: int, silent: Collection[int]) -> Stack | None:
-    """Return the stack of the main thread of a process, without the engine's part; None if it is not Python."""
+    """Return the stack of the main thread of a process, without the engine's part; None if it is not Python, or
+    one of the helpers."""
     # py-spy cannot stop a process that is stopped already.
     state = _state(pid)
     stopped = state == "T"
@@ -119,6 +123,9 @@ def _stack(spy: str, pid: int, rank: int, silent: Collection[int]) -> Stack | No
     for frame in main[0]["frames"] if main else ():
         if ENGINE in frame["filename"]:
             break
+        is_idle_of_ray = not frames and not stopped and frame["name"].endswith("main_loop")
+        if is_idle_of_ray or any(name in frame["filename"] for name in _HELPERS):
+            return None
         frames.append(Frame(frame["name"], frame["filename"], frame["line"]))
         if _JOINING in frame["filename"]:
             found = {each["name"]: each["repr"].strip("\"'") for each in frame["locals"] or () if each["repr"]}

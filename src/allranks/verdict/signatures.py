@@ -198,7 +198,8 @@ SIGNATURES: tuple[Signature, ...] = (
         r"|Horovod has been shut down|HorovodInternalError|peer process has unexpectedly disconnected"
         r"|MPI_ERR_PROC_FAILED"
         r"|Collective ops is aborted|coordination service|\bUnavailableError\b|\bAbortedError\b|\bCancelledError\b"
-        r"|failed to connect to|ActorDiedError|ActorUnavailableError|ended by SIGTERM|SignalException",
+        r"|failed to connect to|ActorDiedError(?!.*worker process has died(?!.*SIGTERM))|ActorUnavailableError"
+        r"|ended by SIGTERM|SignalException",
         advice=_OTHER_RANK,
         source="gloo/transport/tcp/pair.cc; nccl src/debug.cc; horovod/common/exceptions.py;"
         " tensorflow/core/distributed_runtime",

@@ -34,6 +34,8 @@ _COLLECTIVES = (
         re.compile(r"/tensorflow/python/eager/context\.py:(?:ensure_initialized|(?:enable|configure)_co\w+)$"),
         "the connection to TensorFlow's other tasks",
     ),
+    (re.compile(r"/ray/_private/worker\.py:get$"), "ray.get"),
+    (re.compile(r"/ray/_private/worker\.py:wait$"), "ray.wait"),
 )
 """FILE:FUNCTION in which a rank waits for others, and the name of the collective. "": the function's; None: it does not
 wait"""
@@ -144,6 +146,11 @@ class Stack:
         return "" if self.is_stopped else next(names, "")
 
     @property
+    def is_of_ray(self) -> bool:
+        """Whether it executes a task of Ray, or waits for one."""
+        return any(frame.file.endswith("/ray/_private/worker.py") for frame in self.frames)
+
+    @property
     def may_wait(self) -> bool:
         """Whether it waits in a collective, or in what may contain one."""
         return bool(self.collective or self.computation)
@@ -188,7 +195,8 @@ def of_hang(
     computations_wait = all(each.is_idle for each in stacks) or any(not each.may_wait for each in stacks)
     if not waiting and len(stacks) > 1 and computations_wait:
         waiting = [stack for stack in stacks if stack.may_wait]
-    if not waiting:
+    # A task of Ray that computes does not hang.
+    if not waiting or any(each.is_of_ray and not (each.is_idle or each.is_stopped) for each in stacks):
         return None if stacks else of_recordings(step, ranks, recordings)
     if (difference := collectives.mismatch(recordings)) is not None:
         return _of_mismatch(step, ranks, stacks, difference)
@@ -224,11 +232,13 @@ def of_hang(
         if "port" in settings:
             where += " to connect to {hostname}:{port}".format(**settings)
         reason = f"every rank waits in {where}{for_how_long}, and no message arrives"
-        return Verdict(
-            step, reason, traceback=str(waiting[0]), code=CODE, advice="see whether the instances are connected"
-        )
-    advice = ADVICE + IF_SLOW * bool(seconds)
-    return replace(_blaming(step, ranks, first, reason), consequences=_folded(groups, first), advice=advice)
+        advice = "see whether the instances are connected"
+        if waiting[0].is_of_ray:
+            reason = f"{_numbers(waiting)} {verb} in {where}{for_how_long}, and no task of Ray runs"
+            advice += ", and have the resources that the tasks request: ray status"
+        return Verdict(step, reason, traceback=str(waiting[0]), code=CODE, advice=advice)
+    made = _blaming(step, ranks, first, reason)
+    return replace(made, consequences=_folded(groups, first), advice=made.advice + IF_SLOW * bool(seconds))
 
 
 def _of_world_size(step: str, ranks: Sequence[RankRecord], stacks: Sequence[Stack]) -> Verdict | None:
@@ -311,7 +321,7 @@ def _blaming(step: str, ranks: Sequence[RankRecord], stack: Stack, reason: str) 
         worker=stack.worker if stack.worker != rank.rank else None,
         where=stack.where,
         code=CODE,
-        advice=ADVICE,
+        advice="see what this line of the task waits for" if stack.is_of_ray else ADVICE,
     )
 
 
@@ -319,10 +329,9 @@ def _doing(stack: Stack) -> str:
     if stack.is_exiting:
         return "it exits"
     text = stack.user.text if stack.user else ""
-    if stack.holds_gil:
-        return f"it holds the GIL at `{text}`"
+    state = "holds the GIL" if stack.holds_gil else "is stopped by a signal" if stack.is_stopped else "is"
     place = f"at `{text}`" if text else f"in {stack.frames[0].function}" if stack.frames else ""
-    return f"it is {'stopped by a signal ' if stack.is_stopped else ''}{place}".rstrip()
+    return f"{'its Ray worker' if stack.is_of_ray else 'it'} {state} {place}".rstrip()
 
 
 def _place(stack: Stack) -> str:

@@ -26,7 +26,8 @@ _PREFIX = re.compile(
 )
 _START = re.compile(r"(?P<indent>\s*)(?:Original )?Traceback \(most recent call last\):$")
 FRAME = re.compile(r'\s*File "(?P<file>[^"]+)", line (?P<line>\d+)(?:, in (?P<function>\S+))?')
-_GRAPH, _ABORTED = "Graph execution error:", "Collective ops is aborted by: "
+_HEADER = re.compile(r"(?:Graph execution error:|The actor died unexpectedly before finishing this task\.)$")
+_EXTRA = re.compile(r"^Collective ops is aborted by: |^The actor.*? because | Worker exit type.*detail:| Some common.*")
 _MARKS = re.compile(r"\s*[\^~]+\s*")
 _EXCEPTION = re.compile(r"[A-Za-z_][\w.]*(?:\([\w.]+\))?(?::|$)")
 _SYNTAX = re.compile(r"(?:SyntaxError|IndentationError|TabError): ")
@@ -90,8 +91,8 @@ class LauncherTable:
 
 
 def is_header(text: str) -> bool:
-    """Return whether the first line of an exception's message says nothing: TensorFlow's cause is below its calls."""
-    return text.endswith(_GRAPH)
+    """Return whether the first line of an exception's message says nothing: TensorFlow's and Ray's causes follow."""
+    return _HEADER.search(text) is not None
 
 
 @lru_cache  # a recording has each of its files thousands of times
@@ -179,17 +180,15 @@ def _raised(lines: Sequence[str]) -> Iterator[Raised]:
         if end is None:
             return  # cut off: the process was killed while it wrote
         text, where = lines[end].strip(), _user_line(lines[place : end + 1])
-        if is_header(text) and (said := _said_below(lines, end + 1)):
+        # Below the calls of TensorFlow's graph, or Ray's fields.
+        below = (
+            n for n in range(end + 1, min(end + LINES, len(lines))) if re.match(r"(?!\s|<|Detected at).", lines[n])
+        )
+        if is_header(text) and (said := next(below, None)):
             end = said
-            text = text.removesuffix(_GRAPH) + lines[end].strip().removeprefix(_ABORTED)
+            text = _HEADER.sub("", text) + _EXTRA.sub("", lines[end].strip())
         yield Raised(text, where, tuple(lines[place : end + 1]), None, chained, aside)
         place, chained, aside = end + 1, False, False
-
-
-def _said_below(lines: Sequence[str], place: int) -> int | None:
-    """Return the place of what TensorFlow says below the calls that made a node of a graph; None if it is missing."""
-    places = range(place, min(place + LINES, len(lines)))
-    return next((n for n in places if lines[n].strip() and not lines[n].startswith((" ", "<", "Detected at"))), None)
 
 
 def _end(lines: Sequence[str], place: int, indent: int) -> int | None:

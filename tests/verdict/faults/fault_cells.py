@@ -97,11 +97,16 @@ FAULTS = (
         by_logs="^mpirun was killed",
     ),
     Fault("SIGKILL of the engine", "^Interrupted$", ranks=(), kills="engine"),
-    Fault("SIGSTOP", "it is stopped by a signal", hangs=True, by_logs=SILENT),
-    Fault("hang before", r"it is at `time\.sleep\(1000\)`", hangs=True, by_logs=SILENT),
+    Fault("SIGSTOP", "is stopped by a signal", hangs=True, by_logs=SILENT),
+    Fault("hang before", r"(it|worker) is at `time\.sleep\(1000\)`", hangs=True, by_logs=SILENT),
     Fault("hang between", r"it is at `time\.sleep\(1000\)`", hangs=True, by_logs=SILENT, stacks=_but("Ray")),
     Fault("hang after", r"it is at `time\.sleep\(1000\)`", hangs=True, by_logs=SILENT, stacks=_but("Ray")),
-    Fault("GIL locked", r"^it (is|holds the GIL) at `ctypes\.PyDLL\(None\)\.sleep", hangs=True, by_logs=SILENT),
+    Fault(
+        "GIL locked",
+        r"^(it|its Ray worker) (is|holds the GIL) at `ctypes\.PyDLL\(None\)\.sleep",
+        hangs=True,
+        by_logs=SILENT,
+    ),
     Fault("eviction", EVICTED, (), injects=EVICTION.format(2), by_logs=LOST),
     Fault("eviction without grace", EVICTED, (), injects=EVICTION.format(0), by_logs=f"{LOST}|SIGKILL"),
     Fault(
@@ -110,6 +115,7 @@ FAULTS = (
         (),
         injects="cut:instance=1,after=9s",
         hangs=True,
+        causes={"Ray": f"no task of Ray runs|{LOST}"},
         by_logs=f"no message arrives|{LOST}",
     ),
     Fault("out of memory", "^MemoryError"),
@@ -163,8 +169,9 @@ class Cell:
         """The ranks that the verdict may blame."""
         if self.stack in self.fault.between:
             return (*range(self.layout.world_size), *(rank for rank in self.fault.ranks if rank is None))
-        by_driver = self.stack == "Ray" and self.fault.ranks and not self.fault.injects
-        return (0,) if by_driver else self._scaled(self.fault.ranks)
+        if self.stack == "Ray" and self.fault.ranks and not self.fault.injects:
+            return (1,) if self.fault.hangs else (0,)  # the second instance has the actor, the driver its exception
+        return self._scaled(self.fault.ranks)
 
     @property
     def cause(self) -> str:

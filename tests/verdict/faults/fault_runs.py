@@ -24,6 +24,7 @@ from fault_cells import Cell
 from allranks.local.attempt import monitor
 from allranks.local.engine import run
 from allranks.local.faults import injection
+from allranks.local.faults.faults import Fault
 from allranks.local.launchers import mpi
 from allranks.local.options import Options
 from allranks.plan import codec, digest
@@ -42,6 +43,9 @@ LIMIT = 120.0
 
 OWN_LIMIT = 45.0
 """Seconds after which nobody is left that would end by itself, where the ranks wait a few seconds for each other."""
+
+RAY_LIMIT = 120.0
+"""The same for Ray, which is slow to start, and notices in some 30 s that an instance does not answer."""
 
 NOTHING = "nothing was written after the fault"
 """The verdict over logs that cannot have one."""
@@ -99,7 +103,8 @@ def with_own_logs(outcome: Outcome, cell: Cell, workspace: Workspace, kind: str 
     that remain, as soon as it does by default."""
     if cell.by_logs is None:
         return replace(outcome, by_logs="", logs_right=None)
-    times = [(monitor, "SETTLE", OWN_LIMIT), (monitor, "RAISED", OWN_LIMIT), (injection, "OTHERS", OWN_LIMIT)]
+    limit = _own_limit(cell)
+    times = [(monitor, "SETTLE", limit), (monitor, "RAISED", limit), (injection, "OTHERS", limit)]
     times.append((mpi, "GRACE", 1))
     end_ranks = monitor.AttemptMonitor._signal
 
@@ -134,6 +139,10 @@ def _with_logs(outcome: Outcome, right: Cell, record: RunRecord, workspace: Work
     return replace(outcome, by_logs=described(verdict, "no failure"), logs_right=is_right(right, verdict, ""))
 
 
+def _own_limit(cell: Cell) -> float:
+    return RAY_LIMIT if cell.stack == "Ray" else OWN_LIMIT
+
+
 def _struck(cell: Cell, record: RunRecord) -> float:
     """Return the time of the fault, in seconds since the epoch."""
     step = record.steps[0]
@@ -149,7 +158,13 @@ def _run(cell: Cell, workspace: Workspace, kind: str, stall: float) -> RunRecord
     plan = Plan("faults", Graph((step_of(cell, own_ends=not stall),)), source=str(PROJECT / "faults"))
     faults = [cell.fault.injects] if cell.fault.injects else []
     options = Options(instances=kind, track=False, offline=True, stall=stall, slots=8, faults=faults)
-    with _killing(cell.fault.kills, workspace) if cell.fault.kills else contextlib.nullcontext():
+    is_due = injection._AttemptFaults._is_due
+
+    def is_due_in_training(self: injection._AttemptFaults, fault: Fault) -> bool:
+        return is_due(self, fault) and _STRUCK.search(_texts(self._record)) is not None
+
+    patched = mock.patch.object(injection._AttemptFaults, "_is_due", is_due_in_training)
+    with patched, _killing(cell.fault.kills, workspace) if cell.fault.kills else contextlib.nullcontext():
         if cell.fault.kills != "engine":
             return run(plan, workspace, options)
         file = workspace.root / "plan.json"
@@ -201,7 +216,7 @@ def step_of(cell: Cell, *, own_ends: bool = False) -> Step:
         environment_variables=variables,
         distribution=cell.launch.distribution(cell.layout),
         instance_count=cell.layout.instance_count,
-        timeout=OWN_LIMIT if own_ends else LIMIT,
+        timeout=_own_limit(cell) if own_ends else LIMIT,
         deterministic=False,
     )
 

@@ -198,7 +198,9 @@ class StallWatch:
         # Of backward() and a function of TensorFlow, the stack is the same while they compute and while they wait.
         free = [stack for stack in stacks if not stack.collective]
         computes = not all(_is_idle(earlier, used, now - before, stack.pid) for stack in free)
-        if len(free) < len(stacks) or not all(stack.computation for stack in free):
+        if any(stack.is_of_ray for stack in stacks):
+            computes = not _is_idle(earlier, used, now - before)  # a task may take any time, in any thread
+        elif len(free) < len(stacks) or not all(stack.computation for stack in free):
             computes = computes and now < self._since + BUSY * self._limit
         # A silent loop is always at the same line, and calls further collectives; that of a library, other functions.
         places = [[each.frames if each.may_wait else each.user or each.frames[:1] for each in stacks], calls]
