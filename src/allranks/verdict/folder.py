@@ -89,10 +89,9 @@ def _verdict(name: str, ranks: Sequence[RankRecord], recordings: Sequence[Record
     if hang is None:
         if verdict is None:
             return _of_mpirun(name, ranks, None) or _of_servers(name, ranks)
-        follows = signatures.depth(verdict.reason) > 0
-        if not follows and judge.LOST not in verdict.reason:
+        if not signatures.depth(verdict.reason) and judge.SILENT not in verdict.reason:
             return verdict
-        return _of_mpirun(name, ranks, verdict) or (_of_waiting(verdict, ranks) if follows else verdict)
+        return _of_mpirun(name, ranks, verdict) or _of_waiting(verdict, ranks)
     if verdict is None:
         return hang
     if signatures.depth(verdict.reason) == 1:
@@ -124,11 +123,16 @@ def _of_servers(name: str, ranks: Sequence[RankRecord]) -> Verdict | None:
 
 
 def _of_waiting(verdict: Verdict, ranks: Sequence[RankRecord]) -> Verdict:
-    """Return the verdict on ranks of which all gave up waiting, by where they waited. verdict: blames the first one"""
+    """Return the verdict on ranks of which all gave up waiting, by where they waited. verdict: blames the first one, or
+    one that has written nothing"""
     found = [(rank, each) for rank in ranks for each in tracebacks.of_lines(tracebacks.last_lines(rank.log))]
     waiting = [stacks.of_exception(rank.rank, each) for rank, each in found if each.is_consequence]
-    if len(waiting) < 2 or not all(stack.may_wait for stack in waiting):
+    if len(waiting) < 2 or judge.LOST in verdict.reason or not all(stack.may_wait for stack in waiting):
         return verdict
+    hang = stacks.of_hang(verdict.step, ranks, waiting) or verdict
+    if judge.SILENT in verdict.reason:  # it hung, or a launcher ended it before it gave up waiting
+        each_other = f"{verdict.reason}, or for each other: {rank_list([hang.rank or 0])} ({hang.where}): {hang.reason}"
+        return verdict if hang.rank is None else replace(verdict, reason=each_other)
     said = (f"{rank_list([verdict.rank or 0])}: {shortened(verdict.reason)}",)
     last = max(stack.number for stack in waiting)
     absent = [(rank, each, key[1]) for rank, each in found if (key := _KEY.search(each.text)) and int(key[1]) > last]
@@ -137,7 +141,6 @@ def _of_waiting(verdict: Verdict, ranks: Sequence[RankRecord]) -> Verdict:
         reason = f"it waits in init_process_group for a rank {number}, and others do not: see its world size"
         blamed = replace(verdict, reason=reason, rank=rank.rank, worker=each.worker, log=rank.log, where=each.where)
         return replace(blamed, traceback="\n".join(each.lines), consequences=said)
-    hang = stacks.of_hang(verdict.step, ranks, waiting) or verdict
     if hang.rank is None:
         why = "they called it with different shapes, types or in another order, or their instances are not connected"
         hang = replace(hang, reason=f"{hang.reason}: {why}")

@@ -17,7 +17,8 @@ from allranks.verdict.tracebacks import Raised
 _NATIVE = 30
 """How many of the last lines of a log are searched for a signature if there is no traceback."""
 
-LOST = "lost the connection"  # in the reason of a verdict on a rank that others lost, without a failure in its log
+SILENT = "its log ends without an exception"
+LOST = "lost the connection"  # said of the others in the same reason, if they have not waited
 
 _SHELL = 128
 """A shell turns the signal that ended its command into an exit code above this one."""
@@ -112,7 +113,7 @@ def _silent(ranks: Sequence[RankRecord], symptoms: Sequence[Symptom]) -> Symptom
     # Ranks that end together without a word were on the same instance.
     killed = "they were killed, or their instance was evicted" if more else "killed, or evicted"
     how = "waited for it" if symptoms[0].order[0] == 1 else f"{LOST}: {killed}"
-    reason = f"its log ends without an exception{like}, and {others} {how}"
+    reason = f"{SILENT}{like}, and {others} {how}"
     return Symptom(silent[first], reason, None, symptoms[0].order)
 
 
@@ -142,8 +143,8 @@ def _symptoms(rank: RankRecord, reported: Path | None, memory_kills: int) -> lis
         return []
     ended = rank.ended or rank.started or 0.0
     first: dict[int | None, report.Failure] = {}
-    for failure in _failures(reported) if reported else ():
-        if not tracebacks.WRAPPER.match(failure.type):
+    for failure in report.read(reported)[0] if reported else ():
+        if isinstance(failure, report.Failure) and not tracebacks.WRAPPER.match(failure.type):
             first.setdefault(failure.rank, failure)
     symptoms = [_of_exception(rank, _raised(failure), failure.time) for failure in first.values()]
     lines = tracebacks.last_lines(rank.log)
@@ -228,11 +229,6 @@ def _raised(failure: report.Failure) -> Raised:
     return replace(found, lines=lines, worker=failure.rank)
 
 
-def _failures(path: Path) -> list[report.Failure]:
-    events, _ = report.read(path)
-    return [event for event in events if isinstance(event, report.Failure)]
-
-
 def _folded(symptoms: Sequence[Symptom]) -> tuple[str, ...]:
     """Return what the other ranks said, one line for those that said the same."""
     groups: dict[str, list[Symptom]] = {}
@@ -256,8 +252,7 @@ def aborted_after_its_work(rank: RankRecord, code: int, pid: int | None, reporte
     """
     if code != -signal.SIGABRT or not any(signatures.GLOO_ABORT in line for line in tail(rank.log, 2)):
         return False
-    events, _ = report.read(reported)
-    return any(isinstance(event, report.Finished) and event.pid == pid for event in events)
+    return any(isinstance(event, report.Finished) and event.pid == pid for event in report.read(reported)[0])
 
 
 def signal_name(number: int) -> str:
