@@ -260,6 +260,16 @@ def test_the_cause_among_the_logs_of_all_ranks(tmp_path: Path, logs: list[str], 
             },
             f"every rank waits in a function of TensorFlow (train.py:10), and no message arrives: {MISMATCH}",
         ),
+        (
+            {
+                "std_log_process_0.txt": "",
+                "std_log_process_1.txt": waited("all_reduce", 31),
+                "std_log_process_2.txt": waited("all_reduce", 39),
+                "std_log_process_3.txt": raised(PEER, 31),
+            },
+            "its log ends without an exception, and ranks 1, 2 and 3 waited for it, or for each other: rank 2"
+            " (train.py:39): it waits in all_reduce, and ranks 1 and 3 in all_reduce (train.py:31)",
+        ),
     ],
     ids=[
         "all ranks wait",
@@ -269,6 +279,7 @@ def test_the_cause_among_the_logs_of_all_ranks(tmp_path: Path, logs: list[str], 
         "mpirun's exit code",
         "no worker of TensorFlow is connected",
         "workers of TensorFlow have lost each other",
+        "a rank is silent, and others wait at different lines",
     ],
 )
 def test_the_reason_where_no_rank_shows_it(tmp_path: Path, logs: dict[str, str], expected: str) -> None:
