@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import functools
+from collections.abc import Callable, Mapping
+from dataclasses import fields, is_dataclass
 from importlib import import_module
-from typing import Any, cast
+from inspect import Parameter, signature
+from typing import Any, cast, get_type_hints
 
 import typer
 from typer.core import TyperCommand, TyperGroup
@@ -122,8 +125,6 @@ def _without_help(items: list[Any]) -> list[Any]:
 
 
 def _command(package: str, name: str) -> Any:
-    from allranks.cli.options import expanded  # the help of a group needs no options
-
     python_name = name.replace("-", "_")
     module = import_module(package)
     if hasattr(module, "__path__"):
@@ -132,5 +133,33 @@ def _command(package: str, name: str) -> Any:
             return get_command(module.app)
     single = typer.Typer(add_completion=False, rich_markup_mode=None)
     function = getattr(module, f"{name}_", None) or getattr(module, python_name)
-    single.command(name, cls=_Command, context_settings=getattr(module, "SETTINGS", None))(expanded(function))
+    single.command(name, cls=_Command, context_settings=getattr(module, "SETTINGS", None))(_expanded(function))
     return get_command(single)
+
+
+def _expanded(command: Callable[..., None]) -> Callable[..., None]:
+    """Return a command with the options of its groups in place of the groups."""
+    hints = get_type_hints(command, include_extras=True)
+    groups: dict[str, Any] = {name: hint for name, hint in hints.items() if is_dataclass(hint)}
+    if not groups:
+        return command
+
+    @functools.wraps(command)
+    def with_groups(**values: Any) -> None:
+        for name, group in groups.items():
+            values[name] = group(**{field.name: values.pop(field.name) for field in fields(group)})
+        command(**values)
+
+    parameters = []
+    for name, parameter in signature(command).parameters.items():
+        if name not in groups:
+            parameters.append(parameter.replace(annotation=hints[name], kind=Parameter.KEYWORD_ONLY))
+            continue
+        types = get_type_hints(groups[name], include_extras=True)
+        parameters += [
+            Parameter(field.name, Parameter.KEYWORD_ONLY, default=field.default, annotation=types[field.name])
+            for field in fields(groups[name])
+        ]
+    with_groups.__signature__ = signature(command).replace(parameters=parameters)  # type: ignore[attr-defined]
+    with_groups.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    return with_groups

@@ -5,13 +5,10 @@ A parameter of a command whose class is a group stands for the options of the gr
 
 from __future__ import annotations
 
-import functools
 import sys
-from collections.abc import Callable
-from dataclasses import dataclass, fields, is_dataclass
-from inspect import Parameter, signature
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 import typer
 
@@ -352,34 +349,6 @@ class InputOptions:
     def of(self) -> dict[str, str]:
         """Return the values as text, by name. Raise InputError as `values.settings_of`."""
         return settings_of(self.settings, self.params)
-
-
-def expanded(command: Callable[..., None]) -> Callable[..., None]:
-    """Return a command with the options of its groups in place of the groups."""
-    hints = get_type_hints(command, include_extras=True)
-    groups: dict[str, Any] = {name: hint for name, hint in hints.items() if is_dataclass(hint)}
-    if not groups:
-        return command
-
-    @functools.wraps(command)
-    def with_groups(**values: Any) -> None:
-        for name, group in groups.items():
-            values[name] = group(**{field.name: values.pop(field.name) for field in fields(group)})
-        command(**values)
-
-    parameters = []
-    for name, parameter in signature(command).parameters.items():
-        if name not in groups:
-            parameters.append(parameter.replace(annotation=hints[name], kind=Parameter.KEYWORD_ONLY))
-            continue
-        types = get_type_hints(groups[name], include_extras=True)
-        parameters += [
-            Parameter(field.name, Parameter.KEYWORD_ONLY, default=field.default, annotation=types[field.name])
-            for field in fields(groups[name])
-        ]
-    with_groups.__signature__ = signature(command).replace(parameters=parameters)  # type: ignore[attr-defined]
-    with_groups.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
-    return with_groups
 
 
 def components_of(folder: Path | None, library: bool) -> Path | None:
