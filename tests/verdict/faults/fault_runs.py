@@ -109,7 +109,7 @@ def with_own_logs(outcome: Outcome, cell: Cell, workspace: Workspace, kind: str 
     end_ranks = monitor.AttemptMonitor._signal
 
     async def save_logs_and_end_ranks(self: monitor.AttemptMonitor, number: int) -> None:
-        _save_logs(self._record, workspace)
+        _save_logs(self.record, workspace)
         await end_ranks(self, number)
 
     with contextlib.ExitStack() as stack:

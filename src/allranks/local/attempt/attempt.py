@@ -21,7 +21,7 @@ from allranks.local import interpreters, machine_variables, rank_environment, st
 from allranks.local.attempt import collect, stage
 from allranks.local.attempt.digests import FileDigests
 from allranks.local.attempt.environment import JobSettings, RankProgram, rank_programs
-from allranks.local.attempt.monitor import AttemptHandles, AttemptMonitor
+from allranks.local.attempt.monitor import AttemptMonitor
 from allranks.local.attempt.place import TMP, NextFolders, TemporaryFolder, TemporaryFolders
 from allranks.local.attempt.running_steps import RunningSteps, StepStops, judged, run_io
 from allranks.local.attempt.stage import InstanceFolders, InstancePaths
@@ -237,12 +237,21 @@ class Attempt:
             # The ranks are starting, so there is time for what need not precede them.
             context.recorder.flush()
             context.next_folders.make_next()
-            held = self._debug is not None
-            handles = AttemptHandles(
-                self.step, record, launched, events, start, reports, context.options, held, evicting
+            monitor = AttemptMonitor(
+                self.step,
+                record,
+                launched,
+                events,
+                start,
+                reports,
+                context.options,
+                context.recorder,
+                context.supervisor,
+                held=self._debug is not None,
+                evicting=evicting,
+                stopping=functools.partial(context.running.is_ending, record.name),
             )
-            is_ending = functools.partial(context.running.is_ending, record.name)
-            await AttemptMonitor(handles, context.recorder, context.supervisor, is_ending).until_gone()
+            await monitor.until_gone()
             # The reports have been read, and a failure in them has the text of its exception.
             files = {*(rank.log for rank in record.ranks), str(start.log)}
             await collect.mask_logs(context.recorder, record, [*files, *map(str, reports.values())])

@@ -47,15 +47,16 @@ GRACE = 30.0
 """Seconds from SIGTERM to SIGKILL: Azure ML's grace period at an eviction."""
 
 
-@dataclass(frozen=True)
-class AttemptHandles:
-    """The processes and files of an attempt that the monitor observes.
+@dataclass(eq=False)
+class AttemptMonitor:
+    """The monitor of one attempt.
 
     agents:   one for each instance: its name, and the instance's, for messages
     start:    what was started
     reports:  the report file of each rank
     held:     whether a rank may be stopped in a debugger, so that none is late
     evicting: returns whether an evicted instance has its grace period, in which the failure of a rank ends no others
+    stopping: returns whether the run is being stopped. A rank that a signal ends then has not failed
     """
 
     step: Step
@@ -65,37 +66,27 @@ class AttemptHandles:
     start: Start
     reports: Mapping[int, Path]
     options: Options
+    recorder: RunRecorder
+    supervisor: Supervisor
     held: bool
     evicting: Callable[[], bool]
+    stopping: Callable[[], bool]
 
-
-class AttemptMonitor:
-    """The monitor of one attempt.
-
-    stopping: returns whether the run is being stopped. A rank that a signal ends then has not failed.
-    """
-
-    def __init__(
-        self, handles: AttemptHandles, recorder: RunRecorder, supervisor: Supervisor, stopping: Callable[[], bool]
-    ) -> None:
-        self._handles = handles
-        self._record, self._options, self._launching = handles.record, handles.options, handles.start.launching
-        self._timeout = None if handles.held else handles.step.timeout
-        self._ranks = {rank_name(rank.rank): rank for rank in handles.record.ranks}
-        self._recorder = recorder
-        self._supervisor = supervisor
-        self._stopping = stopping
-        self._live_agents = set(handles.agents)
-        self._starting = set(handles.agents)
+    def __post_init__(self) -> None:
+        self._launching = self.start.launching
+        self._timeout = None if self.held else self.step.timeout
+        self._ranks = {rank_name(rank.rank): rank for rank in self.record.ranks}
+        self._live_agents = set(self.agents)
+        self._starting = set(self.agents)
         self._idle = {
-            agent for agent, programs in zip(handles.agents, self._launching.programs, strict=False) if not programs
+            agent for agent, programs in zip(self.agents, self._launching.programs, strict=False) if not programs
         }
         self._start_due: float | None = None
         self._late = False
-        self._running: dict[str, set[str]] = {agent: set() for agent in handles.agents}
+        self._running: dict[str, set[str]] = {agent: set() for agent in self.agents}
         self._working = set(self._launching.decisive)
         awaited = self._launching.decisive if self._launching.events_file is None else self._ranks
-        self._usage = UsageWatch(handles.record, recorder, awaited, usage_watch.PATIENCE, handles.step.instance_type)
+        self._usage = UsageWatch(self.record, self.recorder, awaited, usage_watch.PATIENCE, self.step.instance_type)
         self._launcher_offset = 0
         self._changed = False
         self._pids: dict[int, int | None] = {}
@@ -108,9 +99,9 @@ class AttemptMonitor:
         self._broken = self._launcher_failure = ""
         self._server_ended = False
         self._raised: dict[int, float] = {}
-        self._offsets = dict.fromkeys(handles.reports, 0)
+        self._offsets = dict.fromkeys(self.reports, 0)
         self._memory_kills = capacity.memory_kills()
-        self._stall = StallWatch(handles.record, handles.reports, handles.options.stall)
+        self._stall = StallWatch(self.record, self.reports, self.options.stall)
         self._stalled: Verdict | None = None
         self._noted_stall = self._noted_problem = False
         self._stacks: Sequence[Stack] | None = None
@@ -123,9 +114,9 @@ class AttemptMonitor:
         started = clock()
         while self._live_agents:
             # A timeout for the queue would create a task for every event.
-            tick = loop.call_later(POLL, self._handles.events.put_nowait, None)
+            tick = loop.call_later(POLL, self.events.put_nowait, None)
             try:
-                event = await self._handles.events.get()
+                event = await self.events.get()
             finally:
                 tick.cancel()
             if event is not None:
@@ -136,7 +127,7 @@ class AttemptMonitor:
                 await self._look_for_stall(clock())
                 if self._changed:
                     self._changed = False
-                    self._recorder.save(self._record)
+                    self.recorder.save(self.record)
             if self._timeout is not None and self._overdue is None and clock() > started + self._timeout:
                 self._overdue = clock()
                 self._stacks = await self._stall.stacks()
@@ -144,7 +135,7 @@ class AttemptMonitor:
             if event is None:
                 self._require_start(clock())
             if self._failed is not None and self._stacks is None:
-                first = judge.of_ranks(self._record.name, self._record.ranks, self._handles.reports)
+                first = judge.of_ranks(self.record.name, self.record.ranks, self.reports)
                 follows = first is not None and signatures.depth(first.reason)
                 self._stacks = await self._stall.stacks() if follows else ()
             if self._must_dismiss(clock()):
@@ -155,51 +146,51 @@ class AttemptMonitor:
                 await self._signal(signal.SIGKILL)
         self._stall.close()
         self._read_reports(clock())
-        self._judge(await asyncio.to_thread(flight_recordings.read, self._handles.reports))
-        flight_recordings.remove(self._handles.reports)
+        self._judge(await asyncio.to_thread(flight_recordings.read, self.reports))
+        flight_recordings.remove(self.reports)
 
     async def _look_for_stall(self, now: float) -> None:
         """Fail the step if its ranks make no progress, or note it. End the ranks that have raised and do not end."""
-        if self._failed or self._overdue or self._stopping() or self._killed or self._handles.held:
+        if self._failed or self._overdue or self.stopping() or self._killed or self.held:
             return
         for rank in await self._stall.exiting(now):
             self._raised.setdefault(rank, now - RAISED)
         if self._noted_stall:
             return
         stacks = self._stall.stalled(now)
-        if self._stall.problem and not self._noted_problem and 0 < self._options.stall <= self._stall.silence(now):
+        if self._stall.problem and not self._noted_problem and 0 < self.options.stall <= self._stall.silence(now):
             self._noted_problem = True
-            text = f"its ranks have been silent for {self._options.stall:g} s; where they are is known in part only"
-            self._recorder.note(self._record, f"{text}: {self._stall.problem}")
+            text = f"its ranks have been silent for {self.options.stall:g} s; where they are is known in part only"
+            self.recorder.note(self.record, f"{text}: {self._stall.problem}")
         if not stacks and not self._stall.differs(now):
             return
         stacks = stacks or await self._stall.stacks()
-        calls = flight_recordings.read(self._handles.reports)
-        verdict = of_hang(self._record.name, self._record.ranks, stacks, self._stall.silence(now), calls)
-        if verdict is not None and self._options.on_stall == "fail":
+        calls = flight_recordings.read(self.reports)
+        verdict = of_hang(self.record.name, self.record.ranks, stacks, self._stall.silence(now), calls)
+        if verdict is not None and self.options.on_stall == "fail":
             blamed = (stack for stack in stacks if str(stack) == verdict.traceback)
             native = [line for stack in blamed for line in await asyncio.to_thread(stack_dumps.native_calls, stack)]
             self._stalled = replace(verdict, traceback="\n".join((verdict.traceback, *native)))
         elif verdict is not None:
             self._noted_stall = True
             saved = ""
-            if self._options.on_stall == "dump":
-                path = Path(self._record.folder, f"stacks_{self._record.attempt}.txt")
+            if self.options.on_stall == "dump":
+                path = Path(self.record.folder, f"stacks_{self.record.attempt}.txt")
                 path.write_text("\n\n".join(map(str, stacks)) + "\n", encoding="utf-8")
                 saved = f"; all stacks: {path}"
-            self._recorder.note(self._record, f"it hangs: {cause(verdict) or verdict.reason}{saved}")
+            self.recorder.note(self.record, f"it hangs: {cause(verdict) or verdict.reason}{saved}")
 
     def _require_start(self, now: float) -> None:
         """End the attempt if an instance has not started its processes in time, also while the run is being stopped."""
         if not self._starting or self._start_due is None or now <= self._start_due or self._late:
             return
         self._late = True
-        if not self._killed and not self._stopping():
-            seconds = f"{self._options.start_timeout:g} s"
+        if not self._killed and not self.stopping():
+            seconds = f"{self.options.start_timeout:g} s"
             self._broken = self._broken or f"{self._names(self._starting)} {NOT_STARTED} within {seconds}"
 
     def _names(self, agents: set[str]) -> str:
-        return ", ".join(name for agent, name in self._handles.agents.items() if agent in agents)
+        return ", ".join(name for agent, name in self.agents.items() if agent in agents)
 
     def _must_dismiss(self, now: float) -> bool:
         linger = self._launching.linger
@@ -210,8 +201,8 @@ class AttemptMonitor:
             bool(self._broken)
             or self._stalled is not None
             or self._late
-            or (self._failed is not None and now > self._failed + SETTLE and not self._handles.evicting())
-            or (not self._handles.held and any(now > raised + RAISED for raised in self._raised.values()))
+            or (self._failed is not None and now > self._failed + SETTLE and not self.evicting())
+            or (not self.held and any(now > raised + RAISED for raised in self._raised.values()))
             or (self._overdue is not None and now > self._overdue + GRACE)
             or (self._dismissed is not None and now > self._dismissed + (SETTLE if self._orphaned else DISMISSAL))
         )
@@ -222,27 +213,27 @@ class AttemptMonitor:
             agent for agent in self._live_agents if not self._done or self._running[agent] or agent in self._starting
         ]
         if agents:
-            extra = {"node": self._record.name, "signal": signal.Signals(number).name}
+            extra = {"node": self.record.name, "signal": signal.Signals(number).name}
             _log.info("signal sent to ranks", extra=extra)
         for agent in agents:
-            await self._supervisor.signal(agent, number)
+            await self.supervisor.signal(agent, number)
 
     def _handle_event(self, event: Event, now: float) -> None:
         if event.kind == "gone":
             self._live_agents.discard(event.agent)
             if event.agent in self._idle:
                 self._starting.discard(event.agent)
-            expected = self._killed or self._broken or self._stopping()
+            expected = self._killed or self._broken or self.stopping()
             if not expected and (self._running[event.agent] or event.agent in self._starting):
                 # The instance agent stopped without reporting the exit of its processes.
-                self._broken = f"{self._handles.agents[event.agent]}: its agent was killed from outside the run"
+                self._broken = f"{self.agents[event.agent]}: its agent was killed from outside the run"
         elif event.kind == "forked":
             if self._start_due is None:
-                self._start_due = now + self._options.start_timeout
+                self._start_due = now + self.options.start_timeout
         elif event.kind == "failed":
             self._broken = self._broken or event.reason
             if event.agent in self._starting:
-                self._broken = f"{self._handles.agents[event.agent]} {NOT_STARTED}: {event.reason}"
+                self._broken = f"{self.agents[event.agent]} {NOT_STARTED}: {event.reason}"
         elif event.kind.startswith("usage"):
             self._usage.sampled(event)
         elif (rank := self._ranks.get(event.program)) is not None:
@@ -257,7 +248,7 @@ class AttemptMonitor:
                 ended = {"exit_code": rank.exit_code, "signal": rank.signal, "status": rank.status.value}
                 _log.info("rank exited", extra=self._logged(rank) | ended)
             self._changed = True
-            self._recorder.rank_changed(self._record)
+            self.recorder.rank_changed(self.record)
         elif event.kind == "exited" and event.program in self._working and event.code is not None:
             # A launcher exits after its ranks, so their events come first. A killed launcher leaves its ranks behind.
             self._orphaned = event.code < 0
@@ -275,19 +266,19 @@ class AttemptMonitor:
                 self._done = now
 
     def _logged(self, rank: RankRecord) -> dict[str, object]:
-        return {"node": self._record.name, "attempt": self._record.attempt, "rank": rank.rank}
+        return {"node": self.record.name, "attempt": self.record.attempt, "rank": rank.rank}
 
     def _handle_ended_server(self, event: Event) -> None:
         """Fail the step if a program that the launcher needs has ended by itself."""
-        if not (self._killed or self._broken or self._stopping() or self._overdue or self._done):
+        if not (self._killed or self._broken or self.stopping() or self._overdue or self._done):
             how = judge.how(event.program, event.code or 0) or f"{event.program} has ended"
-            self._broken, self._server_ended = f"{self._handles.agents[event.agent]}: {how}", True
+            self._broken, self._server_ended = f"{self.agents[event.agent]}: {how}", True
 
     def _end(self, rank: RankRecord, code: int, now: float) -> None:
-        reported = self._handles.reports[rank.rank]
+        reported = self.reports[rank.rank]
         if code and judge.aborted_after_its_work(rank, code, self._pids.get(rank.rank), reported):
-            self._recorder.note(
-                self._record, f"rank {rank.rank} was aborted by torch's gloo at its exit, after its work: ignored"
+            self.recorder.note(
+                self.record, f"rank {rank.rank} was aborted by torch's gloo at its exit, after its work: ignored"
             )
             self._forgiven, code = True, 0
         if code and self._dismissed is not None and self._failed is None and not self._orphaned:
@@ -300,7 +291,7 @@ class AttemptMonitor:
             rank.signal = judge.signal_name(-code)
         else:
             rank.exit_code = code
-        if self._stopping() or self._overdue is not None or self._killed or self._orphaned:
+        if self.stopping() or self._overdue is not None or self._killed or self._orphaned:
             rank.status = Status.CANCELED
         else:
             rank.status = Status.FAILED
@@ -314,7 +305,7 @@ class AttemptMonitor:
 
     def _read_reports(self, now: float) -> None:
         """Record what the ranks have reported since the last call: their failures, and what rank 0 reports besides."""
-        for rank, path in self._handles.reports.items():
+        for rank, path in self.reports.items():
             events, self._offsets[rank] = report.read(path, self._offsets[rank])
             if any(isinstance(event, report.Failure) and event.pid == self._pids.get(rank) for event in events):
                 self._raised.setdefault(rank, now)
@@ -325,15 +316,15 @@ class AttemptMonitor:
         curves: dict[str, list[Point]] = {}
         for event in events:
             if isinstance(event, report.Progress):
-                self._record.progress = Progress(event.step, event.total, event.epoch)
+                self.record.progress = Progress(event.step, event.total, event.epoch)
                 for name, value in event.metrics.items():
                     curves.setdefault(name, []).append(Point(event.step, value, event.time))
             elif isinstance(event, report.Note):
-                self._recorder.note(self._record, event.text)
-        self._recorder.progressed(self._record, curves)
+                self.recorder.note(self.record, event.text)
+        self.recorder.progressed(self.record, curves)
 
     def _judge(self, calls: Sequence[Recording]) -> None:
-        record, ranks = self._record, self._record.ranks
+        record, ranks = self.record, self.record.ranks
         first = ranks[0]
         for rank in ranks:
             if rank.status is Status.RUNNING:
@@ -343,7 +334,7 @@ class AttemptMonitor:
         failed = any(rank.status is Status.FAILED for rank in ranks)
         if failed or self._overdue or any(rank.rank in self._raised for rank in ranks if rank.exit_code != 0):
             kills = capacity.memory_kills() - self._memory_kills
-            verdict = judge.of_ranks(record.name, ranks, self._handles.reports, memory_kills=kills)
+            verdict = judge.of_ranks(record.name, ranks, self.reports, memory_kills=kills)
             if verdict is not None and self._stacks and signatures.depth(verdict.reason) == 1:
                 verdict = of_time_out(verdict, ranks, self._stacks)
             if verdict is not None:
@@ -359,7 +350,7 @@ class AttemptMonitor:
             if self._overdue is not None:
                 record.verdict = replace(verdict, consequences=(*verdict.consequences, self._limit()))
             if self._starting:
-                self._recorder.note(record, f"{self._names(self._starting)} {NOT_STARTED}")
+                self.recorder.note(record, f"{self._names(self._starting)} {NOT_STARTED}")
         elif self._broken:
             record.status, record.verdict = Status.FAILED, Verdict(record.name, self._broken)
             if self._server_ended:
@@ -370,11 +361,11 @@ class AttemptMonitor:
             said = (f"{rank_list([verdict.rank or 0])}: {verdict.reason}", *verdict.consequences) if verdict else ()
             log = verdict.log if verdict else first.log
             record.verdict = Verdict(record.name, reason, log=log, tail=tail(log), consequences=said)
-        elif self._stopping():
+        elif self.stopping():
             record.status = Status.CANCELED
         elif self._launcher_failure and not self._forgiven:
             never = f"{self._names(self._starting)} {NOT_STARTED}: " if self._starting else ""
-            why = self._launching.diagnose("\n".join(tail(str(self._handles.start.log), LINES_OF_LAUNCHER)))
+            why = self._launching.diagnose("\n".join(tail(str(self.start.log), LINES_OF_LAUNCHER)))
             reason = f"{never}{self._launcher_failure}{': ' if why else ''}{why}"
             record.status, record.verdict = Status.FAILED, self._launcher_verdict(reason)
         elif any(rank.status is not Status.COMPLETED for rank in ranks):
@@ -385,12 +376,12 @@ class AttemptMonitor:
             record.status = Status.COMPLETED
             if len(ranks) > 1 and (straggler := stragglers.find(calls)) is not None:
                 record.straggler = stragglers.describe(straggler, ranks)
-                self._recorder.note(record, record.straggler)
+                self.recorder.note(record, record.straggler)
 
     def _limit(self) -> str:
         return f"the step: stopped after {self._timeout:g} s, its limits.timeout"
 
     def _launcher_verdict(self, reason: str) -> Verdict:
         """Return a verdict with the log of the launcher's own programs."""
-        log = str(self._handles.start.log)
-        return Verdict(self._record.name, reason, log=log, tail=tail(log))
+        log = str(self.start.log)
+        return Verdict(self.record.name, reason, log=log, tail=tail(log))
