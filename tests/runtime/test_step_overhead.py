@@ -21,7 +21,7 @@ from allranks.runtime import strategies
 from allranks.runtime.ranks.ranks import Ranks
 
 STEPS = 50
-MORE = 25
+MORE = 20
 """Calls per step: those of the sampler, of `backward` and `step`, and of `save_if_due`."""
 
 

@@ -45,14 +45,20 @@ def release(path: Path, step: int, how: str = "") -> None:
     new.rename(f"{path}.{step}")
 
 
-def reached(step: int) -> None:
-    """Report a training step at which a fault is due, and wait until it has been injected. Called on each rank after
-    each step; a later step than the one that is due counts too."""
+def pending() -> list[int]:
+    """Return the training steps at which faults of this rank are still due."""
     global _steps
     if _steps is None:
         _steps = _read(f"{os.environ.get(report.VARIABLE, '')}.steps")
-    while _steps and step >= _steps[0]:
-        _wait(_steps.pop(0))
+    return _steps
+
+
+def reached(step: int) -> None:
+    """Report a training step at which a fault is due, and wait until it has been injected. Called on each rank after
+    each step; a later step than the one that is due counts too."""
+    steps = pending()
+    while steps and step >= steps[0]:
+        _wait(steps.pop(0))
 
 
 def hang(*_: object) -> None:

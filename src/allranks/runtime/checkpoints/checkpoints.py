@@ -109,6 +109,7 @@ class Checkpoints:
         self._is_due = self._must_stop = False  # as the ranks have agreed
         self._saved_at = time.monotonic()
         self._eviction = Eviction()
+        self._has_fault_points = bool(fault_points.pending())
         store = PrefixStore(f"checkpoints/{next(_numbers)}", ranks.store)
         self._agreement = Agreement(PrefixStore("agreement", store), ranks.rank, ranks.world_size)
         weakref.finalize(self, self._agreement.close).atexit = False
@@ -160,7 +161,8 @@ class Checkpoints:
 
         Raise InputError if an earlier checkpoint could not be written, on every rank at the same step.
         """
-        fault_points.reached(step)
+        if self._has_fault_points:
+            fault_points.reached(step)
         if self._staging is None and (self._every_steps or self._every_seconds):
             # At the first step, when the optimizers have their state.
             self._staging = StagingMemory(self._ranks.device)

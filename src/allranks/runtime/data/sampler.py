@@ -96,7 +96,11 @@ class GlobalBatches(Sampler[list[int]], ABC):
             raise RuntimeError(_UNTRACKED)
         for batch in self._remaining():
             self._drawn = True
-            for low, high in self._parts(len(batch)):
+            if self.passes_per_batch == 1:
+                yield batch
+                continue
+            for part in range(self.passes_per_batch):
+                low, high = bounds(part, self.passes_per_batch, len(batch))
                 yield batch[low:high] or batch[:1]
         self._exhausted = True
 
@@ -119,14 +123,11 @@ class GlobalBatches(Sampler[list[int]], ABC):
         iterator = self._iterate(self if loader is None else loader)
         for number, batch in enumerate(iterator):
             part = number % self.passes_per_batch
-            if part == 0:
-                size = min(self.batch_size, self.length - self._received)
-                low, high = bounds(self.ranks.rank, self.ranks.world_size, size)
-                weights = [
-                    (end - start) * self.ranks.world_size * self.passes_per_batch / size
-                    for start, end in self._parts(high - low)
-                ]
-            self.weight = weights[part]
+            size = min(self.batch_size, self.length - self._received)
+            low, high = bounds(self.ranks.rank, self.ranks.world_size, size)
+            if self.passes_per_batch > 1:
+                low, high = bounds(part, self.passes_per_batch, high - low)
+            self.weight = (high - low) * self.ranks.world_size * self.passes_per_batch / size
             if part == self.passes_per_batch - 1:
                 self._received += size
             yield batch
@@ -156,12 +157,6 @@ class GlobalBatches(Sampler[list[int]], ABC):
     @abstractmethod
     def _remaining(self) -> Iterator[list[int]]:
         """Yield this rank's share of each remaining batch of the epoch."""
-
-    def _parts(self, size: int) -> list[tuple[int, int]]:
-        """Return the bounds of the passes in this rank's share of a batch, which has `size` samples."""
-        if self.passes_per_batch == 1:  # each training step comes here
-            return [(0, size)]
-        return [bounds(part, self.passes_per_batch, size) for part in range(self.passes_per_batch)]
 
     def _batches(self, samples: int) -> int:
         return samples // self.batch_size if self._drop_last else -(-samples // self.batch_size)
