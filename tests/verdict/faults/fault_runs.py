@@ -44,8 +44,8 @@ LIMIT = 120.0
 OWN_LIMIT = 45.0
 """Seconds after which nobody is left that would end by itself, where the ranks wait a few seconds for each other."""
 
-RAY_LIMIT = 120.0
-"""The same for Ray, which is slow to start, and notices in some 30 s that an instance does not answer."""
+SLOW_LIMIT = 120.0
+"""The same for DeepSpeed and Ray, which start slowly; Ray notices in some 30 s that an instance does not answer."""
 
 NOTHING = "nothing was written after the fault"
 """The verdict over logs that cannot have one."""
@@ -140,7 +140,7 @@ def _with_logs(outcome: Outcome, right: Cell, record: RunRecord, workspace: Work
 
 
 def _own_limit(cell: Cell) -> float:
-    return RAY_LIMIT if cell.stack == "Ray" else OWN_LIMIT
+    return SLOW_LIMIT if cell.stack.startswith(("ZeRO", "Ray")) else OWN_LIMIT
 
 
 def _struck(cell: Cell, record: RunRecord) -> float:
