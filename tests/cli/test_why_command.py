@@ -44,11 +44,25 @@ def test_logs_without_a_failure(logs: Path, step: str | None) -> None:
         why(str(logs), step)
 
 
-def test_a_run_whose_engine_was_killed(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("status", "straggler", "found", "fix"),
+    [
+        (Status.INTERRUPTED, "", "its engine died or was killed", "allranks resume calm_otter"),
+        (
+            Status.COMPLETED,
+            "rank 1 is slower",
+            "it has not failed; train: rank 1 is slower",
+            "allranks show calm_otter",
+        ),
+    ],
+)
+def test_a_run_of_which_no_step_has_failed(
+    tmp_path: Path, status: Status, straggler: str, found: str, fix: str
+) -> None:
     place = Workspace(tmp_path)
     place.make()
     with Store(place.database) as store:
-        store.add_run(make_run(make_step("train"), status=Status.INTERRUPTED), "")
-    with pytest.raises(InputError, match="its engine died or was killed") as raised:
+        store.add_run(make_run(make_step("train", straggler=straggler), status=status), "")
+    with pytest.raises(InputError, match=found) as raised:
         why("calm_otter", workspace=tmp_path)
-    assert "allranks resume calm_otter" in str(raised.value)
+    assert fix in str(raised.value)

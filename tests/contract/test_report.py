@@ -28,7 +28,7 @@ events = st.one_of(
     ),
     st.builds(Failure, texts, texts, texts, numbers),
     st.builds(Note, texts, numbers),
-    st.builds(Finished, st.integers(1, 1 << 22), numbers),
+    st.builds(Finished, st.integers(1, 1 << 22), numbers, st.lists(st.tuples(st.integers(), numbers)).map(tuple)),
 )
 
 

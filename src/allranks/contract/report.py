@@ -12,11 +12,14 @@ import os
 import re
 import time as clock
 import traceback
+from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any, TypeAlias
 
 VARIABLE = "ALLRANKS_REPORT"
+
+_arrivals: deque[tuple[int, float]] = deque(maxlen=2000)
 
 STEP_RECORDER = "ALLRANKS_STEP_RECORDER"
 """Set by `allranks rehearse`: each rank records its training steps in files whose paths begin with it."""
@@ -66,11 +69,13 @@ class Note:
 class Finished:
     """This process has finished its work. Only the cleanup of libraries and the interpreter remains.
 
-    pid: its process id, as the process itself sees it
+    pid:      its process id, as the process itself sees it
+    arrivals: the numbers and times of its last calls of `arrived`
     """
 
     pid: int = field(default_factory=os.getpid)
     time: float = field(default_factory=clock.time)
+    arrivals: tuple[tuple[int, float], ...] = field(default_factory=lambda: tuple(_arrivals))
 
 
 @dataclass(frozen=True)
@@ -86,6 +91,12 @@ Event: TypeAlias = Progress | Failure | Note | Finished | Reached
 KINDS: Mapping[str, type[Event]] = {
     kind.__name__.lower(): kind for kind in (Progress, Failure, Note, Finished, Reached)
 }
+
+
+def arrived() -> None:
+    """Note that this rank, which computes on the CPU, begins to wait for the others in a collective that torch's Flight
+    Recorder does not see."""
+    _arrivals.append((_arrivals[-1][0] + 1 if _arrivals else 0, clock.time()))
 
 
 def append(event: Event, environ: Mapping[str, str] = os.environ) -> None:
@@ -178,6 +189,7 @@ _CONVERSIONS: Mapping[str, Callable[[Any], Any]] = {
     "epoch": _optional,
     "metrics": _metrics,
     "time": float,
+    "arrivals": lambda values: tuple((int(number), float(moment)) for number, moment in values),
 }
 """The conversion of each field of an event from JSON."""
 

@@ -1,7 +1,7 @@
 """Find a rank that is steadily slower than the others, by the times at which the ranks call the same collectives.
 
-In each collective, the others wait for the last rank. The times are those of torch's Flight Recorder, of the last 2,000
-collectives; all ranks share the clock of this machine.
+In each collective, the others wait for the last rank. The times are those of torch's Flight Recorder, or of the runtime
+for Horovod and sockets, of the last 2,000 collectives; all ranks share the clock of this machine.
 """
 
 from __future__ import annotations

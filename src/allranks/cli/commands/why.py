@@ -71,5 +71,6 @@ def _of_run(workspace: Path | None, identity: str, step: str | None) -> Sequence
         if record.status is Status.INTERRUPTED:
             fix = f"to continue it: allranks resume {record.id}"
             raise InputError(Problem(where, "no step has failed: its engine died or was killed", "a failed step", fix))
-        raise InputError(Problem(where, "it has not failed", "a failed step", f"see: allranks show {record.id}"))
+        text = "; ".join(("it has not failed", *(f"{each.name}: {each.straggler}" for each in steps if each.straggler)))
+        raise InputError(Problem(where, text, "a failed step", f"see: allranks show {record.id}"))
     return found

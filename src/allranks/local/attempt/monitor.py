@@ -25,7 +25,7 @@ from allranks.runs.log_reader import tail
 from allranks.runs.recorder import RunRecorder
 from allranks.runs.records import Point, Progress, RankRecord, Status, StepRecord, Verdict
 from allranks.verdict import judge, signatures, stragglers
-from allranks.verdict.collectives import Recording
+from allranks.verdict.collectives import Call, Recording
 from allranks.verdict.signatures import NOT_STARTED
 from allranks.verdict.stacks import Stack, of_hang, of_time_out, with_mismatch
 
@@ -99,6 +99,7 @@ class AttemptMonitor:
         self._broken = self._launcher_failure = ""
         self._server_ended = False
         self._raised: dict[int, float] = {}
+        self._arrivals: list[Recording] = []
         self._offsets = dict.fromkeys(self.reports, 0)
         self._memory_kills = capacity.memory_kills()
         self._stall = StallWatch(self.record, self.reports, self.options.stall)
@@ -307,8 +308,12 @@ class AttemptMonitor:
         """Record what the ranks have reported since the last call: their failures, and what rank 0 reports besides."""
         for rank, path in self.reports.items():
             events, self._offsets[rank] = report.read(path, self._offsets[rank])
-            if any(isinstance(event, report.Failure) and event.pid == self._pids.get(rank) for event in events):
-                self._raised.setdefault(rank, now)
+            for event in events:
+                if isinstance(event, report.Failure) and event.pid == self._pids.get(rank):
+                    self._raised.setdefault(rank, now)
+                elif isinstance(event, report.Finished) and event.pid == self._pids.get(rank):
+                    calls = (Call("", number, "", "", time=moment) for number, moment in event.arrivals)
+                    self._arrivals.append(Recording(rank, tuple(calls)))
             if rank == 0 and events:
                 self._record_progress(events)
 
@@ -374,9 +379,12 @@ class AttemptMonitor:
             record.verdict = Verdict(record.name, reason, log=first.log, tail=tail(first.log))
         else:
             record.status = Status.COMPLETED
-            if len(ranks) > 1 and (straggler := stragglers.find(calls)) is not None:
-                record.straggler = stragglers.describe(straggler, ranks)
-                self.recorder.note(record, record.straggler)
+        is_measured = len(ranks) > 1 and (record.status is Status.COMPLETED or self._overdue is not None)
+        if is_measured and (straggler := stragglers.find(calls) or stragglers.find(self._arrivals)) is not None:
+            record.straggler = stragglers.describe(straggler, ranks)
+            self.recorder.note(record, record.straggler)
+            if (verdict := record.verdict) is not None:
+                record.verdict = replace(verdict, consequences=(*verdict.consequences, record.straggler))
 
     def _limit(self) -> str:
         return f"the step: stopped after {self._timeout:g} s, its limits.timeout"

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from allranks.contract import world
+from allranks.contract import report, world
 from allranks.contract.detect import detect
 from allranks.contract.own_variables import join_seconds
 from allranks.contract.rank_env import RankEnv
@@ -115,6 +115,7 @@ class Ranks:
         }
 
     def _gather(self, payload: bytes) -> list[bytes] | None:
+        report.arrived()
         if not self.is_main:
             messages.send(self.connections[0], payload)
             return None

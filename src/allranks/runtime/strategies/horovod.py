@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch import distributed, nn, optim
 
+from allranks.contract import report
 from allranks.contract.detect import detect
 from allranks.contract.rank_env import RankEnv
 from allranks.errors import InputError, Problem
@@ -66,6 +67,8 @@ class HorovodTraining(ReplicatedTraining):
     optimizer: Any
 
     def _update(self) -> bool:
+        if self._device.type == "cpu":
+            report.arrived()
         if not self._max_grad_norm and self._loss_scale is None:
             return super()._update()
         self.optimizer.synchronize()  # clip and check the averaged gradients, not this rank's

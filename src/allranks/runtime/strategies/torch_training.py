@@ -36,6 +36,7 @@ class TorchTraining:
         self.per_device_train_batch_size = settings.per_device_train_batch_size
         self.precision = settings.precision or "float32"
         self.module = module
+        self._device = device
         self._max_grad_norm = settings.max_grad_norm
         self._loss_scale = _LossScale(optimizer, device) if settings.precision == "float16" else None
         self.gradient_accumulation_steps = settings.backward_passes
