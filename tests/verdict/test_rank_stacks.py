@@ -122,6 +122,8 @@ def test_no_hang_without_a_rank_that_waits(places: tuple[str, ...], script: str)
 USER = Frame("main", "/code/train.py", 3)
 MODULE = Frame("_call_impl", f"{TORCH}/nn/modules/module.py", 1500)
 SAVE = Frame("save", f"{TORCH}/distributed/checkpoint/state_dict_saver.py", 170)
+FSDP = f"{TORCH}/distributed/fsdp/_fully_shard/_fsdp_state.py"
+CONTEXT = f"{EAGER}/context.py"
 DDP = Frame("forward", f"{TORCH}/nn/parallel/distributed.py", 1600)
 
 
@@ -135,6 +137,8 @@ DDP = Frame("forward", f"{TORCH}/nn/parallel/distributed.py", 1600)
         ((USER, Frame("wrapper", f"{TORCH}/distributed/elastic/multiprocessing/errors/__init__.py", 9)), ""),
         ((Frame("_write_item", f"{TORCH}/distributed/checkpoint/filesystem.py", 1), SAVE, USER), ""),
         ((Frame("gather_object", f"{TORCH}/distributed/distributed_c10d.py", 1), SAVE, USER), "gather_object"),
+        ((Frame("Group.unshard", FSDP, 1), Frame("State._pre_forward", FSDP, 2)), "Group.unshard"),
+        ((Frame("Context.ensure_initialized", CONTEXT, 7),), "the connection to TensorFlow's other tasks"),
     ],
     ids=[
         "DDP",
@@ -144,6 +148,8 @@ DDP = Frame("forward", f"{TORCH}/nn/parallel/distributed.py", 1600)
         "torchrun's record",
         "checkpoint's files",
         "checkpoint's plan",
+        "a method",
+        "a method of TensorFlow",
     ],
 )
 def test_what_encloses_a_computation_does_not_wait(frames: tuple[Frame, ...], collective: str) -> None:

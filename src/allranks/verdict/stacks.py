@@ -31,7 +31,9 @@ _COLLECTIVES = (
     (re.compile(r"/torch/distributed/(?!checkpoint/)"), ""),
     (re.compile(r"/horovod/|/deepspeed/comm/"), ""),
     (
-        re.compile(r"/tensorflow/python/eager/context\.py:(?:ensure_initialized|(?:enable|configure)_co\w+)$"),
+        re.compile(
+            r"/tensorflow/python/eager/context\.py:(?:Context\.)?(?:ensure_initialized|(?:enable|configure)_co\w+)$"
+        ),
         "the connection to TensorFlow's other tasks",
     ),
     (re.compile(r"/ray/_private/worker\.py:get$"), "ray.get"),
@@ -61,7 +63,7 @@ _MODULE = "/torch/nn/modules/module.py"
 
 @dataclass(frozen=True)
 class Frame:
-    """A call in a stack. file: absolute"""
+    """A call in a stack. file: absolute; function: with its class, where Python tells it to py-spy"""
 
     function: str
     file: str
@@ -133,7 +135,7 @@ class Stack:
                 return ""
             if calls:
                 # The outermost function that has a public name: init_process_group, not what it calls.
-                public = [call for call in calls if not call.startswith("_") and call not in _WRAPPERS]
+                public = [call for call in calls if "._" not in f".{call}" and call.rpartition(".")[2] not in _WRAPPERS]
                 return name or (public or calls)[-1]
         if self.uses_mpi and self.frames and self.frames[0] == self.user and (call := _MPI.search(self.frames[0].text)):
             return call["name"]
