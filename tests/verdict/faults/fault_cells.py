@@ -116,7 +116,7 @@ FAULTS = (
         injects="cut:instance=1,after=9s",
         hangs=True,
         causes={"Ray": f"no task of Ray runs|{LOST}"},
-        by_logs=f"no message arrives|{LOST}",
+        by_logs="no message arrives|mpirun lost its daemon",
     ),
     Fault("out of memory", "^MemoryError"),
     Fault("full disk", "No space left on device"),
@@ -178,6 +178,11 @@ class Cell:
         return self.fault.causes.get(self.stack, self.fault.cause)
 
     @property
+    def injects(self) -> str:
+        """What the engine is told by --fault. Lightning begins to train late."""
+        return self.fault.injects.replace("9s", "25s") if self.stack == "Lightning" else self.fault.injects
+
+    @property
     def is_told_by_others(self) -> bool:
         """Whether its logs are those of another run, in which the engine leaves the other ranks the time in which they
         say what they have lost or waited for."""
@@ -194,7 +199,7 @@ class Cell:
         if fault.name == "bad master" or fault.between:
             return replace(self, fault=replace(fault, ranks=(0, 1, 2, 3, None)))
         second = (1,) if self.stack in ("torchrun", "Ray") else (2, 3)
-        instance = second if fault.kills == "launcher" else (*second, None) if fault.injects else fault.ranks
+        instance = second if fault.kills == "launcher" else (*second, None) if "evict" in fault.injects else fault.ranks
         return replace(self, fault=replace(fault, cause=fault.by_logs or fault.cause, ranks=instance))
 
     def _scaled(self, ranks: tuple[int | None, ...]) -> tuple[int | None, ...]:

@@ -156,7 +156,7 @@ def _struck(cell: Cell, record: RunRecord) -> float:
 
 def _run(cell: Cell, workspace: Workspace, kind: str, stall: float) -> RunRecord:
     plan = Plan("faults", Graph((step_of(cell, own_ends=not stall),)), source=str(PROJECT / "faults"))
-    faults = [cell.fault.injects] if cell.fault.injects else []
+    faults = [cell.injects] if cell.injects else []
     options = Options(instances=kind, track=False, offline=True, stall=stall, slots=8, faults=faults)
     is_due = injection._AttemptFaults._is_due
 
