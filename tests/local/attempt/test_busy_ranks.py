@@ -30,8 +30,17 @@ KERAS = (Frame("quick_execute", "/lib/python3.11/site-packages/tensorflow/python
         ((KERAS, KERAS), 0.0, 10),
         ((KERAS, KERAS), 1.0, None),
         ((BARRIER, BARRIER), 1.0, 10),
+        ((BARRIER, ()), 1.0, 10),
     ],
-    ids=["asleep", "evaluates", "evaluates without torch", "all wait", "all compute", "wait with the processor"],
+    ids=[
+        "asleep",
+        "evaluates",
+        "evaluates without torch",
+        "all wait",
+        "all compute",
+        "wait with the processor",
+        "exits",
+    ],
 )
 def test_the_time_for_which_ranks_may_wait(
     monkeypatch: pytest.MonkeyPatch, frames: tuple[tuple[Frame, ...], ...], share: float, expected: float | None

@@ -195,8 +195,9 @@ class StallWatch:
             return []
         (stacks, calls, used), self._looking = self._looking.result(), None
         (before, earlier), self._looked_at = self._looked_at, (now, used)
-        # Of backward() and a function of TensorFlow, the stack is the same while they compute and while they wait.
-        free = [stack for stack in stacks if not stack.collective]
+        # Of backward() and a function of TensorFlow, the stack is the same while they compute and while they wait. A
+        # rank without frames exits: MPI_Finalize uses the processor while it waits for the others.
+        free = [stack for stack in stacks if stack.frames and not stack.collective]
         computes = not all(_is_idle(earlier, used, now - before, stack.pid) for stack in free)
         if any(stack.is_of_ray for stack in stacks):
             computes = not _is_idle(earlier, used, now - before)  # a task may take any time, in any thread
