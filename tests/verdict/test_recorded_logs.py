@@ -10,7 +10,7 @@ from allranks.errors import InputError
 from allranks.runs.formatting import cause
 from allranks.runs.records import RankRecord, Status, Verdict
 from allranks.verdict import judge, signatures
-from allranks.verdict.folder import verdicts
+from allranks.verdict.folder import of_waiting, verdicts
 
 TRACEBACK = """\
 Traceback (most recent call last):
@@ -376,6 +376,14 @@ def judged(folder: Path, ends: list[tuple[str, int | None, str | None]], *, memo
     verdict = judge.of_ranks("train", ranks, {}, memory_kills=memory_kills)
     assert verdict is not None
     return judge.with_advice(verdict, {})
+
+
+@pytest.mark.parametrize(("last", "reason"), [("", TIMEOUT), (raised(TIMEOUT), "every rank waits in all_reduce")])
+def test_every_rank_waits_only_if_all_have_given_up(tmp_path: Path, last: str, reason: str) -> None:
+    ranks = [RankRecord(number, 0, number, "", log=str(tmp_path / f"{number}.txt")) for number in range(3)]
+    for rank, text in zip(ranks, (raised(TIMEOUT), raised(TIMEOUT), last), strict=True):
+        Path(rank.log).write_text(text)
+    assert of_waiting(Verdict("train", TIMEOUT, rank=0), ranks).reason.startswith(reason)
 
 
 def test_only_the_last_retry_counts(tmp_path: Path) -> None:

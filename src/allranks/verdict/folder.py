@@ -89,9 +89,9 @@ def _verdict(name: str, ranks: Sequence[RankRecord], recordings: Sequence[Record
     if hang is None:
         if verdict is None:
             return _of_mpirun(name, ranks, None) or _of_servers(name, ranks)
-        if not signatures.depth(verdict.reason) and judge.SILENT not in verdict.reason:
+        if signatures.depth(verdict.reason) <= 0 and judge.SILENT not in verdict.reason:
             return verdict
-        return _of_mpirun(name, ranks, verdict) or _of_waiting(verdict, ranks)
+        return _of_mpirun(name, ranks, verdict) or of_waiting(verdict, ranks)
     if verdict is None:
         return hang
     if signatures.depth(verdict.reason) == 1:
@@ -122,9 +122,11 @@ def _of_servers(name: str, ranks: Sequence[RankRecord]) -> Verdict | None:
     return Verdict(name, reason, log=ranks[0].log, tail=tail(ranks[0].log), code=stacks.CODE)
 
 
-def _of_waiting(verdict: Verdict, ranks: Sequence[RankRecord]) -> Verdict:
-    """Return the verdict on ranks of which all gave up waiting, by where they waited. verdict: blames the first one, or
-    one that has written nothing"""
+def of_waiting(verdict: Verdict, ranks: Sequence[RankRecord]) -> Verdict:
+    """Return the verdict on ranks of which all gave up waiting, by where they waited; the same one if some did not.
+
+    verdict: blames the first one, or one that has written nothing
+    """
     found = [(rank, each) for rank in ranks for each in tracebacks.of_lines(tracebacks.last_lines(rank.log))]
     waiting = [stacks.of_exception(rank.rank, each) for rank, each in found if each.is_consequence]
     if len(waiting) < 2 or judge.LOST in verdict.reason or not all(stack.may_wait for stack in waiting):
@@ -133,6 +135,8 @@ def _of_waiting(verdict: Verdict, ranks: Sequence[RankRecord]) -> Verdict:
     if judge.SILENT in verdict.reason:  # it hung, or a launcher ended it before it gave up waiting
         each_other = f"{verdict.reason}, or for each other: {rank_list([hang.rank or 0])} ({hang.where}): {hang.reason}"
         return verdict if hang.rank is None else replace(verdict, reason=each_other)
+    if {stack.rank for stack in waiting} != {rank.rank for rank in ranks}:
+        return verdict
     said = (f"{rank_list([verdict.rank or 0])}: {shortened(verdict.reason)}",)
     last = max(stack.number for stack in waiting)
     absent = [(rank, each, key[1]) for rank, each in found if (key := _KEY.search(each.text)) and int(key[1]) > last]

@@ -26,6 +26,7 @@ from allranks.runs.recorder import RunRecorder
 from allranks.runs.records import Point, Progress, RankRecord, Status, StepRecord, Verdict
 from allranks.verdict import judge, signatures, stragglers
 from allranks.verdict.collectives import Call, Recording
+from allranks.verdict.folder import of_waiting
 from allranks.verdict.signatures import NOT_STARTED
 from allranks.verdict.stacks import Stack, of_hang, of_time_out, with_mismatch
 
@@ -344,6 +345,8 @@ class AttemptMonitor:
                 verdict = of_time_out(verdict, ranks, self._stacks)
             if verdict is not None:
                 verdict = with_mismatch(verdict, ranks, calls)
+                if signatures.depth(verdict.reason) > 0:
+                    verdict = of_waiting(verdict, ranks)
         hang = self._stalled
         if self._overdue is not None and hang is None:
             hang = of_hang(record.name, ranks, self._stacks or (), recordings=calls)
