@@ -11,6 +11,7 @@ from allranks import engine_log
 from allranks.cli import streams
 from allranks.cli.console import console, errors, plain, to_json
 from allranks.runs.formatting import duration
+from allranks.runs.records import RunRecord, Status
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
 
     from allranks.local.options import Options
     from allranks.runs.observer import Observer
-    from allranks.runs.records import RunRecord
     from allranks.runs.workspace import Workspace
 
 
@@ -96,7 +96,6 @@ def execute(
     """
     from allranks.cli.views.progress import view_of
     from allranks.local.engine import DiskFullError
-    from allranks.runs.records import Status
 
     _set_level(verbose)
     with streams.unbroken():

@@ -11,13 +11,12 @@ from allranks.cli.console import console
 from allranks.cli.options import FolderOption, confirm, option
 from allranks.cli.values import seconds
 from allranks.runs import cleaning
+from allranks.runs.cleaning import LEFTOVER, RUN, SNAPSHOT, CleaningPlan
 from allranks.runs.formatting import count, in_bytes, plain, when
 from allranks.runs.workspace import Workspace
 
 if TYPE_CHECKING:
     from rich.console import Console
-
-    from allranks.runs.cleaning import CleaningPlan
 
 DEFAULT_AGE = "30d"
 _MOST_RUNS = 20
@@ -68,7 +67,6 @@ def _print_plan(out: Console, plan: CleaningPlan) -> None:
     from rich.text import Text
 
     from allranks.cli.views.tables import symbol
-    from allranks.runs.cleaning import LEFTOVER, RUN, SNAPSHOT
 
     runs = [(removal.run, removal.size) for removal in plan.removals if removal.run is not None]
     for run, size in runs[:_MOST_RUNS]:

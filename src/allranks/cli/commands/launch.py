@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
+from allranks.cli.console import errors, print_result
 from allranks.cli.execute import execute_job
 from allranks.cli.options import DryRunOption, FolderOption, JsonOption, RunOptions, SampleOption, argument, option
 from allranks.cli.values import settings_of
@@ -62,7 +63,6 @@ def launch(
     from allranks.runs.workspace import Workspace
 
     def job() -> ScriptJob:
-        from allranks.cli.console import errors
         from allranks.script_jobs.job import script_job
 
         made = script_job(
@@ -97,7 +97,6 @@ def launch(
 
 
 def _emit(job: ScriptJob, file: Path, json: bool) -> None:
-    from allranks.cli.console import print_result
     from allranks.script_jobs.emit import emit
 
     written = emit(job, file)

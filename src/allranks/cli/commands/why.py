@@ -12,6 +12,7 @@ from allranks.cli import completion
 from allranks.cli.console import console, errors, to_json
 from allranks.cli.options import FolderOption, JsonOption, StepArgument
 from allranks.errors import InputError, Problem
+from allranks.runs.nested import records_at
 from allranks.runs.records import Status, Verdict
 
 
@@ -61,7 +62,6 @@ def _of_folder(folder: Path, step: str | None) -> Sequence[Verdict]:
 
 def _of_run(workspace: Path | None, identity: str, step: str | None) -> Sequence[Verdict]:
     from allranks.azure.watch import finder
-    from allranks.runs.nested import records_at
 
     record = finder(workspace)(identity)
     steps = record.steps if step is None else records_at(record, step)

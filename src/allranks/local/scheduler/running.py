@@ -13,16 +13,16 @@ import sys
 from collections.abc import Callable
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from allranks.errors import InputError
 from allranks.local.scheduler.ledger import Firing, Ledger, SchedulesPlace
+from allranks.plan.codec import converter
+from allranks.plan.graph import Plan
 from allranks.plan.secrets import restored
-from allranks.runs import secret_values
+from allranks.runs import history, locks, secret_values
+from allranks.runs.records import RunRecord, Status
 from allranks.runs.workspace import Workspace
-
-if TYPE_CHECKING:
-    from allranks.runs.records import RunRecord
 
 Execute = Callable[[str, Firing], tuple[str, str]]
 """Runs a plan (as JSON) for a firing. Return the final status, and the reason of a failure."""
@@ -78,10 +78,6 @@ def _run(options: dict[str, Any], plan: str, firing: Firing, workspace: Workspac
     from allranks.local import requirements
     from allranks.local.engine import resume, run
     from allranks.local.options import Options
-    from allranks.plan.codec import converter
-    from allranks.plan.graph import Plan
-    from allranks.runs import history, locks
-    from allranks.runs.records import Status
 
     engine_options = Options(**options, trigger_time=firing.at, run_name=firing.run)
     existing = [record for record in history.runs(workspace, steps=False) if record.job_name == firing.run]
