@@ -29,10 +29,10 @@ def replay(
     It has the inputs, variables, layout and code of that run. Its logs are printed, and a step that failed fails again.
     The exit code is that of the rank that fails first.
 
-    Of a job on Azure ML, also of another user, the step's code and data are downloaded, and the outputs of the steps
-    before it.
+    Of a job on Azure ML, such as azure:JOB/train, whoever submitted it, the code and data of the step are downloaded,
+    and the outputs of the steps before it.
 
-    For example: allranks replay latest train, or: allranks replay azure:JOB/train
+    For example: allranks replay latest train
     """
     from rich.text import Text
 
