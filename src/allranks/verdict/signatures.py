@@ -80,9 +80,6 @@ KERNEL_OUT_OF_MEMORY = "killed by the kernel: out of memory"
 
 _LAUNCH_VARIABLES = r"(?:LOCAL_|NODE_)?RANK|(?:LOCAL_)?WORLD_SIZE|MASTER_(?:ADDR|PORT)|TF_CONFIG|OMPI_COMM_WORLD_\w+"
 
-_OTHER_RANK = "another rank ended or lost its connection first: its log says why"
-_TOO_LATE = "a rank did not take part in this collective in time: see where its log ends"
-
 SIGNATURES: tuple[Signature, ...] = (
     Signature(
         code="shared-memory",
@@ -200,7 +197,7 @@ SIGNATURES: tuple[Signature, ...] = (
         r"|Collective ops is aborted|coordination service|\bUnavailableError\b|\bAbortedError\b|\bCancelledError\b"
         r"|failed to connect to|ActorDiedError(?!.*worker process has died(?!.*SIGTERM))|ActorUnavailableError"
         r"|ended by SIGTERM|SignalException",
-        advice=_OTHER_RANK,
+        advice="another rank ended or lost its connection first: its log says why",
         source="gloo/transport/tcp/pair.cc; nccl src/debug.cc; horovod/common/exceptions.py;"
         " tensorflow/core/distributed_runtime",
         depth=2,
@@ -211,7 +208,7 @@ SIGNATURES: tuple[Signature, ...] = (
         r"|timed out after \d+ ?m?s"
         r"|failed to pass monitoredBarrier|monitoredBarrier.*(?:timeout|timed out)"
         r"|Timed out initializing process group|connectFullMesh failed|DEADLINE_EXCEEDED|errors_impl\.DeadlineEx",
-        advice=_TOO_LATE,
+        advice="a rank did not take part in this collective in time: see where its log ends",
         source="gloo/transport/tcp/unbound_buffer.cc; torch/csrc/distributed/c10d/ProcessGroupNCCL.cpp and"
         " ProcessGroupGloo.cpp",
         depth=1,

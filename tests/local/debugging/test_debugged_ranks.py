@@ -194,6 +194,13 @@ from mpi4py import MPI
 rank = MPI.COMM_WORLD.rank
 MPI.COMM_WORLD.barrier()
 """
+HOROVOD = """
+import horovod.torch as hvd
+import torch
+hvd.init()
+rank = hvd.rank()
+hvd.allreduce(torch.ones(1))
+"""
 TORCHRUN = (
     "torchrun --nnodes 2 --nproc-per-node 2 --node-rank $NODE_RANK --master-addr $MASTER_ADDR --master-port 29511 "
     "train.py"
@@ -207,12 +214,15 @@ TORCHRUN = (
         (f"{sys.executable} train.py", TORCH, PyTorch(2)),
         (TORCHRUN, TORCH, PyTorch(1)),
         (f"{sys.executable} train.py", MPI, Mpi(2)),
+        (f"{sys.executable} train.py", HOROVOD, Mpi(2)),
     ],
 )
 def test_the_others_wait_below_every_launcher(
     step: Step, kind: str, run_steps: Runner, tmp_path: Path, command: str, script: str, distribution: PyTorch | Mpi
 ) -> None:
     """Longer than the time-out that the script sets."""
+    if script is HOROVOD:
+        pytest.importorskip("horovod")
 
     def debug(port: int) -> tuple[object, ...]:
         client = Client(port, {}, "/")

@@ -23,9 +23,6 @@ from allranks.local.debugging import in_rank
 from allranks.local.debugging.relay import LOCAL
 from allranks.plan.walk import without_labels
 
-POLL = 0.1
-"""Seconds between two looks at what the debuggers tell."""
-
 HELD = {
     "HOROVOD_STALL_CHECK_DISABLE": "1",
     "HOROVOD_GLOO_TIMEOUT_SECONDS": "2592000",
@@ -118,7 +115,7 @@ class DebugSession:
                         rank = int(re.sub(r"\D", "", file.stem))
                         if not self._handle(rank, json.loads(text), note):
                             await end()
-                await asyncio.sleep(POLL)
+                await asyncio.sleep(0.1)
         finally:
             if not known:
                 note(f"no debugger was opened: {self._why_none()}")
