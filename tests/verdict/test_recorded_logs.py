@@ -386,6 +386,13 @@ def test_every_rank_waits_only_if_all_have_given_up(tmp_path: Path, last: str, r
     assert of_waiting(Verdict("train", TIMEOUT, rank=0), ranks).reason.startswith(reason)
 
 
+def test_a_worker_without_heartbeats_was_waited_for_and_not_lost() -> None:
+    """The engine then asks who is not there: a worker that is stopped closes no connection."""
+    aborted = "tensorflow.python.framework.errors_impl.UnavailableError: Collective ops is aborted by: "
+    assert signatures.depth(f"{aborted}Socket closed") == 2
+    assert signatures.depth(f"{aborted}The following tasks are unhealthy (stopped sending heartbeats):") == 1
+
+
 def test_only_the_last_retry_counts(tmp_path: Path) -> None:
     for folder, text in (("user_logs", BAD), ("user_logs/retry_001", "KeyError: 'loss'")):
         (tmp_path / folder).mkdir()

@@ -194,7 +194,8 @@ SIGNATURES: tuple[Signature, ...] = (
         r"|ncclRemoteError|ncclInternalError|ncclSystemError|NCCL communicator was aborted|Store is not available"
         r"|Horovod has been shut down|HorovodInternalError|peer process has unexpectedly disconnected"
         r"|MPI_ERR_PROC_FAILED"
-        r"|Collective ops is aborted|coordination service|\bUnavailableError\b|\bAbortedError\b|\bCancelledError\b"
+        r"|(?:Collective ops is aborted|\bUnavailableError\b)(?!.*stopped sending heartbeats)"
+        r"|coordination service|\bAbortedError\b|\bCancelledError\b"
         r"|failed to connect to|ActorDiedError(?!.*worker process has died(?!.*SIGTERM))|ActorUnavailableError"
         r"|ended by SIGTERM|SignalException",
         advice="another rank ended or lost its connection first: its log says why",
@@ -207,7 +208,8 @@ SIGNATURES: tuple[Signature, ...] = (
         pattern=r"Timed out (?:waiting|after) \d+|Watchdog caught collective operation timeout|wait timeout after"
         r"|timed out after \d+ ?m?s"
         r"|failed to pass monitoredBarrier|monitoredBarrier.*(?:timeout|timed out)"
-        r"|Timed out initializing process group|connectFullMesh failed|DEADLINE_EXCEEDED|errors_impl\.DeadlineEx",
+        r"|Timed out initializing process group|connectFullMesh failed|DEADLINE_EXCEEDED|errors_impl\.DeadlineEx"
+        r"|stopped sending heartbeats",
         advice="a rank did not take part in this collective in time: see where its log ends",
         source="gloo/transport/tcp/unbound_buffer.cc; torch/csrc/distributed/c10d/ProcessGroupNCCL.cpp and"
         " ProcessGroupGloo.cpp",

@@ -79,8 +79,7 @@ class StallWatch:
         self._looking: asyncio.Task[tuple[list[Stack], list[Call], _Used]] | None = None
         self._looked_at: tuple[float, _Used] = 0.0, {}
         self._comparing: asyncio.Task[bool] | None = None
-        self._next_comparison = 0.0
-        self._asked_exceptions = False
+        self._next_comparison = self._next_exceptions = 0.0
 
     def stalled(self, now: float) -> Sequence[Stack]:
         """Return the stacks of the ranks if they have made no progress for `seconds`; none otherwise."""
@@ -151,9 +150,9 @@ class StallWatch:
     async def exiting(self, now: float) -> list[int]:
         """Return the ranks whose log has ended with an exception for some seconds, and whose interpreter is exiting:
         mpi4py, and threads that are not daemons, may keep it from ending."""
-        if self._asked_exceptions or now < self._since + RAISED or stack_dumps.program() is None:
+        if now < self._next_exceptions or stack_dumps.program() is None:
             return []
-        self._asked_exceptions = True
+        self._next_exceptions = now + now - self._since
         raised = {rank.rank: workers for rank in self._running() if (workers := _raised_by(rank.log))}
         if not raised:
             return []
@@ -174,7 +173,7 @@ class StallWatch:
         ended = sum(rank.status.ended for rank in self._record.ranks)
         news = [file for file in self._files if self._has_news(file)]
         if news or ended != self._ended or not self._since:
-            self._ended, self._since, self._asked_exceptions = ended, now, False
+            self._ended, self._since, self._next_exceptions = ended, now, now + RAISED
             self._places, self._used, self._limit = (), (now, {}), self._seconds
             self._next_comparison = now + min(COMPARE, self._seconds / 2)
 
