@@ -139,16 +139,17 @@ class _Recorder:
             self._read_ahead = samples if ahead else []
         return batch
 
-    def _begin(self, optimizer: Any, *_: Any) -> None:
+    def _begin(self, optimizer: Any, arguments: tuple[Any, ...], named: dict[str, Any]) -> None:
         # Without gradients it is no training step: DeepSpeed calls its optimizer once for each group of weights, of
-        # which the first is recorded, and torch.distributed.checkpoint lets a new optimizer make its state.
-        self._is_begun = self._has_gradients and self._owner == os.getpid() and self._optimizer in (None, optimizer)
+        # which the first is recorded, and torch.distributed.checkpoint lets a new optimizer make its state. Lightning
+        # computes them in a closure.
+        may_step = self._has_gradients or named.get("closure") is not None or any(map(callable, arguments[1:]))
+        self._is_begun = may_step and self._owner == os.getpid() and self._optimizer in (None, optimizer)
         if not self._is_begun:
             return
         if self._optimizer is None:
             self._optimizer = optimizer
             self._start()
-        self._has_gradients = False
         self._before = {
             "rates": [float(group.get("lr", 0.0)) for group in optimizer.param_groups],
             "random": _random_states(),
@@ -175,9 +176,9 @@ class _Recorder:
         self._write({"start": True, "step": self._step, **found, "time": time.time()})
 
     def _end(self, optimizer: Any, *_: Any) -> None:
-        if optimizer is not self._optimizer or self._step is None or not self._is_begun:
+        if optimizer is not self._optimizer or self._step is None or not (self._is_begun and self._has_gradients):
             return
-        self._is_begun = False
+        self._is_begun = self._has_gradients = False
         self._step += 1
         line = {
             "step": self._step,
