@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from contextlib import suppress
 from itertools import takewhile
 from pathlib import Path
@@ -19,16 +19,17 @@ from allranks.verdict import collectives
 from allranks.verdict.collectives import Recording
 from allranks.verdict.stacks import Frame, Stack
 
-PATIENCE = 5.0
-"""Seconds that ranks have to answer. It takes them milliseconds."""
+PATIENCE, AGAIN = 2.0, 1.0
+"""Seconds that ranks have to answer, and those that have not answered before. It takes them milliseconds."""
 
 _PAUSE = 0.01
 
 
-def ask(reports: Mapping[int, Path]) -> list[int]:
+def ask(reports: Mapping[int, Path], silent: Collection[int] = ()) -> list[int]:
     """Let the running ranks write their recordings. Return those that do not answer: no thread of theirs runs.
 
     reports: the report files of the ranks
+    silent:  the ranks that did not answer the last time
     """
     asked = {}
     for path, rank, _ in _files(reports, REQUEST):
@@ -37,8 +38,8 @@ def ask(reports: Mapping[int, Path]) -> list[int]:
         with suppress(OSError):  # no thread waits there: the rank has ended
             os.close(os.open(path, os.O_WRONLY | os.O_NONBLOCK))
             asked[rank] = answer, before
-    end = time.monotonic() + PATIENCE
-    while asked and time.monotonic() < end:
+    start = time.monotonic()
+    while asked and time.monotonic() < start + (AGAIN if asked.keys() <= set(silent) else PATIENCE):
         asked = {rank: each for rank, each in asked.items() if _identity(each[0]) == each[1]}
         if asked:
             time.sleep(_PAUSE)

@@ -70,6 +70,7 @@ class StallWatch:
         self._seconds = seconds
         self._limit = seconds
         self._used: tuple[float, _Used] = 0.0, {}
+        self._silent: list[int] = []
         self.problem = ""
         self._sizes: dict[str, int] = {}
         self._ended = 0
@@ -113,9 +114,9 @@ class StallWatch:
     async def stacks(self) -> list[Stack]:
         """Return the stacks of the running ranks now."""
         running = self._running()
-        silent = await asyncio.to_thread(flight_recordings.ask, self._reports)
+        self._silent = await asyncio.to_thread(flight_recordings.ask, self._reports, self._silent)
         try:
-            stacks = await asyncio.to_thread(stack_dumps.of_ranks, running, silent)
+            stacks = await asyncio.to_thread(stack_dumps.of_ranks, running, self._silent)
             self.problem = NO_PY_SPY if stack_dumps.program() is None else ""
         except PermissionError:
             stacks, self.problem = [], NOT_PERMITTED
@@ -135,7 +136,7 @@ class StallWatch:
     def _compare(self, now: float) -> bool:
         """Compare the collectives of the ranks, and choose the time for which they may make no progress."""
         used = stack_dumps.activity(self._running())
-        flight_recordings.ask(self._reports)
+        flight_recordings.ask(self._reports, self._silent)
         found = flight_recordings.read(self._reports)
         gap = collectives.longest_gap(found)
         (before, earlier), self._used = self._used, (now, used)
