@@ -61,11 +61,14 @@ def of_ranks(ranks: Iterable[RankRecord], silent: Collection[int] = ()) -> list[
 
 def activity(ranks: Iterable[RankRecord]) -> dict[int, tuple[float, int]]:
     """Return the seconds of CPU time of each process of ranks, and the bytes that it has read and written, with its
-    descendants; nothing if one of them has just ended, or that may not be read."""
+    descendants; nothing if one of them has just ended, or that may not be read. With Horovod, whose background thread
+    may compute while nothing happens, they are those of the main thread."""
     used = {}
     with contextlib.suppress(OSError, ValueError, IndexError):
         for pid, _ in processes_of(ranks):
             family = [Path(f"/proc/{each}") for each in (pid, *descendants(pid))]
+            if "/horovod/" in (family[0] / "maps").read_text(errors="replace"):
+                family[0] /= f"task/{pid}"
             ticks = [parse_stat((each / "stat").read_bytes()).ticks for each in family]
             counts = [int(line.split()[1]) for each in family for line in (each / "io").read_text().splitlines()[:2]]
             used[pid] = sum(ticks) / TICKS_PER_SECOND, sum(counts)
