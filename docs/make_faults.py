@@ -164,7 +164,7 @@ def _shown(outcome: Outcome) -> str:
 
 def _share(answers: Iterable[bool | None]) -> str:
     given = list(answers)
-    return f"{sum(given)} of {len(given)} ({100 * sum(given) / max(len(given), 1):.0f} %)"
+    return f"{sum(given)} of {len(given)} ({100 * sum(given) // max(len(given), 1)} %)"
 
 
 if __name__ == "__main__":
