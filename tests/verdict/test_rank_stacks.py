@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from allranks.runs.records import RankRecord, Status, Verdict
+from allranks.verdict.collectives import Call, Recording
 from allranks.verdict.stacks import Frame, Stack, of_hang, of_time_out
 from run_records import make_ranks
 
@@ -164,6 +165,22 @@ def test_a_method_with_a_name_of_mpi_waits_only_with_mpi4py(script: str) -> None
 def test_a_task_of_ray_that_computes_does_not_hang(script: str) -> None:
     stacks = [_stack(0, "ray.get", script), replace(_stack(1, "task", script), is_idle=False)]
     assert of_hang("train", _running(2), stacks, 300) is None
+
+
+def test_a_rank_that_waits_in_what_the_others_have_called_is_not_to_blame(script: str) -> None:
+    calls = [Call("0", number, "gloo", "all_reduce", where="train.py:3") for number in (4, 5)]
+    recordings = [Recording(0, tuple(calls)), Recording(1, (calls[0],)), Recording(2, tuple(calls))]
+    stacks = [_stack(rank, "all_reduce", script) for rank in range(3)]
+    verdict = of_hang("train", _running(3), stacks, 60, recordings)
+    assert verdict is not None
+    assert verdict.rank is None
+    assert verdict.reason == (
+        "rank 1 waits in all_reduce (train.py:3) for 60 s, which all ranks have called, and no message arrives"
+    )
+    stacks[1] = _stack(1, "barrier", script)
+    verdict = of_hang("train", _running(3), stacks, 60, recordings)
+    assert verdict is not None
+    assert (verdict.rank, verdict.where) == (1, "train.py:4")
 
 
 def test_a_rank_that_has_ended_before_the_others(script: str) -> None:

@@ -212,16 +212,18 @@ def of_hang(
     names = " or ".join(dict.fromkeys(_called(stack, calls) or stack.computation for stack in waiting))
     ended = [rank for rank in ranks if rank.status is Status.COMPLETED]
     behind = [stack for stack in stacks if late is not None and stack.number in late.ranks]
+    # What a rank still waits in, the others have called as well, since they have called more.
+    is_lost = late is not None and any(stack.collective and stack.where == late.call.where for stack in behind)
     if absent := [stack for stack in stacks if not stack.may_wait]:
         first = next((stack for stack in absent if stack in behind), absent[0])
         reason = f"{_doing(first)}, and {_numbers(waiting)} {verb} for it in {names}{for_how_long}"
     elif ended:
         first = Stack(ended[0].rank, ())
         reason = f"it has ended, and {_numbers(waiting)} {verb} for it in {names}{for_how_long}"
-    elif late is not None and behind:
+    elif late is not None and behind and not is_lost:
         first = behind[0]
         reason = f"it waits in {_called(first, calls)}, and {late.others_wait}{for_how_long}"
-    elif len(groups) > 1:
+    elif len(groups) > 1 and not is_lost:
         smallest = min(groups, key=len)
         first, others = smallest[0], [stack for group in groups if group is not smallest for stack in group]
         # In backward() a rank may compute or wait.
@@ -234,6 +236,10 @@ def of_hang(
         if "port" in settings:
             where += " to connect to {hostname}:{port}".format(**settings)
         reason = f"every rank waits in {where}{for_how_long}, and no message arrives"
+        if late is not None and is_lost:
+            verb = "wait" if len(behind) > 1 else "waits"
+            where = f"{late.call.located}{for_how_long}, which all ranks have called"
+            reason = f"{_numbers(behind)} {verb} in {where}, and no message arrives"
         advice = "see whether the instances are connected"
         if waiting[0].is_of_ray:
             reason = f"{_numbers(waiting)} {verb} in {where}{for_how_long}, and no task of Ray runs"
