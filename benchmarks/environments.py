@@ -73,8 +73,7 @@ def _start(folder: Path) -> Iterator[Figure]:
 
 
 def _making(folder: Path) -> Iterator[Figure]:
-    uv = uv_program()
-    assert uv is not None, 'pip install "allranks[environments]"'
+    uv = _uv()
     os.environ["UV_CACHE_DIR"] = _uv_cache()
     numbers = itertools.count()
     lines = folder / "requirements.txt"
@@ -102,8 +101,12 @@ def _making(folder: Path) -> Iterator[Figure]:
     yield Figure(name, made, installed, RATIO, of="ratio")
 
 
+def _uv() -> str:
+    return uv_program() or sys.exit('uv is missing: pip install "allranks[environments]"')
+
+
 def _uv_cache() -> str:
-    return run([str(uv_program()), "cache", "dir"], XDG_CACHE_HOME=str(Path.home() / ".cache")).strip()
+    return run([_uv(), "cache", "dir"], XDG_CACHE_HOME=str(Path.home() / ".cache")).strip()
 
 
 if __name__ == "__main__":

@@ -62,7 +62,7 @@ def of_ranks(ranks: Iterable[RankRecord], silent: Collection[int] = ()) -> list[
 def activity(ranks: Iterable[RankRecord]) -> dict[int, tuple[float, int]]:
     """Return the seconds of CPU time of each process of ranks, and the bytes that it has read and written, with its
     descendants; nothing if one of them has just ended, or that may not be read. With Horovod, whose background thread
-    may compute while nothing happens, they are those of the main thread."""
+    uses the processor while it waits, only the main thread counts."""
     used = {}
     with contextlib.suppress(OSError, ValueError, IndexError):
         for pid, _ in processes_of(ranks):

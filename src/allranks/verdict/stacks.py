@@ -190,8 +190,9 @@ def of_hang(
     recordings: of the ranks that have one, also of those that have ended
 
     The rank to blame is the one that is not in the collective: it runs other code, or has ended. If all wait, it is one
-    that has called fewer collectives, or that waits at another line than most. Ranks that have called different
-    collectives are named before all that.
+    that has called fewer collectives, or that waits at another line than most; none where it waits in a collective that
+    all have called, since messages are lost then. Ranks that have called different collectives are named before
+    all that.
     """
     waiting = [stack for stack in stacks if stack.collective]
     computations_wait = all(each.is_idle for each in stacks) or any(not each.may_wait for each in stacks)
