@@ -29,8 +29,8 @@ def replay(
     It has the inputs, variables, layout and code of that run. Its logs are printed, and a step that failed fails again.
     The exit code is that of the rank that fails first.
 
-    Of a job on Azure ML, such as azure:JOB/train, whoever submitted it, the code and data of the step are downloaded,
-    and the outputs of the steps before it.
+    The run may be any job on Azure ML, such as azure:JOB/train. The code and data of the step are then downloaded, and
+    the outputs of the steps before it.
 
     For example: allranks replay latest train
     """
