@@ -40,9 +40,10 @@ and breaks one of its ranks (two of them for a missing module) in the third step
 `tests/verdict/faults/scripts` and know nothing of allranks. Every cell is a test: `make test-faults`.
 
 A number says that the verdict names the right rank and the right cause, and how many seconds after the fault the step
-had ended; of that, `--stall {stall:g}` where nothing ends by itself. **wrong** is a wrong verdict. A dash says that the
-stack has no such fault. Horovod, MPI and TensorFlow report a mismatch as one between ranks: any of them may be named.
-No process was left in any cell, unless the cell says how many.
+had ended; of that, `--stall {stall:g}` where nothing ends by itself, as after `sys.exit` in one rank of plain MPI, or
+an order mismatch under Horovod and MPI. **wrong** is a wrong verdict. A dash says that the stack has no such fault.
+Horovod, MPI and TensorFlow report a mismatch as one between ranks: any of them may be named. No process was left in any
+cell, unless the cell says how many.
 
 {summary}
 
@@ -125,8 +126,8 @@ def page(outcomes: Mapping[str, Outcome]) -> str:
     right = _share(each.right for _, each in done)
     by_logs = _share(each.logs_right for _, each in done if each.logs_right is not None)
     silent = sum(each.by_logs == NOTHING for _, each in done)
-    failed = _share(each.seconds <= FAILURE for cell, each in done if not cell.fault.hangs)
-    hung = _share(each.seconds <= HANG for cell, each in done if cell.fault.hangs)
+    failed = _share(each.seconds <= FAILURE for cell, each in done if not cell.hangs)
+    hung = _share(each.seconds <= HANG for cell, each in done if cell.hangs)
     summary = f"""\
 - Right in rank and cause: {right}; the table has {len(CELLS)} cells.
 - Over the logs alone, as by `allranks why FOLDER`: {by_logs}; in {silent} more cells nothing was written.

@@ -79,7 +79,6 @@ MISMATCH = (
 FAULTS = (
     Fault("exception", "^ValueError: bad batch in shard 7$"),
     Fault("exception and a thread", "^ValueError: bad batch in shard 7$", stacks=_but("Ray")),
-    # A rank of plain mpi4py does not end: it waits in MPI_Finalize.
     Fault(
         "exit code", "^exit code 3$", stacks=_but("Ray"), causes={"MPI": "it exits"}, by_logs=f"^exit code 3$|{SILENT}"
     ),
@@ -133,6 +132,11 @@ FAULTS = (
 )
 
 
+ALSO_HANG = {("exit code", "MPI"), ("order mismatch", "MPI"), ("order mismatch", "Horovod")}
+"""Faults that end by themselves in other stacks only: a rank of plain mpi4py waits in MPI_Finalize for the others, and
+neither MPI nor Horovod compares the order of collectives."""
+
+
 @dataclass(frozen=True)
 class Cell:
     """A fault of a stack.
@@ -153,6 +157,11 @@ class Cell:
     @property
     def launch(self) -> Launch:
         return STACKS[self.stack]
+
+    @property
+    def hangs(self) -> bool:
+        """Whether nothing ends by itself."""
+        return self.fault.hangs or (self.fault.name, self.stack) in ALSO_HANG
 
     @property
     def layout(self) -> Layout:
