@@ -37,10 +37,12 @@ class StoppedInstance(Observer):
 
 def _agents() -> Sequence[psutil.Process]:
     """Return the agents of this process's run, in the order of their instances, which is that of their start."""
-    supervisors = [
-        process
-        for process in psutil.Process().children(recursive=True)
-        if process.status() != psutil.STATUS_ZOMBIE
-        and any("allranks.local.supervisor" in argument for argument in process.cmdline())
-    ]
-    return sorted((process for process in supervisors if not process.children()), key=lambda process: process.pid)
+    agents = [process for process in psutil.Process().children(recursive=True) if _is_agent(process)]
+    return sorted(agents, key=lambda process: process.pid)
+
+
+def _is_agent(process: psutil.Process) -> bool:
+    try:
+        return "allranks.local.supervisor" in " ".join(process.cmdline()) and not process.children()
+    except psutil.NoSuchProcess:  # a rank of the earlier step, which ends meanwhile
+        return False
