@@ -218,6 +218,14 @@ def test_a_rank_with_another_world_size(script: str, sizes: tuple[str, ...]) -> 
     assert verdict.reason.startswith("it joins a process group with world size 5, and rank")
 
 
+def test_a_rank_that_waits_for_more_ranks_than_have_joined(script: str) -> None:
+    joining = replace(_stack(0, "init_process_group", script), settings={"world_size": "3"})
+    verdict = of_hang("train", _running(2), [joining, _stack(1, "all_reduce", script)])
+    assert verdict is not None
+    assert verdict.rank == 0
+    assert verdict.reason.startswith("it waits in init_process_group with world size 3, and rank 1 in all_reduce")
+
+
 def test_workers_have_the_count_of_their_launcher(script: str) -> None:
     stacks = [replace(_stack(1, "all_reduce", script), worker=2), replace(_stack(1, "sleep", script), worker=3)]
     verdict = of_hang("train", make_ranks(2, 1), stacks)

@@ -229,7 +229,8 @@ def of_hang(
         first, others = smallest[0], [stack for group in groups if group is not smallest for stack in group]
         # In backward() a rank may compute or wait.
         name = first.collective or (first.is_idle and first.computation)
-        own = f"it waits in {name}" if name else _doing(first)
+        size = f" with world size {first.settings['world_size']}" if "world_size" in first.settings else ""
+        own = f"it waits in {name}{size}" if name else _doing(first)
         reason = f"{own}, and {_numbers(others)} in {_place(others[0])}{for_how_long}"
     else:
         call, settings = calls.get(waiting[0].number), waiting[0].settings
