@@ -93,6 +93,16 @@ def test_the_rank_that_calls_another_collective(calls: tuple[Call, ...], rank: i
         assert (verdict.rank, verdict.where, verdict.code) == (rank, calls[rank or 0].where, "collective-mismatch")
 
 
+@pytest.mark.parametrize("changed", [0, 1])
+def test_of_two_ranks_the_one_that_has_called_something_else_before(changed: int) -> None:
+    later = replace(CALL, number=2)
+    calls = [[CALL, later], [CALL, later]]
+    calls[changed][1] = replace(later, dtypes=("float64",))
+    verdict = of_recordings("train", make_ranks(1, 2), _recordings(*calls))
+    assert verdict is not None
+    assert verdict.rank == changed
+
+
 def test_the_rank_that_has_called_fewer() -> None:
     second = replace(CALL, number=2, where="train.py:20")
     verdict = of_recordings("train", make_ranks(1, 3), _recordings([CALL, second], [CALL], [CALL, second]))

@@ -138,11 +138,20 @@ def mismatch(recordings: Sequence[Recording]) -> Difference | None:
     first = min(different, key=lambda calls: min(call.time for call in calls.values()))
     for rank, call in sorted(first.items()):
         groups.setdefault(call.required, []).append(rank)
-    # Of two groups of the same size, the one without rank 0 differs.
-    blamed, *others = sorted(groups.values(), key=lambda ranks: (len(ranks), -ranks[0]))
-    call = first[blamed[0]]
-    own = next(recording for recording in recordings if recording.rank == blamed[0])
+    of_rank = {recording.rank: recording for recording in recordings}
+    # Of two groups of the same size, the one differs that has called something else here before, or that lacks rank 0.
+    blamed, *others = sorted(
+        groups.values(),
+        key=lambda ranks: (len(ranks), not _is_new(first[ranks[0]], of_rank[ranks[0]]), -ranks[0]),
+    )
+    call, own = first[blamed[0]], of_rank[blamed[0]]
     return Difference(own, tuple(blamed), call, tuple((tuple(ranks), first[ranks[0]]) for ranks in others))
+
+
+def _is_new(call: Call, recording: Recording) -> bool:
+    """Return whether a rank has called other things than this at the same line before."""
+    earlier = [each for each in recording.calls if each.where == call.where and each.number < call.number]
+    return bool(earlier) and all(each.required != call.required for each in earlier)
 
 
 def missing(recordings: Sequence[Recording]) -> Difference | None:
