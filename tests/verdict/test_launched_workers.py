@@ -38,6 +38,23 @@ Root Cause (first observed failure):
 """  # noqa: W291
 LOST = "RuntimeError: [pair.cc:553] Connection closed by peer [10.77.0.11]:29391"
 BAD = "RuntimeError: bad shard 2"
+OTHERS = """\
+Failures:
+[1]:
+  time      : 2026-11-26_02:14:40
+  host      : node-0
+  rank      : 1 (local_rank: 1)
+  exitcode  : -9 (pid: 6) (SIGKILL)
+  error_file: <N/A>
+[2]:
+  time      : 2026-11-26_02:14:40
+  host      : node-0
+  rank      : 2 (local_rank: 2)
+  exitcode  : -15 (pid: 7) (SIGTERM)
+  error_file: <N/A>
+"""
+KILLED = TABLE.format(0, 40).replace("Failures:\n  <NO_OTHER_FAILURES>\n", OTHERS)
+FORCED = "Unable to shutdown process 6 via Signals.SIGTERM, forcefully exiting via Signals.SIGKILL\n"
 PLAIN = 'Traceback (most recent call last):\n  File "/code/train.py", line 1, in <module>\nValueError: no data\n'
 
 
@@ -50,6 +67,9 @@ PLAIN = 'Traceback (most recent call last):\n  File "/code/train.py", line 1, in
         ([PLAIN + TABLE.format(0, 41), PLAIN + TABLE.format(2, 40)], 1, 2, "ValueError: no data"),
         (["killed\n" + TABLE[TABLE.index("Root") :].format(0, 40), ""], 0, 0, "exit code 1"),
         (["no table\n", "none\n"], 0, None, "exit code 1"),
+        ([OWN.format(0, LOST) + KILLED], 0, 1, "ended by SIGKILL"),
+        ([OWN.format(0, BAD) + KILLED], 0, 0, BAD),
+        ([OWN.format(0, LOST) + FORCED + KILLED], 0, 0, LOST),
     ],
 )
 def test_the_cause_and_not_its_consequence(

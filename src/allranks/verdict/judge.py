@@ -178,6 +178,10 @@ def _symptoms(rank: RankRecord, reported: Path | None, memory_kills: int) -> lis
             reason = known.match.string.strip()
         order = (2 * (reason == _TERMINATED), table.exit_code > 0, table.time, False)
         symptoms.append(Symptom(rank, reason, table.rank, order))
+    if table is not None:
+        # The launcher looks now and then: it may find a killed worker together with one that lost the connection to it.
+        killed = {worker: _how(_SHELL - code) for worker, code in table.others.items() if -code in _CAUSES}
+        symptoms += [Symptom(rank, how, worker, (0, False, table.time, True)) for worker, how in killed.items()]
     return symptoms
 
 
@@ -188,6 +192,9 @@ def _at_the_end(found: Sequence[Raised], lines: Sequence[str]) -> list[Raised]:
 
 
 _TERMINATED = "ended by SIGTERM"
+
+_CAUSES = (signal.SIGKILL, signal.SIGSEGV, signal.SIGBUS, signal.SIGILL, signal.SIGFPE)
+"""Signals that do not follow from the failure of another rank."""
 
 
 def _of_exit(

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+import signal
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import lru_cache
 
@@ -39,12 +40,14 @@ WRAPPER = re.compile(
 )
 """An exception of a launcher, which only reports that a process that it started has failed."""
 
+_ROW = r"rank\s*:\s*(?P<rank>\d+) \(local_rank: \d+\)\s+exitcode\s*:\s*(?P<code>-?\d+)"
 _ELASTIC = re.compile(
-    r"Root Cause \(first observed failure\):\s*\[\d+\]:\s*"
-    r"time\s*:\s*(?P<time>\d{4}-\d\d-\d\d_\d\d:\d\d:\d\d)\s+host\s*:.*\s+"
-    r"rank\s*:\s*(?P<rank>\d+) \(local_rank: \d+\)\s+exitcode\s*:\s*(?P<code>-?\d+)"
+    r"(?:Failures:(?P<others>(?s:.*?)))?Root Cause \(first observed failure\):\s*\[\d+\]:\s*"
+    rf"time\s*:\s*(?P<time>\d{{4}}-\d\d-\d\d_\d\d:\d\d:\d\d)\s+host\s*:.*\s+{_ROW}"
 )
 """The table of torchrun, and of accelerate, which uses it."""
+_FORCED = "forcefully exiting via"
+"""Logged by torchrun before it sends SIGKILL to workers that SIGTERM does not end."""
 
 _MPIRUN = re.compile(
     r"mpirun noticed that process rank (?P<rank>\d+) with PID \d+ on node \S+\s+exited on\s+signal (?P<signal>\d+)"
@@ -82,12 +85,14 @@ class Raised:
 class LauncherTable:
     """What a launcher reports of the worker that it saw failing first.
 
-    time: seconds since the epoch, whole ones; 0 if it is not known
+    time:   seconds since the epoch, whole ones; 0 if it is not known
+    others: the exit codes of other workers that had ended by then, by rank; negative for a signal
     """
 
     rank: int
     time: float
     exit_code: int
+    others: Mapping[int, int] = field(default_factory=dict)
 
 
 def is_header(text: str) -> bool:
@@ -142,7 +147,10 @@ def launcher_table(lines: Sequence[str]) -> LauncherTable | None:
         )
     last = tables[-1]
     time = datetime.strptime(last["time"], "%Y-%m-%d_%H:%M:%S").timestamp()
-    return LauncherTable(int(last["rank"]), time, int(last["code"]))
+    others = {int(row["rank"]): int(row["code"]) for row in re.finditer(_ROW, last["others"] or "")}
+    if _FORCED in text:
+        others = {rank: code for rank, code in others.items() if code != -signal.SIGKILL}
+    return LauncherTable(int(last["rank"]), time, int(last["code"]), others)
 
 
 def _fatal(found: Sequence[Raised], worker: int | None) -> Raised | None:
