@@ -199,6 +199,17 @@ def test_the_time_out_of_one_rank_blames_the_one_that_it_waited_for(script: str)
     assert of_time_out(timed_out, make_ranks(2, 1), [_stack(1, "all_reduce", script)]) is timed_out
 
 
+def test_halves_of_the_ranks_that_wait_in_the_same_collective(script: str) -> None:
+    first, second = (replace(_stack(rank, "keras", script), is_idle=True) for rank in (0, 1))
+    second = replace(second, frames=(*second.frames[:-1], replace(second.frames[-1], line=3)))
+    verdict = of_hang("train", _running(2), [first, second], 9)
+    assert verdict is not None
+    assert verdict.rank is None
+    name = "a function of TensorFlow"
+    places = f"rank 0 waits in {name} (train.py:5), and rank 1 in {name} (train.py:3)"
+    assert verdict.reason == f"{places} for 9 s, and no message arrives"
+
+
 def test_ranks_that_all_wait_in_backward(script: str) -> None:
     stacks = [replace(_stack(rank, "backward", script), is_idle=True) for rank in (0, 1)]
     verdict = of_hang("train", _running(2), stacks, 300)

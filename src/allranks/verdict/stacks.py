@@ -190,9 +190,9 @@ def of_hang(
     recordings: of the ranks that have one, also of those that have ended
 
     The rank to blame is the one that is not in the collective: it runs other code, or has ended. If all wait, it is one
-    that has called fewer collectives, or that waits at another line than most; none where it waits in a collective that
-    all have called, since messages are lost then. Ranks that have called different collectives are named before
-    all that.
+    that has called fewer collectives, or that waits at another line than most; none where messages are lost: it waits
+    in a collective that all have called, or half of the ranks at another line in the same one. Ranks that have called
+    different collectives are named before all that.
     """
     waiting = [stack for stack in stacks if stack.collective]
     computations_wait = all(each.is_idle for each in stacks) or any(not each.may_wait for each in stacks)
@@ -224,7 +224,7 @@ def of_hang(
     elif late is not None and behind and not is_lost:
         first = behind[0]
         reason = f"it waits in {_called(first, calls)}, and {late.others_wait}{for_how_long}"
-    elif len(groups) > 1 and not is_lost:
+    elif len(groups) > 1 and not (is_lost or _are_halves(groups)):
         smallest = min(groups, key=len)
         first, others = smallest[0], [stack for group in groups if group is not smallest for stack in group]
         # In backward() a rank may compute or wait.
@@ -242,6 +242,11 @@ def of_hang(
             verb = "wait" if len(behind) > 1 else "waits"
             where = f"{late.call.located}{for_how_long}, which all ranks have called"
             reason = f"{_numbers(behind)} {verb} in {where}, and no message arrives"
+        elif len(groups) > 1:
+            half, rest = groups
+            verb = "wait" if len(half) > 1 else "waits"
+            where = f"{_place(half[0])}, and {_numbers(rest)} in {_place(rest[0])}"
+            reason = f"{_numbers(half)} {verb} in {where}{for_how_long}, and no message arrives"
         advice = "see whether the instances are connected"
         if waiting[0].is_of_ray:
             reason = f"{_numbers(waiting)} {verb} in {where}{for_how_long}, and no task of Ray runs"
@@ -366,6 +371,14 @@ def _groups(stacks: Sequence[Stack]) -> list[list[Stack]]:
     for stack in sorted(stacks, key=lambda stack: stack.number):
         groups.setdefault(_place(stack), []).append(stack)
     return list(groups.values())
+
+
+def _are_halves(groups: Sequence[Sequence[Stack]]) -> bool:
+    """Return whether one half of the ranks waits at one line and the other at another one, in the same collective: the
+    last message has reached one of them only."""
+    first, *others = groups
+    names = {group[0].collective or group[0].computation for group in groups}
+    return [len(group) for group in others] == [len(first)] and len(names) == 1
 
 
 def _folded(groups: Sequence[Sequence[Stack]], first: Stack) -> tuple[str, ...]:
