@@ -29,7 +29,7 @@ WORKERS, PATIENCE, RUN_PATIENCE = 4, 120.0, 120.0
 
 REALISED, REALISED_PATIENCE = ("cli/jobs/basics", "cli/jobs/pipelines-with-components/basics"), 2400.0
 """Folders whose files also run in the environments that they name, and the seconds for that, with installing them. One
-of them trains for 10,000 epochs."""
+of the files trains for 10,000 epochs."""
 
 CURATED = {
     "sklearn-1.5": (

@@ -38,22 +38,9 @@ Root Cause (first observed failure):
 """  # noqa: W291
 LOST = "RuntimeError: [pair.cc:553] Connection closed by peer [10.77.0.11]:29391"
 BAD = "RuntimeError: bad shard 2"
-OTHERS = """\
-Failures:
-[1]:
-  time      : 2026-11-26_02:14:40
-  host      : node-0
-  rank      : 1 (local_rank: 1)
-  exitcode  : -9 (pid: 6) (SIGKILL)
-  error_file: <N/A>
-[2]:
-  time      : 2026-11-26_02:14:40
-  host      : node-0
-  rank      : 2 (local_rank: 2)
-  exitcode  : -15 (pid: 7) (SIGTERM)
-  error_file: <N/A>
-"""
-KILLED = TABLE.format(0, 40).replace("Failures:\n  <NO_OTHER_FAILURES>\n", OTHERS)
+ROW = TABLE[TABLE.index("  time") : TABLE.index("====", TABLE.index("  time"))].replace(": 1 (pid", ": {2} (pid")
+OTHERS = "[1]:\n" + ROW.format(1, 40, -9) + "[2]:\n" + ROW.format(2, 40, -15)
+KILLED = TABLE.format(0, 40).replace("  <NO_OTHER_FAILURES>\n", OTHERS)
 FORCED = "Unable to shutdown process 6 via Signals.SIGTERM, forcefully exiting via Signals.SIGKILL\n"
 PLAIN = 'Traceback (most recent call last):\n  File "/code/train.py", line 1, in <module>\nValueError: no data\n'
 

@@ -233,27 +233,44 @@ def of_hang(
         own = f"it waits in {name}{size}" if name else _doing(first)
         reason = f"{own}, and {_numbers(others)} in {_place(others[0])}{for_how_long}"
     else:
+        lost = (late.call, behind) if late is not None and is_lost else None
+        return _of_lost_messages(step, waiting, groups, calls, lost, for_how_long)
+    made = _blaming(step, ranks, first, reason)
+    return replace(made, consequences=_folded(groups, first), advice=made.advice + IF_SLOW * bool(seconds))
+
+
+def _of_lost_messages(
+    step: str,
+    waiting: Sequence[Stack],
+    groups: Sequence[Sequence[Stack]],
+    calls: Mapping[int, Call],
+    lost: tuple[Call, Sequence[Stack]] | None,
+    for_how_long: str,
+) -> Verdict:
+    """Return the verdict on ranks that wait for messages, of which none is to blame.
+
+    lost: a collective that all have called, and the ranks that wait in it; None if none is known
+    """
+    those, ending = waiting, "no message arrives"
+    if lost is not None:
+        those, where = lost[1], f"{lost[0].located}{for_how_long}, which all ranks have called"
+    elif len(groups) > 1:
+        those, rest = groups
+        where = f"{_place(those[0])}, and {_numbers(rest)} in {_place(rest[0])}{for_how_long}"
+    else:
         call, settings = calls.get(waiting[0].number), waiting[0].settings
         where = call.located if call is not None else _place(waiting[0])
         if "port" in settings:
             where += " to connect to {hostname}:{port}".format(**settings)
-        reason = f"every rank waits in {where}{for_how_long}, and no message arrives"
-        if late is not None and is_lost:
-            verb = "wait" if len(behind) > 1 else "waits"
-            where = f"{late.call.located}{for_how_long}, which all ranks have called"
-            reason = f"{_numbers(behind)} {verb} in {where}, and no message arrives"
-        elif len(groups) > 1:
-            half, rest = groups
-            verb = "wait" if len(half) > 1 else "waits"
-            where = f"{_place(half[0])}, and {_numbers(rest)} in {_place(rest[0])}"
-            reason = f"{_numbers(half)} {verb} in {where}{for_how_long}, and no message arrives"
-        advice = "see whether the instances are connected"
-        if waiting[0].is_of_ray:
-            reason = f"{_numbers(waiting)} {verb} in {where}{for_how_long}, and no task of Ray runs"
-            advice += ", and have the resources that the tasks request: ray status"
-        return Verdict(step, reason, traceback=str(waiting[0]), code=CODE, advice=advice)
-    made = _blaming(step, ranks, first, reason)
-    return replace(made, consequences=_folded(groups, first), advice=made.advice + IF_SLOW * bool(seconds))
+        where += for_how_long
+    everyone = lost is None and len(groups) == 1
+    advice = "see whether the instances are connected"
+    if waiting[0].is_of_ray:
+        those, everyone, ending = waiting, False, "no task of Ray runs"
+        advice += ", and have the resources that the tasks request: ray status"
+    who = "every rank waits" if everyone else f"{_numbers(those)} {'wait' if len(those) > 1 else 'waits'}"
+    reason = f"{who} in {where}, and {ending}"
+    return Verdict(step, reason, traceback=str(waiting[0]), code=CODE, advice=advice)
 
 
 def _of_world_size(step: str, ranks: Sequence[RankRecord], stacks: Sequence[Stack]) -> Verdict | None:
