@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from allranks.contract import report
 from allranks.runs.formatting import cause
 from allranks.runs.records import RankRecord, Status
 from allranks.verdict import judge
@@ -76,3 +77,17 @@ def test_the_cause_and_not_its_consequence(
         assert cause(verdict).startswith(f"rank {worker} on instance {rank}")
     if reason == BAD:
         assert verdict.tail[1].strip() == 'File "/code/train.py", line 6, in <module>'
+
+
+def test_workers_that_lose_each_other_after_their_launcher_was_killed(tmp_path: Path) -> None:
+    ranks, reports = [], {}
+    for number, signal in enumerate(("SIGTERM", "SIGKILL")):
+        log, reports[number] = tmp_path / f"{number}.txt", tmp_path / f"{number}.jsonl"
+        log.write_text("".join(OWN.format(worker, LOST) for worker in (2 * number, 2 * number + 1)))
+        for worker in (2 * number, 2 * number + 1):
+            failure = report.Failure("RuntimeError", LOST.partition(": ")[2], OWN.format(worker, LOST), rank=worker)
+            report.append(failure, {report.VARIABLE: str(reports[number])})
+        ranks.append(RankRecord(number, number, 0, "", Status.FAILED, None, 2e9 + number, None, signal, log=str(log)))
+    verdict = judge.of_ranks("train", ranks, reports)
+    assert verdict is not None
+    assert (verdict.rank, verdict.worker, verdict.reason) == (1, None, "ended by SIGKILL")

@@ -148,6 +148,9 @@ def _symptoms(rank: RankRecord, reported: Path | None, memory_kills: int) -> lis
             first.setdefault(failure.rank, failure)
     symptoms = [_of_exception(rank, _raised(failure), failure.time) for failure in first.values()]
     lines = tracebacks.last_lines(rank.log)
+    if not {None, rank.rank}.issuperset(first) and rank.signal in {each.name for each in _CAUSES}:
+        # Workers of a launcher that was killed may lose each other before they are ended too.
+        symptoms.append(_of_exit(rank, (), lines, ended, memory_kills))
     table = tracebacks.launcher_table(lines)
     if not symptoms:
         # Of several workers, the one that the launcher saw first comes first, unless its exception is a consequence.
