@@ -105,7 +105,7 @@ def our_loop(ranks: runtime.Ranks, training: runtime.Training, batch_size: int, 
     while True:
         for indices in sampler.epoch_batches():
             loss = functional.cross_entropy(training.model(data.samples[indices]), data.labels[indices])
-            training.backward(loss * sampler.weight)
+            training.backward(loss, sampler.weight)
             training.step()
             step += 1
             # In the middle of a block of steps, so that all of its cost belongs to the block.

@@ -35,7 +35,7 @@ def ours(ranks: Ranks, strategy: str, folder: Path) -> Iterator[None]:
     sampler = runtime.ResumableSampler(4 * STEPS * 2, ranks, batch_size=4)
     checkpoints = runtime.Checkpoints(folder, ranks, {"training": training}, every_steps=10**6, every_minutes=10**6)
     for step, indices in enumerate(sampler.epoch_batches(), start=1):
-        training.backward(training.model(torch.ones(len(indices), 8)).sum() * sampler.weight)
+        training.backward(training.model(torch.ones(len(indices), 8)).sum(), sampler.weight)
         training.step()
         checkpoints.save_if_due(step)
         yield

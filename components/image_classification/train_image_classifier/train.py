@@ -118,9 +118,8 @@ def train(ranks: runtime.Ranks) -> None:
                 pixels = pixels.contiguous(memory_format=torch.channels_last)
             scores = training.model(pixels)
             loss = functional.cross_entropy(scores, target, label_smoothing=args.label_smoothing_factor)
-            loss = loader.weight * loss
-            training.backward(loss)
-            loss_of_step += loss.detach()
+            training.backward(loss, loader.weight)
+            loss_of_step += loss.detach() * loader.weight
             passes += 1
             if not training.step():
                 continue

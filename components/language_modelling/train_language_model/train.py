@@ -120,9 +120,9 @@ def train(ranks: runtime.Ranks) -> None:
     while step < total:
         for batch in loader:
             seen, following = divided(batch)
-            loss = loader.weight * training.model(seen, following)
-            training.backward(loss)
-            loss_of_step += loss.detach()
+            loss = training.model(seen, following)
+            training.backward(loss, loader.weight)
+            loss_of_step += loss.detach() * loader.weight
             passes_of_step += 1
             if not training.step():
                 continue

@@ -65,9 +65,9 @@ def resumed(name: str, ranks: runtime.Ranks, folder: Path, last: int) -> dict[st
             assert len(tokens) <= PER_DEVICE
             epoch = sampler.epoch
             rate = training.optimizer.param_groups[0]["lr"]
-            loss = script.loss_of(training.model, tokens) * loader.weight
-            training.backward(loss)
-            total += loss.detach()
+            loss = script.loss_of(training.model, tokens)
+            training.backward(loss, loader.weight)
+            total += loss.detach() * loader.weight
             if loader.weight:
                 drawn.update(f"{epoch} {index}" for index in indices.tolist())
             if not training.step():

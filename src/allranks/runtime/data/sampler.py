@@ -25,9 +25,9 @@ class GlobalBatches(Sampler[list[int]], ABC):
     """
 
     weight: float
-    """Factor for the mean loss of the last received batch. With it, the average over the ranks, which
-    DistributedDataParallel computes, is the mean over the global batch. 1.0 if the ranks' shares are equal, and 0.0 if
-    this rank's batch is one repeated sample, which an evaluation must not count."""
+    """Factor for the mean loss of the last received batch, for `Training.backward`. With it, the average over the
+    ranks, which DistributedDataParallel computes, is the mean over the global batch. 1.0 if the ranks' shares are
+    equal, and 0.0 if this rank's batch is one repeated sample, which an evaluation must not count."""
 
     passes_per_batch: int
     """Number of passes in which the ranks share a global batch, each with a part of it: 1 if no `per_device_batch_size`
@@ -201,7 +201,7 @@ class ResumableSampler(GlobalBatches):
         loader = runtime.DataLoader(dataset, sampler, num_workers=4)
         for epoch in range(sampler.epoch, epochs):
             for images, labels in loader:
-                loss = cross_entropy(model(images), labels) * sampler.weight
+                training.backward(cross_entropy(training.model(images), labels), sampler.weight)
 
     length:     number of samples in the data set
     batch_size: number of samples per step over all ranks

@@ -60,8 +60,8 @@ class DdpTraining(ReplicatedTraining):
     strategy = "ddp"
     _recorded_passes = 0
 
-    def backward(self, loss: Tensor) -> None:
-        super().backward(loss)
+    def backward(self, loss: Tensor, weight: float = 1.0) -> None:
+        super().backward(loss, weight)
         self._recorded_passes += 1
 
     def _set_gradient_sync(self, enabled: bool) -> None:

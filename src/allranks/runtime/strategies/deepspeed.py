@@ -140,8 +140,8 @@ class DeepSpeedTraining:
         schedule: LRScheduler | None = self._engine.lr_scheduler
         return schedule
 
-    def backward(self, loss: Tensor) -> None:
-        self._engine.backward(loss)
+    def backward(self, loss: Tensor, weight: float = 1.0) -> None:
+        self._engine.backward(loss if weight == 1 else loss * weight)
 
     def step(self) -> bool:
         norm: Any = None

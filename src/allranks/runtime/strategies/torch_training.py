@@ -43,9 +43,10 @@ class TorchTraining:
         self._passes = 0  # backward passes in the current optimizer step
         self._set_gradient_sync(self.gradient_accumulation_steps == 1)
 
-    def backward(self, loss: Tensor) -> None:
-        if self.gradient_accumulation_steps > 1:  # a division by 1 would be an operation in both passes
-            loss = loss / self.gradient_accumulation_steps
+    def backward(self, loss: Tensor, weight: float = 1.0) -> None:
+        factor = weight / self.gradient_accumulation_steps
+        if factor != 1:  # a product would be an operation in both passes
+            loss = loss * factor
         torch.autograd.backward(loss if self._loss_scale is None else self._loss_scale.scaler.scale(loss))
 
     def step(self) -> bool:

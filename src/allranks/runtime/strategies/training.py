@@ -22,7 +22,7 @@ class Training(Protocol):
     """A model and its optimizer, distributed over the ranks.
 
         for images, labels in loader:
-            training.backward(loss(training.model(images), labels) * loader.weight)
+            training.backward(loss(training.model(images), labels), loader.weight)
             if training.step():
                 step += 1
 
@@ -65,8 +65,11 @@ class Training(Protocol):
         tensor without dimensions on the rank's device, the same on every rank. None before the first step, and if
         max_grad_norm is 0."""
 
-    def backward(self, loss: Tensor) -> None:
-        """Add the gradients of the loss, divided by the backward passes per step, to the step's."""
+    def backward(self, loss: Tensor, weight: float = 1.0) -> None:
+        """Add the gradients of the loss times the weight, divided by the backward passes per step, to the step's.
+
+        weight: that of this rank's batch, `weight` of its loader or sampler; 1.0 costs nothing
+        """
 
     def step(self) -> bool:
         """Clip the gradients, step the optimizer and then the schedule, and set the gradients to zero, if the last

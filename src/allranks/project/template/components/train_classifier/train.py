@@ -26,8 +26,8 @@ def train(ranks: runtime.Ranks) -> None:
 
     for epoch in range(loader.epoch, args.epochs):
         for points, classes in loader:
-            loss = loader.weight * functional.cross_entropy(training.model(points), classes)
-            training.backward(loss)
+            loss = functional.cross_entropy(training.model(points), classes)
+            training.backward(loss, loader.weight)
             training.step()
             step += 1
             checkpoints.save_if_due(step)
