@@ -5,10 +5,12 @@ ready for an eviction; no checkpoint is due. The loop written by hand only train
 or fully_shard, DeepSpeed's engine or Horovod's optimizer. Accelerate and Lightning Fabric train with
 DistributedDataParallel too, and are for information. See ranks/loops.py.
 
-Two ranks with a core each train on the same data in one process group. The loops take turns in blocks of 10 steps, in
-an order that changes. Our loop and the peer's train the same model, which our strategy has prepared: of two copies of a
-model in one process, one may be 10 % slower than the other for as long as the process lives, depending on where their
-memory lies. A model of its own, prepared by hand, is for information, as are Accelerate's and Fabric's.
+Two ranks with a core each train on the same data in one process group. Where the process may, as root may, its threads
+that communicate preempt the one that computes; elsewhere a step of a small model varies by half. The loops take turns
+in blocks of 10 steps, in an order that changes. Our loop and the peer's train the same model, which our strategy has
+prepared: of two copies of a model in one process, one may be 10 % slower than the other for as long as the process
+lives, depending on where their memory lies. A model of its own, prepared by hand, is for information, as are
+Accelerate's and Fabric's.
 
 The value of the peer is the median over its blocks in all launches. Ours is that plus the typical difference to the
 peer's block of the same turn, so that other load on the machine affects both equally. The CPU time of a step, on all
