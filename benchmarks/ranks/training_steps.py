@@ -52,8 +52,8 @@ def use_one_core() -> None:
 def prefer_communication() -> None:
     """Let the threads that communicate preempt the one that computes, where this process may.
 
-    Without a core of their own they wait for the scheduler's next tick, which under Linux's lazy preemption is up to
-    4 ms away: longer than a step of the small models, and whether it happens in a step is chance.
+    A thread without a core of its own waits for the scheduler's next tick, which under Linux's lazy preemption is up
+    to 4 ms away: longer than a step of the small models, and whether it happens in a step is chance.
     """
     for thread in map(int, os.listdir("/proc/self/task")):
         if thread != os.getpid():

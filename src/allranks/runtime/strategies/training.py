@@ -68,7 +68,7 @@ class Training(Protocol):
     def backward(self, loss: Tensor, weight: float = 1.0) -> None:
         """Add the gradients of the loss times the weight, divided by the backward passes per step, to the step's.
 
-        weight: that of this rank's batch, `weight` of its loader or sampler; 1.0 costs nothing
+        weight: that of this rank's batch, `weight` of its loader or sampler; 1.0 adds no operation
         """
 
     def step(self) -> bool:
