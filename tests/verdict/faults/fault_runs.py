@@ -309,6 +309,8 @@ def _command(process: psutil.Process) -> str:
 
 
 def _pids(process: psutil.Process) -> list[int]:
-    """Return the ids of a process in each of its namespaces, from this one's inwards."""
-    lines = Path(f"/proc/{process.pid}/status").read_text().splitlines()
-    return next([int(text) for text in line.split()[1:]] for line in lines if line.startswith("NSpid"))
+    """Return the ids of a process in each of its namespaces, from this one's inwards, or none if it has ended."""
+    with contextlib.suppress(OSError):
+        lines = Path(f"/proc/{process.pid}/status").read_text().splitlines()
+        return next([int(text) for text in line.split()[1:]] for line in lines if line.startswith("NSpid"))
+    return []
