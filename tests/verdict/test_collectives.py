@@ -15,7 +15,7 @@ from allranks.runs.records import Verdict
 from allranks.verdict import collectives
 from allranks.verdict.collectives import Call, Recording
 from allranks.verdict.folder import verdicts
-from allranks.verdict.stacks import of_recordings, with_mismatch
+from allranks.verdict.hangs import of_recordings, with_mismatch
 from run_records import make_ranks
 
 ENTRY = {

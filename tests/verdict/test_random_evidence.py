@@ -12,7 +12,8 @@ import pytest
 
 from allranks.runs.records import RankRecord, Status, Verdict
 from allranks.verdict import folder, judge
-from allranks.verdict.stacks import Frame, Stack, of_hang
+from allranks.verdict.hangs import of_hang
+from allranks.verdict.rank_stack import Frame, Stack
 
 SEEDS = int(os.environ.get("ALLRANKS_FAULT_SEEDS", "100"))
 CAUSES = (

@@ -9,7 +9,8 @@ import pytest
 
 from allranks.runs.records import RankRecord, Status, Verdict
 from allranks.verdict.collectives import Call, Recording
-from allranks.verdict.stacks import Frame, Stack, of_hang, of_time_out
+from allranks.verdict.hangs import of_hang, of_time_out
+from allranks.verdict.rank_stack import Frame, Stack
 from run_records import make_ranks
 
 TORCH = "/venv/lib/python3.11/site-packages/torch"

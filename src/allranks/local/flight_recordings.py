@@ -17,7 +17,7 @@ from allranks.local import stack_dumps
 from allranks.local.forkserver.flight_recorder import RECORDING, REQUEST, STACK
 from allranks.verdict import collectives
 from allranks.verdict.collectives import Recording
-from allranks.verdict.stacks import Frame, Stack
+from allranks.verdict.rank_stack import Frame, Stack
 
 PATIENCE, AGAIN = 2.0, 1.0
 """Seconds that ranks have to answer, and those that have not answered before. It takes them milliseconds."""

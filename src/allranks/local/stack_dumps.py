@@ -23,7 +23,7 @@ from typing import Any
 from allranks.local.instances.processes import TICKS_PER_SECOND, descendants, parse_stat
 from allranks.runs.formatting import shortened
 from allranks.runs.records import RankRecord
-from allranks.verdict.stacks import Frame, Stack
+from allranks.verdict.rank_stack import Frame, Stack
 
 PATIENCE = 10.0
 """Seconds for one process."""

@@ -12,7 +12,7 @@ from allranks.errors import InputError, Problem
 from allranks.runs.formatting import rank_list, shortened
 from allranks.runs.log_reader import tail
 from allranks.runs.records import RankRecord, Verdict
-from allranks.verdict import collectives, judge, signatures, stacks, tracebacks
+from allranks.verdict import collectives, hangs, judge, rank_stack, signatures, tracebacks
 from allranks.verdict.collectives import Recording
 
 _RECORDING = re.compile(r"(?:\w*_)?rank_(?P<rank>\d+)(?:\.(?:json|pickle|pkl))?")
@@ -85,7 +85,7 @@ def _verdict(name: str, ranks: Sequence[RankRecord], recordings: Sequence[Record
     verdict = judge.of_ranks(name, ranks, {})
     numbers = {rank.rank for rank in ranks}
     unlogged = [RankRecord(each.rank, 0, 0, "") for each in recordings if each.rank not in numbers]
-    hang = stacks.of_recordings(name, [*ranks, *unlogged], recordings)
+    hang = hangs.of_recordings(name, [*ranks, *unlogged], recordings)
     if hang is None:
         if verdict is None:
             return _of_mpirun(name, ranks, None) or _of_servers(name, ranks)
@@ -97,7 +97,7 @@ def _verdict(name: str, ranks: Sequence[RankRecord], recordings: Sequence[Record
     if signatures.depth(verdict.reason) == 1:
         said = f"{rank_list([verdict.rank or 0])}: {shortened(verdict.reason)}"
         return replace(hang, consequences=(said, *verdict.consequences))
-    return stacks.with_mismatch(verdict, [*ranks, *unlogged], recordings)
+    return hangs.with_mismatch(verdict, [*ranks, *unlogged], recordings)
 
 
 def _of_mpirun(name: str, ranks: Sequence[RankRecord], verdict: Verdict | None) -> Verdict | None:
@@ -119,7 +119,7 @@ def _of_servers(name: str, ranks: Sequence[RankRecord]) -> Verdict | None:
     if not started or started[0] is None or not all(started):
         return None
     reason = f"every worker waits to be connected with {started[0][1]}, the first address of TF_CONFIG"
-    return Verdict(name, reason, log=ranks[0].log, tail=tail(ranks[0].log), code=stacks.CODE)
+    return Verdict(name, reason, log=ranks[0].log, tail=tail(ranks[0].log), code=hangs.CODE)
 
 
 def of_waiting(verdict: Verdict, ranks: Sequence[RankRecord]) -> Verdict:
@@ -128,10 +128,10 @@ def of_waiting(verdict: Verdict, ranks: Sequence[RankRecord]) -> Verdict:
     verdict: blames the first one, or one that has written nothing
     """
     found = [(rank, each) for rank in ranks for each in tracebacks.of_lines(tracebacks.last_lines(rank.log))]
-    waiting = [stacks.of_exception(rank.rank, each) for rank, each in found if each.is_consequence]
+    waiting = [rank_stack.of_exception(rank.rank, each) for rank, each in found if each.is_consequence]
     if len(waiting) < 2 or judge.LOST in verdict.reason or not all(stack.may_wait for stack in waiting):
         return verdict
-    hang = stacks.of_hang(verdict.step, ranks, waiting) or verdict
+    hang = hangs.of_hang(verdict.step, ranks, waiting) or verdict
     if judge.SILENT in verdict.reason:  # it hung, or a launcher ended it before it gave up waiting
         each_other = f"{verdict.reason}, or for each other: {rank_list([hang.rank or 0])} ({hang.where}): {hang.reason}"
         return verdict if hang.rank is None else replace(verdict, reason=each_other)

@@ -13,7 +13,7 @@ from allranks.local import stack_dumps
 from allranks.local.attempt import stall
 from allranks.local.attempt.stall import StallWatch
 from allranks.runs.records import Status, StepRecord
-from allranks.verdict.stacks import Frame, Stack
+from allranks.verdict.rank_stack import Frame, Stack
 from run_records import make_ranks
 
 USER = Frame("<module>", "/code/train.py", 7)

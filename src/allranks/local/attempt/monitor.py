@@ -27,8 +27,9 @@ from allranks.runs.records import Point, Progress, RankRecord, Status, StepRecor
 from allranks.verdict import judge, signatures, stragglers
 from allranks.verdict.collectives import Call, Recording
 from allranks.verdict.folder import of_waiting
+from allranks.verdict.hangs import of_hang, of_time_out, with_mismatch
+from allranks.verdict.rank_stack import Stack
 from allranks.verdict.signatures import NOT_STARTED
-from allranks.verdict.stacks import Stack, of_hang, of_time_out, with_mismatch
 
 _log = logging.getLogger(__name__)
 

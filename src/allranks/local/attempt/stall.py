@@ -14,7 +14,7 @@ from allranks.runs.log_reader import tail
 from allranks.runs.records import RankRecord, Status, StepRecord
 from allranks.verdict import collectives, signatures, tracebacks
 from allranks.verdict.collectives import Call
-from allranks.verdict.stacks import Stack
+from allranks.verdict.rank_stack import Stack
 
 LOOKS = 4
 """How many times the stacks are read in the second half of the time, at least every LONGEST seconds."""
