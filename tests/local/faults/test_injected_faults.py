@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 import sys
 from collections.abc import Callable
 from dataclasses import replace
@@ -10,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from allranks.contract.mpi import Mpi
 from allranks.contract.own_variables import ELASTIC_INSTANCES
 from allranks.contract.pytorch import PyTorch
 from allranks.errors import InputError
@@ -74,6 +76,30 @@ def test_an_evicted_instance(tmp_path: Path, kind: str, run_steps: Runner) -> No
     assert on_the_instance == {"saved_2": "", "saved_3": "", "starts_2": "xx", "starts_3": "xx"}
     assert {"starts_0", "starts_1"} < written.keys()
     assert [attempt.status for attempt in train.attempts][:1] == [Status.FAILED]
+
+
+# All ranks end together, as when they have saved a checkpoint.
+ENDS = """
+import pathlib, signal, sys, time
+from allranks.contract import fault_points
+
+saved = pathlib.Path(sys.argv[1], "saved")
+if saved.exists():
+    sys.exit()
+signal.signal(signal.SIGTERM, lambda *_: saved.touch())
+fault_points.reached(1)
+while not saved.exists():
+    time.sleep(0.01)
+sys.exit(143)
+"""
+
+
+@pytest.mark.skipif(shutil.which("mpirun", path=f"{Path(sys.executable).parent}:/usr/bin") is None, reason="no mpirun")
+def test_an_evicted_instance_of_mpirun_s(tmp_path: Path, run_steps: Runner) -> None:
+    """The step starts again when its ranks have ended, although mpirun still sleeps, and the grace period is long."""
+    step = replace(_step(tmp_path, script=ENDS), distribution=Mpi(2))
+    record = run_steps(step, instances="loopback", faults=["evict:instance=1,step=1,grace=1h"])
+    assert (record.status, record.step("train").attempt) == (Status.COMPLETED, 1)
 
 
 STEPS = """

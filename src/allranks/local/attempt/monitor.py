@@ -200,11 +200,13 @@ class AttemptMonitor:
         return self._dismissed is None and self._done is not None and now >= self._done + linger
 
     def _must_kill(self, now: float) -> bool:
+        # Not longer than its ranks: mpirun itself sleeps for the grace period if one has failed.
+        has_grace = self.evicting() and not all(rank.status.ended for rank in self.record.ranks)
         return (
             bool(self._broken)
             or self._stalled is not None
             or self._late
-            or (self._failed is not None and now > self._failed + SETTLE and not self.evicting())
+            or (self._failed is not None and now > self._failed + SETTLE and not has_grace)
             or (not self.held and any(now > raised + RAISED for raised in self._raised.values()))
             or (self._overdue is not None and now > self._overdue + GRACE)
             or (self._dismissed is not None and now > self._dismissed + (SETTLE if self._orphaned else DISMISSAL))
