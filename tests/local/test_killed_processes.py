@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -21,6 +20,7 @@ import pytest
 from allranks import engine_log
 from allranks.local.launchers import mpi_ssh
 from allranks.runs.workspace import Workspace
+from mpirun import needs_mpirun
 
 pytestmark = pytest.mark.slow  # each starts an engine
 
@@ -170,7 +170,7 @@ def test_a_rank(tmp_path: Path) -> None:
     assert (first["program"], first["signal"]) == ("rank 1", signal.SIGKILL)
 
 
-@pytest.mark.skipif(shutil.which("mpirun", path=f"{Path(sys.executable).parent}:/usr/bin") is None, reason="no mpirun")
+@needs_mpirun
 def test_mpirun(tmp_path: Path) -> None:
     with running(tmp_path, mpi="rsh") as (engine, _):
         kill(next(line["started"] for line in engine.lines("program started") if line["program"] == "mpirun"))

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
-import sys
 from pathlib import Path
 
 import pytest
@@ -14,6 +12,7 @@ from allranks.plan.graph import Step
 from allranks.runs.records import Status
 from allranks.runs.workspace import Workspace
 from allranks_command import forked, write
+from mpirun import needs_mpirun
 
 TOKEN = "hunter2-of-hugging-face"
 KEY = "c2VjcmV0c2VjcmV0" * 5 + "abcdef" + "=="
@@ -109,7 +108,7 @@ def test_the_store_is_its_users_alone(folder: Path) -> None:
     assert set(modes.values()) == {0o600}
 
 
-@pytest.mark.skipif(shutil.which("mpirun", path=f"{Path(sys.executable).parent}:/usr/bin") is None, reason="no mpirun")
+@needs_mpirun
 def test_the_variables_of_mpirun_are_its_users_alone(run_steps) -> None:
     code = "stat -c %a ../../../launcher/ranks.json; grep -c hunter2 ../../../launcher/ranks.json; echo $HF_TOKEN"
     before = os.umask(0)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import sys
 from pathlib import Path
 
@@ -15,6 +14,7 @@ from allranks.plan.graph import Step
 from allranks.runs import history
 from allranks.runs.records import Status, StepRecord
 from allranks.runs.workspace import Workspace
+from mpirun import needs_mpirun
 
 PYTHON = f"{sys.executable} -I -S -c"
 BURN = f"{PYTHON} 'import time; end = time.time() + 1.7; any(iter(lambda: time.time() > end, True))'"
@@ -93,7 +93,7 @@ def test_a_short_step_has_its_totals_alone(kind: str, run_steps, workspace: Work
     assert len(usage.get(0, ())) <= 1  # on a machine so slow that the step takes longer than the first interval
 
 
-@pytest.mark.skipif(shutil.which("mpirun", path=f"{Path(sys.executable).parent}:/usr/bin") is None, reason="no mpirun")
+@needs_mpirun
 @pytest.mark.slow
 def test_ranks_that_mpirun_starts_have_their_own_usage(kind: str, run_steps) -> None:
     command = f"if [ $OMPI_COMM_WORLD_RANK = 1 ]; then sleep 1.7; else {BURN.replace('1.7', '2.5')}; fi"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shutil
 import sys
 from collections.abc import Callable
 from dataclasses import replace
@@ -22,6 +21,7 @@ from allranks.plan.graph import Code, Step
 from allranks.plan.ports import Output
 from allranks.runs.records import RunRecord, Status
 from allranks.runs.workspace import Workspace
+from mpirun import needs_mpirun
 
 Runner = Callable[..., RunRecord]
 
@@ -94,8 +94,8 @@ sys.exit(143)
 """
 
 
-@pytest.mark.skipif(shutil.which("mpirun", path=f"{Path(sys.executable).parent}:/usr/bin") is None, reason="no mpirun")
-def test_an_evicted_instance_of_mpirun_s(tmp_path: Path, run_steps: Runner) -> None:
+@needs_mpirun
+def test_an_evicted_instance_under_mpirun(tmp_path: Path, run_steps: Runner) -> None:
     """The step starts again when its ranks have ended, although mpirun still sleeps, and the grace period is long."""
     step = replace(_step(tmp_path, script=ENDS), distribution=Mpi(2))
     record = run_steps(step, instances="loopback", faults=["evict:instance=1,step=1,grace=1h"])

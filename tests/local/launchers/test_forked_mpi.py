@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
-import sys
 from pathlib import Path
 
 import psutil
@@ -13,10 +11,9 @@ from allranks.contract.mpi import Mpi
 from allranks.plan.graph import Code, Step
 from allranks.runs.records import RunRecord, Status
 from allranks.runs.workspace import Workspace
+from mpirun import needs_mpirun
 
-pytestmark = pytest.mark.skipif(
-    shutil.which("mpirun", path=f"{Path(sys.executable).parent}:/usr/bin") is None, reason="no mpirun"
-)
+pytestmark = needs_mpirun
 
 # Importing scipy is worth a fork server.
 SCRIPT = """

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
-import sys
 from pathlib import Path
 
 import psutil
@@ -16,10 +14,7 @@ from allranks.errors import InputError
 from allranks.plan.graph import Step
 from allranks.runs.records import RunRecord, Status
 from allranks.runs.workspace import Workspace
-
-needs_mpirun = pytest.mark.skipif(
-    shutil.which("mpirun", path=f"{Path(sys.executable).parent}:/usr/bin") is None, reason="no mpirun"
-)
+from mpirun import MPIRUN, needs_mpirun
 
 PLACE = "echo $OMPI_COMM_WORLD_RANK/$OMPI_COMM_WORLD_SIZE $OMPI_COMM_WORLD_LOCAL_RANK $AZUREML_CR_NODE_RANK"
 
@@ -94,7 +89,7 @@ def test_a_world_of_mpi_that_is_smaller_than_declared(
     run_steps, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As Open MPI 5 starts it from the variables for 4: on one instance, as if the others did not exist."""
-    mpirun = Path(shutil.which("mpirun", path=f"{Path(sys.executable).parent}:/usr/bin") or "")
+    mpirun = Path(MPIRUN or "")
     alone = tmp_path / "mpirun"
     options = "--allow-run-as-root --oversubscribe -np 2 --mca btl self,tcp"
     alone.write_text(

@@ -200,7 +200,7 @@ class AttemptMonitor:
         return self._dismissed is None and self._done is not None and now >= self._done + linger
 
     def _must_kill(self, now: float) -> bool:
-        # Not longer than its ranks: mpirun itself sleeps for the grace period if one has failed.
+        # Only for ranks that still run: after a rank has failed, mpirun sleeps for the grace period in any case.
         has_grace = self.evicting() and not all(rank.status.ended for rank in self.record.ranks)
         return (
             bool(self._broken)
