@@ -12,6 +12,7 @@ from allranks.runs import history
 from allranks.runs.records import Status
 from allranks.runs.workspace import Workspace
 from allranks_command import PATIENCE, Fifo, allranks, started, write, write_job
+from mpirun import needs_mpirun
 
 TWO_BY_TWO = {
     "distribution": {"type": "pytorch", "process_count_per_instance": 2},
@@ -26,10 +27,12 @@ def wait_for_ranks(fifo: Fifo, count: int) -> None:
     assert told.count(b"up\n") == count
 
 
-def test_ctrl_c_ends_the_run_in_good_order(tmp_path: Path) -> None:
+@pytest.mark.parametrize("distribution", ["pytorch", pytest.param("mpi", marks=needs_mpirun)])
+def test_ctrl_c_ends_the_run_in_good_order(tmp_path: Path, distribution: str) -> None:
     command = "exec 3> ${{inputs.fifo}}; trap 'echo saved; exit 1' TERM; echo up >&3; while :; do sleep 0.05; done"
     with Fifo(tmp_path / ".allranks" / "fifo") as fifo:
-        write_job(tmp_path, command, inputs={"fifo": str(fifo.path)}, **TWO_BY_TWO)
+        settings = {"type": distribution, "process_count_per_instance": 2}
+        write_job(tmp_path, command, inputs={"fifo": str(fifo.path)}, **TWO_BY_TWO | {"distribution": settings})
         with started("run", "job.yml", folder=tmp_path) as run:
             wait_for_ranks(fifo, 4)
             os.killpg(run.pid, signal.SIGINT)

@@ -16,6 +16,7 @@ from allranks.local.attempt import usage_watch
 from allranks.local.attempt.stall import RAISED, StallWatch
 from allranks.local.attempt.start import Start
 from allranks.local.attempt.usage_watch import UsageWatch
+from allranks.local.faults import effects
 from allranks.local.instances.supervisor import Event, Supervisor
 from allranks.local.launchers.launching import rank_name, read_events
 from allranks.local.options import Options
@@ -96,7 +97,7 @@ class AttemptMonitor:
         self._overdue: float | None = None
         self._done: float | None = None
         self._dismissed: float | None = None
-        self._killed = False
+        self._stopped = self._terminated = self._killed = False
         self._forgiven = self._orphaned = False
         self._broken = self._launcher_failure = ""
         self._server_ended = False
@@ -128,15 +129,17 @@ class AttemptMonitor:
                 self._read_reports(clock())
                 self._read_launcher_events(clock())
                 await self._look_for_stall(clock())
+                self._require_start(clock())
                 if self._changed:
                     self._changed = False
                     self.recorder.save(self.record)
             if self._timeout is not None and self._overdue is None and clock() > started + self._timeout:
                 self._overdue = clock()
                 self._stacks = await self._stall.stacks()
-                await self._signal(signal.SIGTERM)
-            if event is None:
-                self._require_start(clock())
+                await self._terminate()
+            if not self._stopped and self.stopping():
+                self._stopped = True
+                await self._terminate()
             if self._failed is not None and self._stacks is None:
                 first = judge.of_ranks(self.record.name, self.record.ranks, self.reports)
                 follows = first is not None and signatures.depth(first.reason)
@@ -196,14 +199,14 @@ class AttemptMonitor:
         return ", ".join(name for agent, name in self.agents.items() if agent in agents)
 
     def _must_dismiss(self, now: float) -> bool:
-        linger = self._launching.linger
-        return self._dismissed is None and self._done is not None and now >= self._done + linger
+        return self._dismissed is None and self._done is not None and now >= self._done + self._launching.linger
 
     def _must_kill(self, now: float) -> bool:
         # Only for ranks that still run: after a rank has failed, mpirun sleeps for the grace period in any case.
         has_grace = self.evicting() and not all(rank.status.ended for rank in self.record.ranks)
         return (
             bool(self._broken)
+            or (self._terminated and not self._running_ranks())
             or self._stalled is not None
             or self._late
             or (self._failed is not None and now > self._failed + SETTLE and not has_grace)
@@ -211,6 +214,17 @@ class AttemptMonitor:
             or (self._overdue is not None and now > self._overdue + GRACE)
             or (self._dismissed is not None and now > self._dismissed + (SETTLE if self._orphaned else DISMISSAL))
         )
+
+    async def _terminate(self) -> None:
+        """Send SIGTERM to the ranks: to those of mpirun directly, which would pass it on after its own grace period."""
+        if self._launching.events_file is not None and (running := self._running_ranks()):
+            self._terminated = True
+            effects.send(effects.processes_of(running), signal.SIGTERM)
+        else:
+            await self._signal(signal.SIGTERM)
+
+    def _running_ranks(self) -> list[RankRecord]:
+        return [rank for rank in self.record.ranks if rank.status is Status.RUNNING]
 
     async def _signal(self, number: int) -> None:
         # An agent whose programs have ended ends by itself.

@@ -139,7 +139,7 @@ class RunningSteps:
         return self._stopping or any(is_within(step, path) for path in self._canceled)
 
     async def stop(self, grace: float) -> None:
-        """Cancel all running steps. Send SIGTERM to their ranks, and SIGKILL after `grace` seconds.
+        """Cancel all running steps. Their monitors send SIGTERM to the ranks; after `grace` seconds they get SIGKILL.
 
         Inputs are no longer read. Outputs of ranks that have ended are saved within the same time.
         """
@@ -172,7 +172,6 @@ class RunningSteps:
             stops.set()
 
     async def _end(self, agents: list[str], grace: float) -> None:
-        await self._signal(agents, signal.SIGTERM)
         end = asyncio.get_running_loop().time() + grace
         while any(agent in self._agents for agent in agents):
             self._idle.clear()
