@@ -10,6 +10,7 @@ import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from ipaddress import ip_address
 from pathlib import Path
 
 import pytest
@@ -43,7 +44,10 @@ def answer_names():
         query, asker = names.recvfrom(512)
         end = query.index(0, 12) + 5
         is_ipv4 = query[end - 4 : end - 2] == b"\\0\\1"
-        record = b"\\xc0\\x0c\\0\\1\\0\\1\\0\\0\\0\\0\\0\\4" + socket.inet_aton("198.51.100.2")
+        with socket.socket(type=socket.SOCK_DGRAM) as own:
+            own.connect(asker)
+            address = own.getsockname()[0]
+        record = b"\\xc0\\x0c\\0\\1\\0\\1\\0\\0\\0\\0\\0\\4" + socket.inet_aton(address)
         header = query[:2] + b"\\x81\\x80\\0\\1\\0" + bytes([is_ipv4]) + bytes(4)
         names.sendto(header + query[12:end] + record * is_ipv4, asker)
 class Pages(http.server.BaseHTTPRequestHandler):
@@ -91,14 +95,16 @@ def serving(*prefix: str, program: Sequence[str] = (SERVER,)) -> Iterator[tuple[
 def machine_beside(*program: str) -> Iterator[tuple[str, str, int]]:
     """Yield this machine's address in a network with another machine, and the address and port of a server there."""
     with serving("unshare", "--net", program=program or (SERVER,)) as (process, port):
-        name, ours, theirs = f"test{process.pid}"[:15], "198.51.100.1", "198.51.100.2"
+        # Addresses for benchmarks (RFC 2544), of which each process takes its own: tests run in parallel.
+        ours, theirs = (str(ip_address("198.18.0.0") + process.pid % (1 << 15) * 4 + host) for host in (1, 2))
+        name = f"test{process.pid}"[:15]
         inside = ["nsenter", "--target", str(process.pid), "--net"]
         subprocess.run(
             ["ip", "link", "add", name, "type", "veth", "peer", "name", "eth0", "netns", str(process.pid)], check=True
         )
         try:
             for prefix, link, address in (([], name, ours), (inside, "eth0", theirs)):
-                subprocess.run([*prefix, "ip", "addr", "add", f"{address}/24", "dev", link], check=True)
+                subprocess.run([*prefix, "ip", "addr", "add", f"{address}/30", "dev", link], check=True)
                 subprocess.run([*prefix, "ip", "link", "set", link, "up"], check=True)
             yield ours, theirs, port
         finally:
@@ -133,7 +139,6 @@ def test_from_an_instance_a_name_resolves_and_https_connects(tmp_path: Path) -> 
     (code / "read.py").write_text(READS)
     ca.cert_pem.write_to_path(code / "authority.pem")
     ca.issue_cert("pages.example").private_key_and_cert_chain_pem.write_to_path(tmp_path / "own.pem")
-    (tmp_path / "resolv.conf").write_text("nameserver 198.51.100.2\n")
     (tmp_path / "job.yml").write_text(
         f"type: command\ncommand: {sys.executable} read.py authority.pem\ncode: code\nenvironment: azureml:own:1\n"
         "resources: {instance_count: 2}\n"
@@ -151,7 +156,8 @@ def test_from_an_instance_a_name_resolves_and_https_connects(tmp_path: Path) -> 
     ]
     # This machine asks the other one for names, but only for what runs in this namespace of mounts.
     mount = f"mount --bind resolv.conf /etc/resolv.conf && {shlex.join(run_it)}"
-    with machine_beside(NAMES_AND_PAGES, str(tmp_path / "own.pem")):
+    with machine_beside(NAMES_AND_PAGES, str(tmp_path / "own.pem")) as (_, theirs, _):
+        (tmp_path / "resolv.conf").write_text(f"nameserver {theirs}\n")
         done = subprocess.run(["unshare", "--mount", "sh", "-c", mount], cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     (step,) = json.loads(done.stdout)["steps"]
