@@ -27,9 +27,9 @@ VARIABLE = "ALLRANKS_PREFLIGHT"
 _TIMEOUT = timedelta(seconds=60)
 """Time limit for a rank's part of the checks, which takes milliseconds if nothing is wrong."""
 
-_FAILURE_WAIT = timedelta(seconds=10)
-"""After a failed check: how long the failed rank waits until the others have read the findings, and how long the others
-wait for the platform to end them."""
+_READ_WAIT = timedelta(seconds=10)
+"""How long rank 0, or after a failed check the failed rank, waits until the others have read the findings, and how long
+those then wait for the platform to end them."""
 
 
 class Preflight:
@@ -86,21 +86,20 @@ class Preflight:
             self._store.set(part, json.dumps([asdict(finding) for finding in findings]))
         self._store.wait([part], _TIMEOUT * 2)
         self.findings += tuple(Finding(**record) for record in json.loads(self._store.get(part)))
+        heard = [f"{part}/heard/{rank}" for rank in range(self._env.world_size)]
+        self._store.set(heard[self._env.rank], "")
         failed = [finding for finding in self.findings if finding.state == FAILED]
-        if not failed:
-            return
-        read_key = f"{part}/heard"
-        self._store.set(f"{read_key}/{self._env.rank}", "")
         if self._env.rank == next((finding.rank for finding in failed if finding.rank is not None), 0):
-            # The end of this rank ends the others, and on rank 0 also the store. A rank that has not read the findings
-            # by then would fail without the reason.
+            # The end of a failed rank ends the others, and that of rank 0 the store. A rank that has not read the
+            # findings by then would fail without the reason, or although all is well.
             with suppress(distributed.DistStoreError):
-                self._store.wait([f"{read_key}/{rank}" for rank in range(self._env.world_size)], _FAILURE_WAIT)
-        else:
+                self._store.wait(heard, _READ_WAIT)
+        elif failed:
             # The platform ends these ranks. A rank that fails by itself could be taken for the first failure, which is
             # found by its time, and the clocks may be wrong.
-            time.sleep(_FAILURE_WAIT.total_seconds())
-        raise InputError.of(_problem(finding) for finding in failed)
+            time.sleep(_READ_WAIT.total_seconds())
+        if failed:
+            raise InputError.of(_problem(finding) for finding in failed)
 
 
 def is_enabled(env: RankEnv, environ: Mapping[str, str] = os.environ) -> bool:
