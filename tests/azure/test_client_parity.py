@@ -237,11 +237,11 @@ def saying(**settings: Any) -> Any:
 
 
 def streamed(side: Side, job: str) -> list[str]:
-    """What `jobs.stream` prints, without the content of logs."""
+    """What `jobs.stream` prints, without the logs: it shows none if the job has ended before its first look."""
     text = io.StringIO()
     with contextlib.redirect_stdout(text):
         side.jobs.stream(side.results[job].name)
-    first = ("RunId", "Web View", "Streaming", "Execution Summary", "=====")
+    first = ("RunId", "Web View", "Execution Summary")
     return [line.partition(":")[0] for line in text.getvalue().splitlines() if line.startswith(first)]
 
 

@@ -80,7 +80,8 @@ def test_torchrun(start: Callable) -> None:
 def test_a_users_interface_wins(two: Callable) -> None:
     ended = two("sum_ranks.py", variables={"GLOO_SOCKET_IFNAME": "bogus0"})
     assert [rank.code for rank in ended] == [1, 1]
-    assert all("bogus0" in rank.stderr for rank in ended)
+    # The first one takes the store with it, which the other one may still wait for.
+    assert any("bogus0" in rank.stderr for rank in ended)
 
 
 def test_ranks_that_never_come(start: Callable) -> None:
