@@ -40,7 +40,7 @@ demo-lm: $(VENV)/.demo-lm
 # What is to be compiled is compiled while the rest is installed and checked.
 test:
 	$(MAKE) --jobs=3 horovod deepspeed-ops lint tensorflow azurite
-	$(BIN)/python -m pytest -n 6 --dist loadgroup -m "not recipe"
+	$(BIN)/python -m pytest -n 5 --dist loadgroup -m "not recipe"
 
 test-quick: lint
 	$(BIN)/python -m pytest -n 3 --dist loadgroup -m "not slow"
