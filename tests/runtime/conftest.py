@@ -25,7 +25,7 @@ from allranks.runtime.strategies.ddp import Ddp
 from forked import Forked
 
 SCRIPTS = Path(__file__).parent / "scripts"
-BOUND_SECONDS = 120
+BOUND_SECONDS = 300
 CLEARED = ("RANK", "LOCAL_", "WORLD_SIZE", "NODE_RANK", "MASTER_", "AZUREML_", "AZ_BATCH", "MLFLOW_", "GLOO_", "NCCL_")
 CLEARED += ("OMPI_", "HOROVOD_", "ALLRANKS_")
 
