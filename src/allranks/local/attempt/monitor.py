@@ -206,7 +206,7 @@ class AttemptMonitor:
         has_grace = self.evicting() and not all(rank.status.ended for rank in self.record.ranks)
         return (
             bool(self._broken)
-            or (self._terminated and not self._running_ranks())
+            or (self._terminated and not effects.processes_of(self.record.ranks))
             or self._stalled is not None
             or self._late
             or (self._failed is not None and now > self._failed + SETTLE and not has_grace)
@@ -217,14 +217,11 @@ class AttemptMonitor:
 
     async def _terminate(self) -> None:
         """Send SIGTERM to the ranks: to those of mpirun directly, which would pass it on after its own grace period."""
-        if self._launching.events_file is not None and (running := self._running_ranks()):
+        if self._launching.events_file is not None and (pids := effects.processes_of(self.record.ranks)):
             self._terminated = True
-            effects.send(effects.processes_of(running), signal.SIGTERM)
+            effects.send(pids, signal.SIGTERM)
         else:
             await self._signal(signal.SIGTERM)
-
-    def _running_ranks(self) -> list[RankRecord]:
-        return [rank for rank in self.record.ranks if rank.status is Status.RUNNING]
 
     async def _signal(self, number: int) -> None:
         # An agent whose programs have ended ends by itself.
