@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -178,3 +180,16 @@ def test_a_store_of_another_version_is_refused(tmp_path: Path, version: int) -> 
         Store(path)
     assert "move allranks.db away" in str(error.value)
     assert path.read_bytes()[100:] == before[100:]  # the header says how it was opened
+
+
+def test_several_open_a_new_one_at_once(tmp_path: Path) -> None:
+    together = threading.Barrier(6)
+
+    def opened(path: Path) -> None:
+        together.wait(60)
+        with Store(path):
+            pass
+
+    with ThreadPoolExecutor(6) as threads:
+        for number in range(20):
+            list(threads.map(opened, [tmp_path / f"{number}.db"] * 6))

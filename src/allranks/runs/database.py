@@ -6,6 +6,7 @@ import contextlib
 import errno
 import os
 import sqlite3
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
@@ -42,7 +43,7 @@ class Database:
             private_file(path)
             # Writes are short, so a reader waits for them.
             self.connection = sqlite3.connect(path, timeout=30, isolation_level=None)
-            self.connection.execute("PRAGMA journal_mode = WAL")
+            self._use_wal()
             self.connection.execute(f"PRAGMA synchronous = {self.synchronous}")
             version = self._version() or self._create()
         except sqlite3.DatabaseError as error:
@@ -58,6 +59,17 @@ class Database:
         self.connection.close()
         if isinstance(error, sqlite3.DatabaseError):
             raise self._plain(error) from None
+
+    def _use_wal(self) -> None:
+        # Where several processes open a new file at once, SQLite does not wait as elsewhere, but raises an error.
+        for tries_left in reversed(range(1000)):
+            try:
+                self.connection.execute("PRAGMA journal_mode = WAL")
+                return
+            except sqlite3.OperationalError as error:
+                if "locked" not in str(error) or not tries_left:
+                    raise
+                time.sleep(0.03)
 
     def _version(self) -> int:
         (version,) = self.connection.execute("PRAGMA user_version").fetchone()

@@ -104,7 +104,7 @@ def check_access(path: Path, mode: int = os.R_OK | os.W_OK) -> None:
 
     mode: as for `os.access`; by default, reading and writing
     """
-    if os.access(path, mode) or not os.path.lexists(path):
+    if not os.path.lexists(path) or os.access(path, mode):  # in this order: another process may create it meanwhile
         return
     bits = ((os.R_OK, "read"), (os.W_OK, "write"), (os.X_OK, "enter"))
     denied = [word for bit, word in bits if mode & bit and not os.access(path, bit)]
