@@ -61,7 +61,7 @@ class Database:
             raise self._plain(error) from None
 
     def _use_wal(self) -> None:
-        # Where several processes open a new file at once, SQLite does not wait as elsewhere, but raises an error.
+        # Where several processes open a new file at once, SQLite raises an error instead of waiting for its time-out.
         for tries_left in reversed(range(1000)):
             try:
                 self.connection.execute("PRAGMA journal_mode = WAL")
