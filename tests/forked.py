@@ -7,6 +7,7 @@ imports first is there already.
 
 from __future__ import annotations
 
+import gc
 import multiprocessing
 import os
 import runpy
@@ -15,12 +16,10 @@ import subprocess
 import sys
 from multiprocessing.context import ForkServerProcess
 from pathlib import Path
-from unittest import mock
 
 _CONTEXT = multiprocessing.get_context("forkserver")
-# What the scripts import, and what DistributedDataParallel imports when it is made. Not DeepSpeed, Horovod or MLflow:
-# what the runtime sets before they are imported has to come first here too, and DeepSpeed imports MLflow, which only
-# rank 0 may. The last is for the command.
+# What the scripts import, and what DistributedDataParallel and DeepSpeed import when they are used. Not Horovod: what
+# the runtime sets before it is imported has to come first here too. The SDK is for the command.
 _CONTEXT.set_forkserver_preload(
     [
         "torch",
@@ -30,11 +29,12 @@ _CONTEXT.set_forkserver_preload(
         "sklearn.datasets",
         "transformers.models.auto.modeling_auto",
         "transformers.models.resnet.modeling_resnet",
+        "deepspeed",
+        "torch._inductor.compile_fx",
+        "mlflow.pyfunc",
         "azure.ai.ml.dsl",
     ]
 )
-# Read when torch is imported: with more threads, ranks that wait for each other spin until all of them are slow.
-_THREADS = {"OMP_NUM_THREADS": "1"}
 
 
 class Forked:
@@ -46,8 +46,7 @@ class Forked:
         self._process: ForkServerProcess = _CONTEXT.Process(
             target=_run, args=(str(script), arguments, environ, str(folder), str(output))
         )
-        with mock.patch.dict(os.environ, _THREADS):  # the first starts the server
-            self._process.start()
+        self._process.start()
 
     @property
     def pid(self) -> int:
@@ -75,6 +74,7 @@ class Forked:
 
 
 def _run(script: str, arguments: list[str], environ: dict[str, str], folder: str, output: str) -> None:
+    gc.freeze()  # what was imported stays: no collection visits it, which would copy the pages that it shares
     for number, name in ((1, "out"), (2, "err")):
         file = os.open(f"{output}.{name}", os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
         os.dup2(file, number)

@@ -10,6 +10,8 @@ import pytest
 from allranks.contract import report
 
 STEPS = 700
+OWN_IMPORTS = ("-u",)
+"""Options of a rank that is started and not forked: what it has imported, it has imported itself."""
 
 
 @pytest.fixture
@@ -37,7 +39,8 @@ def the_run(store: Any) -> Any:
 @pytest.mark.slow
 def test_rank_0_alone_logs_into_the_run_that_it_was_given(two: Callable, store: Any) -> None:
     given = store.create_run(store.get_experiment_by_name("digits").experiment_id)
-    ended = two("log_metrics.py", "model", variables=variables(store, MLFLOW_RUN_ID=given.info.run_id))
+    given_run = variables(store, MLFLOW_RUN_ID=given.info.run_id)
+    ended = two("log_metrics.py", "model", variables=given_run, interpreter=OWN_IMPORTS)
     assert [rank.code for rank in ended] == [0, 0], ended
     assert ended[1].stdout == "False\n", "MLflow is not even imported on rank 1"
 
@@ -75,7 +78,7 @@ def test_a_run_of_its_own_is_ended(start: Callable, store: Any, how: str, code: 
 
 @pytest.mark.slow
 def test_no_store(start: Callable) -> None:
-    (ended,) = start("log_metrics.py", "model").wait()
+    (ended,) = start("log_metrics.py", "model", interpreter=OWN_IMPORTS).wait()
     assert ended.code == 0, ended
     assert ended.stdout == "False\n"
     assert ended.of(report.Note) == []
