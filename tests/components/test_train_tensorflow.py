@@ -149,6 +149,7 @@ def test_horovod_has_the_losses_of_the_strategy(digits: Path, on_one: Path, tmp_
     assert (tmp_path / "model/MLmodel").is_file()
 
 
+@pytest.mark.recipe  # tests/runtime/test_tensorflow_runtime.py shows how parameter servers end
 def test_parameter_servers_train_and_end_with_the_chief(digits: Path, tmp_path: Path) -> None:
     """SIGTERM to the parameter server first: the chief saves its variables, and the next attempt goes on."""
     settings = ("--per_device_train_batch_size", 64, "--num_train_epochs", 4, "--lr_scheduler_type", "cosine")

@@ -13,7 +13,7 @@ import pytest
 
 from allranks.contract.pytorch import PyTorch
 
-STEPS = 100
+STEPS = 60
 STEPS_OF_16_BITS = 30
 
 needs_deepspeed = pytest.mark.skipif(find_spec("deepspeed") is None, reason="needs allranks[deepspeed]")

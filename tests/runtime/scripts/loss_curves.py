@@ -49,7 +49,7 @@ def schedule(steps: int) -> Callable[[optim.Optimizer], Any]:
 
 
 def optimizer_of(model: nn.Module) -> optim.Optimizer:
-    return optim.AdamW(model.parameters(), lr=0.002, weight_decay=0.1)
+    return optim.AdamW(model.parameters(), lr=0.004, weight_decay=0.1)
 
 
 def one_process(steps: int) -> dict[str, list[float]]:
