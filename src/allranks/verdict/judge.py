@@ -281,15 +281,7 @@ def how(program: str, code: int) -> str:
 
 
 def _is_signal(code: int | None) -> bool:
-    return code is not None and code - _SHELL in (
-        signal.SIGABRT,
-        signal.SIGBUS,
-        signal.SIGKILL,
-        signal.SIGSEGV,
-        signal.SIGILL,
-        signal.SIGFPE,
-        signal.SIGTERM,
-    )
+    return code is not None and code - _SHELL in (*_CAUSES, signal.SIGABRT, signal.SIGTERM)
 
 
 def _how(code: int) -> str:
