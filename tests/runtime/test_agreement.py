@@ -14,6 +14,8 @@ from torch.distributed import HashStore, PrefixStore, TCPStore
 from allranks.runtime.lifecycle import close_all
 from allranks.runtime.ranks.agreement import Agreement, Decision
 
+pytestmark = pytest.mark.xdist_group("agreement")  # their loops never wait: several at once starve each other's stores
+
 STEPS = 2000
 
 
@@ -35,7 +37,10 @@ def agreements() -> Iterator[Callable[[int], list[Agreement]]]:
         thread.start()
     for thread in closing:
         thread.join()
-    assert not [thread for thread in threading.enumerate() if thread.name == "allranks-agreement"]
+    left = [thread for thread in threading.enumerate() if thread.name == "allranks-agreement"]
+    for thread in left:
+        thread.join(60)
+    assert not any(thread.is_alive() for thread in left)
 
 
 class Loop:
@@ -91,7 +96,7 @@ def test_ranks_that_are_any_number_of_steps_apart(agreements: Callable[[int], li
     """They never wait for each other, and one is asked at any step."""
     chance = random.Random(seed)
     requests = {chance.randrange(3): {chance.randrange(1, 200): True} for _ in range(2)}
-    found = Loop(agreements(3), in_step=False).run(requests, steps=10**7)
+    found = Loop(agreements(3), in_step=False).run(requests, steps=10**9)  # until they have agreed
     assert found[0] == found[1] == found[2]
     (decision,) = found[0]
     assert decision.stop
