@@ -37,7 +37,7 @@ os.environ["AZURE_ML_CLI_PRIVATE_FEATURES_ENABLED"] = "true"
 # Read when tqdm is first imported, by whatever does that; `allranks` sets it before the SDK.
 os.environ["TQDM_DISABLE"] = "1"
 os.environ["MLFLOW_DISABLE_TELEMETRY"] = "true"
-# Read when torch is imported: with more threads, those that wait for each other spin until all of them are slow.
+# Read when torch is imported. Of several threads, those that wait for another spin, on a core that another test needs.
 os.environ["OMP_NUM_THREADS"] = "1"
 
 FOLDERS_OF_PROCESSES = {"api", "attempt", "azure", "cli", "instances", "forkserver", "launchers", "pipelines"}
@@ -111,7 +111,8 @@ def pytest_configure() -> None:
 def _collect_rarely() -> None:
     """Lets the interpreters of the tests' environments collect garbage rarely until the tests end.
 
-    They import, mostly, which leaves nothing to free: a ninth of the tests' processor time.
+    Most of what they do is importing, and what is imported stays: collecting it took a ninth of the tests' processor
+    time, and freed nothing.
     """
     environments = (Path(sysconfig.get_path("purelib")), *ROOT.glob(".venvs/*/lib/python3*/site-packages"))
     for environment in environments:

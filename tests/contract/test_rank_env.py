@@ -276,7 +276,7 @@ def test_a_real_torchrun_on_two_instances_under_per_node_launch(tmp_path: Path) 
         subprocess.Popen(
             recipe,
             shell=True,
-            env={**os.environ, **produce.environment(of, process), "OMP_NUM_THREADS": "1"},
+            env={**os.environ, **produce.environment(of, process)},
             stderr=subprocess.PIPE,
             text=True,
         )

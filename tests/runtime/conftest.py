@@ -114,7 +114,7 @@ def plain_environment(tmp_path: Path) -> dict[str, str]:
     kept = {name: value for name, value in os.environ.items() if not name.startswith(CLEARED)}
     temporary = tmp_path / "tmp"
     temporary.mkdir(exist_ok=True)
-    return {**kept, "OMP_NUM_THREADS": "1", "TMPDIR": str(temporary), "MLFLOW_DISABLE_TELEMETRY": "true"}
+    return {**kept, "TMPDIR": str(temporary), "MLFLOW_DISABLE_TELEMETRY": "true"}
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from torch.distributed import HashStore, PrefixStore, TCPStore
 from allranks.runtime.lifecycle import close_all
 from allranks.runtime.ranks.agreement import Agreement, Decision
 
-pytestmark = pytest.mark.xdist_group("agreement")  # their loops never wait: several at once starve each other's stores
+pytestmark = pytest.mark.xdist_group("agreement")  # loops that never wait: two tests at once slow down each other
 
 STEPS = 2000
 

@@ -64,7 +64,7 @@ def test_a_world_that_is_smaller_than_declared(job: Job) -> None:
     """Each instance forms a world of its own, as mpirun does where it is not told the other hosts."""
     record = job("export RANK=0 WORLD_SIZE=1 LOCAL_WORLD_SIZE=1 MASTER_ADDR=127.0.0.1 NODE_RANK=0")
     assert record.status is Status.FAILED
-    # Each is rank 0 of its world: the first to fail may end the other before it has said anything.
+    # Each is rank 0 of its world: the first to fail may end the other one before that has written anything.
     text = "".join(Path(rank.log).read_text() for rank in record.steps[0].ranks)
     assert "1 rank on 1 of the job's 2 instances (launcher pytorch)" in text
     assert "2 ranks: 1 on each of the 2 instances" in text
