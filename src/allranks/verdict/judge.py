@@ -243,8 +243,8 @@ def _folded(symptoms: Sequence[Symptom]) -> tuple[str, ...]:
     """Return what the other ranks said, one line for those that said the same."""
     groups: dict[str, list[Symptom]] = {}
     for symptom in symptoms:
-        known = signatures.consequence(symptom.reason)
-        groups.setdefault(known.code if known else symptom.reason, []).append(symptom)
+        known = signatures.find([symptom.reason])
+        groups.setdefault(known.signature.code if known else symptom.reason, []).append(symptom)
     return tuple(
         f"{rank_list(sorted({each.number for each in group}))}: {shortened(group[0].reason)}"
         for group in groups.values()

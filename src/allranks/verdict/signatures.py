@@ -57,12 +57,6 @@ def find(lines: Iterable[str], *, isolated: bool | None = None) -> Known | None:
     return next((Known(row, match) for row in rows for text in texts if (match := row.regex.search(text))), None)
 
 
-def consequence(text: str) -> Signature | None:
-    """Return the signature by which an exception follows from the failure of another rank; None if it does not."""
-    known = find([text])
-    return known.signature if known is not None and known.signature.depth > 0 else None
-
-
 def depth(text: str) -> int:
     """Return the `Signature.depth` of an exception; 0 for one without a signature."""
     known = find([text])
@@ -105,10 +99,25 @@ SIGNATURES: tuple[Signature, ...] = (
     Signature(
         code="out-of-memory",
         pattern=rf"{KERNEL_OUT_OF_MEMORY}|CUDA out of memory|CUDA error: out of memory|^MemoryError\b"
-        rf"|Cannot allocate memory"
+        r"|Cuda failure \d+ 'out of memory'|Cannot allocate memory"
         r"|can't allocate memory|OutOfMemoryError|OOM when allocating tensor|std::bad_alloc|oom-kill",
         advice="use a smaller batch per rank, fewer workers, or a larger size",
-        source="c10/core/impl/alloc_cpu.cpp, c10/cuda/CUDACachingAllocator.cpp; tensorflow/core/framework",
+        source="c10/core/impl/alloc_cpu.cpp, c10/cuda/CUDACachingAllocator.cpp; tensorflow/core/framework;"
+        " nccl src/include/checks.h",
+    ),
+    Signature(
+        code="shared-gpus",
+        pattern=r"Duplicate GPU detected",
+        advice="NCCL needs a GPU for each rank: call torch.cuda.set_device with LOCAL_RANK, and set"
+        " process_count_per_instance to the number of GPUs",
+        source="nccl src/init.cc",
+    ),
+    Signature(
+        code="device-assert",
+        pattern=r"device-side assert triggered|illegal memory access was encountered",
+        advice="a kernel failed that the GPU had started earlier, often because of an index or a label out of range: to"
+        " get its line, set CUDA_LAUNCH_BLOCKING=1 in the step's environment variables",
+        source="c10/cuda/CUDAException.cpp; cudaErrorAssert and cudaErrorIllegalAddress",
     ),
     Signature(
         code="aborted-at-exit",

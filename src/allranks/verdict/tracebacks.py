@@ -28,6 +28,9 @@ _PREFIX = re.compile(
 _START = re.compile(r"(?P<indent>\s*)(?:Original )?Traceback \(most recent call last\):$")
 FRAME = re.compile(r'\s*File "(?P<file>[^"]+)", line (?P<line>\d+)(?:, in (?P<function>\S+))?')
 _HEADER = re.compile(r"(?:Graph execution error:|The actor died unexpectedly before finishing this task\.)$")
+_NCCL = re.compile(r"NCCL error in: \S+:\d+, ([^,(]*\w).*")
+_LAST_ERROR = re.compile(r"(?:nccl\w+: |Unknown NCCL).*\nLast error:\n(.+)")
+"""torch/csrc/distributed/c10d/NCCLUtils.cpp, getNcclErrorDetailStr"""
 _EXTRA = re.compile(r"^Collective ops is aborted by: |^The actor.*? because | Worker exit type.*detail:| Some common.*")
 _MARKS = re.compile(r"\s*[\^~]+\s*")
 _EXCEPTION = re.compile(r"[A-Za-z_][\w.]*(?:\([\w.]+\))?(?::|$)")
@@ -78,7 +81,7 @@ class Raised:
     @property
     def is_consequence(self) -> bool:
         """Whether it follows from the failure of another rank."""
-        return signatures.consequence(self.text) is not None
+        return signatures.depth(self.text) > 0
 
 
 @dataclass(frozen=True)
@@ -96,8 +99,8 @@ class LauncherTable:
 
 
 def is_header(text: str) -> bool:
-    """Return whether the first line of an exception's message says nothing: TensorFlow's and Ray's causes follow."""
-    return _HEADER.search(text) is not None
+    """Return whether the first line of an exception's message lacks the cause: TensorFlow, Ray, NCCL say it below."""
+    return (_HEADER.search(text) or _NCCL.search(text)) is not None
 
 
 @lru_cache  # a recording has each of its files thousands of times
@@ -192,9 +195,12 @@ def _raised(lines: Sequence[str]) -> Iterator[Raised]:
         below = (
             n for n in range(end + 1, min(end + LINES, len(lines))) if re.match(r"(?!\s|<|Detected at).", lines[n])
         )
-        if is_header(text) and (said := next(below, None)):
+        if _HEADER.search(text) and (said := next(below, None)):
             end = said
             text = _HEADER.sub("", text) + _EXTRA.sub("", lines[end].strip())
+        elif (nccl := _NCCL.search(text)) and (last := _LAST_ERROR.match("\n".join(lines[end + 1 : end + 4]))):
+            end += 3
+            text = f"{text[: nccl.start()]}NCCL {nccl[1]}: {last[1].strip()}"
         yield Raised(text, where, tuple(lines[place : end + 1]), None, chained, aside)
         place, chained, aside = end + 1, False, False
 

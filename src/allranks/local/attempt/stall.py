@@ -212,7 +212,7 @@ class StallWatch:
 
 def only_retries(lines: Iterable[str]) -> bool:
     """Return whether lines of a log say no more than that a rank tries to connect again."""
-    return all(_RETRIES.match(line) or signatures.consequence(line) for line in lines)
+    return all(_RETRIES.match(line) or signatures.depth(line) > 0 for line in lines)
 
 
 def _is_idle(before: _Used, after: _Used, seconds: float, pid: int = 0) -> bool:

@@ -1,0 +1,46 @@
+"""Lines of logs, and the signatures that they have."""
+
+from __future__ import annotations
+
+import pytest
+
+from allranks.verdict import signatures
+
+
+@pytest.mark.parametrize(
+    ("line", "code"),
+    [
+        ("RuntimeError: unable to write to file </torch_71_829_0>: No space left on device (28)", "shared-memory"),
+        ("ERROR: Unexpected bus error encountered in worker. insufficient shared memory (shm).", "shared-memory"),
+        ("OSError: [Errno 28] No space left on device: '/mnt/model.pt'", "disk-full"),
+        ("ModuleNotFoundError: No module named 'deepspeed'", "missing-package"),
+        ("torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.", "out-of-memory"),
+        ("DistBackendError: NCCL unhandled cuda error: Cuda failure 2 'out of memory'", "out-of-memory"),
+        (
+            "RuntimeError: [enforce fail at alloc_cpu.cpp:117] CPUAllocator: can't allocate memory",
+            "out-of-memory",
+        ),
+        ("NCCL invalid usage: Duplicate GPU detected : rank 3 and rank 2 both on CUDA device 60", "shared-gpus"),
+        ("torch.AcceleratorError: CUDA error: device-side assert triggered", "device-assert"),
+        ("terminate called without an active exception", "aborted-at-exit"),
+        ("KeyError: 'LOCAL_RANK'", "launch-variable"),
+        ("ValueError: environment variable RANK expected, but not set", "launch-variable"),
+        ("torch.distributed.DistNetworkError: The server socket has failed to listen. EADDRINUSE", "port-in-use"),
+        ("OSError: [Errno 98] Address already in use", "port-in-use"),
+        ("alembic.util.exc.CommandError: Can't locate revision identified by 'dc11669786a5'", "mlflow-version"),
+        ("MlflowException: Detected out-of-date database schema (found version a, but expected b)", "mlflow-version"),
+        ("RuntimeError: [enforce fail at device.cc:208] Unable to find interface for: [eth9]", "wrong-interface"),
+        ("RuntimeError: [pair.cc:460] op.preamble.length <= op.nbytes. 16 vs 12", "collective-mismatch"),
+        ("horovod.common.exceptions.HorovodInternalError: Mismatched allreduce tensor shapes", "collective-mismatch"),
+        ("mpi4py.MPI.Exception: MPI_ERR_TRUNCATE: message truncated", "collective-mismatch"),
+        ("torch.distributed.DistBackendError: ncclRemoteError: A call failed", "lost-rank"),
+        ("BrokenPipeError: [Errno 32] Broken pipe", "lost-rank"),
+        ("ConnectionError: rank 2 has ended; its own log says why", "lost-rank"),
+        ("RuntimeError: Rank 2 failed to pass monitoredBarrier in 30000 ms", "collective-timeout"),
+        ("Accelerate CLI tool: error: unrecognized arguments: --multi_cpu", "wrong-arguments"),
+        ("ValueError: bad batch in shard 7", None),
+    ],
+)
+def test_signatures(line: str, code: str | None) -> None:
+    known = signatures.find([line])
+    assert (known and known.signature.code) == code
