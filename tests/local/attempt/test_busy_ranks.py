@@ -68,24 +68,30 @@ def test_the_time_for_which_ranks_may_wait(
     assert found is None if expected is None else expected <= (found or 0) <= expected + 10
 
 
-def test_a_rank_that_has_raised_may_take_its_time_to_exit(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_rank_that_has_raised_may_take_its_time_to_exit_or_start_another_program(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     log = tmp_path / "std_log_process_0.txt"
     log.write_text(
         f'Traceback (most recent call last):\n  File "{USER.file}", line 7, in main\nValueError: bad shard\n'
     )
     rank = replace(make_ranks(1, 1)[0], log=str(log), status=Status.RUNNING)
-    stacks = [Stack(0, (USER,))]
+    stacks: list[Stack] = []
     monkeypatch.setattr(stack_dumps, "of_ranks", lambda *_: stacks)
     monkeypatch.setattr(stack_dumps, "program", lambda: "py-spy")
     watch = StallWatch(StepRecord("train", "train", "train", "pytorch", 1, 1, ranks=[rank]), {}, 10.0)
 
-    async def exiting() -> list[list[int]]:
-        watch.stalled(100.0)
-        found = [await watch.exiting(now) for now in (102.0, 103.0, 104.0)]
-        stacks[:] = [Stack(0, ())]
-        return [*found, await watch.exiting(105.0), await watch.exiting(106.0)]
+    def exiting(now: float, *found: Stack) -> list[int]:
+        stacks[:] = found
+        return asyncio.run(watch.exiting(now))
 
-    assert asyncio.run(exiting()) == [[], [], [], [], [0]]
+    exits, busy = Stack(0, ()), Stack(0, (USER,))
+    assert exiting(100.0, exits) == []
+    assert exiting(102.0, exits) == []
+    assert exiting(103.0) == []  # another program, which is not Python
+    assert exiting(106.0, busy) == []
+    assert exiting(111.0, exits) == []
+    assert exiting(112.0, exits) == [0]
 
 
 def test_what_a_rank_uses_includes_its_children(tmp_path: Path) -> None:

@@ -151,16 +151,15 @@ class StallWatch:
     async def exiting(self, now: float) -> list[int]:
         """Return the ranks whose log has ended with an exception for some seconds, and whose interpreter is exiting:
         mpi4py, and threads that are not daemons, may keep it from ending."""
+        self._check_files(now)
         if now < self._next_exceptions or stack_dumps.program() is None:
             return []
         self._next_exceptions = now + now - self._since
         raised = {rank.rank: workers for rank in self._running() if (workers := _raised_by(rank.log))}
-        if not raised:
-            return []
-        stacks = await self.stacks()
+        stacks = await self.stacks() if raised else []
         busy = {stack.rank for stack in stacks if not stack.is_exiting}
-        ended = {stack.rank for stack in stacks if stack.is_exiting and stack.worker in raised.get(stack.rank, ())}
-        return [rank for rank in raised if not self.problem and (rank not in busy or rank in ended)]
+        exits = [stack for stack in stacks if stack.is_exiting and stack.rank in raised and not self.problem]
+        return [each.rank for each in exits if each.rank not in busy or each.worker in raised[each.rank]]
 
     def close(self) -> None:
         """End what still reads stacks."""
