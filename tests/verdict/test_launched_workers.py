@@ -79,7 +79,14 @@ def test_the_cause_and_not_its_consequence(
         assert verdict.tail[1].strip() == 'File "/code/train.py", line 6, in <module>'
 
 
-def test_workers_that_lose_each_other_after_their_launcher_was_killed(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("status", "rank", "reason"),
+    [(Status.FAILED, 1, "ended by SIGKILL"), (Status.CANCELED, 0, LOST)],
+    ids=["from outside", "by the engine"],
+)
+def test_workers_that_lose_each_other_whose_launcher_was_killed(
+    tmp_path: Path, status: Status, rank: int, reason: str
+) -> None:
     ranks, reports = [], {}
     for number, signal in enumerate(("SIGTERM", "SIGKILL")):
         log, reports[number] = tmp_path / f"{number}.txt", tmp_path / f"{number}.jsonl"
@@ -88,6 +95,7 @@ def test_workers_that_lose_each_other_after_their_launcher_was_killed(tmp_path: 
             failure = report.Failure("RuntimeError", LOST.partition(": ")[2], OWN.format(worker, LOST), rank=worker)
             report.append(failure, {report.VARIABLE: str(reports[number])})
         ranks.append(RankRecord(number, number, 0, "", Status.FAILED, None, 2e9 + number, None, signal, log=str(log)))
+    ranks[1].status = status
     verdict = judge.of_ranks("train", ranks, reports)
     assert verdict is not None
-    assert (verdict.rank, verdict.worker, verdict.reason) == (1, None, "ended by SIGKILL")
+    assert (verdict.rank, verdict.worker, verdict.reason) == (rank, None, reason)

@@ -148,7 +148,8 @@ def _symptoms(rank: RankRecord, reported: Path | None, memory_kills: int) -> lis
             first.setdefault(failure.rank, failure)
     symptoms = [_of_exception(rank, _raised(failure), failure.time) for failure in first.values()]
     lines = tracebacks.last_lines(rank.log)
-    if not {None, rank.rank}.issuperset(first) and rank.signal in {each.name for each in _CAUSES}:
+    is_killed = rank.status is not Status.CANCELED and rank.signal in {each.name for each in _CAUSES}
+    if is_killed and not {None, rank.rank}.issuperset(first):
         # Workers of a launcher that was killed may lose each other before they are ended too.
         symptoms.append(_of_exit(rank, (), lines, ended, memory_kills))
     table = tracebacks.launcher_table(lines)
