@@ -99,14 +99,14 @@ def compare(
         )
     first_resumed = min((each.resumed for each in resumptions), default=last)
     loss_from = min((at for at, difference in differences.items() if difference), default=None)
-    samples = _samples(reference, counted)
+    repeated, missing = _samples(reference, counted)
     return Training(
         name,
         last,
         last_counted - last,
         resumptions,
-        None if samples is None else samples[0],
-        None if samples is None else samples[1],
+        repeated,
+        missing,
         _useful(evicted, counted),
         max(differences.values(), default=None),
         loss_from,
@@ -237,10 +237,10 @@ def _first(reference: Steps, counted: Steps, name: str) -> int | None:
     return None
 
 
-def _samples(reference: Steps, counted: Steps) -> tuple[int, int] | None:
-    """Return how many samples of an epoch were seen too often, and too seldom."""
+def _samples(reference: Steps, counted: Steps) -> tuple[int | None, int | None]:
+    """Return how many samples of an epoch were seen too often, and too seldom; None if that is not known."""
     if not any(rank.samples for steps in reference.values() for rank in steps.values()):
-        return None
+        return None, None
     epochs = {at: min(rank.epoch for rank in ranks.values()) for at, ranks in reference.items()}
     seen = [Counter[tuple[int, object]](), Counter[tuple[int, object]]()]
     for found, steps in zip(seen, (reference, counted), strict=True):

@@ -58,11 +58,6 @@ class RankSteps:
     random: Mapping[str, str] = field(default_factory=dict)
     steps: list[TrainingStep] = field(default_factory=list)
 
-    @property
-    def last(self) -> int:
-        """The last training step that it completed."""
-        return self.steps[-1].step if self.steps else self.start
-
 
 @dataclass(frozen=True)
 class Attempt:
@@ -77,7 +72,7 @@ class Attempt:
 
     @property
     def last(self) -> int:
-        return max(rank.last for rank in self.ranks.values())
+        return max(rank.steps[-1].step if rank.steps else rank.start for rank in self.ranks.values())
 
     @property
     def times(self) -> tuple[float, float]:

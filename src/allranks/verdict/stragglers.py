@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from statistics import median
 
 from allranks.runs.records import RankRecord
@@ -24,19 +23,12 @@ _MORE_CPU = 1.1
 """A rank with so many times the CPU time of the others has more to compute."""
 
 
-@dataclass(frozen=True)
-class Straggler:
-    """A rank that is steadily slower. share: of the time, in which the others wait for it alone"""
-
-    recording: Recording
-    share: float
-
-
-def find(recordings: Sequence[Recording]) -> Straggler | None:
-    """Return the rank that is steadily slower than the others; None if there is none."""
+def find(recordings: Sequence[Recording], ranks: Sequence[RankRecord]) -> str:
+    """Return a sentence about the rank that is steadily slower than the others, with what its CPU time says about the
+    reason; "" if there is none."""
     arrivals = _arrivals(recordings)
     if len(arrivals) < LEAST_CALLS:
-        return None
+        return ""
     # The first calls are those of the set-up and of a warm-up.
     arrivals = arrivals[len(arrivals) // PARTS :]
     size = len(arrivals) // PARTS
@@ -46,16 +38,11 @@ def find(recordings: Sequence[Recording]) -> Straggler | None:
     share = _waits(arrivals)[rank]
     steady = sum(max(waits.values()) == waits[rank] >= LEAST_SHARE for waits in parts)
     if share < LEAST_SHARE or steady < STEADY:
-        return None
-    return Straggler(next(recording for recording in recordings if recording.rank == rank), share)
-
-
-def describe(straggler: Straggler, ranks: Sequence[RankRecord]) -> str:
-    """Return a sentence about a straggler, with what its CPU time says about the reason."""
-    recording = straggler.recording
+        return ""
+    recording = next(recording for recording in recordings if recording.rank == rank)
     own = next(rank for rank in ranks if rank.rank == recording.job_rank)
-    text = f"rank {recording.rank} on instance {own.instance_rank} is steadily slower: the others wait for it"
-    text = f"{text} {straggler.share:.0%} of the time"
+    text = f"rank {rank} on instance {own.instance_rank} is steadily slower: the others wait for it"
+    text = f"{text} {share:.0%} of the time"
     others = [rank.cpu_seconds for rank in ranks if rank is not own and rank.cpu_seconds]
     if recording.launcher is not None or not own.cpu_seconds or not others:
         return text  # the CPU time of a launcher is that of all its workers

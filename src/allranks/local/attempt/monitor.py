@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from allranks.contract import report
-from allranks.local import capacity, flight_recordings, stack_dumps
+from allranks.local import capacity, flight_recordings
 from allranks.local.attempt import usage_watch
 from allranks.local.attempt.stall import RAISED, StallWatch
 from allranks.local.attempt.start import Start
@@ -21,7 +21,7 @@ from allranks.local.instances.supervisor import Event, Supervisor
 from allranks.local.launchers.launching import rank_name, read_events
 from allranks.local.options import Options
 from allranks.plan.graph import Step
-from allranks.runs.formatting import cause, rank_list
+from allranks.runs.formatting import rank_list
 from allranks.runs.log_reader import tail
 from allranks.runs.recorder import RunRecorder
 from allranks.runs.records import Point, Progress, RankRecord, Status, StepRecord, Verdict
@@ -107,7 +107,6 @@ class AttemptMonitor:
         self._memory_kills = capacity.memory_kills()
         self._stall = StallWatch(self.record, self.reports, self.options.stall)
         self._stalled: Verdict | None = None
-        self._noted_stall = self._noted_problem = False
         self._stacks: Sequence[Stack] | None = None
 
     async def until_gone(self) -> None:
@@ -144,7 +143,7 @@ class AttemptMonitor:
                 first = judge.of_ranks(self.record.name, self.record.ranks, self.reports)
                 follows = first is not None and signatures.depth(first.reason)
                 self._stacks = await self._stall.stacks() if follows else ()
-            if self._must_dismiss(clock()):
+            if self._dismissed is None and self._done is not None and clock() >= self._done + self._launching.linger:
                 self._dismissed = clock()
                 await self._signal(signal.SIGTERM)
             if not self._killed and self._must_kill(clock()):
@@ -161,30 +160,7 @@ class AttemptMonitor:
             return
         for rank in await self._stall.exiting(now):
             self._raised.setdefault(rank, now - RAISED)
-        if self._noted_stall:
-            return
-        stacks = self._stall.stalled(now)
-        if self._stall.problem and not self._noted_problem and 0 < self.options.stall <= self._stall.silence(now):
-            self._noted_problem = True
-            text = f"its ranks have been silent for {self.options.stall:g} s; where they are is known in part only"
-            self.recorder.note(self.record, f"{text}: {self._stall.problem}")
-        if not stacks and not self._stall.differs(now):
-            return
-        stacks = stacks or await self._stall.stacks()
-        calls = flight_recordings.read(self.reports)
-        verdict = of_hang(self.record.name, self.record.ranks, stacks, self._stall.silence(now), calls)
-        if verdict is not None and self.options.on_stall == "fail":
-            blamed = (stack for stack in stacks if str(stack) == verdict.traceback)
-            native = [line for stack in blamed for line in await asyncio.to_thread(stack_dumps.native_calls, stack)]
-            self._stalled = replace(verdict, traceback="\n".join((verdict.traceback, *native)))
-        elif verdict is not None:
-            self._noted_stall = True
-            saved = ""
-            if self.options.on_stall == "dump":
-                path = Path(self.record.folder, f"stacks_{self.record.attempt}.txt")
-                path.write_text("\n\n".join(map(str, stacks)) + "\n", encoding="utf-8")
-                saved = f"; all stacks: {path}"
-            self.recorder.note(self.record, f"it hangs: {cause(verdict) or verdict.reason}{saved}")
+        self._stalled = await self._stall.verdict(now, self.options.on_stall, self.recorder)
 
     def _require_start(self, now: float) -> None:
         """End the attempt if an instance has not started its processes in time, also while the run is being stopped."""
@@ -197,9 +173,6 @@ class AttemptMonitor:
 
     def _names(self, agents: set[str]) -> str:
         return ", ".join(name for agent, name in self.agents.items() if agent in agents)
-
-    def _must_dismiss(self, now: float) -> bool:
-        return self._dismissed is None and self._done is not None and now >= self._done + self._launching.linger
 
     def _must_kill(self, now: float) -> bool:
         # Only for ranks that still run: after a rank has failed, mpirun sleeps for the grace period in any case.
@@ -244,8 +217,7 @@ class AttemptMonitor:
                 # The instance agent stopped without reporting the exit of its processes.
                 self._broken = f"{self.agents[event.agent]}: its agent was killed from outside the run"
         elif event.kind == "forked":
-            if self._start_due is None:
-                self._start_due = now + self.options.start_timeout
+            self._start_due = self._start_due or now + self.options.start_timeout
         elif event.kind == "failed":
             self._broken = self._broken or event.reason
             if event.agent in self._starting:
@@ -271,7 +243,7 @@ class AttemptMonitor:
             self._read_launcher_events(now)
             self._launcher_failure = judge.how(event.program, event.code)
         elif event.kind == "exited" and event.program in self._launching.servers:
-            self._handle_ended_server(event)
+            self._server_exited(event)
         if event.kind == "started":
             self._starting.discard(event.agent)
             self._running.get(event.agent, set()).add(event.program)
@@ -284,8 +256,7 @@ class AttemptMonitor:
     def _logged(self, rank: RankRecord) -> dict[str, object]:
         return {"node": self.record.name, "attempt": self.record.attempt, "rank": rank.rank}
 
-    def _handle_ended_server(self, event: Event) -> None:
-        """Fail the step if a program that the launcher needs has ended by itself."""
+    def _server_exited(self, event: Event) -> None:
         if not (self._killed or self._broken or self.stopping() or self._overdue or self._done):
             how = judge.how(event.program, event.code or 0) or f"{event.program} has ended"
             self._broken, self._server_ended = f"{self.agents[event.agent]}: {how}", True
@@ -345,68 +316,67 @@ class AttemptMonitor:
 
     def _judge(self, calls: Sequence[Recording]) -> None:
         record, ranks = self.record, self.record.ranks
-        first = ranks[0]
         for rank in ranks:
             if rank.status is Status.RUNNING:
                 # Killed together with the agent that reports its exit.
                 rank.status, rank.ended = Status.CANCELED, rank.ended or time.time()
-        verdict = None
-        failed = any(rank.status is Status.FAILED for rank in ranks)
-        if failed or self._overdue or any(rank.rank in self._raised for rank in ranks if rank.exit_code != 0):
-            kills = capacity.memory_kills() - self._memory_kills
-            verdict = judge.of_ranks(record.name, ranks, self.reports, memory_kills=kills)
-            if verdict is not None and self._stacks and signatures.depth(verdict.reason) == 1:
-                verdict = of_time_out(verdict, ranks, self._stacks)
-            if verdict is not None:
-                verdict = with_mismatch(verdict, ranks, calls)
-                if signatures.depth(verdict.reason) > 0:
-                    verdict = of_waiting(verdict, ranks)
-        hang = self._stalled
+        verdict = self._verdict(calls)
+        record.status = Status.FAILED if verdict else Status.CANCELED if self.stopping() else Status.COMPLETED
+        is_measured = len(ranks) > 1 and (record.status is Status.COMPLETED or self._overdue is not None)
+        if is_measured and (found := stragglers.find(calls, ranks) or stragglers.find(self._arrivals, ranks)):
+            record.straggler = found
+            self.recorder.note(record, found)
+            verdict = verdict and replace(verdict, consequences=(*verdict.consequences, found))
+        record.verdict = verdict
+
+    def _verdict(self, calls: Sequence[Recording]) -> Verdict | None:
+        """Return the verdict on the attempt; None if it has not failed."""
+        name, ranks, verdict, hang = self.record.name, self.record.ranks, self._verdict_on_ranks(calls), self._stalled
         if self._overdue is not None and hang is None:
-            hang = of_hang(record.name, ranks, self._stacks or (), recordings=calls)
-        if hang is not None:
-            after = (self._limit(),) if self._overdue else ()
-            record.status, record.verdict = Status.FAILED, replace(hang, consequences=(*hang.consequences, *after))
-        elif verdict is not None and not ((self._overdue or self._broken) and signatures.depth(verdict.reason) > 0):
-            record.status, record.verdict = Status.FAILED, verdict
-            if self._overdue is not None:
-                record.verdict = replace(verdict, consequences=(*verdict.consequences, self._limit()))
+            hang = of_hang(name, ranks, self._stacks or (), recordings=calls)
+        explains = verdict is not None and not (
+            (self._overdue or self._broken) and signatures.depth(verdict.reason) > 0
+        )
+        if (known := hang or (verdict if explains else None)) is not None:
             if self._starting:
-                self.recorder.note(record, f"{self._names(self._starting)} {NOT_STARTED}")
-        elif self._broken:
-            record.status, record.verdict = Status.FAILED, Verdict(record.name, self._broken)
-            if self._server_ended:
-                record.verdict = self._launcher_verdict(self._broken)
-        elif self._overdue is not None:
-            reason = self._limit().partition(": ")[2]
-            record.status = Status.FAILED
+                self.recorder.note(self.record, f"{self._names(self._starting)} {NOT_STARTED}")
+            after = (f"the step: {self._limit()}",) if self._overdue else ()
+            return replace(known, consequences=(*known.consequences, *after))
+        if self._broken:
+            return self._with_log(self._broken) if self._server_ended else Verdict(name, self._broken)
+        if self._overdue is not None:
             said = (f"{rank_list([verdict.rank or 0])}: {verdict.reason}", *verdict.consequences) if verdict else ()
-            log = verdict.log if verdict else first.log
-            record.verdict = Verdict(record.name, reason, log=log, tail=tail(log), consequences=said)
-        elif self.stopping():
-            record.status = Status.CANCELED
-        elif self._launcher_failure and not self._forgiven:
+            log = verdict.log if verdict else ranks[0].log
+            return replace(self._with_log(self._limit(), log), consequences=said)
+        if self.stopping():
+            return None
+        if self._launcher_failure and not self._forgiven:
             never = f"{self._names(self._starting)} {NOT_STARTED}: " if self._starting else ""
             why = self._launching.diagnose("\n".join(tail(str(self.start.log), LINES_OF_LAUNCHER)))
-            reason = f"{never}{self._launcher_failure}{': ' if why else ''}{why}"
-            record.status, record.verdict = Status.FAILED, self._launcher_verdict(reason)
-        elif any(rank.status is not Status.COMPLETED for rank in ranks):
-            reason = "its processes were killed from outside the run"
-            record.status = Status.FAILED
-            record.verdict = Verdict(record.name, reason, log=first.log, tail=tail(first.log))
-        else:
-            record.status = Status.COMPLETED
-        is_measured = len(ranks) > 1 and (record.status is Status.COMPLETED or self._overdue is not None)
-        if is_measured and (straggler := stragglers.find(calls) or stragglers.find(self._arrivals)) is not None:
-            record.straggler = stragglers.describe(straggler, ranks)
-            self.recorder.note(record, record.straggler)
-            if (verdict := record.verdict) is not None:
-                record.verdict = replace(verdict, consequences=(*verdict.consequences, record.straggler))
+            return self._with_log(f"{never}{self._launcher_failure}{': ' if why else ''}{why}")
+        if any(rank.status is not Status.COMPLETED for rank in ranks):
+            return self._with_log("its processes were killed from outside the run", ranks[0].log)
+        return None
+
+    def _verdict_on_ranks(self, calls: Sequence[Recording]) -> Verdict | None:
+        """Return the verdict by what the ranks show; None if none has failed."""
+        ranks = self.record.ranks
+        raised = any(rank.rank in self._raised for rank in ranks if rank.exit_code != 0)
+        if not (raised or self._overdue or any(rank.status is Status.FAILED for rank in ranks)):
+            return None
+        kills = capacity.memory_kills() - self._memory_kills
+        verdict = judge.of_ranks(self.record.name, ranks, self.reports, memory_kills=kills)
+        if verdict is None:
+            return None
+        if self._stacks and signatures.depth(verdict.reason) == 1:
+            verdict = of_time_out(verdict, ranks, self._stacks)
+        verdict = with_mismatch(verdict, ranks, calls)
+        return of_waiting(verdict, ranks) if signatures.depth(verdict.reason) > 0 else verdict
 
     def _limit(self) -> str:
-        return f"the step: stopped after {self._timeout:g} s, its limits.timeout"
+        return f"stopped after {self._timeout:g} s, its limits.timeout"
 
-    def _launcher_verdict(self, reason: str) -> Verdict:
-        """Return a verdict with the log of the launcher's own programs."""
-        log = str(self.start.log)
+    def _with_log(self, reason: str, log: str = "") -> Verdict:
+        """Return a verdict with the end of a log: that of the launcher's own programs, unless another one is given."""
+        log = log or str(self.start.log)
         return Verdict(self.record.name, reason, log=log, tail=tail(log))

@@ -7,13 +7,17 @@ import contextlib
 import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from allranks.local import flight_recordings, stack_dumps
+from allranks.runs.formatting import cause
 from allranks.runs.log_reader import tail
-from allranks.runs.records import RankRecord, Status, StepRecord
+from allranks.runs.recorder import RunRecorder
+from allranks.runs.records import RankRecord, Status, StepRecord, Verdict
 from allranks.verdict import collectives, signatures, tracebacks
 from allranks.verdict.collectives import Call
+from allranks.verdict.hangs import of_hang
 from allranks.verdict.rank_stack import Stack
 
 LOOKS = 4
@@ -81,6 +85,35 @@ class StallWatch:
         self._looked_at: tuple[float, _Used] = 0.0, {}
         self._comparing: asyncio.Task[bool] | None = None
         self._next_comparison = self._next_exceptions = 0.0
+        self._noted = self._noted_problem = False
+
+    async def verdict(self, now: float, on_stall: str, recorder: RunRecorder) -> Verdict | None:
+        """Return the verdict on ranks that make no progress, or whose collectives never match; None if there are none.
+        Unless `on_stall` is "fail", note it once and return None."""
+        if self._noted:
+            return None
+        stacks, record = self.stalled(now), self._record
+        if self.problem and not self._noted_problem and 0 < self._seconds <= self.silence(now):
+            self._noted_problem = True
+            text = f"its ranks have been silent for {self._seconds:g} s; where they are is known in part only"
+            recorder.note(record, f"{text}: {self.problem}")
+        if not stacks and not self.differs(now):
+            return None
+        stacks = stacks or await self.stacks()
+        verdict = of_hang(record.name, record.ranks, stacks, self.silence(now), flight_recordings.read(self._reports))
+        if verdict is None:
+            return None
+        if on_stall == "fail":
+            blamed = (stack for stack in stacks if str(stack) == verdict.traceback)
+            native = [line for stack in blamed for line in await asyncio.to_thread(stack_dumps.native_calls, stack)]
+            return replace(verdict, traceback="\n".join((verdict.traceback, *native)))
+        self._noted, saved = True, ""
+        if on_stall == "dump":
+            path = Path(record.folder, f"stacks_{record.attempt}.txt")
+            path.write_text("\n\n".join(map(str, stacks)) + "\n", encoding="utf-8")
+            saved = f"; all stacks: {path}"
+        recorder.note(record, f"it hangs: {cause(verdict) or verdict.reason}{saved}")
+        return None
 
     def stalled(self, now: float) -> Sequence[Stack]:
         """Return the stacks of the ranks if they have made no progress for `seconds`; none otherwise."""
