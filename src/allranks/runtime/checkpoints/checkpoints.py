@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 import secrets
 import time
 import weakref
@@ -98,7 +99,7 @@ class Checkpoints:
         self._ranks = ranks
         self._parts = dict(parts)
         self._every_steps = every_steps
-        self._every_seconds = None if every_minutes is None else 60 * every_minutes
+        self._every_seconds = math.inf if every_minutes is None else 60 * every_minutes
         self._keep = keep
         self._mode = mode
         self._asynchronous = asynchronous
@@ -107,7 +108,7 @@ class Checkpoints:
         self._due_from = 0
         self._polls = 0
         self._is_due = self._must_stop = False  # as the ranks have agreed
-        self._saved_at = time.monotonic()
+        self._due_at = time.monotonic() + self._every_seconds
         self._eviction = Eviction()
         self._has_fault_points = bool(fault_points.pending())
         store = PrefixStore(f"checkpoints/{next(_numbers)}", ranks.store)
@@ -163,7 +164,7 @@ class Checkpoints:
         """
         if self._has_fault_points:
             fault_points.reached(step)
-        if self._staging is None and (self._every_steps or self._every_seconds):
+        if self._staging is None and (self._every_steps or self._every_seconds < math.inf):
             # At the first step, when the optimizers have their state.
             self._staging = StagingMemory(self._ranks.device)
             self._staging.reserve(tensor_file.layout(self._pieces()).size)
@@ -219,12 +220,8 @@ class Checkpoints:
             return
         if self._eviction.requested or (self._pending is not None and self._pending.has_failed):
             self._agreement.request(stop=True)
-        elif (
-            self._every_seconds is not None
-            and not self._is_due
-            and self._ranks.is_main  # clocks differ between instances
-            and time.monotonic() - self._saved_at >= self._every_seconds
-        ):
+        elif time.monotonic() >= self._due_at and self._ranks.is_main and not self._is_due:
+            # By the clock of one rank: those of instances differ.
             self._agreement.request(stop=False)
         self._polls += 1
         decision = self._agreement.reach(self._polls)
@@ -259,7 +256,7 @@ class Checkpoints:
         self._saved_step = step
         self.metric = metric
         self._due_from = step
-        self._saved_at = time.monotonic()
+        self._due_at = time.monotonic() + self._every_seconds
 
     def _add_metric(self, step: int, metric: float) -> None:
         self.metric = metric
@@ -338,7 +335,7 @@ class Checkpoints:
         # A checkpoint of another folder is not saved in this one.
         self._saved_step = saved.step if is_own else None
         self._due_from = saved.step
-        self._saved_at = time.monotonic()
+        self._due_at = time.monotonic() + self._every_seconds
         return saved.step
 
     def _load_parts(self, path: Path, states: Mapping[str, Any]) -> None:

@@ -145,7 +145,7 @@ class Ranks:
             if step % 10 == 0:
                 ranks.metrics.log({"train_loss": ranks.mean(loss)}, step=step)
         """
-        return RankMean(value, self.device)
+        return RankMean(value, self.device, self.world_size)
 
 
 class RankMean:
@@ -154,11 +154,11 @@ class RankMean:
     `float(mean)` waits for it. `metrics.log` reads it later, so that the training does not wait.
     """
 
-    def __init__(self, value: Tensor | float, device: torch.device) -> None:
-        total = torch.as_tensor(value, device=device).detach()
-        dtype = _computed_in(total.dtype, "mean") if total.is_floating_point() else torch.float64
-        self._total = total.to(dtype, copy=True)
-        self._world_size = distributed.get_world_size()
+    def __init__(self, value: Tensor | float, device: torch.device, world_size: int) -> None:
+        own = value.detach() if isinstance(value, Tensor) else torch.tensor(value, dtype=torch.float64)
+        dtype = _computed_in(own.dtype, "mean") if own.is_floating_point() else torch.float64
+        self._total = own.to(device, dtype, copy=True)
+        self._world_size = world_size
         # NCCL computes in the order of the current stream while this process continues. gloo does so in a thread.
         on_cpu = self._total.device.type == "cpu"
         self._work = distributed.all_reduce(self._total, async_op=on_cpu) if self._world_size > 1 else None
