@@ -1,25 +1,26 @@
 """The runtime's overhead per training step: the time of a step under our loop, and under a loop written by hand.
 
-Our loop logs metrics every 10 steps, the mean loss over the ranks among them, counts the batches for a resume, and is
-ready for an eviction; no checkpoint is due. The loop written by hand only trains: with torch's DistributedDataParallel
-or fully_shard, DeepSpeed's engine or Horovod's optimizer. Accelerate and Lightning Fabric train with
-DistributedDataParallel too, and are for information. See ranks/loops.py.
+Every 10 steps, both compute the mean loss over the ranks: ours logs it, the one written by hand keeps it. Ours also
+counts the batches for a resume, and is ready for an eviction; no checkpoint is due. The loop written by hand trains
+with torch's DistributedDataParallel or fully_shard, DeepSpeed's engine or Horovod's optimizer. For information: the
+same loop without the mean, and under ddp loops with Accelerate and Lightning Fabric, which train with
+DistributedDataParallel too. See ranks/loops.py.
 
 Two ranks with a core each train on the same data in one process group. Where the process may, as root may, its threads
-that communicate preempt the one that computes; elsewhere a step of a small model varies by half. The loops take turns
-in blocks of 10 steps, in an order that changes. Our loop and the peer's train the same model, which our strategy has
-prepared: of two copies of a model in one process, one may be 10 % slower than the other for as long as the process
-lives, depending on where their memory lies. A model of its own, prepared by hand, is for information, as are
-Accelerate's and Fabric's.
+that communicate preempt the one that computes; elsewhere a step of a small model varies by half. The loops take turns,
+in an order that changes. Our loop and the peer's train the same model, which our strategy has prepared: of two copies
+of a model in one process, one may be 10 % slower than the other for as long as the process lives, depending on where
+their memory lies. Those of Accelerate and Fabric are copies.
 
-The value of the peer is the median over its blocks in all launches. Ours is that plus the typical difference to the
-peer's block of the same turn, so that other load on the machine affects both equally. The CPU time of a step, on all
-threads of rank 0, is affected less by other load.
+The value of the peer is the median over its blocks of 10 steps in all launches. Ours is that plus the typical
+difference to the peer's block of the same turn, so that other load on the machine affects both equally. The CPU time of
+a step, on all threads of rank 0, is affected less by other load.
 
-Peak memory is the resident memory of rank 0 in a training with one of the loops alone.
+Peak memory is the resident memory of rank 0 in a training with one of the loops alone, by hand with a model that the
+library has prepared.
 
 RUNTIME_CASES=ddp-small,fsdp-large measures some of the cases, RUNTIME_BLOCKS=50 with so many blocks in a launch.
-All cases take 19 minutes.
+All cases take half an hour.
 """
 
 from __future__ import annotations
@@ -35,21 +36,22 @@ from bench.figures import Figure, finish
 GOAL = 1.01
 
 CASES = {
-    "ddp-small": 40,
-    "ddp-large": 4,
-    "fsdp-small": 60,
-    "fsdp-large": 4,
-    "deepspeed-small": 40,
-    "deepspeed-large": 4,
-    "horovod-small": 60,
-    "horovod-large": 4,
+    "ddp-small": 160,
+    "ddp-large": 6,
+    "fsdp-small": 120,
+    "fsdp-large": 6,
+    "deepspeed-small": 120,
+    "deepspeed-large": 6,
+    "horovod-small": 160,
+    "horovod-large": 6,
 }
-"""Strategies and models, with the number of blocks in a launch. The standard error of a ratio is 0.5 % for a small
-model, and some 2 % for a large one, whose blocks take a second."""
+"""Strategies and models, with the number of blocks in a launch. The standard error of a ratio is some 0.3 %."""
 
 LAUNCHES = 5
 PEER = "by hand"
-OTHERS = ("accelerate", "fabric")
+OTHERS = {"ddp": ("accelerate", "fabric")}
+"""Libraries that are measured too, by strategy."""
+
 MEMORY_BLOCKS = 5
 
 
@@ -62,8 +64,8 @@ def main() -> None:
             print(f"no {name}: {strategy} is not installed", file=sys.stderr)
             continue
         blocks = int(os.environ.get("RUNTIME_BLOCKS", CASES[name]))
-        others = (strategy, *(OTHERS if strategy == "ddp" else ()))
-        labels = {"ours": "our loop", strategy: f"{PEER} on a model of its own"}
+        others = ("without metrics", *OTHERS.get(strategy, ()))
+        labels = {"ours": "our loop", "without metrics": f"{PEER} without the mean loss"}
         times = _times(strategy, model, blocks, ["ours", PEER, *others])
         for loop in ("ours", *others):
             goal = GOAL if loop == "ours" else None

@@ -1,11 +1,11 @@
 """Training loops of the same model on the same data: ours, and those that a user of each library writes by hand.
 
-Each loop is a generator that yields after each step, so that a benchmark can run them in turn. Our loop uses what the
-runtime offers: it counts the batches for a resume, logs the mean loss over the ranks and the rate every 10 steps, and
-saves a checkpoint if it is evicted. The others only train.
+Each loop is a generator that yields after each step, so that a benchmark can run them in turn. Every 10 steps, each
+computes the mean loss over the ranks, which rank 0 logs. Our loop uses what the runtime offers for that, also counts
+the batches for a resume, and saves a checkpoint if it is evicted.
 
 Two copies of a model in one process differ by up to 10 % in the time of a step, for as long as the process lives,
-depending on where their memory lies. So our loop and the loop that it is compared with train the same model.
+depending on where their memory lies. So our loop and those that it is compared with train the same model.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor, distributed, nn
 from torch.nn import functional
 from torch.nn.parallel import DistributedDataParallel
 from torch.utils.data import BatchSampler, DistributedSampler
@@ -27,6 +27,7 @@ SAMPLES = 4096
 RATE = 1e-3
 
 Loop: TypeAlias = Iterator[None]
+Mean: TypeAlias = Callable[[Tensor], float]
 
 
 class Small(nn.Module):
@@ -115,22 +116,45 @@ def our_loop(ranks: runtime.Ranks, training: runtime.Training, batch_size: int, 
             yield
 
 
-def plain_loop(ranks: runtime.Ranks, wrapped: Wrapped, batch_size: int, data: Data) -> Loop:
-    """The loop that a user writes by hand."""
+def plain_loop(ranks: runtime.Ranks, wrapped: Wrapped, batch_size: int, data: Data, mean: Mean | None) -> Loop:
+    """The loop that a user writes by hand. mean: returns the mean loss over the ranks; None: it is not logged"""
     model, optimizer, backward = wrapped
-    for samples, labels in data.batches(ranks, batch_size):
-        backward(functional.cross_entropy(model(samples), labels))
+    means: list[float] = []
+    for step, (samples, labels) in enumerate(data.batches(ranks, batch_size)):
+        loss = functional.cross_entropy(model(samples), labels)
+        backward(loss)
         optimizer.step()
         optimizer.zero_grad()
+        if mean and step % LOG_EVERY == LOG_EVERY // 2:
+            means.append(mean(loss))
         yield
 
 
-def deepspeed_loop(ranks: runtime.Ranks, engine: Any, batch_size: int, data: Data) -> Loop:
+def deepspeed_loop(ranks: runtime.Ranks, engine: Any, batch_size: int, data: Data, mean: Mean | None) -> Loop:
     """The loop that a user of DeepSpeed's engine writes by hand."""
-    for samples, labels in data.batches(ranks, batch_size):
-        engine.backward(functional.cross_entropy(engine(samples), labels))
+    means: list[float] = []
+    for step, (samples, labels) in enumerate(data.batches(ranks, batch_size)):
+        loss = functional.cross_entropy(engine(samples), labels)
+        engine.backward(loss)
         engine.step()
+        if mean and step % LOG_EVERY == LOG_EVERY // 2:
+            means.append(mean(loss))
         yield
+
+
+def mean_of_torch(loss: Tensor) -> float:
+    """The mean over the ranks as users of torch compute it."""
+    total = loss.detach().clone()
+    distributed.all_reduce(total)
+    return total.item() / distributed.get_world_size()
+
+
+def mean_of_horovod(loss: Tensor) -> float:
+    """The mean over the ranks as users of Horovod compute it."""
+    import horovod.torch as hvd
+
+    mean: Tensor = hvd.allreduce(loss.detach())
+    return mean.item()
 
 
 def ddp(_ranks: runtime.Ranks, name: str) -> Wrapped:
@@ -204,23 +228,28 @@ BY_HAND: dict[str, Callable[[runtime.Ranks, str], Wrapped]] = {
 }
 """Libraries, with what prepares a model as their users do by hand."""
 
+OF_ONE_MODEL = {"ours", "by hand", "without metrics"}
+"""Loops that train the model that our strategy has prepared."""
+
 
 def loops_of(
     names: Sequence[str], ranks: runtime.Ranks, strategy: str, model: str, data: Data, folder: Path
 ) -> dict[str, Loop]:
-    """Return loops by name: "ours"; "by hand", on the same model; a library's name for a model that it has prepared."""
+    """Return loops by name: "ours"; "by hand" and "without metrics", on the same model; a library's name for a model
+    that it has prepared."""
     batch_size = MODELS[model].batch_size
-    training = ranks.strategy.prepare(*model_of(model)) if {"ours", "by hand"} & set(names) else None
+    training = ranks.strategy.prepare(*model_of(model)) if OF_ONE_MODEL & set(names) else None
 
     def loop_of(name: str) -> Loop:
         if training is not None and name == "ours":
             return our_loop(ranks, training, batch_size, data, folder)
-        if training is not None and name == "by hand":
+        if training is not None and name in OF_ONE_MODEL:
             wrapped = Wrapped(training.model, training.optimizer)
         else:
             wrapped = BY_HAND[name](ranks, model)
+        mean = None if name == "without metrics" else mean_of_horovod if strategy == "horovod" else mean_of_torch
         if strategy == "deepspeed":
-            return deepspeed_loop(ranks, wrapped.model, batch_size, data)
-        return plain_loop(ranks, wrapped, batch_size, data)
+            return deepspeed_loop(ranks, wrapped.model, batch_size, data, mean)
+        return plain_loop(ranks, wrapped, batch_size, data, mean)
 
     return {name: loop_of(name) for name in names}

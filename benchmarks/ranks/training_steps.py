@@ -2,8 +2,8 @@
 
     torchrun ... training_steps.py STRATEGY MODEL BLOCKS LOOP ...
 
-Rank 0 prints a line of JSON: for each loop the seconds per step of each block of steps, by the clock and of CPU time on
-all cores, and the peak memory of its process.
+A block is as many steps as there are from one logged step to the next. Rank 0 prints a line of JSON: for each loop the
+seconds per step of each block, by the clock and of CPU time on all cores, and the peak memory of its process.
 """
 
 from __future__ import annotations
@@ -23,6 +23,10 @@ from allranks import runtime
 
 WARM_UP_BLOCKS = 3
 
+TURNS = {"small": LOG_EVERY, "large": 1}
+"""Steps of a loop until it is the next one's turn. What the machine does besides changes within the second that a block
+of a large model takes. After a small model's step, our mean would be computed during the next loop's turn."""
+
 
 def train(ranks: runtime.Ranks) -> None:
     strategy, model, blocks, names = sys.argv[1], sys.argv[2], int(sys.argv[3]), sys.argv[4:]
@@ -33,11 +37,14 @@ def train(ranks: runtime.Ranks) -> None:
         order, shuffle = list(names), random.Random(0).shuffle
         times: dict[str, list[tuple[float, float]]] = {name: [] for name in names}
         for number in range(WARM_UP_BLOCKS + blocks):
-            shuffle(order)
-            for name in order:
-                seconds = block(loops[name])
-                if number >= WARM_UP_BLOCKS:
-                    times[name].append(seconds)
+            seconds = dict.fromkeys(names, (0.0, 0.0))
+            for _ in range(LOG_EVERY // TURNS[model]):
+                shuffle(order)
+                for name in order:
+                    clock, cpu = turn(loops[name], TURNS[model])
+                    seconds[name] = seconds[name][0] + clock / LOG_EVERY, seconds[name][1] + cpu / LOG_EVERY
+            for name in names if number >= WARM_UP_BLOCKS else ():
+                times[name].append(seconds[name])
         if ranks.is_main:
             print(json.dumps({"times": times, "megabytes": peak_memory()}), flush=True)
         ranks.barrier()
@@ -61,13 +68,12 @@ def prefer_communication() -> None:
                 os.sched_setscheduler(thread, os.SCHED_FIFO, os.sched_param(1))
 
 
-def block(loop: Loop) -> tuple[float, float]:
-    """Run as many steps as there are from one logged step to the next. Return the seconds of a step, and its CPU
-    seconds."""
+def turn(loop: Loop, steps: int) -> tuple[float, float]:
+    """Run some steps. Return their seconds, and their CPU seconds."""
     cpu, clock = time.process_time(), time.perf_counter()
-    for _ in range(LOG_EVERY):
+    for _ in range(steps):
         next(loop)
-    return (time.perf_counter() - clock) / LOG_EVERY, (time.process_time() - cpu) / LOG_EVERY
+    return time.perf_counter() - clock, time.process_time() - cpu
 
 
 def peak_memory() -> float:
