@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from allranks.errors import InputError
-from allranks.runs import history
+from allranks.runs import history, locks
 from allranks.runs.records import RunRecord, Status
 from allranks.runs.selection import RunFilter
 from allranks.runs.store import Store
@@ -125,6 +127,21 @@ def test_a_run_whose_engine_died_is_filtered_by_its_true_state(workspace: Worksp
     assert (found(Status.RUNNING), found(Status.INTERRUPTED)) == ([], ["dead"])
 
 
+@pytest.mark.parametrize("read", [history.run, lambda place, _: history.runs(place, 1)[0]], ids=["one", "all"])
+def test_a_run_that_ends_while_it_is_read_is_not_interrupted(
+    workspace: Workspace, monkeypatch: pytest.MonkeyPatch, read: Callable[[Workspace, str], RunRecord]
+) -> None:
+    late = record("late", "digits", BEGIN + 20, status=Status.RUNNING)
+    fill(workspace, late)
+
+    def release(_: Path) -> None:
+        with Store(workspace.database) as store:
+            store.save_run(replace(late, status=Status.COMPLETED))
+
+    monkeypatch.setattr(locks, "holder", release)
+    assert read(workspace, "late").status is Status.COMPLETED
+
+
 def test_a_list_of_ten_thousand_runs_reads_only_those_that_it_shows(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -140,8 +157,8 @@ def test_a_list_of_ten_thousand_runs_reads_only_those_that_it_shows(
         )
         store.connection.executemany("INSERT INTO run VALUES (?, ?, ?, ?)", rows)
     read: list[object] = []
-    locks_holder = history._with_true_state
-    monkeypatch.setattr(history, "_with_true_state", lambda run, place: (read.append(run), locks_holder(run, place))[1])
+    true_state = history._with_true_state
+    monkeypatch.setattr(history, "_with_true_state", lambda run, *place: (read.append(run), true_state(run, *place))[1])
     chosen = RunFilter(frozenset({Status.FAILED}), name="dig")
     assert [run.id for run in history.runs(place, 2, chosen=chosen)] == ["0000270f", "0000270e"]
     assert len(read) == 2

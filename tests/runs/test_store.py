@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -168,6 +169,13 @@ def test_what_ran_when_the_engine_died_is_marked(store: Store) -> None:
     found = store.run(record.id)
     assert found.status is Status.INTERRUPTED
     assert [step.status for step in found.steps] == [Status.FAILED, Status.INTERRUPTED]
+
+
+def test_a_run_that_has_just_ended_is_not_marked(store: Store) -> None:
+    record = _record()
+    store.add_run(record, dumps(PLAN))
+    store.interrupt(lambda _: bool(store.save_run(replace(record, status=Status.COMPLETED))))
+    assert store.run(record.id).status is Status.COMPLETED
 
 
 @pytest.mark.parametrize("version", [1, 99])

@@ -58,7 +58,7 @@ def find(workspace: Workspace, identity: str) -> tuple[Workspace, RunRecord]:
     for place in _places(workspace):
         with Store(place.database) as store:
             try:
-                return place, _with_true_state(store.run(identity), place)
+                return place, _with_true_state(store.run(identity), store, place)
             except UnknownRunError as error:
                 unknown.append(error)
     raise unknown[0]
@@ -73,12 +73,17 @@ def _places(workspace: Workspace) -> list[Workspace]:
 def _runs(stack: contextlib.ExitStack, workspace: Workspace, steps: bool, chosen: RunFilter) -> Iterator[RunRecord]:
     store = stack.enter_context(Store(workspace.database))
     for record in store.each_run(chosen, steps=steps):
-        if chosen.admits(_with_true_state(record, workspace)):
+        record = _with_true_state(record, store, workspace)
+        if chosen.admits(record):
             yield record
 
 
-def _with_true_state(run: RunRecord, workspace: Workspace) -> RunRecord:
+def _with_true_state(run: RunRecord, store: Store, workspace: Workspace) -> RunRecord:
     # A submitted run continues without a local engine.
-    if not run.status.ended and run.submitted is None and locks.holder(workspace.run_folder(run.id)) is None:
-        mark_interrupted(run)
+    if run.status.ended or run.submitted is not None or locks.holder(workspace.run_folder(run.id)) is not None:
+        return run
+    # Its engine records the end and then releases the lock, both perhaps since the record was read.
+    if (newest := store.run(run.id)).status.ended:
+        return newest
+    mark_interrupted(run)
     return run

@@ -257,6 +257,8 @@ class Store(Database):
             if is_executed(identity):
                 continue
             run = self.run(identity)
+            if run.status.ended:
+                continue  # since the query
             mark_interrupted(run)
             self.save_run(run)
             for step in run.steps:

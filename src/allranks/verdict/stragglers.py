@@ -57,9 +57,8 @@ def _arrivals(recordings: Iterable[Recording]) -> list[dict[int, float]]:
     groups: dict[str, dict[int, dict[int, Call]]] = {}
     for recording in recordings:
         for call in recording.calls:
-            if call.backend == "nccl":
-                continue  # called long before the GPU begins it
-            groups.setdefault(call.group, {}).setdefault(call.number, {})[recording.rank] = call
+            if call.backend != "nccl":  # which is called long before the GPU begins it
+                groups.setdefault(call.group, {}).setdefault(call.number, {})[recording.rank] = call
     largest = max(groups.values(), key=lambda calls: sum(map(len, calls.values())), default={})
     ranks = max(map(len, largest.values()), default=0)
     return [
