@@ -126,6 +126,7 @@ MODULE = Frame("_call_impl", f"{TORCH}/nn/modules/module.py", 1500)
 SAVE = Frame("save", f"{TORCH}/distributed/checkpoint/state_dict_saver.py", 170)
 FSDP = f"{TORCH}/distributed/fsdp/_fully_shard/_fsdp_state.py"
 CONTEXT = f"{EAGER}/context.py"
+HANDLES = "/venv/lib/python3.11/site-packages/deepspeed/runtime/zero/partition_parameters.py"
 DDP = Frame("forward", f"{TORCH}/nn/parallel/distributed.py", 1600)
 
 
@@ -140,6 +141,14 @@ DDP = Frame("forward", f"{TORCH}/nn/parallel/distributed.py", 1600)
         ((Frame("_write_item", f"{TORCH}/distributed/checkpoint/filesystem.py", 1), SAVE, USER), ""),
         ((Frame("gather_object", f"{TORCH}/distributed/distributed_c10d.py", 1), SAVE, USER), "gather_object"),
         ((Frame("Group.unshard", FSDP, 1), Frame("State._pre_forward", FSDP, 2)), "Group.unshard"),
+        (
+            (
+                Frame("wrapped_fn", "/venv/lib/python3.11/site-packages/deepspeed/utils/nvtx.py", 9),
+                Frame("wait", HANDLES, 1),
+                MODULE,
+            ),
+            "ZeRO's all_gather",
+        ),
         ((Frame("Context.ensure_initialized", CONTEXT, 7),), "the connection to TensorFlow's other tasks"),
     ],
     ids=[
@@ -151,6 +160,7 @@ DDP = Frame("forward", f"{TORCH}/nn/parallel/distributed.py", 1600)
         "checkpoint's files",
         "checkpoint's plan",
         "a method",
+        "a handle of ZeRO",
         "a method of TensorFlow",
     ],
 )

@@ -17,6 +17,7 @@ _COLLECTIVES = (
     (re.compile(r"/torch/nn/parallel/distributed\.py:"), "DistributedDataParallel"),
     (re.compile(r"/torch/distributed/(?!checkpoint/)"), ""),
     (re.compile(r"/horovod/|/deepspeed/comm/"), ""),
+    (re.compile(r"/deepspeed/runtime/zero/partition_parameters\.py:(\w+\.)?wait$"), "ZeRO's all_gather"),
     (
         re.compile(
             r"/tensorflow/python/eager/context\.py:(?:Context\.)?(?:ensure_initialized|(?:enable|configure)_co\w+)$"
