@@ -1,8 +1,8 @@
 """Training loops of the same model on the same data: ours, and those that a user of each library writes by hand.
 
 Each loop is a generator that yields after each step, so that a benchmark can run them in turn. Every 10 steps, each
-computes the mean loss over the ranks, which rank 0 logs. Our loop uses what the runtime offers for that, also counts
-the batches for a resume, and saves a checkpoint if it is evicted.
+computes the mean loss over the ranks. Our loop uses what the runtime offers: it also logs the mean, counts the batches
+for a resume, and saves a checkpoint if it is evicted.
 
 Two copies of a model in one process differ by up to 10 % in the time of a step, for as long as the process lives,
 depending on where their memory lies. So our loop and those that it is compared with train the same model.

@@ -24,8 +24,9 @@ from allranks import runtime
 WARM_UP_BLOCKS = 3
 
 TURNS = {"small": LOG_EVERY, "large": 1}
-"""Steps of a loop until it is the next one's turn. What the machine does besides changes within the second that a block
-of a large model takes. After a small model's step, our mean would be computed during the next loop's turn."""
+"""By model, the steps of a loop until it is the next one's turn. A block of a large model takes a second, within which
+other load on the machine changes. With turns of one step of a small model, the mean of our loop, which does not wait
+for it, would be computed during the next loop's turn."""
 
 
 def train(ranks: runtime.Ranks) -> None:
