@@ -19,16 +19,17 @@ for name in ("WORLD_SIZE", "OMPI_COMM_WORLD_SIZE"):
     if name in os.environ:
         os.environ[name] = str(sabotage.world_size(int(os.environ[name]), rank))
 deepspeed.init_distributed("gloo", timeout=timedelta(seconds=float(os.environ.get("TIME_OUT", "600"))))
-model = torch.nn.Linear(4, 4)
+model = torch.nn.Sequential(*(torch.nn.Linear(64, 64) for _ in range(4)))
 config = {
     "train_micro_batch_size_per_gpu": 2,
-    "zero_optimization": {"stage": int(sys.argv[1])},
+    # Every weight of stage 3 is split and gathered in the background: small ones would stay whole.
+    "zero_optimization": {"stage": int(sys.argv[1]), "stage3_param_persistence_threshold": 0},
     "zero_allow_untested_optimizer": True,
 }
-engine, *_ = deepspeed.initialize(model=model, optimizer=torch.optim.SGD(model.parameters(), lr=0.1), config=config)
+engine, *_ = deepspeed.initialize(model=model, optimizer=torch.optim.SGD(model.parameters(), lr=0.001), config=config)
 for step in range(sabotage.STEPS):
     sabotage.strike("before", rank, step)
-    engine.backward(engine(torch.ones(2, 4)).sum())
+    engine.backward(engine(torch.ones(2, 64)).sum())
     sabotage.strike("between", rank, step)
     engine.step()
     total = torch.ones(1 + sabotage.strange("shape", rank, step))
