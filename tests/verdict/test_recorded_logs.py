@@ -372,6 +372,15 @@ def test_a_worker_without_heartbeats_was_waited_for_and_not_lost() -> None:
     assert signatures.depth(f"{aborted}The following tasks are unhealthy (stopped sending heartbeats):") == 1
 
 
+def test_a_worker_without_heartbeats_was_killed_evicted_or_stopped(tmp_path: Path) -> None:
+    unhealthy = "errors_impl.UnavailableError: The following tasks are unhealthy (stopped sending heartbeats):"
+    (tmp_path / "std_log_node_0_worker.txt").write_text(raised(unhealthy))
+    (tmp_path / "std_log_node_1_worker.txt").write_text("Epoch 1/3\n")
+    (verdict,) = verdicts(tmp_path)
+    how = "rank 0 got no more heartbeats: killed, or evicted, or stopped"
+    assert (verdict.rank, verdict.reason) == (1, f"its log ends without an exception, and {how}")
+
+
 def test_only_the_last_retry_counts(tmp_path: Path) -> None:
     for folder, text in (("user_logs", BAD), ("user_logs/retry_001", "KeyError: 'loss'")):
         (tmp_path / folder).mkdir()

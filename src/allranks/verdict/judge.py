@@ -92,10 +92,9 @@ def of_ranks(
 def _ended_early(ranks: Sequence[RankRecord], lost: Symptom) -> Symptom | None:
     """Return the symptom of a rank that had completed before others lost their connection to it, as where it has fewer
     batches than they."""
-    for rank in ranks:
-        if rank.status is Status.COMPLETED and (rank.ended or 0.0) <= lost.order[2]:
-            return Symptom(rank, "it ended with exit code 0, and others still waited for it", None, lost.order)
-    return None
+    early = [rank for rank in ranks if rank.status is Status.COMPLETED and (rank.ended or 0.0) <= lost.order[2]]
+    how = "it ended with exit code 0, and others still waited for it"
+    return Symptom(early[0], how, None, lost.order) if early else None
 
 
 def _silent(ranks: Sequence[RankRecord], symptoms: Sequence[Symptom]) -> Symptom | None:
@@ -113,6 +112,8 @@ def _silent(ranks: Sequence[RankRecord], symptoms: Sequence[Symptom]) -> Symptom
     # Ranks that end together without a word were on the same instance.
     killed = "they were killed, or their instance was evicted" if more else "killed, or evicted"
     how = "waited for it" if symptoms[0].order[0] == 1 else f"{LOST}: {killed}"
+    if "stopped sending heartbeats" in symptoms[0].reason:  # a program that hangs goes on sending them
+        how = f"got no more heartbeats: {killed}, or stopped"
     reason = f"{SILENT}{like}, and {others} {how}"
     return Symptom(silent[first], reason, None, symptoms[0].order)
 
