@@ -13,7 +13,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from unittest import mock
@@ -106,16 +106,20 @@ def with_own_logs(outcome: Outcome, cell: Cell, workspace: Workspace, kind: str 
     limit = _own_limit(cell)
     times = [(monitor, "SETTLE", limit), (monitor, "RAISED", limit), (injection, "OTHERS", limit)]
     times.append((mpi, "GRACE", 1))
-    end_ranks = monitor.AttemptMonitor._signal
 
-    async def save_logs_and_end_ranks(self: monitor.AttemptMonitor, number: int) -> None:
-        _save_logs(self.record, workspace)
-        await end_ranks(self, number)
+    def saving_logs(end_ranks: Callable[..., Awaitable[None]]) -> Callable[..., Awaitable[None]]:
+        async def save_logs_and_end_ranks(self: monitor.AttemptMonitor, *arguments: int) -> None:
+            _save_logs(self.record, workspace)
+            await end_ranks(self, *arguments)
+
+        return save_logs_and_end_ranks
 
     with contextlib.ExitStack() as stack:
         for module, name, seconds in times:
             stack.enter_context(mock.patch.object(module, name, seconds))
-        stack.enter_context(mock.patch.object(monitor.AttemptMonitor, "_signal", save_logs_and_end_ranks))
+        for name in ("_signal", "_terminate"):
+            end_ranks = saving_logs(getattr(monitor.AttemptMonitor, name))
+            stack.enter_context(mock.patch.object(monitor.AttemptMonitor, name, end_ranks))
         record = _run(cell, workspace, kind, 0.0)
     return _with_logs(outcome, cell.by_logs, record, workspace)
 
