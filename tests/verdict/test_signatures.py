@@ -44,3 +44,10 @@ from allranks.verdict import signatures
 def test_signatures(line: str, code: str | None) -> None:
     known = signatures.find([line])
     assert (known and known.signature.code) == code
+
+
+def test_a_worker_without_heartbeats_was_waited_for_and_not_lost() -> None:
+    """The engine then asks who is not there: a worker that is stopped closes no connection."""
+    aborted = "tensorflow.python.framework.errors_impl.UnavailableError: Collective ops is aborted by: "
+    assert signatures.depth(f"{aborted}Socket closed") == 2
+    assert signatures.depth(f"{aborted}The following tasks are unhealthy (stopped sending heartbeats):") == 1
