@@ -208,7 +208,7 @@ def test_the_pace_of_a_training_shortens_the_time(
     ("after", "expected"),
     [
         ({1: (2.1, 5000), 2: (3.0, 0)}, True),
-        ({1: (2.5, 5000), 2: (3.0, 0)}, False),
+        ({1: (3.0, 5000), 2: (3.0, 0)}, False),
         ({1: (2.0, 5000), 2: (3.0, 2 << 20)}, False),
         ({1: (2.0, 5000)}, False),
         ({}, False),

@@ -11,6 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from allranks.local import flight_recordings, stack_dumps
+from allranks.local.instances.processes import TICKS_PER_SECOND
 from allranks.runs.formatting import cause
 from allranks.runs.log_reader import tail
 from allranks.runs.recorder import RunRecorder
@@ -38,8 +39,8 @@ PACE, SHORTEST = 20, 60.0
 """Where no rank computes, reads or writes, so many times the longest time between two collectives suffice, and at least
 so many seconds. An evaluation and a checkpoint use the processor or files."""
 
-IDLE_CPU, IDLE_BYTES = 0.02, 1 << 20
-"""The share of a core, and the bytes between two comparisons, that a waiting rank may use."""
+IDLE_CPU, IDLE_BYTES = 0.05, 1 << 20
+"""The share of a core, and the bytes between two comparisons, that a waiting rank may use: threads of Ray need 1 %."""
 
 BUSY = 6
 """So many times as long may ranks wait for one that computes, reads or writes: by default 30 minutes, which is gloo's
@@ -218,8 +219,7 @@ class StallWatch:
         self._sizes[file] = size
         if size <= before or size - before > _MOST_RETRIES:
             return size != before
-        lines = tail(file, size - before, size - before)
-        return not only_retries(lines)
+        return not only_retries(tail(file, size - before, size - before))
 
     def _looked(self, now: float) -> list[Stack]:
         """Return the stacks that have just been read."""
@@ -250,9 +250,9 @@ def only_retries(lines: Iterable[str]) -> bool:
 def _is_idle(before: _Used, after: _Used, seconds: float, pid: int = 0) -> bool:
     """Return whether no process, or not this one, has used anything to speak of between two measurements."""
     pids = {pid} if pid else before.keys() | after.keys()
+    cpu = IDLE_CPU * seconds + 1 / TICKS_PER_SECOND
     return set() < pids <= before.keys() & after.keys() and all(
-        after[each][0] - before[each][0] <= IDLE_CPU * seconds and after[each][1] - before[each][1] <= IDLE_BYTES
-        for each in pids
+        after[each][0] - before[each][0] <= cpu and after[each][1] - before[each][1] <= IDLE_BYTES for each in pids
     )
 
 
