@@ -112,8 +112,8 @@ def _silent(ranks: Sequence[RankRecord], symptoms: Sequence[Symptom]) -> Symptom
     # Ranks that end together without a word were on the same instance.
     killed = "they were killed, or their instance was evicted" if more else "killed, or evicted"
     how = "waited for it" if symptoms[0].order[0] == 1 else f"{LOST}: {killed}"
-    if "stopped sending heartbeats" in symptoms[0].reason:  # a program that hangs goes on sending them
-        how = f"got no more heartbeats: {killed}, or stopped"
+    if "heartbeats" in symptoms[0].reason:  # a program that hangs goes on sending them
+        how = "got no heartbeats: killed, evicted, stopped or cut off"
     reason = f"{SILENT}{like}, and {others} {how}"
     return Symptom(silent[first], reason, None, symptoms[0].order)
 

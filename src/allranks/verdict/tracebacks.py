@@ -32,6 +32,8 @@ _NCCL = re.compile(r"NCCL error in: \S+:\d+, ([^,(]*\w).*")
 _LAST_ERROR = re.compile(r"(?:nccl\w+: |Unknown NCCL).*\nLast error:\n(.+)")
 """torch/csrc/distributed/c10d/NCCLUtils.cpp, getNcclErrorDetailStr"""
 _EXTRA = re.compile(r"^Collective ops is aborted by: |^The actor.*? because | Worker exit type.*detail:| Some common.*")
+_SAID = re.compile(r"(?!\s|<|Detected at|The actor .*because its node).|\s+the actor's node")
+"""Below the calls of TensorFlow's graph, or Ray's fields."""
 _MARKS = re.compile(r"\s*[\^~]+\s*")
 _EXCEPTION = re.compile(r"[A-Za-z_][\w.]*(?:\([\w.]+\))?(?::|$)")
 _SYNTAX = re.compile(r"(?:SyntaxError|IndentationError|TabError): ")
@@ -191,10 +193,7 @@ def _raised(lines: Sequence[str]) -> Iterator[Raised]:
         if end is None:
             return  # cut off: the process was killed while it wrote
         text, where = lines[end].strip(), _user_line(lines[place : end + 1])
-        # Below the calls of TensorFlow's graph, or Ray's fields.
-        below = (
-            n for n in range(end + 1, min(end + LINES, len(lines))) if re.match(r"(?!\s|<|Detected at).", lines[n])
-        )
+        below = (n for n in range(end + 1, min(end + LINES, len(lines))) if _SAID.match(lines[n]))
         if _HEADER.search(text) and (said := next(below, None)):
             end = said
             text = _HEADER.sub("", text) + _EXTRA.sub("", lines[end].strip())

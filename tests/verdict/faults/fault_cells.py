@@ -115,7 +115,7 @@ FAULTS = (
         injects="cut:instance=1,after=9s",
         hangs=True,
         causes={"Ray": f"no task of Ray runs|{LOST}"},
-        by_logs="no message arrives|mpirun lost its daemon",
+        by_logs="no message arrives|mpirun lost its daemon|cut off",
     ),
     Fault("out of memory", "^MemoryError"),
     Fault("full disk", "No space left on device"),
@@ -208,7 +208,7 @@ class Cell:
         if fault.name == "bad master" or fault.between:
             return replace(self, fault=replace(fault, ranks=(0, 1, 2, 3, None)))
         second = (1,) if self.stack in ("torchrun", "Ray") else (2, 3)
-        instance = second if fault.kills == "launcher" else (*second, None) if "evict" in fault.injects else fault.ranks
+        instance = second if fault.kills == "launcher" else (*second, None) if fault.injects else fault.ranks
         return replace(self, fault=replace(fault, cause=fault.by_logs or fault.cause, ranks=instance))
 
     def _scaled(self, ranks: tuple[int | None, ...]) -> tuple[int | None, ...]:
