@@ -19,7 +19,7 @@ from allranks.verdict import collectives
 from allranks.verdict.collectives import Recording
 from allranks.verdict.rank_stack import Frame, Stack
 
-PATIENCE, AGAIN = 2.0, 1.0
+PATIENCE, AGAIN = 1.0, 0.5
 """Seconds that ranks have to answer, and those that have not answered before. It takes them milliseconds."""
 
 _PAUSE = 0.01
