@@ -59,10 +59,10 @@ where a process of the local engine was killed, which Azure ML does not have, an
 with DDP. **silent**: no process has written anything after the fault, so that there is nothing to judge.
 
 An eviction is right if the ranks of the instance are named, or the instance, with both causes of such an end: killed,
-or evicted; without grace also SIGKILL, which mpirun reports. A partition is right if no rank is blamed, as no message
-arrives or mpirun has lost its daemon on an instance, or if the rank of which the others got no heartbeats is named with
-all causes of that: killed, evicted, stopped or cut off. A mismatch of which all ranks tell the same, that they waited
-in vain for each other, is right if that line is named with both causes: a mismatch, or instances that are not
+or evicted; without grace also SIGKILL, which mpirun reports. A partition is right if no rank is blamed (no message
+arrives, or mpirun has lost its daemon on an instance), or if the rank from which the others got no heartbeats is named,
+with all possible causes: killed, evicted, stopped or cut off. A mismatch of which all ranks tell the same, that they
+waited in vain for each other, is right if that line is named with both causes: a mismatch, or instances that are not
 connected. Of a bad master every rank tells, so that any of them may be named.
 
 """

@@ -33,7 +33,7 @@ _LAST_ERROR = re.compile(r"(?:nccl\w+: |Unknown NCCL).*\nLast error:\n(.+)")
 """torch/csrc/distributed/c10d/NCCLUtils.cpp, getNcclErrorDetailStr"""
 _EXTRA = re.compile(r"^Collective ops is aborted by: |^The actor.*? because | Worker exit type.*detail:| Some common.*")
 _SAID = re.compile(r"(?!\s|<|Detected at|The actor .*because its node).|\s+the actor's node")
-"""Below the calls of TensorFlow's graph, or Ray's fields."""
+"""The line with the cause, below the calls of TensorFlow's graph or Ray's fields."""
 _MARKS = re.compile(r"\s*[\^~]+\s*")
 _EXCEPTION = re.compile(r"[A-Za-z_][\w.]*(?:\([\w.]+\))?(?::|$)")
 _SYNTAX = re.compile(r"(?:SyntaxError|IndentationError|TabError): ")

@@ -250,7 +250,7 @@ def only_retries(lines: Iterable[str]) -> bool:
 def _is_idle(before: _Used, after: _Used, seconds: float, pid: int = 0) -> bool:
     """Return whether no process, or not this one, has used anything to speak of between two measurements."""
     pids = {pid} if pid else before.keys() | after.keys()
-    cpu = IDLE_CPU * seconds + 1 / TICKS_PER_SECOND
+    cpu = IDLE_CPU * seconds + 1 / TICKS_PER_SECOND  # the time is counted in ticks
     return set() < pids <= before.keys() & after.keys() and all(
         after[each][0] - before[each][0] <= cpu and after[each][1] - before[each][1] <= IDLE_BYTES for each in pids
     )
