@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import signal
 from pathlib import Path
 
 import psutil
@@ -12,7 +14,8 @@ from allranks.contract.mpi import Mpi
 from allranks.contract.tensorflow import TensorFlow
 from allranks.errors import InputError
 from allranks.plan.graph import Step
-from allranks.runs.records import RunRecord, Status
+from allranks.runs.observer import Observer
+from allranks.runs.records import RunRecord, Status, StepRecord
 from allranks.runs.workspace import Workspace
 from mpirun import MPIRUN, needs_mpirun
 
@@ -82,6 +85,28 @@ def test_the_end_of_mpirun_is_the_end_of_its_ranks(kind: str, run_steps, workspa
     # Every process of a rank and its daemons names a file below the workspace.
     commands = [process.info["cmdline"] or [] for process in psutil.process_iter(["cmdline"])]
     assert not [command for command in commands if str(workspace.root) in " ".join(command)]
+
+
+class KillsMpirun(Observer):
+    """Kills mpirun when rank 0, which prints its process id, has failed: as if the rank's exit were seen first."""
+
+    def changed(self, run: RunRecord, step: StepRecord) -> None:
+        if [rank.status for rank in step.ranks[:1]] == [Status.FAILED]:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(int(Path(step.ranks[0].log).read_text().split()[0]), signal.SIGKILL)
+
+
+@needs_mpirun
+@pytest.mark.parametrize("observer", [KillsMpirun(), None], ids=["killed", "stopped"])
+def test_the_end_of_mpirun_is_the_cause_of_a_lost_connection(observer: Observer | None, run_steps) -> None:
+    # A stopped mpirun cannot end before the rank. Left alone, it is ended by the engine with the rest of the step.
+    script = """mpirun=$(ps -o ppid= -p $PPID); [ $OMPI_COMM_WORLD_RANK = 0 ] || sleep 600
+        echo $mpirun; kill -STOP $mpirun; python -c "raise ConnectionResetError('Connection reset by peer')" """
+    record = run_steps(Step("mpi", script, distribution=Mpi(2), instance_count=1), observer=observer)
+    verdict = record.steps[0].verdict
+    assert verdict is not None
+    expected = "mpirun was ended by SIGKILL" if observer else "ConnectionResetError: Connection reset by peer"
+    assert verdict.reason == expected
 
 
 @needs_mpirun

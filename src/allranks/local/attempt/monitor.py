@@ -239,7 +239,7 @@ class AttemptMonitor:
             self.recorder.rank_changed(self.record)
         elif event.kind == "exited" and event.program in self._working and event.code is not None:
             # A launcher exits after its ranks, so their events come first. A killed launcher leaves its ranks behind.
-            self._orphaned = event.code < 0
+            self._orphaned = event.code < 0 and not self._killed
             self._read_launcher_events(now)
             self._launcher_failure = judge.how(event.program, event.code)
         elif event.kind == "exited" and event.program in self._launching.servers:
@@ -335,7 +335,7 @@ class AttemptMonitor:
         if self._overdue is not None and hang is None:
             hang = of_hang(name, ranks, self._stacks or (), recordings=calls)
         explains = verdict is not None and not (
-            (self._overdue or self._broken) and signatures.depth(verdict.reason) > 0
+            (self._overdue or self._broken or self._orphaned) and signatures.depth(verdict.reason) > 0
         )
         if (known := hang or (verdict if explains else None)) is not None:
             if self._starting:
