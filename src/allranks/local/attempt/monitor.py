@@ -238,7 +238,7 @@ class AttemptMonitor:
             self._changed = True
             self.recorder.rank_changed(self.record)
         elif event.kind == "exited" and event.program in self._working and event.code is not None:
-            # A launcher exits after its ranks, so their events come first. A killed launcher leaves its ranks behind.
+            # A launcher exits after its ranks, so their events come first. One killed by others leaves ranks behind.
             self._orphaned = event.code < 0 and not self._killed
             self._read_launcher_events(now)
             self._launcher_failure = judge.how(event.program, event.code)
