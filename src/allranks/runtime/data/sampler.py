@@ -94,14 +94,14 @@ class GlobalBatches(Sampler[list[int]], ABC):
         it, one after another."""
         if self._exhausted and not self._tracked:
             raise RuntimeError(_UNTRACKED)
-        for batch in self._remaining():
-            self._drawn = True
-            if self.passes_per_batch == 1:
-                yield batch
-                continue
-            for part in range(self.passes_per_batch):
-                low, high = bounds(part, self.passes_per_batch, len(batch))
-                yield batch[low:high] or batch[:1]
+        self._drawn = True
+        if self.passes_per_batch == 1:
+            yield from self._remaining()
+        else:
+            for batch in self._remaining():
+                for part in range(self.passes_per_batch):
+                    low, high = bounds(part, self.passes_per_batch, len(batch))
+                    yield batch[low:high] or batch[:1]
         self._exhausted = True
 
     @overload
@@ -121,14 +121,15 @@ class GlobalBatches(Sampler[list[int]], ABC):
         """
         self._tracked = True
         iterator = self._iterate(self if loader is None else loader)
+        rank, world_size, passes = self.ranks.rank, self.ranks.world_size, self.passes_per_batch
         for number, batch in enumerate(iterator):
-            part = number % self.passes_per_batch
+            part = number % passes
             size = min(self.batch_size, self.length - self._received)
-            low, high = bounds(self.ranks.rank, self.ranks.world_size, size)
-            if self.passes_per_batch > 1:
-                low, high = bounds(part, self.passes_per_batch, high - low)
-            self.weight = (high - low) * self.ranks.world_size * self.passes_per_batch / size
-            if part == self.passes_per_batch - 1:
+            low, high = bounds(rank, world_size, size)
+            if passes > 1:
+                low, high = bounds(part, passes, high - low)
+            self.weight = (high - low) * world_size * passes / size
+            if part == passes - 1:
                 self._received += size
             yield batch
         self._epoch += 1
@@ -216,11 +217,11 @@ class ResumableSampler(GlobalBatches):
 
     def _remaining(self) -> Iterator[list[int]]:
         order = self._order()
+        rank, world_size = self.ranks.rank, self.ranks.world_size
         end = min(self._received + self.batches_left * self.batch_size, self.length)
         for start in range(self._received, end, self.batch_size):
-            batch = order[start : start + self.batch_size]
-            low, high = bounds(self.ranks.rank, self.ranks.world_size, len(batch))
-            yield batch[low:high] or batch[:1]
+            low, high = bounds(rank, world_size, min(self.batch_size, end - start))
+            yield order[start + low : start + high] or order[start : start + 1]
 
     def _order(self) -> list[int]:
         if not self._shuffle:

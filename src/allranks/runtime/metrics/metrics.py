@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import atexit
 import threading
+import time
 from collections import deque
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, SupportsFloat
+from typing import TYPE_CHECKING, Any, SupportsFloat, TypeAlias
 
 from allranks.contract import fault_points, report
 from allranks.runtime.metrics.mlflow_pytorch import mlflow_pytorch
@@ -56,7 +56,7 @@ class Metrics:
         fault_points.reached(step)
         if self._writer:
             now = {name: snapshot(value) for name, value in values.items() if value is not None}
-            self._writer.add(report.Progress(step, total, epoch=epoch), now)
+            self._writer.add((step, total, epoch, time.time(), now))
 
     def log_params(self, values: Mapping[str, Any]) -> None:
         """Log parameters of the training as text."""
@@ -93,18 +93,22 @@ class Metrics:
             self._tracking.close(status)
 
 
+_Entry: TypeAlias = tuple[int, int | None, int | None, float, Mapping[str, SupportsFloat]]
+"""A step, the total and the epoch as `Metrics.log` takes them, the time in seconds since the epoch, and the values."""
+
+
 class _MetricsWriter:
     """A daemon thread that reads the logged values and writes them, in the order of the calls."""
 
     def __init__(self, tracking: Tracking | None) -> None:
         self._tracking = tracking
-        self._entries: deque[tuple[report.Progress, Mapping[str, SupportsFloat]]] = deque()
+        self._entries: deque[_Entry] = deque()
         self._closing = threading.Event()
         self._thread: threading.Thread | None = None
 
-    def add(self, progress: report.Progress, values: Mapping[str, SupportsFloat]) -> None:
+    def add(self, entry: _Entry) -> None:
         """Add the metrics of a step, which are read later. After `close`, write them now."""
-        self._entries.append((progress, values))  # without waking the thread, which would interrupt the training
+        self._entries.append(entry)  # without waking the thread, which would interrupt the training
         if self._closing.is_set():
             self._write()
         elif self._thread is None:
@@ -130,8 +134,8 @@ class _MetricsWriter:
     def _write(self) -> None:
         events = []
         while self._entries:
-            progress, values = self._entries.popleft()
-            progress = replace(progress, metrics=_read(values))
+            step, total, epoch, moment, values = self._entries.popleft()
+            progress = report.Progress(step, total, _read(values), epoch, moment)
             events.append(progress)
             if self._tracking:
                 self._tracking.send(progress)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from torch import Tensor, nn, optim
+from torch import nn, optim
 from torch.nn.parallel import DistributedDataParallel
 
 from allranks.runtime.strategies.preparation import transform, with_automatic_precision, with_precision
@@ -58,15 +58,10 @@ class DdpTraining(ReplicatedTraining):
     """A training under DistributedDataParallel; see `Training`."""
 
     strategy = "ddp"
-    _recorded_passes = 0
-
-    def backward(self, loss: Tensor, weight: float = 1.0) -> None:
-        super().backward(loss, weight)
-        self._recorded_passes += 1
 
     def _set_gradient_sync(self, enabled: bool) -> None:
         # As no_sync() does, which would also have to surround the forward pass in the training loop.
         assert isinstance(self.model, DistributedDataParallel)
         # A static graph is recorded in the first two passes, which must synchronise: averaging more often than needed
         # gives the same gradients.
-        self.model.require_backward_grad_sync = enabled or (self.model.static_graph and self._recorded_passes < 2)
+        self.model.require_backward_grad_sync = enabled or (self.model.static_graph and self._passes < 2)

@@ -40,7 +40,7 @@ class TorchTraining:
         self._max_grad_norm = settings.max_grad_norm
         self._loss_scale = _LossScale(optimizer, device) if settings.precision == "float16" else None
         self.gradient_accumulation_steps = settings.backward_passes
-        self._passes = 0  # backward passes in the current optimizer step
+        self._passes = 0  # backward passes since the start, or since a state was loaded
         self._set_gradient_sync(self.gradient_accumulation_steps == 1)
 
     def backward(self, loss: Tensor, weight: float = 1.0) -> None:
@@ -50,10 +50,11 @@ class TorchTraining:
         torch.autograd.backward(loss if self._loss_scale is None else self._loss_scale.scaler.scale(loss))
 
     def step(self) -> bool:
-        self._passes = (self._passes + 1) % self.gradient_accumulation_steps
-        stepped = self._passes == 0 and self._update()
-        if self.gradient_accumulation_steps > 1:  # else nothing changes; FSDP visits every module
-            self._set_gradient_sync(self._passes == self.gradient_accumulation_steps - 1)
+        self._passes += 1
+        if self.gradient_accumulation_steps == 1:  # nothing changes; FSDP would visit every module
+            return self._update()
+        stepped = self._passes % self.gradient_accumulation_steps == 0 and self._update()
+        self._set_gradient_sync((self._passes + 1) % self.gradient_accumulation_steps == 0)
         return stepped
 
     def _update(self) -> bool:
