@@ -4,12 +4,16 @@ Each loop is a generator that yields after each step, so that a benchmark can ru
 computes the mean loss over the ranks. Our loop uses what the runtime offers: it also logs the mean, counts the batches
 for a resume, and saves a checkpoint if it is evicted.
 
+All index the data alike: whether a loop does so before the forward pass, or in the middle of it, where the caches hold
+other things, made more of a difference than our loop does.
+
 Two copies of a model in one process differ by up to 10 % in the time of a step, for as long as the process lives,
 depending on where their memory lies. So our loop and those that it is compared with train the same model.
 """
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
@@ -72,23 +76,25 @@ class Data:
         self.samples = torch.randn(SAMPLES, 256, generator=generator)
         self.labels = torch.randint(10, (SAMPLES,), generator=generator)
 
-    def batches(self, ranks: runtime.Ranks, batch_size: int) -> Iterator[tuple[Tensor, Tensor]]:
-        """Yield this rank's batches for ever, drawn by torch's own samplers."""
-        sampler: Any = DistributedSampler(range(SAMPLES), ranks.world_size, ranks.rank, drop_last=True)  # type: ignore[arg-type]
-        epoch = 0
-        while True:
-            sampler.set_epoch(epoch)
-            for indices in BatchSampler(sampler, batch_size // ranks.world_size, drop_last=True):
-                yield self.samples[indices], self.labels[indices]
-            epoch += 1
+    def __getitem__(self, indices: list[int]) -> tuple[Tensor, Tensor]:
+        """Return a batch: samples and labels."""
+        return self.samples[indices], self.labels[indices]
+
+
+def torch_batches(ranks: runtime.Ranks, batch_size: int) -> Iterator[list[int]]:
+    """Yield the indices of this rank's batches for ever, drawn by torch's own samplers."""
+    sampler: Any = DistributedSampler(range(SAMPLES), ranks.world_size, ranks.rank, drop_last=True)  # type: ignore[arg-type]
+    for epoch in itertools.count():
+        sampler.set_epoch(epoch)
+        yield from BatchSampler(sampler, batch_size // ranks.world_size, drop_last=True)
 
 
 class Wrapped(NamedTuple):
-    """A model and its optimizer as a library has distributed them, and what takes the place of `loss.backward()`."""
+    """A model and its optimizer as a library has distributed them, and its own `backward`, by default the loss's."""
 
     model: Any
     optimizer: Any
-    backward: Callable[[Tensor], None] = torch.autograd.backward
+    backward: Callable[[Tensor], None] = Tensor.backward
 
 
 def model_of(name: str) -> tuple[Small | Large, torch.optim.Optimizer]:
@@ -105,7 +111,8 @@ def our_loop(ranks: runtime.Ranks, training: runtime.Training, batch_size: int, 
     step = checkpoints.load()
     while True:
         for indices in sampler.epoch_batches():
-            loss = functional.cross_entropy(training.model(data.samples[indices]), data.labels[indices])
+            samples, labels = data[indices]
+            loss = functional.cross_entropy(training.model(samples), labels)
             training.backward(loss, sampler.weight)
             training.step()
             step += 1
@@ -120,7 +127,8 @@ def plain_loop(ranks: runtime.Ranks, wrapped: Wrapped, batch_size: int, data: Da
     """The loop that a user writes by hand. mean: returns the mean loss over the ranks; None: it is not logged"""
     model, optimizer, backward = wrapped
     means: list[float] = []
-    for step, (samples, labels) in enumerate(data.batches(ranks, batch_size)):
+    for step, indices in enumerate(torch_batches(ranks, batch_size)):
+        samples, labels = data[indices]
         loss = functional.cross_entropy(model(samples), labels)
         backward(loss)
         optimizer.step()
@@ -133,7 +141,8 @@ def plain_loop(ranks: runtime.Ranks, wrapped: Wrapped, batch_size: int, data: Da
 def deepspeed_loop(ranks: runtime.Ranks, engine: Any, batch_size: int, data: Data, mean: Mean | None) -> Loop:
     """The loop that a user of DeepSpeed's engine writes by hand."""
     means: list[float] = []
-    for step, (samples, labels) in enumerate(data.batches(ranks, batch_size)):
+    for step, indices in enumerate(torch_batches(ranks, batch_size)):
+        samples, labels = data[indices]
         loss = functional.cross_entropy(engine(samples), labels)
         engine.backward(loss)
         engine.step()
