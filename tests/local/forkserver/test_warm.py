@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -200,8 +201,23 @@ def test_it_ends_when_it_has_been_idle(workspace: Workspace) -> None:
 
 def test_a_workspace_has_one_such_process(workspace: Workspace, warm: subprocess.Popen[str]) -> None:
     with pytest.raises(InputError, match="already runs"):
-        serve(workspace.warm, 600, print)
+        serve(workspace.warm, 0.0, print)
     assert workspace.warm.exists()
+
+
+def test_its_socket_appears_when_it_accepts_connections(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Otherwise a second process would not notice the first one, and take its place."""
+    listen, appeared = socket.socket.listen, []
+
+    def observed(listener: socket.socket) -> None:
+        appeared.append(workspace.warm.exists())
+        listen(listener)
+
+    monkeypatch.setattr(socket.socket, "listen", observed)
+    workspace.make()
+    serve(workspace.warm, 0.0, print)
+    assert appeared == [False]
+    assert not list(workspace.root.glob("warm*"))
 
 
 def test_changed_packages_are_imported_anew(code: Path, monkeypatch: pytest.MonkeyPatch) -> None:

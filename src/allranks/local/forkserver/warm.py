@@ -123,23 +123,24 @@ class _Processes:
 
 @contextlib.contextmanager
 def _listening(place: Path) -> Iterator[socket.socket]:
-    """Listen at a socket for the duration of the block."""
+    """Listen at a socket for the duration of the block. Its file appears when it accepts connections."""
     folder = os.open(place.parent, os.O_PATH)
     # The path of a socket may have 107 characters.
     path = f"/proc/self/fd/{folder}/{place.name}"
+    own = f"{path}.{os.getpid()}"
     try:
         with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener:
             if _is_served(path):
                 found = "`allranks warm` already runs for this workspace"
                 raise InputError(Problem(str(place.parent), found, "one process", "use that one, or end it first"))
-            place.unlink(missing_ok=True)
             mask = os.umask(0o177)
             try:
-                listener.bind(path)
+                listener.bind(own)
             finally:
                 os.umask(mask)
-            identity = os.stat(path).st_ino
             listener.listen()
+            os.rename(own, path)
+            identity = os.stat(path).st_ino
             try:
                 yield listener
             finally:
