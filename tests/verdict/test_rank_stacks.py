@@ -194,6 +194,25 @@ def test_a_rank_that_waits_in_what_the_others_have_called_is_not_to_blame(script
     assert (verdict.rank, verdict.where) == (1, "train.py:4")
 
 
+def test_ranks_that_wait_in_collectives_of_different_process_groups(script: str) -> None:
+    """DeepSpeed reduces in a process group of its own; the script's barrier is in torch's default one."""
+    reduces = [Call("1", number, "gloo", "all_reduce", where="train.py:3") for number in (1, 2)]
+    barriers = [Call("0", number, "gloo", "barrier", where="train.py:4") for number in (1, 2)]
+    ahead = Recording(0, (reduces[0], barriers[0], reduces[1]))
+    stacks = [_stack(0, "all_reduce", script), _stack(1, "barrier", script)]
+    verdict = of_hang("train", _running(2), stacks, 60, [ahead, Recording(1, (reduces[0], barriers[0]))])
+    assert verdict is not None
+    assert verdict.rank is None
+    assert verdict.reason == (
+        "rank 1 waits in barrier (train.py:4) for 60 s, which all ranks have called, and no message arrives"
+    )
+    left_out = Recording(1, (reduces[0], *barriers))
+    verdict = of_hang("train", _running(2), stacks, 60, [ahead, left_out])
+    assert verdict is not None
+    assert verdict.rank == 1
+    assert verdict.reason.startswith("it waits in barrier, and rank 0 waits for it in all_reduce (train.py:3)")
+
+
 def test_a_rank_that_has_ended_before_the_others(script: str) -> None:
     ranks = [*_running(2), make_ranks(1, 3)[2]]
     verdict = of_hang("train", ranks, [_stack(rank, "all_reduce", script) for rank in (0, 1)], 60)

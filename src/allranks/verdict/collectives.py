@@ -104,7 +104,7 @@ class Difference:
 
     first:  to blame: of a rank that differs from most others
     ranks:  those that differ as it does
-    call:   theirs; the last one, if they have not called what the others have
+    call:   theirs; the last one in any process group, if they have not called what the others have
     others: the other ranks, with their call
     """
 
@@ -174,8 +174,16 @@ def missing(recordings: Sequence[Recording]) -> Difference | None:
         # They may have called further ones since, without waiting for this one.
         missed = by_number.get((most.group, fewest.number + 1), most)
         own = next(recording for recording in recordings if recording.rank == behind[0])
-        found.append((most.time, Difference(own, behind, fewest, ((waiting, missed),))))
+        found.append((most.time, Difference(own, behind, own.calls[-1], ((waiting, missed),))))
     return max(found, key=lambda each: each[0])[1] if found else None
+
+
+def have_all_called(call: Call, recordings: Sequence[Recording]) -> bool:
+    """Return whether all ranks of its process group have called a collective."""
+    last = [
+        max((each.number for each in those.calls if each.group == call.group), default=None) for those in recordings
+    ]
+    return all(number is None or number >= call.number for number in last)
 
 
 def longest_gap(recordings: Sequence[Recording]) -> float | None:

@@ -61,8 +61,11 @@ def of_hang(
     names = " or ".join(dict.fromkeys(_called(stack, calls) or stack.computation for stack in waiting))
     ended = [rank for rank in ranks if rank.status is Status.COMPLETED]
     behind = [stack for stack in stacks if late is not None and stack.number in late.ranks]
-    # What a rank still waits in, the others have called as well, since they have called more.
-    is_lost = late is not None and any(stack.collective and stack.where == late.call.where for stack in behind)
+    is_lost = (
+        late is not None
+        and collectives.have_all_called(late.call, recordings)
+        and any(stack.collective and stack.where == late.call.where for stack in behind)
+    )
     if absent := [stack for stack in stacks if not stack.may_wait]:
         first = next((stack for stack in absent if stack in behind), absent[0])
         reason = f"{_doing(first)}, and {_numbers(waiting)} {verb} for it in {names}{for_how_long}"
