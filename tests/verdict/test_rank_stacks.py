@@ -240,6 +240,24 @@ def test_halves_of_the_ranks_that_wait_in_the_same_collective(script: str) -> No
     assert verdict.reason == f"{places} for 9 s, and no message arrives"
 
 
+@pytest.mark.parametrize(
+    ("instances", "elsewhere", "blamed"), [(2, (0, 1), None), (2, (0, 2), 0), (2, (0,), 0), (1, (0, 1), 0)]
+)
+def test_the_ranks_of_an_instance_that_wait_elsewhere(
+    instances: int, elsewhere: tuple[int, ...], blamed: int | None, script: str
+) -> None:
+    ranks = make_ranks(instances, 4 // instances)
+    for rank in ranks:
+        rank.status = Status.RUNNING
+    stacks = [_stack(rank, "barrier" if rank in elsewhere else "all_reduce", script) for rank in range(4)]
+    verdict = of_hang("train", ranks, stacks, 9)
+    assert verdict is not None
+    assert verdict.rank == blamed
+    if blamed is None:
+        places = "ranks 0 and 1 wait in barrier (train.py:4), and ranks 2 and 3 in all_reduce (train.py:3)"
+        assert verdict.reason == f"{places} for 9 s, and no message arrives"
+
+
 def test_ranks_that_all_wait_in_backward(script: str) -> None:
     stacks = [replace(_stack(rank, "backward", script), is_idle=True) for rank in (0, 1)]
     verdict = of_hang("train", _running(2), stacks, 300)

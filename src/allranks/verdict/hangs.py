@@ -38,9 +38,10 @@ def of_hang(
     recordings: of the ranks that have one, also of those that have ended
 
     The rank to blame is the one that is not in the collective: it runs other code, or has ended. If all wait, it is one
-    that has called fewer collectives, or that waits at another line than most; none where messages are lost: it waits
-    in a collective that all have called, or half of the ranks at another line in the same one. Ranks that have called
-    different collectives are named before all that.
+    that has called fewer collectives, or that waits at another line than most. None is to blame where messages are
+    lost: one waits in a collective that all have called, or half of the ranks at another line in the same collective,
+    or those of one instance of two at another line. Ranks that have called different collectives are named before all
+    that.
     """
     waiting = [stack for stack in stacks if stack.collective]
     computations_wait = all(each.is_idle for each in stacks) or any(not each.may_wait for each in stacks)
@@ -75,7 +76,7 @@ def of_hang(
     elif late is not None and behind and not is_lost:
         first = behind[0]
         reason = f"it waits in {_called(first, calls)}, and {late.others_wait}{for_how_long}"
-    elif len(groups) > 1 and not (is_lost or _are_halves(groups)):
+    elif len(groups) > 1 and not (is_lost or _are_halves(groups, ranks)):
         smallest = min(groups, key=len)
         first, others = smallest[0], [stack for group in groups if group is not smallest for stack in group]
         # In backward() a rank may compute or wait.
@@ -241,12 +242,15 @@ def _groups(stacks: Sequence[Stack]) -> list[list[Stack]]:
     return list(groups.values())
 
 
-def _are_halves(groups: Sequence[Sequence[Stack]]) -> bool:
-    """Return whether one half of the ranks waits at one line and the other at another one, in the same collective: the
-    last message has reached one of them only."""
+def _are_halves(groups: Sequence[Sequence[Stack]], ranks: Sequence[RankRecord]) -> bool:
+    """Return whether one half of the ranks waits at one line and the other at another one, in the same collective, or
+    with each half on an instance of its own: the last message has reached one of them only."""
     first, *others = groups
     names = {group[0].collective or group[0].computation for group in groups}
-    return [len(group) for group in others] == [len(first)] and len(names) == 1
+    instance_of = {rank.rank: rank.instance_rank for rank in ranks}
+    instances = {frozenset(instance_of[stack.rank] for stack in group) for group in groups}
+    on_own = len(first) > 1 and len(instances) == len(groups) and all(len(each) == 1 for each in instances)
+    return [len(group) for group in others] == [len(first)] and (len(names) == 1 or on_own)
 
 
 def _folded(groups: Sequence[Sequence[Stack]], first: Stack) -> tuple[str, ...]:
