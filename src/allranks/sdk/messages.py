@@ -60,6 +60,6 @@ def refused(where: str, key: str, value: object, message: str) -> Problem:
     if isinstance(value, str) and key.rpartition(".")[2] == "default_compute" and message == "one of serverless":
         # A cluster is allowed too, but the SDK's message has the other choice only.
         return Problem(where, found, "azureml:NAME for a cluster, or serverless", f"write azureml:{value}")
-    if message.startswith(_NOT_AN_EXPECTATION):
+    if message.startswith(_NOT_AN_EXPECTATION) or " must not " in message:
         return Problem(where, f"{found}: {message}")
     return Problem(where, found, message)

@@ -62,11 +62,11 @@ def _complaints(text: str, key: str, value: Any) -> Iterator[tuple[str, Any, str
     elif alternative := _alternative(text):
         yield from _of(alternative, key)
     else:
-        yield key, value, _meaning(text)
+        yield key, value, meaning(text)
 
 
 def _of(errors: Mapping[str, Any], key: str) -> Iterator[tuple[str, Any, str]]:
-    return ((inner, None, _meaning(message)) for inner, message in _leaves(errors, key))
+    return ((inner, None, meaning(message)) for inner, message in _leaves(errors, key))
 
 
 def _alternative(text: str) -> dict[str, Any]:
@@ -79,7 +79,7 @@ def _alternative(text: str) -> dict[str, Any]:
     return {}
 
 
-def _meaning(text: str) -> str:
+def meaning(text: str) -> str:
     """Return a complaint in short form."""
     return _shortened(_choices(text) or _missing_file(text) or _kinds(text) or _reference(text) or text)
 
@@ -154,6 +154,8 @@ def _shortened(text: str) -> str:
 _SCHEMAS = {
     "command job": "job.command_job:CommandJobSchema",
     "command step": "pipeline.pipeline_command_job:PipelineCommandJobSchema",
+    "spark job": "job.spark_job:SparkJobSchema",
+    "spark step": "pipeline.pipeline_spark_job:PipelineSparkJobSchema",
     "sweep job": "_sweep.sweep_job:SweepJobSchema",
     "pipeline job": "pipeline.pipeline_job:PipelineJobSchema",
     "command component": "component.command_component:CommandComponentSchema",
@@ -183,10 +185,11 @@ def misspelt(kind: str, tree: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         yield from _misspelt(level, tree, "")
 
 
-def of_command(tree: Mapping[str, Any], folder: Path) -> list[tuple[str, Any, str]]:
-    """Return the SDK's complaints about a step with a command of its own, as `messages_of`."""
+def of_step(tree: Mapping[str, Any], folder: Path) -> list[tuple[str, Any, str]]:
+    """Return the SDK's complaints about a step with a command or a Spark script of its own, as `messages_of`."""
+    kind = "spark" if tree.get("type") == "spark" else "command"
     try:
-        internals.schema(_SCHEMAS["command step"])(context={"base_path": folder}).load(copy.deepcopy(dict(tree)))
+        internals.schema(_SCHEMAS[f"{kind} step"])(context={"base_path": folder}).load(copy.deepcopy(dict(tree)))
     except Exception as error:  # also those of its fields, which have no common class
         return messages_of(error)
     return []

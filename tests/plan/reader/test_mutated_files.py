@@ -190,7 +190,9 @@ jobs:
     code: ./src
     entry: {file: main.py}
     args: --table ${{inputs.table}}
-    conf: {spark.driver.cores: 1, spark.driver.memory: 2g, spark.executor.cores: 1, spark.executor.memory: 2g}
+    conf:
+      {spark.driver.cores: 1, spark.driver.memory: 2g, spark.executor.cores: 1, spark.executor.memory: 2g,
+       spark.executor.instances: 1}
     resources: {instance_type: Standard_E8S_V3, runtime_version: "3.4"}
     inputs: {table: {type: uri_folder, mode: direct, path: "${{parent.inputs.data}}"}}
     outputs: {cleaned: {type: uri_folder, mode: direct}}

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
+import textwrap
 from pathlib import Path
 
 import pytest
@@ -33,7 +35,9 @@ jobs:
     code: ./src
     entry: {file: main.py}
     args: --table ${{inputs.table}}
-    conf: {spark.driver.cores: 1, spark.driver.memory: 2g, spark.executor.cores: 1, spark.executor.memory: 2g}
+    conf:
+      {spark.driver.cores: 1, spark.driver.memory: 2g, spark.executor.cores: 1, spark.executor.memory: 2g,
+       spark.executor.instances: 1}
     resources: {instance_type: Standard_E8S_V3, runtime_version: "3.4"}
     inputs: {table: {type: uri_folder, mode: direct, path: "${{parent.inputs.table}}"}}
     outputs: {cleaned: {type: uri_folder, mode: direct}}
@@ -81,7 +85,7 @@ def test_from_the_command_line_and_from_the_file(project: Path) -> None:
         Output("model", "uri_folder", "rw_mount", str(have / "fit/model")),
         Output("score", "number", "rw_mount", str(have / "fit/score.txt")),
     )
-    assert (clean.what, clean.folder) == ("", str(have / "clean"))
+    assert (clean.what, clean.folder) == ("a Spark node", str(have / "clean"))
     assert clean.outputs == (Output("cleaned", "uri_folder", "direct", str(have / "clean")),)
 
 
@@ -177,7 +181,8 @@ def test_a_transfer_copies_files(here: Path) -> None:
 def test_a_source_that_this_machine_lacks(here: Path, source: str, found: str) -> None:
     text = TRANSFERS.replace("MODE", "fail_if_conflict")
     before = '{type: file_system, connection: "azureml:s3", path: "WHERE"}'
-    write(here, "transfers.yml", text.replace(before, source))
+    text = text.replace(before, source)
+    write(here, "transfers.yml", text.replace("uri_folder}}\n", "mltable}}\n") if "database" in source else text)
     try:
         problems = check(read_plan("transfers.yml", {}, here / "snapshots", Workspace(here / "workspace")))
     except InputError as error:
@@ -187,11 +192,99 @@ def test_a_source_that_this_machine_lacks(here: Path, source: str, found: str) -
     assert problem.level is Level.MACHINE
 
 
-def test_a_spark_script_is_a_step(project: Path) -> None:
-    step = read(project, fit="have/fit").graph.by_name["clean"]
-    assert isinstance(step, Step)
-    assert (step.command, step.code is not None) == ("python main.py --table ${{inputs.table}}", True)
-    assert step.environment_variables == {"PYSPARK_SUBMIT_ARGS": "--master 'local[*]' pyspark-shell"}
+EXECUTORS = "spark.executor.instances: 1"
+RESOURCES = 'resources: {instance_type: Standard_E8S_V3, runtime_version: "3.4"}'
+DYNAMIC_ALLOCATION = "spark.dynamicAllocation.enabled: true, spark.dynamicAllocation.maxExecutors: 2"
+SPARK = {
+    "no entry": ("    entry: {file: main.py}\n", "", "entry (pipeline.yml:9)", "the key is missing"),
+    "no such entry": ("main.py", "no.py", "entry (pipeline.yml:12)", "Entry src/no.py doesn't exist."),
+    "a class": ("file: main.py", "class_name: org.Main", "entry (pipeline.yml:12)", "Classpath is not supported"),
+    "no such code": ("./src", "./nowhere", "code (pipeline.yml:11)", "nowhere does not exist"),
+    "files twice": (
+        "    args",
+        "    jars: [a, a]\n    args",
+        "jars (pipeline.yml:13)",
+        '\'["a", "a"]\': jars must not',
+    ),
+    "an unknown input": ("${{inputs.table}}", "${{inputs.tab}}", "args (pipeline.yml:13)", "Inputs to job does not"),
+    "mode of an input": (
+        'mode: direct, path: "${{parent.inputs.table}}"',
+        "mode: ro_mount, path: data",
+        "inputs.table (pipeline.yml:18)",
+        "Input 'table' is using 'ro_mount' mode, only 'direct' is supported",
+    ),
+    "mode of an output": (
+        "cleaned: {type: uri_folder, mode: direct}",
+        "cleaned: {type: uri_folder, mode: upload}",
+        "outputs.cleaned (pipeline.yml:19)",
+        "Output 'cleaned' is using 'upload' mode, only 'direct' is supported",
+    ),
+    "no executors": (EXECUTORS, "", "conf (pipeline.yml:14)", "spark.driver.cores, spark.driver.memory, "),
+    "executors without allocation": (
+        EXECUTORS,
+        f"{EXECUTORS}, spark.dynamicAllocation.minExecutors: 1",
+        "conf (pipeline.yml:14)",
+        "Should not specify min or max executors when dynamic allocation is disabled.",
+    ),
+    "allocation without executors": (
+        EXECUTORS,
+        DYNAMIC_ALLOCATION,
+        "conf (pipeline.yml:14)",
+        "spark.dynamicAllocation.minExecutors and spark.dynamicAllocation.maxExecutors are required",
+    ),
+    "executors out of range": (
+        EXECUTORS,
+        f"spark.executor.instances: 5, {DYNAMIC_ALLOCATION}, spark.dynamicAllocation.minExecutors: 1",
+        "conf (pipeline.yml:14)",
+        "Executor instances must be a valid non-negative integer and must be between",
+    ),
+    "executors as text": (
+        EXECUTORS,
+        f"{DYNAMIC_ALLOCATION}, spark.dynamicAllocation.minExecutors: '1'",
+        "conf (pipeline.yml:14)",
+        "'>' not supported between instances of 'str' and 'int'",
+    ),
+    "instance type": ("Standard_E8S_V3", "Standard_D4", "resources.instance_type (pipeline.yml:17)", "'Standard_D4'"),
+    "no runtime": (', runtime_version: "3.4"', "", "resources.runtime_version (pipeline.yml:17)", "the key is missing"),
+    "no resources": (f"    {RESOURCES}\n", "", "compute (pipeline.yml:9)", "One of either compute or resources must"),
+    "compute with resources": (
+        f"    {RESOURCES}",
+        f"    compute: azureml:pool\n    {RESOURCES}",
+        "compute (pipeline.yml:17)",
+        "Only one of either compute or resources may be specified",
+    ),
+}
+
+
+@pytest.mark.parametrize(("before", "after", "key", "found"), SPARK.values(), ids=SPARK)
+def test_a_spark_node_is_judged_as_azure_ai_ml_judges_it(
+    project: Path, before: str, after: str, key: str, found: str
+) -> None:
+    assert before in PIPELINE
+    write(project, "pipeline.yml", PIPELINE.replace(before, after))
+    with pytest.raises(InputError) as raised:
+        read(project, fit="have/fit")
+    (problem,) = raised.value.problems
+    assert (problem.where, problem.found[: len(found)]) == (f"step clean, key {key}", found)
+    assert problem.fix or problem.expected
+
+
+def test_a_spark_node_does_not_run_here(project: Path) -> None:
+    (problem,) = check(read(project, fit="have/fit"))
+    assert (problem.found, problem.level) == ("a Spark node does not run on this machine", Level.MACHINE)
+    assert problem.fix.endswith("--stand-in clean=FOLDER")
+    assert check(read(project, fit="have/fit", clean="have/clean")) == []
+
+
+def test_a_spark_job_is_judged_too(project: Path) -> None:
+    (step,) = re.findall(r"  clean:\n((?:    .*\n)+)", PIPELINE)
+    job = textwrap.dedent(step).replace("${{parent.inputs.table}}", "data")
+    write(project, "pipeline.yml", job.replace("mode: direct, path", "mode: download, path"))
+    with pytest.raises(InputError) as raised:
+        read(project)
+    wrong, not_here = raised.value.problems
+    assert (wrong.where, wrong.fix) == ("step pipeline, key inputs.table (pipeline.yml:9)", "write mode: direct")
+    assert (not_here.level, not_here.code) == (Level.MACHINE, "not-run-here")
 
 
 DYNAMIC = """

@@ -18,7 +18,7 @@ from allranks.plan.node_records import is_within
 from allranks.plan.ports import GraphInput, GraphOutput, NodeOutput
 from allranks.plan.reader import registered_component, stand_in, step_ports
 from allranks.plan.reader.context import Context, Locate, plain
-from allranks.plan.reader.graph import READERS, declared_inputs, read_graph
+from allranks.plan.reader.graph import READERS, declared_inputs, read_graph, read_node
 from allranks.plan.reader.graph import types_by_use as types_of_nodes
 from allranks.plan.reader.sweep import is_conditional
 from allranks.plan.rules import NO_COMPUTE, UNKNOWN_STEP
@@ -90,7 +90,7 @@ def _not_run(where: str, what: str) -> Problem:
     return Problem(where, found, "a pipeline, a command job or a sweep", code="not-run-here", level=Level.MACHINE)
 
 
-_WITH_COMPONENTS = ("Command", "DataTransferCopy", "Parallel", "Pipeline", "Spark", "Sweep")
+_WITH_COMPONENTS = ("Command", "DataTransferCopy", "Parallel", "Pipeline", "Sweep")
 """The SDK's classes of nodes that are read with their component."""
 
 
@@ -186,7 +186,7 @@ def _pipeline(job: Any, source: str, context: Context, dropped: frozenset[str] =
 
 def _job_of_one_node(job: Any, source: str, context: Context) -> Plan:
     name = _name(job, source)
-    node = READERS[type(job).__name__](name, job, context)
+    node = read_node(name, job, context)
     if isinstance(node, StandIn):
         context.problems.append(_not_run(str(context.place(name)), node.what))
     elif node is not None:

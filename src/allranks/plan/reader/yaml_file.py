@@ -256,11 +256,11 @@ def _refused(text: YamlText, error: Exception) -> list[Problem]:
     details = validation_errors.messages_of(error)
     others = [key.rpartition(".")[0] for key, _, message in details if _is_other_kind(text, key, message)]
     if others and len(others) == len(details):
-        # Of a wrong step with a command, the SDK reports the missing component only.
+        # Of a wrong step with a command or a Spark script, the SDK reports the missing component only.
         details = [
             (f"{job}.{name}", value, message)
             for job in others
-            for name, value, message in validation_errors.of_command(text.value(job) or {}, text.path.parent)
+            for name, value, message in validation_errors.of_step(text.value(job) or {}, text.path.parent)
         ] or details
     # A job has a command or a component. For a wrong command, the SDK also reports the missing component.
     likely = [
@@ -340,4 +340,6 @@ def _unknown_distributions(text: YamlText) -> Iterator[Problem]:
 
 def _is_other_kind(text: YamlText, key: str, message: str) -> bool:
     job, _, last = key.rpartition(".")
-    return message == MISSING_KEY and last == "component" and f"{job}.command" in text.lines
+    step = text.value(job)
+    is_own = isinstance(step, dict) and ("command" in step or step.get("type") == "spark")
+    return message == MISSING_KEY and last == "component" and is_own
