@@ -49,6 +49,7 @@ SENT = {
     "linked/tool.py": "x = 1\n",
     "lib/.gitignore": "*.tmp\n",
     "lib/tool.py": "x = 1\n",
+    "sibling/tool.py": "x = 2\n",
 }
 """What leaves of the code, and the archive that the SDK makes of a folder."""
 PACKAGE = Path(allranks.__file__).parent
@@ -74,14 +75,15 @@ def project(tmp_path: Path) -> Path:
     for name, text in files.items():
         write(folder, name, text)
     (folder / "components/greet/linked").symlink_to("../../lib")
+    (folder / "components/greet/sibling").symlink_to(tmp_path / "sibling")
     write(folder, "pipeline.yaml", PIPELINE)
     write(folder, "notes/note.txt", "n")
-    write(tmp_path, "sibling/private.py", SECRET)
+    write(tmp_path, "sibling/tool.py", SENT["sibling/tool.py"])
+    write(tmp_path, ".aws/config", SECRET)
     for place in ("components/greet", "lib", "environments/small", "notes", "."):
         for name in (".git/config", ".env", "id_rsa", "key.pem", "__pycache__/a.pyc", ".venv/bin/python"):
             write(folder, f"{place}/{name}", SECRET)
-        (folder / place / "etc").symlink_to("/etc")
-        (folder / place / "sibling").symlink_to(tmp_path / "sibling")
+        (folder / place / "keys").symlink_to(tmp_path / ".aws")
         (folder / place / "password").symlink_to(".env")
     write(folder, "components/greet/model.bin", SECRET)
     write(folder, "components/greet/data/large.csv", SECRET)
@@ -156,7 +158,7 @@ LEFT_OUT = {
     "key.pem": "a private key",
     "data/": "named in .amlignore",
     "lib/draft.tmp": "named in .gitignore",
-    "etc/": "a link that leaves the project, to /etc",
+    "keys/": "a file with credentials",
     "password": "settings with secrets",
 }
 """Some of what stays."""

@@ -135,8 +135,14 @@ def test_files_with_spaces_and_umlauts_run_and_are_printed(folder: Path) -> None
     data = {"type": "uri_file", "path": "daten – 2/übung.csv"}
     outputs = {"ergebnis": {"type": "uri_folder"}}
     write_job(place, command, "mein job.yml", code="der code", inputs={"daten": data}, outputs=outputs)
+    write(place, "der code/.env", "TOKEN=1\n")
+    line = "left out of the code of mein_job: .env (settings with secrets)"
+    checked = check("Erste Übung/mein job.yml")
+    assert (checked.exit_code, line in checked.stderr) == (0, True)
+    assert json.loads(check("Erste Übung/mein job.yml", "--json").stdout)["left_out"] == [line]
     done = forked("run", "Erste Übung/mein job.yml", "--instances", "loopback", "--json", folder=folder)
     assert done.code == 0, done.err
+    assert done.json["notes"] == [line]
     (step,) = done.json["steps"]
     (output,) = step["outputs"]
     assert (Path(output["path"]) / "Maß 2.txt").read_text(encoding="utf-8") == "Maße\n"

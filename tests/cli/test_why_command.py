@@ -9,7 +9,8 @@ import pytest
 
 from allranks.cli.commands.why import why
 from allranks.errors import InputError
-from allranks.runs.records import Status
+from allranks.plan.walk import LEFT_OUT
+from allranks.runs.records import Status, Verdict
 from allranks.runs.store import Store
 from allranks.runs.workspace import Workspace
 from run_records import make_run, make_step
@@ -34,6 +35,17 @@ def test_the_cause_the_traceback_and_the_advice(logs: Path, capsys: pytest.Captu
     why(str(logs), json=True)
     (verdict,) = json.loads(capsys.readouterr().out)
     assert (verdict["rank"], verdict["where"], verdict["code"]) == (1, "train.py:10", "launch-variable")
+
+
+def test_what_the_code_of_a_failed_step_lacks(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    place = Workspace(tmp_path)
+    place.make()
+    step = make_step("train", status=Status.FAILED, verdict=Verdict("train", "exit code 1", rank=0))
+    note = f"{LEFT_OUT} train: .env (settings with secrets)"
+    with Store(place.database) as store:
+        store.add_run(make_run(step, status=Status.FAILED, notes=["instances are on loopback", note]), "")
+    why("calm_otter", workspace=tmp_path)
+    assert capsys.readouterr().out.splitlines()[-1] == note
 
 
 @pytest.mark.parametrize("step", ["evaluate", None])

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from allranks.errors import InputError
 from allranks.sdk import files, upload_exclusions
-from allranks.sdk.files import FileList, copy_links, list_merged, list_path, project_of
+from allranks.sdk.files import FileList, copy_links, list_merged, list_path
 from allranks.sdk.session import session
 from pipeline_files import write
 
@@ -98,13 +98,9 @@ def test_a_certificate_with_its_key_stays(code: Path) -> None:
 
 
 LINKS: dict[str, tuple[str, str, str]] = {
-    "a file outside": ("passwords", "/etc/passwd", "a link that leaves the project, to /etc/passwd"),
-    "a folder outside": ("etc", "/etc", "a link that leaves the project, to /etc"),
-    "a folder beside the project": ("sibling", "../../sibling", "a link that leaves the project, to {top}/sibling"),
-    "through another link": ("through", "../shared/away", "a link that leaves the project, to {top}/sibling"),
-    "nothing, outside": ("nowhere", "/nowhere/at/all", "a link that leaves the project, to /nowhere/at/all"),
-    "a folder with another beginning": ("twin", "../../project2", "a link that leaves the project, to {top}/project2"),
     "settings in the project": ("settings", "../.env", upload_exclusions.SETTINGS),
+    "settings beside the project": ("other", "../../sibling/.env", upload_exclusions.SETTINGS),
+    "a file in a folder of credentials": ("config", "{top}/home/.aws/config", upload_exclusions.CREDENTIALS),
     "a folder of Git in the project": ("git", "../.git/hooks", upload_exclusions.VERSION_CONTROL),
     "a key by another name": ("notes.txt", "../id_rsa", upload_exclusions.KEY),
 }
@@ -113,13 +109,45 @@ LINKS: dict[str, tuple[str, str, str]] = {
 @pytest.mark.parametrize(("name", "target", "reason"), LINKS.values(), ids=LINKS)
 def test_a_link_that_stays(code: Path, name: str, target: str, reason: str) -> None:
     top = code.parent.parent
-    for file in ("sibling/a.py", "project2/a.py", "project/.env", "project/.git/hooks/x", "project/id_rsa"):
+    for file in ("sibling/.env", "home/.aws/config", "project/.env", "project/.git/hooks/x", "project/id_rsa"):
         write(top, file, "x")
-    write(top, "project/shared/tool.py", "x")
-    (top / "project/shared/away").symlink_to(top / "sibling")
-    (code / name).symlink_to(target)
-    (found,) = list_path(code, "here").left_out
-    assert (found.name.rstrip("/"), found.reason) == (name, reason.format(top=top))
+    (code / name).symlink_to(target.format(top=top))
+    listed = list_path(code, "here")
+    (found,) = listed.left_out
+    assert (found.name.rstrip("/"), found.reason) == (name, reason)
+    assert listed.left_out_text() == f"{found.name} ({reason})"
+
+
+@pytest.mark.parametrize("mark", ["", ".git/HEAD", "pyproject.toml", "allranks.yaml", ".allranks/allranks.db"])
+def test_links_lead_to_the_files_that_the_sdk_uploads_whatever_is_beside_them(tmp_path: Path, mark: str) -> None:
+    for name in ("code/main.py", "shared/tool.py", "shared/data.bin", "elsewhere/deep/x.py", "elsewhere/skip.bin"):
+        write(tmp_path, name, name)
+    write(tmp_path, "code/.gitignore", "*.bin\n")
+    if mark:
+        write(tmp_path, mark, "")
+    links = {
+        "tool.py": "../shared/tool.py",
+        "lib": "../elsewhere",
+        "again.py": "main.py",
+        "lib2": "lib",
+        "abs": tmp_path / "shared",
+    }
+    for name, target in links.items():
+        (tmp_path / "code" / name).symlink_to(target)
+    listed = list_path(tmp_path / "code", "here")
+    assert set(listed.files) == _of_the_sdk(tmp_path / "code", [], tmp_path)
+    assert {"tool.py", "lib/deep/x.py", "lib2/deep/x.py", "again.py", "abs/tool.py"} < set(listed.files)
+    assert listed.left_out_text() == "abs/data.bin, lib/skip.bin, lib2/skip.bin (named in .gitignore)"
+
+
+def test_a_line_names_what_is_left_out_by_reason(code: Path) -> None:
+    for number in range(7):
+        write(code, f"data/{number}.bin", "x")
+    write(code, ".amlignore", "data/*.bin\n")
+    write(code, ".env", "x")
+    names = ", ".join(f"data/{number}.bin" for number in range(5))
+    text = list_path(code, "here").left_out_text()
+    assert text == f".env (settings with secrets); {names} and 2 more (named in .amlignore)"
 
 
 def test_links_within_the_project_are_followed(code: Path) -> None:
@@ -131,20 +159,6 @@ def test_links_within_the_project_are_followed(code: Path) -> None:
     assert list(listed.files) == ["ca.pem", "main.py", "shared/ca.pem", "shared/tool.py"]
     assert not listed.left_out
     assert listed.size() == len("print(1)\n") + len("x = 1\n") + 2 * len(CERTIFICATE)
-
-
-@pytest.mark.parametrize("mark", files.PROJECT_MARKS)
-def test_a_project_is_the_nearest_folder_with_a_mark(tmp_path: Path, mark: str) -> None:
-    write(tmp_path, f"a/b/{mark}", "")
-    (tmp_path / "a/b/c/d").mkdir(parents=True)
-    assert project_of(tmp_path / "a/b/c/d") == tmp_path / "a/b"
-
-
-def test_code_without_a_project_is_its_own(tmp_path: Path) -> None:
-    write(tmp_path, "code/main.py", "")
-    write(tmp_path, "other.py", "")
-    (tmp_path / "code/other.py").symlink_to("../other.py")
-    assert list(list_path(tmp_path / "code", "here").files) == ["main.py"]
 
 
 def test_code_that_is_a_link_itself_goes(code: Path, tmp_path: Path) -> None:
@@ -247,15 +261,17 @@ def test_an_archive_of_a_folder(code: Path, tmp_path: Path) -> None:
     assert archive().files["lib.zip"].read_bytes() == first.files["lib.zip"].read_bytes()
 
 
-def test_what_is_included_may_lie_anywhere_and_its_links_may_not(code: Path, tmp_path: Path) -> None:
+def test_what_is_included_may_lie_anywhere_and_so_may_its_links(code: Path, tmp_path: Path) -> None:
     write(tmp_path, "elsewhere/lib/a.py", "")
     write(tmp_path, "elsewhere/lib/inner/b.py", "")
     (tmp_path / "elsewhere/lib/inside").symlink_to("inner")
     (tmp_path / "elsewhere/lib/project").symlink_to(code / "main.py")
-    (tmp_path / "elsewhere/lib/outside").symlink_to("..")
+    (tmp_path / "elsewhere/lib/outside").symlink_to("../other")
+    write(tmp_path, "elsewhere/other/c.py", "")
     listed = list_merged(code, [tmp_path / "elsewhere/lib"], code.parent, tmp_path, "here")
-    assert list(listed.files) == ["lib/a.py", "lib/inner/b.py", "lib/inside/b.py", "lib/project", "main.py"]
-    assert left_out(listed) == {"lib/outside/": f"a link that leaves the project, to {tmp_path}/elsewhere"}
+    own = ["lib/a.py", "lib/inner/b.py", "lib/inside/b.py", "lib/outside/c.py", "lib/project"]
+    assert list(listed.files) == [*own, "main.py"]
+    assert not listed.left_out
 
 
 def test_a_secret_that_is_included_by_name_stays(code: Path, tmp_path: Path) -> None:

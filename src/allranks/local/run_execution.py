@@ -33,7 +33,7 @@ from allranks.local.tracking.tracked_runs import end_parent, parent_of
 from allranks.plan import values
 from allranks.plan.graph import Plan
 from allranks.plan.output_paths import graph_output_paths
-from allranks.plan.walk import steps
+from allranks.plan.walk import left_out, steps
 from allranks.runs import secret_values
 from allranks.runs.observer import Observer, Observers
 from allranks.runs.recorder import RunRecorder
@@ -131,11 +131,9 @@ class RunExecution:
                     _log.warning("engine was killed", extra={"run": self.record.id})
                     self._recorder.note(None, "the engine that executed the run before was killed")
                 keys = (f"{key} of {path}" for path, step in steps(self.plan.graph) for key in step.azure_only)
-                if (only := ", ".join(keys)) and (
-                    text := f"no effect on this machine: {only}"
-                ) not in self.record.notes:
-                    self._recorder.note(None, text)
-                for text in self.notes:
+                only = ", ".join(keys)
+                of_plan = [*left_out(self.plan), *([f"no effect on this machine: {only}"] if only else [])]
+                for text in (*(text for text in of_plan if text not in self.record.notes), *self.notes):
                     self._recorder.note(None, text)
                 if self.options.offline and not kind.isolated:
                     self._recorder.note(None, f"--offline has no effect on instances on {supervisor.kind}")

@@ -38,10 +38,14 @@ class Location:
 
 @dataclass(frozen=True)
 class Code:
-    """The snapshot that a step runs in: a folder that is never written to, and the digest of its content."""
+    """The snapshot that a step runs in: a folder that is never written to, and the digest of its content.
+
+    left_out: what is next to the files and is not in the snapshot, with the reasons, for messages
+    """
 
     folder: str
     digest: str
+    left_out: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
-from allranks.plan.graph import DoWhile, Graph, Node, ParallelFor, Pipeline, Step, Sweep
+from allranks.plan.graph import DoWhile, Graph, Node, ParallelFor, Pipeline, Plan, Step, Sweep
 from allranks.plan.ports import GraphInput, GraphOutput, Input, NodeOutput
 
 
@@ -30,6 +30,19 @@ def steps(graph: Graph) -> Iterator[tuple[str, Step]]:
     for path, node, _ in walk(graph):
         if isinstance(node, Step):
             yield path, node
+
+
+LEFT_OUT = "left out of the code of"
+"""How a line about what is not in a snapshot begins."""
+
+
+def left_out(plan: Plan) -> list[str]:
+    """Return a line for each snapshot that lacks something which is next to its files."""
+    users: dict[str, list[str]] = {}
+    for path, step in steps(plan.graph):
+        if step.code is not None and step.code.left_out:
+            users.setdefault(step.code.left_out, []).append(path)
+    return [f"{LEFT_OUT} {', '.join(paths)}: {text}" for text, paths in users.items()]
 
 
 def first_iteration(loop: DoWhile | ParallelFor) -> str:

@@ -1,11 +1,8 @@
 """List the files to upload: those of a component's code, or of an environment's build context.
 
 Snapshots, `allranks submit`, `allranks register` and `allranks export` all use this list. It contains what azure-ai-ml
-would upload, with its interpretation of ignore files, except what `upload_exclusions` names and links that leave the
-project.
-
-The project is the nearest of the code folder and its parents that contains one of `PROJECT_MARKS`, else the code
-folder. `code` and `additional_includes` may be anywhere: links may lead into these folders and the project.
+would upload, with its interpretation of ignore files, except what `upload_exclusions` names. Links are followed,
+wherever they lead.
 """
 
 from __future__ import annotations
@@ -21,8 +18,6 @@ from allranks.errors import InputError, Problem
 from allranks.sdk import upload_exclusions
 from allranks.sdk.paths import shown
 from allranks.sdk.upload_exclusions import NAMES, NO_RULES, IgnoreRules, read_rules, rules_of
-
-PROJECT_MARKS = (".git", "pyproject.toml", "allranks.yaml", ".allranks")
 
 MOST_FILES = 250_000
 """Limit for a list, and for entries visited through links: links between folders can multiply files without end."""
@@ -40,6 +35,10 @@ class LeftOut:
     reason: str
 
 
+_NAMED = 5
+"""How many names of one reason a line has."""
+
+
 @dataclass(frozen=True)
 class FileList:
     """The files to upload.
@@ -54,16 +53,20 @@ class FileList:
     def size(self) -> int:
         return sum(path.stat().st_size for path in self.files.values())
 
+    def left_out_text(self) -> str:
+        """Return what is left out in one line, by reason; "" if nothing is."""
+        by_reason: dict[str, list[str]] = {}
+        for entry in self.left_out:
+            by_reason.setdefault(entry.reason, []).append(entry.name)
+        return "; ".join(
+            f"{', '.join(names[:_NAMED])}{f' and {len(names) - _NAMED:,} more' if names[_NAMED:] else ''} ({reason})"
+            for reason, names in by_reason.items()
+        )
+
     def below(self, folder: str) -> FileList:
         """Return the list with all names inside of a folder."""
         files = {f"{folder}/{name}": path for name, path in self.files.items()}
         return FileList(files, tuple(LeftOut(f"{folder}/{entry.name}", entry.reason) for entry in self.left_out))
-
-
-def project_of(folder: Path) -> Path:
-    folder = folder.resolve()
-    marked = (parent for parent in (folder, *folder.parents) if any((parent / mark).exists() for mark in PROJECT_MARKS))
-    return next(marked, folder)
 
 
 def list_path(path: Path, where: str, without: Collection[Path] = ()) -> FileList:
@@ -76,9 +79,9 @@ def list_path(path: Path, where: str, without: Collection[Path] = ()) -> FileLis
     """
     path = Path(os.path.abspath(path))
     if not path.is_dir():
-        return _listed(path, path.name, _Ignored(), (path.parent,), where, without)
+        return _listed(path, path.name, _Ignored(), where, without)
     path = path.resolve()
-    return _listed(path, "", _Ignored(((str(path), rules_of(path)),)), (path,), where, without)
+    return _listed(path, "", _Ignored(((str(path), rules_of(path)),)), where, without)
 
 
 def list_merged(
@@ -97,27 +100,26 @@ def list_merged(
     """
     if not includes:
         return list_path(code, where, without) if code else FileList()
-    roots = (code or base, *(include for include in includes if include.exists()))
     lists = []
     root_rules = NO_RULES
     if code is None:
         root_rules = rules_of(base)
     elif code.is_dir():
         root_rules = rules_of(code)
-        lists.append(_listed(code, "", _Ignored(((str(code), root_rules),), nested=True), roots, where, without))
+        lists.append(_listed(code, "", _Ignored(((str(code), root_rules),), nested=True), where, without))
     else:
-        lists.append(_listed(code, code.name, _Ignored(nested=True), roots, where, without))
+        lists.append(_listed(code, code.name, _Ignored(nested=True), where, without))
     for include in includes:
         ignored = _Ignored(((str(include.parent), root_rules),), nested=True)
         if is_archive(include):
             unpacked = include.with_suffix("")
             flat = replace(ignored.inside(unpacked), nested=False)
-            unpacked_list = _listed(unpacked, unpacked.name, flat, (*roots, unpacked), where, without)
+            unpacked_list = _listed(unpacked, unpacked.name, flat, where, without)
             archive = _packed(unpacked_list.files, unpacked.name, scratch, include.name)
             lists.append(FileList({include.name: archive}, unpacked_list.below(include.name).left_out))
         else:
             inner = ignored.inside(include) if include.is_dir() else ignored
-            lists.append(_listed(include, include.name, inner, roots, where, without))
+            lists.append(_listed(include, include.name, inner, where, without))
     files = {name: path for file_list in lists for name, path in file_list.files.items()}
     merged = FileList(dict(sorted(files.items())), tuple(entry for file_list in lists for entry in file_list.left_out))
     return _without_ignored(merged)
@@ -191,13 +193,10 @@ class _Entry:
     linked: bool = False
 
 
-def _listed(
-    path: Path, name: str, ignored: _Ignored, roots: Sequence[Path], where: str, without: Collection[Path]
-) -> FileList:
+def _listed(path: Path, name: str, ignored: _Ignored, where: str, without: Collection[Path]) -> FileList:
     """Return the files to upload of a path. name: its name in the list; "" for the root folder of the list."""
-    real_roots = [os.path.realpath(root) for root in (path if path.is_dir() else path.parent, *roots)]
-    real_roots.append(str(project_of(Path(real_roots[1]))))
-    walk = _Walk(real_roots, frozenset(os.path.realpath(folder) for folder in without))
+    root = os.path.realpath(path if path.is_dir() else path.parent)
+    walk = _Walk(root, frozenset(os.path.realpath(folder) for folder in without))
     # The path itself may be a link that leads anywhere.
     walk.all_below(_Entry(path, name, os.path.realpath(path), ignored))
     if walk.problems:
@@ -209,11 +208,11 @@ def _listed(
 class _Walk:
     """A traversal of a folder. Only regular files are opened, and no folder is entered from within itself.
 
-    roots: the real paths of folders that links may lead into, innermost first
+    root: its real path
     """
 
-    def __init__(self, roots: Sequence[str], without: Collection[str]) -> None:
-        self.roots = roots
+    def __init__(self, root: str, without: Collection[str]) -> None:
+        self.root = root
         self.without = without
         self.files: dict[str, Path] = {}
         self.left_out: list[LeftOut] = []
@@ -256,11 +255,8 @@ class _Walk:
             self._add_file(entry)
 
     def _why_left(self, target: str) -> str:
-        """Return why a link to the target is left out; "" if it is not."""
-        root = next((root for root in self.roots if target == root or target.startswith(root.rstrip("/") + "/")), None)
-        if root is None:
-            return f"a link that leaves the project, to {target}"
-        parts = os.path.relpath(target, root).split(os.sep)
+        """Return why a link to the target is left out, by the names on the way to it; "" if it is not."""
+        parts = os.path.relpath(target, os.path.commonpath((self.root, target))).split(os.sep)
         return next(filter(None, (upload_exclusions.why_name(part, folder=True) for part in parts)), "")
 
     def _visit_folder(self, entry: _Entry) -> None:

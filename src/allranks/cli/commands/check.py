@@ -10,12 +10,12 @@ from typing import Annotated
 
 from allranks.checks.table import Findings
 from allranks.cli import completion
-from allranks.cli.console import console, to_json
+from allranks.cli.console import console, errors, to_json
 from allranks.cli.options import JsonOption, ParamsOption, SetOption, StandInOption, argument, option
 from allranks.cli.values import settings_of, stand_ins_of
 from allranks.errors import InputError, Level, Problem
 from allranks.plan.graph import Plan
-from allranks.plan.walk import steps
+from allranks.plan.walk import left_out, steps
 from allranks.runs.formatting import count
 from allranks.runs.formatting import plain as without_controls
 from allranks.sdk import spec_files
@@ -26,12 +26,14 @@ from allranks.sdk.spec_files import SpecFiles
 class _Result:
     """What checking one file or folder has found.
 
-    content: what it contains, such as the name of the pipeline and the number of its steps
+    content:  what it contains, such as the name of the pipeline and the number of its steps
+    left_out: a line for each snapshot of code that lacks something
     """
 
     file: str
     content: tuple[str, ...]
     findings: Findings
+    left_out: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         found = self.findings
@@ -82,11 +84,15 @@ def check(
     # Several jobs may use the same component.
     found = Findings(tuple(problem for result in results for problem in result.findings.found))
     if json:
-        objects = [{"file": result.file, **result.findings.by_kind()} for result in results]
+        objects = [
+            {"file": result.file, **result.findings.by_kind(), "left_out": result.left_out} for result in results
+        ]
         print(to_json(objects if len(files) > 1 else objects[0]))
         sys.exit(2 if found.errors else 0)
     print_warnings(found.warnings)
     print_machine(found.machine)
+    for text in dict.fromkeys(text for result in results for text in result.left_out):
+        errors().print(without_controls(text), style="bright_black", soft_wrap=True)
     for result in results:
         if len(results) > 1 or not result.findings.errors:
             console().print(without_controls(str(result)), soft_wrap=True)
@@ -118,7 +124,8 @@ def _result(file: str, values: dict[str, str]) -> _Result:
     else:
         numbers = ((len(components), "component"), (len(specs.jobs), "job"), (len(specs.pipelines), "pipeline"))
         content = [count(number, noun) for number, noun in numbers if number]
-    return _Result(file, tuple(content), Findings(tuple(found)))
+    lines = tuple(text for plan in plans for text in left_out(plan))
+    return _Result(file, tuple(content), Findings(tuple(found)), lines)
 
 
 def _specs(path: Path, values: dict[str, str]) -> SpecFiles | None:

@@ -9,9 +9,10 @@ from typing import Annotated
 import typer
 
 from allranks.cli import completion
-from allranks.cli.console import console, errors, to_json
+from allranks.cli.console import console, errors, plain, to_json
 from allranks.cli.options import FolderOption, JsonOption, StepArgument
 from allranks.errors import InputError, Problem
+from allranks.plan.walk import LEFT_OUT
 from allranks.runs.nested import records_at
 from allranks.runs.records import Status, Verdict
 
@@ -36,8 +37,9 @@ def why(
     failed step.
     """
     found = _of_folder(Path(identity), step) if "/" in identity or Path(identity).is_dir() else None
+    notes: Sequence[str] = ()
     if found is None:
-        found = _of_run(workspace, identity, step)
+        found, notes = _of_run(workspace, identity, step)
     if json:
         print(to_json(found))
     else:
@@ -46,7 +48,8 @@ def why(
         from allranks.cli.views.summary import explained
 
         lines = [line for verdict in found for line in (*explained(verdict), Text())]
-        console().print(Text("\n").join(lines[:-1]), soft_wrap=True)
+        lines += [Text(plain(note), style="bright_black") for note in notes]
+        console().print(Text("\n").join(lines if notes else lines[:-1]), soft_wrap=True)
 
 
 def _of_folder(folder: Path, step: str | None) -> Sequence[Verdict]:
@@ -60,7 +63,8 @@ def _of_folder(folder: Path, step: str | None) -> Sequence[Verdict]:
     return found
 
 
-def _of_run(workspace: Path | None, identity: str, step: str | None) -> Sequence[Verdict]:
+def _of_run(workspace: Path | None, identity: str, step: str | None) -> tuple[Sequence[Verdict], Sequence[str]]:
+    """Return the verdicts of a run, and its notes about what its code lacks."""
     from allranks.azure.watch import finder
 
     record = finder(workspace)(identity)
@@ -73,4 +77,4 @@ def _of_run(workspace: Path | None, identity: str, step: str | None) -> Sequence
             raise InputError(Problem(where, "no step has failed: its engine died or was killed", "a failed step", fix))
         text = "; ".join(("it has not failed", *(f"{each.name}: {each.straggler}" for each in steps if each.straggler)))
         raise InputError(Problem(where, text, "a failed step", f"see: allranks show {record.id}"))
-    return found
+    return found, [note for note in record.notes if note.startswith(LEFT_OUT)]

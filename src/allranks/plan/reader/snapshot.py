@@ -12,8 +12,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from allranks.errors import InputError, Problem
-from allranks.plan.graph import Code, Plan
+from allranks.plan.graph import Code, Plan, Step
 from allranks.plan.walk import steps, with_steps
+from allranks.sdk.files import FileList
 
 CHUNK = 1 << 20
 
@@ -22,8 +23,16 @@ def save(plan: Plan, snapshots: Path) -> Plan:
     """Return the plan with its code copied from temporary snapshots to the folder."""
     codes = {step.code for _, step in steps(plan.graph) if step.code}
     copies = {code: copy_files(_files(Path(code.folder)), snapshots, plan.name) for code in codes}
-    moved = with_steps(plan.graph, lambda step, _: replace(step, code=copies[step.code]) if step.code else step)
-    return replace(plan, graph=moved)
+
+    def moved(step: Step, _path: str) -> Step:
+        return replace(step, code=replace(copies[step.code], left_out=step.code.left_out)) if step.code else step
+
+    return replace(plan, graph=with_steps(plan.graph, moved))
+
+
+def copy_listed(listed: FileList, snapshots: Path, where: str) -> Code:
+    """Copy the files of a list, as `copy_files` does."""
+    return replace(copy_files(listed.files, snapshots, where), left_out=listed.left_out_text())
 
 
 def copy_files(files: Mapping[str, Path], snapshots: Path, where: str) -> Code:
