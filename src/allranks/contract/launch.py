@@ -5,6 +5,7 @@ Also the variables that describe the instance of a process, with or without a di
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
@@ -94,7 +95,9 @@ def instance_environment(launch: Launch, process: Process) -> dict[str, str]:
     several.
 
     Sources: Azure Batch's "compute node environment variables" (AZ_BATCH_*, set only for a job with several instances;
-    Lightning#14118), and azureml-assets and azureml-examples (AZUREML_*, AZ_BATCHAI_TASK_INDEX).
+    Lightning#14118), and azureml-assets and azureml-examples (AZUREML_*, AZ_BATCHAI_TASK_INDEX). Components of
+    azureml-assets read host_list of AZUREML_CR_DISTRIBUTED_CONFIG: the first host is the master, and a job without the
+    variable has one instance. A published pod of Kubernetes compute has it; no record of AmlCompute is known.
     """
     values = {
         "AZUREML_NODE_COUNT": str(launch.instance_count),
@@ -108,6 +111,7 @@ def instance_environment(launch: Launch, process: Process) -> dict[str, str]:
             "AZ_BATCH_HOST_LIST": ",".join(launch.addresses),
             "AZ_BATCH_NODE_LIST": ";".join(launch.addresses),
             "AZ_BATCH_IS_CURRENT_NODE_MASTER": "true" if process.instance_rank == 0 else "false",
+            "AZUREML_CR_DISTRIBUTED_CONFIG": json.dumps({"host_list": launch.addresses}),
         }
     return values
 

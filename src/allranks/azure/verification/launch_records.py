@@ -52,7 +52,7 @@ _PORT = re.compile(r"\d{4,5}")
 _FREE_PORT = re.compile(r"(?<=[\d>]):\d{4,5}\b")
 _FREE_PORTS = ("TF_CONFIG", "RAY_ADDRESS")
 """Variables with ports that differ in every run. The one in AZ_BATCH_MASTER_NODE is always the same."""
-_OF_HOSTS = re.compile(r"MASTER_(?:ADDR|NODE|IP)|_LIST$|HOSTS?$|RAY_ADDRESS")
+_OF_HOSTS = re.compile(r"MASTER_(?:ADDR|NODE|IP)|_LIST$|HOSTS?$|RAY_ADDRESS|DISTRIBUTED_CONFIG")
 _NAME_AND_PORT = re.compile(r"(?<![<\w./-])(?!localhost\b)[A-Za-z][\w.-]*(?=:\d{2,5}\b)")
 _COMMON_USERS = ("", "root", "nobody")
 
@@ -174,7 +174,7 @@ def _of_variable(name: str, value: str, comparable: Callable[[Any], str]) -> str
 
 def _without_hosts(value: str) -> str:
     """Return a list of hosts without the names that are not those of the job's instances."""
-    return re.sub(r"(?<![<\w.-])(?!localhost\b|none\b)[A-Za-z][\w.-]*(?![\w>.-]| \d*>)", "<a name>", value)
+    return re.sub(r"(?<![<\w.-])(?!localhost\b|none\b)[A-Za-z][\w.-]*(?![\w>.-]|\":| \d*>)", "<a name>", value)
 
 
 def _normalized(value: str) -> str:
