@@ -38,6 +38,8 @@ def of_conda(folder: Path, dependencies: Any, image: str = "") -> Packages:
         ("numpy >=1.21, <2", "numpy>=1.21,<2"),
         ("conda-forge::numpy>=1.21", "numpy>=1.21"),
         ("pytorch=2.1", "torch==2.1.*"),
+        ("setuptools=58", "setuptools==58.*"),
+        ("wheel", "wheel"),
     ],
 )
 def test_condas_notation_becomes_pips(tmp_path: Path, written: str, requirement: str) -> None:

@@ -52,7 +52,8 @@ def test_a_virtual_environment_is_made_once_by_content(tmp_path: Path) -> None:
     write_wheel(tmp_path / "wheels", "2.0")
     reports = Reports()
     first = realise(environment(tmp_path, "tinypackage==1.0"), "venv", reports)
-    assert (version_in(first), first.how, first.notes) == ("1.0", "venv", ())
+    assert (version_in(first), first.how) == ("1.0", "venv")
+    assert first.notes == ("not installed, although conda would: setuptools, wheel",)  # the folder does not have them
     assert reports
     reports.clear()
     again = realise(environment(tmp_path, "tinypackage==1.0", file="other.yml"), "venv", reports)
@@ -64,6 +65,33 @@ def test_a_virtual_environment_is_made_once_by_content(tmp_path: Path) -> None:
         for made in (first, other)
         for name in [made.interpreter.parents[1].name + end for end in ("", ".lock")]  # type: ignore[union-attr]
     )
+
+
+def test_what_conda_installs_with_pip_is_there(tmp_path: Path) -> None:
+    for name, version in (("setuptools", "81.0"), ("setuptools", "82.0"), ("wheel", "1.0"), ("tinypackage", "1.0")):
+        write_wheel(tmp_path / "wheels", version, name)
+    made = realise(environment(tmp_path, "tinypackage"), "venv", Reports())
+    program = "import setuptools, wheel, tinypackage; print(setuptools.VERSION)"
+    ran = subprocess.run([str(made.interpreter), "-c", program], capture_output=True, text=True, check=True)
+    assert (ran.stdout, made.notes) == ("81.0\n", ())
+    other = realise(environment(tmp_path, "tinypackage", "setuptools==82.0"), "venv", Reports())
+    ran = subprocess.run([str(other.interpreter), "-c", program], capture_output=True, text=True, check=True)
+    assert ran.stdout == "82.0\n"
+
+
+@pytest.mark.parametrize(
+    ("python", "with_conda", "lines"),
+    [
+        ("==3.7.*", True, ["setuptools<82", "wheel"]),
+        ("==3.12.*", True, ["setuptools<82", "wheel"]),
+        ("<3.9", True, ["setuptools<82", "wheel"]),
+        ("==3.13.*", True, []),
+        (">=3.13,<3.14", True, []),
+        ("==3.7.*", False, []),
+    ],
+)
+def test_what_conda_installs_with_pip(python: str, with_conda: bool, lines: list[str]) -> None:
+    assert venv.of_condas_pip(Packages(python, with_conda=with_conda)) == lines
 
 
 def test_what_does_not_exist_is_not_made_for_a_dry_run(tmp_path: Path) -> None:

@@ -55,6 +55,7 @@ class Packages:
     python:       the versions of Python as in PEP 440, such as ==3.9.*; "" if the definition names none
     requirements: lines of a requirements file, in order
     from_conda:   those of the lines that name packages of conda
+    with_conda:   whether conda would make the environment
     files:        files of the user whose content is installed
     lacking:      parts of the definition that pip cannot install, as text
     """
@@ -62,6 +63,7 @@ class Packages:
     python: str = ""
     requirements: tuple[str, ...] = ()
     from_conda: tuple[str, ...] = ()
+    with_conda: bool = False
     files: tuple[Path, ...] = ()
     lacking: tuple[str, ...] = ()
 
@@ -113,14 +115,14 @@ def _of_conda(specification: Mapping[str, Any], file: Path) -> Packages:
         if name == "python":
             # The last part of the version is not worth a download.
             python = re.sub(r"^==(\d+\.\d+).*", r"==\1.*", version or "")
-        elif name not in ("pip", "setuptools", "wheel", "conda"):
+        elif name not in ("pip", "conda"):
             target = (
                 lacking if version is None or name in NOT_ON_PYPI or name.startswith(("r-", "lib")) else requirements
             )
             target.append(f"conda package {entry}" if target is lacking else f"{ON_PYPI.get(name, name)}{version}")
     from_conda = tuple(requirements)
     requirements += _expanded(pip, file, files)
-    return Packages(python, tuple(requirements), from_conda, tuple(files), tuple(lacking))
+    return Packages(python, tuple(requirements), from_conda, True, tuple(files), tuple(lacking))
 
 
 def _pip_form(entry: str) -> tuple[str, str | None]:
@@ -240,6 +242,7 @@ def _with_command(found: Packages, command: str, folder: Path, file: Path) -> Pa
             own.python or found.python,
             (*found.requirements, *own.requirements),
             (*found.from_conda, *own.from_conda),
+            True,
             (*found.files, *own.files),
             (*found.lacking, *own.lacking),
         )

@@ -71,7 +71,7 @@ def realise(environment: Environment, how: str, report: Report, *, makes: bool =
         cache.make(folder, create, report)
     if how == CONTAINER:
         return Realised(how, rootfs.interpreter(folder / rootfs.FOLDER))
-    return Realised(how, folder / "bin" / "python", tuple(_differences(found, how)))
+    return Realised(how, folder / "bin" / "python", (*_differences(found, how), *_not_installed(found, how, folder)))
 
 
 def _automatic(environment: Environment, found: Packages | None, installer: str) -> str:
@@ -94,3 +94,9 @@ def _differences(found: Packages, how: str = HOST) -> Iterator[str]:
     lacking = found.lacking if how != CONDA else [each for each in found.lacking if each.startswith("image ")]
     if lacking:
         yield f"not used: {', '.join(lacking)}"
+
+
+def _not_installed(found: Packages, how: str, folder: Path) -> Iterator[str]:
+    names = [line.partition("<")[0] for line in venv.of_condas_pip(found) if how == VENV and cache.exists(folder)]
+    if missing := [name for name in names if not any(folder.glob(f"lib/python*/site-packages/{name}*"))]:
+        yield f"not installed, although conda would: {', '.join(missing)}"

@@ -23,6 +23,8 @@ from allranks.plan import digest
 _MINORS = tuple(f"3.{minor}" for minor in range(14, 6, -1))
 _OF_PIP = {"index-url": "UV_DEFAULT_INDEX", "extra-index-url": "UV_INDEX", "find-links": "UV_FIND_LINKS"}
 """Settings of pip that uv does not read, and its variables for them."""
+_OPTIONS = ("-i ", "-f ", "--index-url", "--extra-index-url", "--find-links", "--no-index", "--trusted-host")
+"""Lines of a requirements file that say where packages are."""
 
 
 def version_of(packages: Packages) -> str:
@@ -39,6 +41,13 @@ def version_of(packages: Packages) -> str:
     return next((minor for minor in (own, *_MINORS) if any(allowed.contains(f"{minor}.{n}") for n in (99, 9, 0))), own)
 
 
+def of_condas_pip(packages: Packages) -> list[str]:
+    """Return lines for what conda installs with every Python below 3.13: its package pip depends on them. From version
+    82 on, setuptools lacks pkg_resources, which is what scripts use it for."""
+    minor = int(version_of(packages).partition(".")[2])
+    return ["setuptools<82", "wheel"] if packages.with_conda and minor < 13 else []
+
+
 def folder_of(packages: Packages, installer: str = "") -> Path:
     """Return the folder of the virtual environment with these packages, which may not exist.
 
@@ -48,7 +57,8 @@ def folder_of(packages: Packages, installer: str = "") -> Path:
     """
     files = (digest.of_path(path) for path in packages.files)
     key = digest.of_text(
-        version_of(packages), platform.system(), platform.machine(), *packages.requirements, "files", *files, installer
+        *(version_of(packages), platform.system(), platform.machine()),
+        *(*of_condas_pip(packages), *packages.requirements, "files", *files, installer),
     )
     return cache.root() / f"venv-{key[:24]}"
 
@@ -74,11 +84,12 @@ def make(packages: Packages, folder: Path, where: str, file: Path, report: Repor
     code, lines = cache.run(command, report, _settings_of_pip())
     if code and python is None:
         raise _no_python(where, file, version, lines[-1].strip() if lines else "uv cannot install it")
+    if not code and (lines := of_condas_pip(packages)):
+        # As by conda, before the other packages. Most scripts run without them, so that a failure is only a note.
+        options = [line for line in packages.requirements if line.startswith(_OPTIONS)]
+        _install([*options, *lines], folder, uv, report)
     if not code and packages.requirements:
-        requirements = folder / "requirements.txt"
-        requirements.write_text("\n".join(packages.requirements) + "\n", encoding="utf-8")
-        code, lines = cache.run(_install(folder, requirements, uv), report, _settings_of_pip())
-        requirements.unlink()  # an index in it may have a password
+        code, lines = _install(packages.requirements, folder, uv, report)
     if code:
         raise cache.failed(where, file, packages, lines)
     if has_pip:
@@ -92,14 +103,18 @@ def _take_turns(programs: Path) -> None:
         program.write_text(f'#!/bin/sh\nexec flock {lock} {python} -m pip "$@"\n', encoding="utf-8")
 
 
-def _install(folder: Path, requirements: Path, uv: str | None) -> list[str]:
-    python = str(folder / "bin" / "python")
+def _install(lines: Sequence[str], folder: Path, uv: str | None, report: Report) -> tuple[int, list[str]]:
+    """Install the lines of a requirements file. Return the exit code, and the last lines that were printed."""
+    python, file = str(folder / "bin" / "python"), folder / "requirements.txt"
     if uv is None:
-        pip = [sys.executable, "-m", "pip", "--python", python, "--disable-pip-version-check"]
-        return [*pip, "install", "--requirement", str(requirements)]
-    # As pip, which takes the best version of all indexes.
-    strategy = ["--index-strategy", "unsafe-best-match"]
-    return [uv, "pip", "install", "--python", python, *strategy, "--requirement", str(requirements)]
+        installer = [sys.executable, "-m", "pip", "--python", python, "--disable-pip-version-check", "install"]
+    else:  # as pip, which takes the best version of all indexes
+        installer = [uv, "pip", "install", "--python", python, "--index-strategy", "unsafe-best-match"]
+    file.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    try:
+        return cache.run([*installer, "--requirement", str(file)], report, _settings_of_pip())
+    finally:
+        file.unlink()  # an index in it may have a password
 
 
 def _settings_of_pip() -> dict[str, str]:
