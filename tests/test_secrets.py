@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import base64
+import html
+import json
 import subprocess
 import sys
 import time
+from collections.abc import Callable
+from functools import partial
+from urllib.parse import quote, quote_plus
 
 import pytest
 
@@ -165,6 +170,30 @@ def test_a_long_line_takes_no_longer_for_its_shape(text: str) -> None:
 def test_known_values_are_masked_wherever_they_are() -> None:
     assert redact("login as hunter2-long with hunter2", {"hunter2", "hunter2-long"}) == "login as *** with ***"
     assert redact("a short one stays: abc", {"abc"}) == "a short one stays: abc"
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        json.dumps,
+        repr,
+        html.escape,
+        quote,
+        partial(quote, safe=""),
+        quote_plus,
+        lambda secret: base64.b64encode(secret.encode()).decode(),
+        lambda secret: base64.urlsafe_b64encode(f"me:{secret}".encode()).decode(),
+        lambda secret: base64.b64encode(f"{secret}, and more".encode()).decode(),
+        lambda secret: "\n".join(f"rank 0 | {line}" for line in secret.splitlines()),
+    ],
+)
+def test_known_values_are_masked_in_every_form(form: Callable[[str], str]) -> None:
+    secret = 'pä"ss<word>/of?a&user+\nwith-more-than-one-line'
+    shown = redact(f"before {form(secret)} after", {secret})
+    assert shown.startswith("before ")
+    assert shown.endswith(" after")
+    assert len(shown) < len("before *** after") + 24  # what stands beside a secret shares bits with it in base64
+    assert "line" not in shown
 
 
 def test_the_kind_of_each_secret_is_told() -> None:

@@ -8,12 +8,16 @@ and tokens used in machine learning that detect-secrets lacks, after the rules o
 
 from __future__ import annotations
 
+import html
+import json
 import re
 import sys
+from base64 import b64encode, urlsafe_b64encode
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache, lru_cache, partial
 from importlib import import_module
+from urllib.parse import quote, quote_plus
 
 from allranks.deferred_imports import DeferredImports
 
@@ -25,6 +29,9 @@ _CACHED = 1 << 12
 
 SHORTEST = 6
 """Minimum length of a value that is searched for in other texts. Shorter values occur by chance."""
+
+_LONG_LINE = 16
+"""Minimum length of a line of a value that is searched for without the others, such as a line of a private key."""
 
 _NAME = re.compile(
     r"(?:^|_)(?:TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE|CREDENTIALS?|(?:API|ACCESS|ACCOUNT|PRIVATE|SHARED)?KEY|SAS)"
@@ -204,12 +211,41 @@ def redact(text: str, known: Iterable[str] = (), mask: Mask = short) -> str:
 
 
 def replace_known(text: str, known: Iterable[str], mask: Mask = short) -> str:
-    """Return the text with the known values masked, except those that are too short to search for."""
-    # The longest first, because one may be part of another.
-    for value in sorted(known, key=len, reverse=True):
-        if len(value) >= SHORTEST:
-            text = text.replace(value, mask(value))
+    """Return the text with the known values masked in all their forms, except those that are too short to search
+    for."""
+    for form in forms(frozenset(known)):
+        text = text.replace(form, mask(form))
     return text
+
+
+@lru_cache(maxsize=1 << 7)
+def forms(known: frozenset[str]) -> tuple[str, ...]:
+    """Return the texts that programs print for the known values, the longest first, because one may be part of another.
+
+    These are the values, as they are and as literals of JSON and Python, in addresses, in HTML and in base64, and the
+    lines of a value that has several, each of which a logger may begin with a text of its own.
+    """
+    found: set[str] = set()
+    for value in known:
+        if len(value) < SHORTEST:
+            continue
+        lines = [line for line in value.splitlines() if len(line) >= _LONG_LINE and not line.startswith("-----")]
+        for text in (value, *lines):
+            data = text.encode("utf-8", "surrogateescape")
+            found |= {text, repr(text)[1:-1], html.escape(text), quote(data), quote(data, safe=""), quote_plus(data)}
+            found |= {json.dumps(text, ensure_ascii=ascii_only)[1:-1] for ascii_only in (True, False)}
+            found |= {form for encode in (b64encode, urlsafe_b64encode) for form in _in_base64(data, encode)}
+    return tuple(sorted(found, key=lambda form: (-len(form), form)))
+
+
+def _in_base64(data: bytes, encode: Callable[[bytes], bytes]) -> Iterator[str]:
+    """Yield what a value contributes to the base64 of a text that contains it, at each of the three alignments, such as
+    the password in the header of an HTTP request."""
+    for before in range(3):
+        encoded = encode(bytes(before) + data).rstrip(b"=").decode()
+        form = encoded[(0, 2, 3)[before] : len(encoded) - bool((before + len(data)) % 3)]
+        if len(form) >= SHORTEST:
+            yield form
 
 
 def secrets_in(text: str) -> dict[str, str]:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import os
+import signal
+from base64 import b64encode
 from pathlib import Path
+from urllib.parse import quote
 
 import pytest
 
@@ -11,13 +14,15 @@ from allranks.contract.mpi import Mpi
 from allranks.plan.graph import Step
 from allranks.runs.records import Status
 from allranks.runs.workspace import Workspace
-from allranks_command import forked, write
+from allranks_command import PATIENCE, Fifo, forked, started, write
 from mpirun import needs_mpirun
 
 TOKEN = "hunter2-of-hugging-face"
 KEY = "c2VjcmV0c2VjcmV0" * 5 + "abcdef" + "=="
 SAID = "hunter4-of-an-input"
-SECRETS = (TOKEN, KEY, SAID)
+LINES = ("a1B2c3D4" * 8, "e5F6g7H8" * 8)
+SECRETS = (TOKEN, KEY, SAID, *LINES, b64encode(TOKEN.encode()).decode()[:-2], quote(KEY, safe=""))
+"""The secrets, and texts that reveal them: the lines of a private key, a token in base64, a key in an address."""
 
 PIPELINE = """\
     type: pipeline
@@ -27,19 +32,24 @@ PIPELINE = """\
         type: command
         command: >-
           echo $HF_TOKEN $STORE ${{inputs.service_password}}; echo $HF_TOKEN > ${{outputs.seen}};
+          echo "$SIGNING_KEY" | sed "s/^/[0]: /"; echo $HF_TOKEN | base64; echo KEY_IN_ADDRESS;
           printf '{"note": "%s"}' $HF_TOKEN >> $ALLRANKS_REPORT;
           test -e FOLDER/again || { echo "ValueError: $HF_TOKEN is refused"; exit 3; }
         environment: azureml:cpu:1
         inputs: {service_password: "${{parent.inputs.service_password}}"}
         outputs: {seen: {type: uri_file, path: FOLDER/seen}}
-        environment_variables: {HF_TOKEN: TOKEN, STORE: "AccountName=a;AccountKey=STORE_KEY;EndpointSuffix=x"}
+        environment_variables:
+          HF_TOKEN: TOKEN
+          STORE: "AccountName=a;AccountKey=STORE_KEY;EndpointSuffix=x"
+          SIGNING_KEY: "-----BEGIN KEY-----\\nLINES\\n-----END KEY-----"
 """
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     text = PIPELINE.replace("FOLDER", str(tmp_path)).replace(": TOKEN", f": {TOKEN}")
-    write(tmp_path, "pipeline.yml", text.replace("SAID", SAID).replace("STORE_KEY", KEY))
+    text = text.replace("SAID", SAID).replace("STORE_KEY", KEY).replace("LINES", "\\n".join(LINES))
+    write(tmp_path, "pipeline.yml", text.replace("KEY_IN_ADDRESS", quote(KEY, safe="")))
     return tmp_path
 
 
@@ -90,6 +100,36 @@ def test_no_file_and_no_screen_has_them(folder: Path) -> None:
     assert [screen.code for screen in screens[2:]] == [0, 0, 0, 0, 2]
     for screen in screens:
         assert not [secret for secret in SECRETS if secret in screen.out + screen.err]
+
+
+@pytest.mark.slow
+def test_a_killed_run_leaves_them_to_its_user_alone(folder: Path) -> None:
+    """Nobody has masked its logs, which are masked when they are read."""
+    job = """\
+        type: command
+        command: echo $HF_TOKEN; echo started > FIFO; exec tail -f /dev/null
+        environment: azureml:cpu:1
+        environment_variables: {HF_TOKEN: TOKEN}
+    """
+    workspace = folder / ".allranks"
+    write(folder, "job.yml", job.replace("TOKEN}", f"{TOKEN}}}").replace("FIFO", str(workspace / "fifo")))
+    with (
+        Fifo(workspace / "fifo") as fifo,
+        started("run", "job.yml", "--instances", "loopback", folder=folder) as engine,
+    ):
+        assert fifo.read() == b"started\n"
+        (log,) = workspace.rglob("std_log.txt")
+        assert log.stat().st_mode & 0o777 == 0o600
+        assert TOKEN not in forked("logs", "latest", folder=folder).out
+        engine.send_signal(signal.SIGKILL)
+        engine.wait(PATIENCE)
+    assert workspace.stat().st_mode & 0o777 == 0o700
+    assert {Path(file).name for file in holders(workspace)} == {"secrets.json", "std_log.txt"}
+    assert all((workspace / file).stat().st_mode & 0o777 == 0o600 for file in holders(workspace))
+    for command in ("logs", "show", "why"):
+        screen = forked(command, "latest", folder=folder)
+        assert "***" in screen.out or command != "logs"
+        assert TOKEN not in screen.out + screen.err
 
 
 @pytest.mark.slow

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import re
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from allranks.errors import InputError
 from allranks.local.slots import PATIENCE, Machines, SharedLocks, Slots
 
 
@@ -102,6 +106,7 @@ def test_gpus_are_given_to_one_step_at_a_time(locks: SharedLocks) -> None:
 
 HOLDER = """
 import asyncio, sys
+from collections.abc import Callable
 from pathlib import Path
 from allranks.local.slots import SharedLocks, Slots
 async def hold():
@@ -195,3 +200,36 @@ def test_waiters_that_are_canceled_with_who_holds_the_slots_get_none(locks: Shar
         return got
 
     assert asyncio.run(scenario()) == ["a", "c"]
+
+
+@pytest.mark.parametrize(
+    ("make", "found"),
+    [
+        (lambda folder: folder.write_text(""), "it cannot be used: File exists"),
+        (lambda folder: folder.symlink_to("/nonexistent"), "it is a link"),
+        (lambda folder: folder.symlink_to(folder.parent), "it is a link"),
+        (lambda folder: (folder.mkdir(), os.chown(folder, 65534, -1)), "it belongs to nobody"),
+        (
+            lambda folder: (folder.mkdir(), (folder / "slot-0").symlink_to(folder.parent / "made")),
+            "slot-0 in it cannot",
+        ),
+    ],
+)
+def test_a_folder_of_locks_that_others_may_have_made_is_refused(
+    make: Callable[[Path], object], found: str, tmp_path: Path
+) -> None:
+    locks = SharedLocks(tmp_path / "slots")
+    try:
+        make(locks.folder)
+    except PermissionError:
+        pytest.skip("this user cannot give a folder to another one")
+    with pytest.raises(InputError, match=re.escape(f"{locks.folder}: {found}")):
+        locks.take("slot-0")
+    assert not (tmp_path / "made").exists()
+    assert not (tmp_path / "slot-0").exists()
+
+
+def test_an_own_folder_of_locks_is_closed_to_others(tmp_path: Path) -> None:
+    tmp_path.chmod(0o777)
+    SharedLocks(tmp_path).check()
+    assert tmp_path.stat().st_mode & 0o777 == 0o700

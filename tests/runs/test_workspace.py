@@ -35,6 +35,23 @@ def test_it_is_found_in_a_folder_above(tmp_path: Path, monkeypatch: pytest.Monke
     assert Workspace.at("other") == Workspace(below / "other")
 
 
+@pytest.mark.parametrize("mode", [None, 0o755, 0o777])
+def test_only_its_user_may_enter_it(workspace: Workspace, mode: int | None) -> None:
+    if mode is not None:
+        workspace.root.mkdir()
+        workspace.root.chmod(mode)
+    workspace.make()
+    assert workspace.root.stat().st_mode & 0o777 == 0o700
+
+
+def test_a_folder_that_all_users_share_is_refused(workspace: Workspace) -> None:
+    workspace.root.mkdir()
+    workspace.root.chmod(0o1777)
+    with pytest.raises(InputError, match=r"all users share it, expected a folder of this user.*--folder"):
+        workspace.make()
+    assert workspace.root.stat().st_mode & 0o7777 == 0o1777
+
+
 def test_reading_makes_nothing(workspace: Workspace) -> None:
     assert history.runs(workspace) == []
     with pytest.raises(InputError, match="no workspace"):

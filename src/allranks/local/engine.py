@@ -20,6 +20,7 @@ from allranks.local.nodes.sweep import settled_trials
 from allranks.local.options import AUTO, Options
 from allranks.local.run_execution import RunExecution, inputs_of
 from allranks.local.selection import modes_of
+from allranks.local.slots import SharedLocks
 from allranks.local.tracking.process import EarlyTracker
 from allranks.plan import codec, values
 from allranks.plan import secrets as plan_secrets
@@ -217,6 +218,7 @@ def _reset(step: StepRecord, *, again: bool) -> None:
 @contextlib.contextmanager
 def _opened(workspace: Workspace, run_id: str) -> Iterator[Store]:
     """Open the store, and hold the run's lock, for the duration of the block."""
+    SharedLocks().check()
     workspace.make()
     try:
         with locks.hold(workspace.run_folder(run_id)), Store(workspace.database) as store:

@@ -20,6 +20,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
+from allranks.errors import InputError, Problem
+from allranks.runs.workspace import user_name
+
 PATIENCE = 16
 """How often smaller steps may overtake a step that does not fit before it must be next."""
 
@@ -77,12 +80,14 @@ class SharedLocks:
         self._held: dict[str, int] = {}
 
     def take(self, name: str) -> bool:
-        """Lock a name. Return whether it was free."""
+        """Lock a name. Return whether it was free. Raise InputError if the folder cannot be trusted or used."""
+        folder = self._open_folder()
         try:
-            descriptor = os.open(self.folder / name, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        except FileNotFoundError:
-            self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            return self.take(name)
+            descriptor = os.open(name, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600, dir_fd=folder)
+        except OSError as error:
+            raise self._refused(f"{name} in it cannot be opened: {error.strerror}") from None
+        finally:
+            os.close(folder)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -93,6 +98,34 @@ class SharedLocks:
 
     def give(self, name: str) -> None:
         os.close(self._held.pop(name))
+
+    def check(self) -> None:
+        """Raise InputError if the folder cannot be trusted or used."""
+        os.close(self._open_folder())
+
+    def _open_folder(self) -> int:
+        """Return a descriptor of the folder, which is created if necessary.
+
+        Its name can be predicted, and others may write where it is: another user's folder, or a link to one, would let
+        that user block runs, and have files created elsewhere.
+        """
+        try:
+            self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            folder = os.open(self.folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        except OSError as error:
+            is_link = self.folder.is_symlink()
+            raise self._refused("it is a link" if is_link else f"it cannot be used: {error.strerror}") from None
+        status = os.fstat(folder)
+        if status.st_uid != os.geteuid():
+            os.close(folder)
+            raise self._refused(f"it belongs to {user_name(status.st_uid)}")
+        if status.st_mode & 0o077:
+            os.fchmod(folder, 0o700)
+        return folder
+
+    def _refused(self, found: str) -> InputError:
+        fix = "remove it, or set TMPDIR to a folder of your own"
+        return InputError(Problem(str(self.folder), found, "a folder of this user, for the locks of slots", fix))
 
 
 class Slots:

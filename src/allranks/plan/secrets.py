@@ -12,7 +12,7 @@ from typing import Any
 
 from allranks.errors import InputError, Problem
 from allranks.plan import codec
-from allranks.secrets import MASK, SHORTEST, is_secret_name, redact, secrets_in
+from allranks.secrets import MASK, SHORTEST, forms, is_secret_name, redact, secrets_in
 
 HIDDEN = "hidden_secrets"
 """The top-level key of a stored plan with the list of places that contain ``***``."""
@@ -108,7 +108,7 @@ def _search(tree: Any) -> tuple[Any, _Search]:
     masked = search.masked(tree, secret=False)
     # The value of a variable may also occur in a command.
     text = json.dumps(masked) if search.known else ""
-    if any(json.dumps(secret)[1:-1] in text for secret in search.known):
+    if any(form in text for form in forms(frozenset(search.known))):
         masked = search.without_known(masked)
     return masked, search
 

@@ -21,6 +21,7 @@ from allranks.runs import secret_values
 from allranks.runs.log_redaction import redacted
 from allranks.runs.nested import records_at
 from allranks.runs.records import RankRecord, RunRecord, StepRecord
+from allranks.secrets import extends_over_lines, redact
 
 LOOK = 0.2
 """Seconds between two checks of growing logs on this machine."""
@@ -234,11 +235,16 @@ def _size(log: str) -> int:
 
 
 def tail(log: str, lines: int = _TAIL_LINES, size: int = _TAIL_BYTES) -> tuple[str, ...]:
-    """Return the last lines of a log, which may be large, missing, or binary. size: maximum bytes of them"""
+    """Return the last lines of a log, which may be large, missing, or binary. size: maximum bytes of them
+
+    A secret that extends over lines, of which only the last ones are returned, is masked.
+    """
     try:
         with open(log, "rb") as file:
             file.seek(max(0, os.fstat(file.fileno()).st_size - size))
             text = file.read().decode("utf-8", "replace")
     except OSError:
         return ()
+    if extends_over_lines(text, returns=False):
+        text = redact(text)
     return tuple(text.rstrip().splitlines()[-lines:])

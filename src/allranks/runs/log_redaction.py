@@ -7,9 +7,9 @@ import re
 from collections.abc import Iterable, Iterator
 
 from allranks.secrets import (
-    SHORTEST,
     Mask,
     extends_over_lines,
+    forms,
     may_have_secret,
     redact,
     replace_known,
@@ -66,7 +66,7 @@ def mask_in_file(path: str, known: Iterable[str], most: int) -> int | None:
 
     Raise OSError if the file cannot be changed.
     """
-    values = sorted({value.encode() for value in known if len(value) >= SHORTEST}, key=len, reverse=True)
+    values = [form.encode("utf-8", "surrogateescape") for form in forms(frozenset(known))]
     try:
         with open(path, "r+b") as file, mmap.mmap(file.fileno(), 0) as content:
             for value in values:

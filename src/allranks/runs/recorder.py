@@ -239,7 +239,7 @@ class RunRecorder:
             step.verdict = replace(
                 verdict,
                 reason=redact(verdict.reason, self.known),
-                tail=tuple(redact(line, self.known) for line in verdict.tail),
+                tail=tuple(redact("\n".join(verdict.tail), self.known).split("\n")) if verdict.tail else (),
                 traceback=redact(verdict.traceback, self.known),
                 consequences=tuple(redact(text, self.known) for text in verdict.consequences),
             )

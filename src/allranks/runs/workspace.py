@@ -78,9 +78,12 @@ class Workspace:
         return f"sqlite:///{self.root / 'mlflow.db'}".replace("%", "%25").replace("?", "%3F")
 
     def make(self) -> None:
-        """Create the folder. Raise InputError if that fails or the path is not a folder."""
+        """Create the folder, which only this user may enter. Raise InputError if that fails, if the path is not a
+        folder, or if it is a folder that all users share, such as /tmp."""
         try:
-            self.runs.mkdir(parents=True, exist_ok=True)
+            self.root.mkdir(mode=0o700, parents=True, exist_ok=True)
+            _make_private(self.root)
+            self.runs.mkdir(exist_ok=True)
             self.snapshots.mkdir(exist_ok=True)
         except OSError as error:
             if error.errno == errno.ENOSPC:
@@ -92,6 +95,17 @@ class Workspace:
 
     def run_folder(self, run: str) -> Path:
         return self.runs / run
+
+
+def _make_private(root: Path) -> None:
+    status = root.stat()
+    if status.st_uid != os.geteuid():
+        return
+    if status.st_mode & stat.S_ISVTX:
+        found, fix = "all users share it", f"use a folder in it: --folder {root / 'workspace'}"
+        raise InputError(Problem(str(root), found, "a folder of this user", fix, code="workspace-access"))
+    if status.st_mode & 0o077:
+        root.chmod(status.st_mode & 0o700)
 
 
 def _cannot_be_made(root: Path, reason: str) -> Problem:
@@ -115,15 +129,17 @@ def check_access(path: Path, mode: int = os.R_OK | os.W_OK) -> None:
 
 def _owner(path: Path) -> str:
     owner = os.lstat(path).st_uid
-    if owner == os.geteuid():
-        return ""
+    return "" if owner == os.geteuid() else f": it belongs to {user_name(owner)}"
+
+
+def user_name(number: int) -> str:
+    """Return the name of a user; the number as text if it has none."""
     import pwd
 
     try:
-        name = pwd.getpwuid(owner).pw_name
+        return pwd.getpwuid(number).pw_name
     except KeyError:
-        name = str(owner)
-    return f": it belongs to {name}"
+        return str(number)
 
 
 def private_file(path: Path) -> None:

@@ -28,6 +28,7 @@ from allranks.api.client.service import (
 )
 from allranks.local import cancellation
 from allranks.plan.graph import Plan
+from allranks.plan.secrets import shown as without_secrets
 from allranks.runs import datastores, history, locks
 from allranks.runs.formatting import cause, reason
 from allranks.runs.records import RunRecord, Status, StepRecord
@@ -156,7 +157,7 @@ def start(
 
 
 def _save(record: RunRecord, properties: dict[str, Any]) -> None:
-    write_json(Path(record.folder) / _FILE, properties)
+    write_json(Path(record.folder) / _FILE, without_secrets(properties))
 
 
 @route("POST", "/jobs/{name}/cancel")

@@ -148,9 +148,9 @@ def viewed(request: Request, items: list[dict[str, Any]]) -> Answer:
 
 
 def write_json(file: Path, value: Any) -> None:
-    """Write a file as a whole, so that a reader never sees a part of it."""
+    """Write a file of this user only as a whole, so that a reader never sees a part of it."""
     file.parent.mkdir(parents=True, exist_ok=True)
-    write_file(file, json.dumps(value, indent=1))
+    write_file(file, json.dumps(value, indent=1), 0o600)
 
 
 def timestamp(seconds: float | None) -> str | None:

@@ -16,6 +16,7 @@ from allranks.api import jobs
 from allranks.api.client import job_requests
 from allranks.api.client.service import Answer, LocalService, Refusal, Request, not_found, resource, route, write_json
 from allranks.errors import InputError, Problem
+from allranks.plan.secrets import shown as without_secrets
 
 SCHEDULES, ENDPOINTS, DEPLOYMENTS = "/schedules", "/batchEndpoints", "/batchEndpoints/{endpoint}/deployments"
 _KINDS = (SCHEDULES, ENDPOINTS, DEPLOYMENTS)
@@ -45,7 +46,7 @@ def save(service: LocalService, request: Request, properties: dict[str, Any], **
     file = _file(service, request.path)
     if not (is_new := not file.exists()):
         body["systemData"]["createdAt"] = find(service, request.path)["systemData"]["createdAt"]
-    write_json(file, body)
+    write_json(file, without_secrets(body))
     return Answer(body, 201 if is_new else 200)
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
 import os
 from collections.abc import Iterable
 from pathlib import Path
@@ -119,11 +118,10 @@ async def mask_logs(recorder: RunRecorder, record: StepRecord, files: Iterable[s
     These are the plan's secrets, which are unknown when the files are read later, and texts that look like a
     secret. Files that cannot be changed, or that are too large to be searched, are noted in the step's record.
     """
-    known = recorder.known | {json.dumps(value)[1:-1] for value in recorder.known}
     left, too_large = _MOST_SEARCHED, []
     for file in files:
         try:
-            searched = await asyncio.to_thread(mask_in_file, file, known, left)
+            searched = await asyncio.to_thread(mask_in_file, file, recorder.known, left)
         except OSError as error:
             recorder.note(record, f"{file}: secrets in it could not be masked: {error.strerror}")
             continue

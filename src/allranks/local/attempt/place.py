@@ -206,7 +206,7 @@ class NextFolders:
         return True
 
     def make_file(self, path: Path) -> None:
-        """Make an empty file, unless it exists. Raise OSError if that fails."""
+        """Make an empty file for this user only, unless it exists. Raise OSError if that fails."""
         if self._files and not os.path.lexists(path):
             file = self._files.pop()
             try:
@@ -215,7 +215,7 @@ class NextFolders:
                 self._files.append(file)
             else:
                 return
-        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o666))
+        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
 
     def take_back(self, folder: Path) -> bool:
         """Take back the folders of a completed step for another step. Return False if the step left files in them or
@@ -231,7 +231,7 @@ class NextFolders:
             if not self._files:
                 file = os.path.join(self._parent(), f"file-{self._count}")
                 self._count += 1
-                os.close(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666))
+                os.close(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
                 self._files.append(file)
             if self._ready:
                 return

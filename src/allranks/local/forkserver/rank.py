@@ -49,7 +49,7 @@ def run(program: Mapping[str, Any], streams: Sequence[int] = (), *, preloaded: P
         if workers.program_name(program["python"]) in workers.LAUNCHERS:
             helper = workers.start_helper(partial(run, preloaded=preloaded), preloaded.descriptors)
         if not streams:
-            log = os.open(program["log"], os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+            log = os.open(program["log"], os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
             streams = os.open(os.devnull, os.O_RDONLY), log, log
         for number, descriptor in enumerate(streams):
             os.dup2(descriptor, number)

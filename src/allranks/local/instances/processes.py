@@ -26,7 +26,7 @@ def start(program: Mapping[str, Any]) -> int:
     program cannot be used, the process exits with code 127 and its log contains the reason.
     """
     arguments, folder, log = program["arguments"], program["folder"], program["log"]
-    output = (os.POSIX_SPAWN_OPEN, 1, log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+    output = (os.POSIX_SPAWN_OPEN, 1, log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     streams = [(os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0), output, (os.POSIX_SPAWN_DUP2, 1, 2)]
     try:
         os.chdir(folder)

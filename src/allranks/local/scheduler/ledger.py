@@ -106,7 +106,7 @@ class SchedulesPlace:
 
         The lock belongs to all processes that have the descriptor. It is released when the last one ends.
         """
-        descriptor = os.open(self.log(run), os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
+        descriptor = os.open(self.log(run), os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
