@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -13,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from allranks.contract import report
-from allranks.contract.report import Event, Failure, Finished, Note, Progress
+from allranks.contract.report import VARIABLE, Event, Failure, Finished, Note, Progress, append, read, truncated
 
 numbers = st.floats(allow_nan=False)
 texts = st.text()
@@ -177,3 +178,17 @@ def test_a_full_disk_is_recognised(message: str) -> None:
 )
 def test_other_messages_are_not(message: str) -> None:
     assert not report.tells_of_full_disk(message)
+
+
+@pytest.mark.parametrize(
+    "text", ["x" * 10_000_000, "a word " * 1_000_000, "\0\x1b[31m\r" * 1_000_000, "ä\n" * 1_000_000]
+)
+def test_only_the_beginning_and_the_end_of_a_long_text_are_reported(text: str, tmp_path: Path) -> None:
+    environ = {VARIABLE: str(tmp_path / "report")}
+    append(Failure("ValueError", f"begin {text} end", f"Traceback\n{text}"), environ)
+    assert (tmp_path / "report").stat().st_size < 200_000
+    ((failure,), _) = read(tmp_path / "report")
+    assert isinstance(failure, Failure)
+    assert re.fullmatch(r"(?s)begin .* … \([\d,]+ characters left out\) … .* end", failure.message)
+    assert truncated(failure.message) == failure.message
+    assert len(failure.message) <= 8192

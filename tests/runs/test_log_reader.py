@@ -15,6 +15,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from allranks.runs import log_reader
+from allranks.runs.log_reader import tail
 from allranks.runs.records import RunRecord, Status
 from run_records import make_ranks, make_run, make_step
 
@@ -129,3 +130,24 @@ def test_a_line_without_an_end_yet_is_not_held_in_memory(
         tracemalloc.stop()
     assert capfdbinary.readouterr().out == b"".join(b"train:%d | one\n" % rank for rank in range(8))
     assert peak < 2_000_000
+
+
+@pytest.mark.parametrize("after", ["", "one more line\n", "more\n" * 15])
+@pytest.mark.parametrize("text", ["x" * 3_000_000, "x\r\0" * 1_000_000])
+def test_a_tail_has_the_beginning_of_a_line_of_any_length(text: str, after: str, tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    log.write_text("0 of 9\n" * 20_000 + f"Traceback\n  at train.py\nValueError: bad batch {text}\n{after}")
+    lines = tail(str(log), 4000, 1 << 18)
+    (said,) = (line for line in lines if line.startswith("ValueError: bad batch x"))
+    assert lines[lines.index(said) - 1] == "  at train.py"
+    assert list(lines[len(lines) - after.count("\n") :]) == after.splitlines()
+
+
+def test_a_tail_has_no_line_of_a_secret_that_began_before(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    log.write_text(
+        "-----BEGIN PRIVATE KEY-----\n"
+        + "MIIEvQIBADANBgkqhkiG9w0BAQEFAASC\n" * 25
+        + "-----END PRIVATE KEY-----\nlast\n"
+    )
+    assert tail(str(log)) == ("***", "last")

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
 
+from allranks.runs import log_redaction
 from allranks.runs.log_redaction import LONGEST_LINE, mask_in_file, redacted
 from allranks.secrets import same_length
 
@@ -74,3 +76,16 @@ def test_a_log_that_is_empty_or_missing_is_left_alone(tmp_path: Path) -> None:
     mask_in_file(str(tmp_path / "empty"), {"hunter2-known"}, MOST)
     mask_in_file(str(tmp_path / "missing"), {"hunter2-known"}, MOST)
     assert [path.name for path in tmp_path.iterdir()] == ["empty"]
+
+
+def test_text_that_never_recurs_is_searched_up_to_a_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(log_redaction, "MOST_NEW", 2 * log_redaction.LONGEST_LINE)
+    known, recurring, new = (tmp_path / name for name in ("known", "recurring", "new"))
+    known.write_bytes(b"")
+    secret = b"HF_TOKEN=hunter2-typed\n"
+    recurring.write_bytes(b"step 123 loss 0.4\n" * 100_000 + secret)
+    new.write_bytes(b"".join(b"%s\n" % sha256(b"%d" % n).hexdigest().encode() for n in range(10_000)) + secret)
+    lines = log_redaction.LogLines()
+    assert mask_in_file(str(recurring), (), 1 << 30, lines) == recurring.stat().st_size
+    assert secret not in recurring.read_bytes()
+    assert mask_in_file(str(new), (), 1 << 30, lines) is None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import math
 import sqlite3
 from pathlib import Path
@@ -10,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from allranks.runs.observer import Observer
-from allranks.runs.recorder import RunRecorder
-from allranks.runs.records import Point, RunRecord, Status, StepRecord
+from allranks.runs.recorder import MOST_TEXT, RunRecorder
+from allranks.runs.records import Point, RunRecord, Status, StepRecord, Verdict
 from allranks.runs.store import Store
 
 
@@ -85,3 +86,32 @@ def test_what_cannot_be_saved_is_saved_later(tmp_path: Path, monkeypatch: pytest
                 recorder.changed(step)
         recorder.flush()
         assert store.run("r").steps[0].status is Status.COMPLETED
+
+
+def test_texts_of_a_verdict_are_limited_and_have_no_secret(tmp_path: Path) -> None:
+    secret = "a-secret-of-the-plan"
+    key = (
+        "-----BEGIN PRIVATE KEY-----",
+        *("MIIEvQIBADANBgkqhkiG9w0BAQEFAASC" for _ in range(8)),
+        "-----END PRIVATE KEY-----",
+    )
+    long = f"ValueError: \x1b[31m{secret} \0" + 1_000_000 * "no end "
+    step = StepRecord("train", "train", "", "", 1, 1)
+    step.verdict = Verdict("train", long, tail=("before", *key, json.dumps(f"/{secret}"), long), traceback=long)
+    step.result = long
+    run = RunRecord("r", "p", "p", "", "loopback", steps=[step])
+    with Store(tmp_path / "db") as store:
+        store.add_run(run, "{}")
+        recorder = RunRecorder(run, store, Observer(), frozenset({f"/{secret}", secret}))
+        for _ in range(2):
+            recorder.changed(step)
+            recorder.note(step, long)
+        recorder.ended()
+        saved = store.run("r").steps[0]
+    assert saved.verdict is not None
+    assert saved.verdict.reason.startswith("ValueError: *** no end no end")
+    assert saved.verdict.tail[:3] == ("before", "***", '"***"')
+    texts = [saved.verdict.reason, saved.verdict.traceback, saved.result, *saved.notes, "\n".join(saved.verdict.tail)]
+    assert max(map(len, texts)) <= 2 * MOST_TEXT
+    assert all(text.count("characters left out") == 1 for text in texts)
+    assert not [text for text in texts if secret in text or "\x1b" in text or "\0" in text]

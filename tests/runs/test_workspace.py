@@ -47,7 +47,9 @@ def test_only_its_user_may_enter_it(workspace: Workspace, mode: int | None) -> N
 def test_a_folder_that_all_users_share_is_refused(workspace: Workspace) -> None:
     workspace.root.mkdir()
     workspace.root.chmod(0o1777)
-    with pytest.raises(InputError, match=r"all users share it, expected a folder of this user.*--folder"):
+    with pytest.raises(
+        InputError, match=r"all users share it\n  expected: a folder of this user\n  fix: use a folder in it: --folder"
+    ):
         workspace.make()
     assert workspace.root.stat().st_mode & 0o7777 == 0o1777
 

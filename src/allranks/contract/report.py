@@ -19,6 +19,7 @@ from typing import Any, TypeAlias
 
 VARIABLE = "ALLRANKS_REPORT"
 
+_LEFT_OUT = " … ({:,} characters left out) … "
 _arrivals: deque[tuple[int, float]] = deque(maxlen=2000)
 
 STEP_RECORDER = "ALLRANKS_STEP_RECORDER"
@@ -147,9 +148,24 @@ def read(path: str | os.PathLike[str], offset: int = 0) -> tuple[list[Event], in
     return [event for event in events if event is not None], offset + len(complete)
 
 
+def truncated(text: str, most: int = 8192) -> str:
+    """Return the text; if it has more than `most` characters, only its beginning and its end.
+
+    It is cut between words if there are any: a half of a secret could not be recognised.
+    """
+    if len(text) <= most:
+        return text
+    half, near = (most - len(_LEFT_OUT.format(len(text)))) // 2, most // 8
+    first = max(half - near + 1 + text[half - near : half].rfind(" "), half - near)
+    rest = text[-half : near - half].find(" ")
+    last = len(text) - half + (rest if rest >= 0 else near)
+    return text[:first] + _LEFT_OUT.format(last - first) + text[last:]
+
+
 def _line(event: Event) -> str | None:
     try:
-        return json.dumps({"event": type(event).__name__.lower(), **_plain(event)}, default=float)
+        fields = {name: truncated(value) if isinstance(value, str) else value for name, value in _plain(event).items()}
+        return json.dumps({"event": type(event).__name__.lower(), **fields}, default=float)
     except Exception:  # a metric's conversion to float may raise anything
         return None
 
@@ -181,7 +197,7 @@ def _metrics(values: Any) -> dict[str, float]:
 
 
 _CONVERSIONS: Mapping[str, Callable[[Any], Any]] = {
-    **dict.fromkeys(("type", "message", "traceback", "text"), str),
+    **dict.fromkeys(("type", "message", "traceback", "text"), lambda value: truncated(str(value))),
     "step": int,
     "pid": int,
     "total": _optional,

@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import BinaryIO
 
+from allranks.contract.report import truncated
 from allranks.errors import InputError, Problem
 from allranks.runs import secret_values
 from allranks.runs.log_redaction import redacted
@@ -36,6 +37,10 @@ _SHOWN_STEPS = 3
 
 Find = Callable[[str], RunRecord]
 """Return a run by its id, with its logs up to date. Raise InputError if there is none."""
+_LONG_LINE = 4096
+"""Maximum bytes or characters of a line of a tail."""
+_LONGEST_SEARCHED = 64 * 1024 * 1024
+"""Bytes of a line whose beginning is searched for, such as the message of an exception with a tensor in it."""
 _TAIL_LINES = 20
 _TAIL_BYTES = 1 << 16
 
@@ -237,14 +242,33 @@ def _size(log: str) -> int:
 def tail(log: str, lines: int = _TAIL_LINES, size: int = _TAIL_BYTES) -> tuple[str, ...]:
     """Return the last lines of a log, which may be large, missing, or binary. size: maximum bytes of them
 
-    A secret that extends over lines, of which only the last ones are returned, is masked.
+    Of a long line, only the beginning and the end are returned. A secret that extends over lines, of which only the
+    last ones are returned, is masked.
     """
     try:
         with open(log, "rb") as file:
-            file.seek(max(0, os.fstat(file.fileno()).st_size - size))
-            text = file.read().decode("utf-8", "replace")
+            start = max(0, os.fstat(file.fileno()).st_size - size)
+            file.seek(start)
+            data = file.read()
+            if start and data.find(b"\n", 0, _LONG_LINE) < 0:
+                data = _before_long_line(file, start, size // 4) + data
+            text = data.decode("utf-8", "replace")
     except OSError:
         return ()
     if extends_over_lines(text, returns=False):
         text = redact(text)
-    return tuple(text.rstrip().splitlines()[-lines:])
+    # First by line feeds: a progress bar, or a message with carriage returns, has thousands of lines otherwise.
+    text = "\n".join(truncated(line, _LONG_LINE) for line in text.rstrip().split("\n")[-lines:])
+    return tuple(text.splitlines()[-lines:])
+
+
+def _before_long_line(file: BinaryIO, place: int, size: int) -> bytes:
+    """Return what precedes the line around a place in a log, at most `size` bytes, and the line's beginning."""
+    start = end = place
+    while start > max(place - _LONGEST_SEARCHED, 0):
+        end, start = start, max(start - PIECE, 0)
+        file.seek(start)
+        if (found := file.read(end - start).rfind(b"\n")) >= 0:
+            file.seek(max(start + found - size, 0))
+            return file.read(min(size, start + found) + _LONG_LINE)
+    return b""

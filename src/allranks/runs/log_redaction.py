@@ -20,6 +20,9 @@ from allranks.secrets import (
 LONGEST_LINE = 64 * 1024
 """Bytes of a line that are held until it ends. A longer line is cut between two words."""
 
+MOST_NEW = 4 * 1024 * 1024
+"""Bytes of text that never recurs which are searched in the logs of an attempt."""
+
 _MOST_HELD = 4 * LONGEST_LINE
 _KEY_BEGINS = re.compile(rb"-----BEGIN [A-Z0-9 ]*PRIVATE KEY")
 _KEY_ENDS = b"-----END "
@@ -33,7 +36,12 @@ _LINE_END = re.compile(rb"([\r\n])(?:(?<=[!-9;<>-~][\r\n])|(?<=[!-9;<>-~][ \r][\
 
 
 def redacted(
-    pieces: Iterable[bytes], known: Iterable[str] = (), *, mask: Mask = short, complete: bool = True
+    pieces: Iterable[bytes],
+    known: Iterable[str] = (),
+    *,
+    mask: Mask = short,
+    complete: bool = True,
+    lines: LogLines | None = None,
 ) -> Iterator[bytes]:
     """Yield the bytes of a log with ``***`` in place of every secret, also of one that continues in the next piece.
 
@@ -41,9 +49,10 @@ def redacted(
     mask:     the replacement for a secret
     complete: whether nothing follows the pieces. Otherwise an unfinished line at the end is left out, because a secret
               in it may not be complete
+    lines:    of other logs that have been searched
     """
     known = tuple(known)
-    lines = LogLines()
+    lines = lines or LogLines()
     held = b""
     for piece in pieces:
         held += piece
@@ -55,14 +64,16 @@ def redacted(
         yield _masked(held, known, mask, lines)
 
 
-def mask_in_file(path: str, known: Iterable[str], most: int) -> int | None:
+def mask_in_file(path: str, known: Iterable[str], most: int, lines: LogLines | None = None) -> int | None:
     """Overwrite the secrets in a log with asterisks: the known ones, and texts with the shape of a secret.
 
-    most: bytes of a log up to which it is searched for shapes. This takes a second for each 100 MB of lines that
-          differ only in their numbers, and for each 3 to 6 MB of text that never recurs
+    most:  bytes of a log up to which it is searched for shapes. This takes a second for each 100 MB of lines that
+           differ only in their numbers
+    lines: of the other logs that have been searched. A second is also taken by each 1 to 3 MB of text that never
+           recurs, and the search ends after `MOST_NEW` of it
 
     Each secret keeps its length, so that the offsets of a reader that follows the log stay right. A file that is
-    missing or empty is not changed. Return how many bytes were searched for shapes, or None if the log is too large.
+    missing or empty is not changed. Return how many bytes were searched for shapes, or None if not all of it was.
 
     Raise OSError if the file cannot be changed.
     """
@@ -78,11 +89,14 @@ def mask_in_file(path: str, known: Iterable[str], most: int) -> int | None:
                 return None
             place = 0
             pieces = (content[start : start + LONGEST_LINE] for start in range(0, len(content), LONGEST_LINE))
-            for masked in redacted(pieces, mask=same_length):
+            lines = lines or LogLines()
+            for masked in redacted(pieces, mask=same_length, lines=lines):
                 end = place + len(masked)
                 if content[place:end] != masked:
                     content[place:end] = masked
                 place = end
+                if lines.searched > MOST_NEW and place < len(content):
+                    return None
             return place
     except (FileNotFoundError, ValueError):  # mmap raises ValueError for an empty file
         return 0
@@ -112,10 +126,12 @@ def _masked(data: bytes, known: tuple[str, ...], mask: Mask, lines: LogLines) ->
 
 
 class LogLines:
-    """Mask the secrets in the lines of one log. Lines without a secret are remembered, with 0 for every digit, because
+    """Mask the secrets in the lines of logs. Lines without a secret are remembered, with 0 for every digit, because
     most lines of a training's log differ only in their numbers: metrics, progress bars, JSON."""
 
     def __init__(self) -> None:
+        self.searched = 0
+        """Bytes of the lines that were new."""
         self._without_secret: set[bytes] = set()
         self._size = 0
 
@@ -126,6 +142,7 @@ class LogLines:
         """
         lines = _LINE_END.split(data.translate(_ONE_DIGIT))
         new = set(lines) - self._without_secret
+        self.searched += sum(map(len, new))
         suspects = {line for line in new if may_have_secret(_text(line))}
         self._remember(new - suspects)
         if not suspects:

@@ -16,9 +16,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from allranks.contract.report import truncated
 from allranks.errors import InputError
 from allranks.runs import assets, executions, usage
 from allranks.runs.curves import headline
+from allranks.runs.formatting import plain
 from allranks.runs.observer import Observer
 from allranks.runs.records import FaultRecord, Point, RunRecord, Status, StepRecord
 from allranks.runs.store import Store
@@ -33,6 +35,9 @@ SAVE_AFTER = 0.005
 
 PACKAGES = "packages.json"
 """The file in a run's folder with the packages that its steps found installed."""
+
+MOST_TEXT = 8 * 1024
+"""Maximum characters of each text of a verdict or a note. The log has all of it."""
 
 RESULTS = 3
 """Maximum number of a run's results."""
@@ -139,7 +144,7 @@ class RunRecorder:
         self._store.save_step(self._run, step)
 
     def note(self, step: StepRecord | None, text: str) -> None:
-        text = redact(text, self.known)
+        text = self._text(text)
         if step is None:
             self._run.notes.append(text)
             self._store.save_run(self._run)
@@ -230,16 +235,21 @@ class RunRecorder:
         """Return the values by name with secrets masked."""
         return {name: MASK if is_secret_name(name) else redact(value, self.known) for name, value in values.items()}
 
+    def _text(self, text: str, most: int = MOST_TEXT) -> str:
+        """Return a text from a report or a log without secrets and control characters, and not longer than `most`."""
+        return truncated(redact(plain(text.replace("\r", "\n")), self.known), most) if text else ""
+
     def _hide(self, step: StepRecord) -> None:
-        """Mask the secrets in a step's record: in its inputs, and in the parts of the verdict from reports and logs."""
+        """Mask the secrets in a step's record, and limit its texts: those of its inputs, and the parts of the verdict
+        from reports and logs."""
         step.inputs = self._shown(step.inputs)
-        step.result = redact(step.result, self.known) if step.result else ""
+        step.result = self._text(step.result)
         if step.verdict is not None:
             verdict = step.verdict
             step.verdict = replace(
                 verdict,
-                reason=redact(verdict.reason, self.known),
-                tail=tuple(redact("\n".join(verdict.tail), self.known).split("\n")) if verdict.tail else (),
-                traceback=redact(verdict.traceback, self.known),
-                consequences=tuple(redact(text, self.known) for text in verdict.consequences),
+                reason=self._text(verdict.reason),
+                tail=tuple(self._text("\n".join(verdict.tail), 2 * MOST_TEXT).split("\n")) if verdict.tail else (),
+                traceback=self._text(verdict.traceback),
+                consequences=tuple(map(self._text, verdict.consequences)),
             )

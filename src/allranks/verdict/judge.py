@@ -228,7 +228,7 @@ def _of_exception(rank: RankRecord, raised: Raised, time: float, *, later: bool 
 
 def _raised(failure: report.Failure) -> Raised:
     """Return the exception that a rank has reported."""
-    message = failure.message.strip().partition("\n")[0]
+    message = next(iter(failure.message.strip().splitlines()), "")
     text = f"{failure.type}: {message}" if message else failure.type
     found = tracebacks.of_text(failure.traceback)
     if found is not None and tracebacks.is_header(text):

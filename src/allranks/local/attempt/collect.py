@@ -16,7 +16,7 @@ from allranks.plan.file_tree import Stop
 from allranks.plan.ports import FILE_TYPES, PRIMITIVES, Output
 from allranks.runs.formatting import count
 from allranks.runs.log_reader import tail
-from allranks.runs.log_redaction import mask_in_file
+from allranks.runs.log_redaction import LogLines, mask_in_file
 from allranks.runs.recorder import RunRecorder
 from allranks.runs.records import OutputRecord, Status, StepRecord, Verdict
 from allranks.sdk.paths import is_remote
@@ -118,10 +118,10 @@ async def mask_logs(recorder: RunRecorder, record: StepRecord, files: Iterable[s
     These are the plan's secrets, which are unknown when the files are read later, and texts that look like a
     secret. Files that cannot be changed, or that are too large to be searched, are noted in the step's record.
     """
-    left, too_large = _MOST_SEARCHED, []
+    left, lines, too_large = _MOST_SEARCHED, LogLines(), []
     for file in files:
         try:
-            searched = await asyncio.to_thread(mask_in_file, file, recorder.known, left)
+            searched = await asyncio.to_thread(mask_in_file, file, recorder.known, left, lines)
         except OSError as error:
             recorder.note(record, f"{file}: secrets in it could not be masked: {error.strerror}")
             continue
