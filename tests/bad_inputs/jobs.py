@@ -191,9 +191,7 @@ ROWS = {
         make=_in_code(lambda code: (code / "link").symlink_to("link")),
     ),
     "data that is gone": _of(_with("./gone.csv"), "key inputs.data", "gone.csv does not exist", "--set data=PATH"),
-    "data that is a folder": _of(
-        _with("./code"), "code is a folder", "a file (uri_file)", make=lambda folder: (folder / "code").mkdir()
-    ),
+    "data that is a folder": _of(_with("/usr"), "/usr is a folder", "a file (uri_file)"),
     "data that is a pipe": _of(
         _with("./data"), "data is a FIFO", "a file", make=lambda folder: os.mkfifo(folder / "data")
     ),

@@ -28,6 +28,7 @@ class Path:
     source: the URI (without secrets) or path that `path` is a copy or a sample of; "" if it is neither
     sample: how much of it `path` is, such as 1%; "" for all
     note:   what the copy or the sample is, for the user
+    is_relative: whether the user wrote a relative path, whose kind azure-ai-ml does not compare with the type
     """
 
     path: str
@@ -35,6 +36,7 @@ class Path:
     source: str = field(default="", compare=False)
     sample: str = field(default="", compare=False)
     note: str = field(default="", compare=False)
+    is_relative: bool = field(default=False, compare=False)
 
 
 @dataclass(frozen=True)

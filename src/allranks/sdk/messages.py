@@ -61,5 +61,5 @@ def refused(where: str, key: str, value: object, message: str) -> Problem:
         # A cluster is allowed too, but the SDK's message has the other choice only.
         return Problem(where, found, "azureml:NAME for a cluster, or serverless", f"write azureml:{value}")
     if message.startswith(_NOT_AN_EXPECTATION) or " must not " in message:
-        return Problem(where, f"{found}: {message}")
+        return Problem(where, f"{found}: {message}", fix="correct the value")
     return Problem(where, found, message)

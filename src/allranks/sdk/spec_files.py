@@ -126,6 +126,8 @@ def _document(text: str) -> Mapping[str, Any]:
 
 def kind_of(document: Mapping[str, Any]) -> Kind | None:
     """Return what the content of a YAML file describes; None if that is neither a component nor a job."""
+    if document.get("type") == "parallel" and isinstance(document.get("task"), dict):
+        return Kind.COMPONENT  # whatever its schema is: no job has this type
     schema = str(document.get("$schema", "")).rpartition("/")[2].lower()
     if "deployment" in schema:  # such as pipelineComponentBatchDeployment
         return None

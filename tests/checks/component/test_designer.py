@@ -300,6 +300,24 @@ def test_what_azure_ai_ml_takes_is_no_error(folder: Path, old: str, new: str) ->
     assert check([folder / "component.yaml"]).errors == ()
 
 
+@pytest.mark.parametrize(
+    ("before", "after", "expected"),
+    [
+        ("  $[[--style ${{inputs.style}}]]", "  --style ${{inputs.style}}", ["optional-unguarded"]),
+        ("    default: 3", "    default: 3\n    optional: true", []),
+        ("code: .", "resources: {shm_size: '${{inputs.style}}'}\ncode: .", []),
+    ],
+    ids=["without a default", "with a default", "in resources"],
+)
+def test_an_optional_input_is_guarded_in_the_command_only(
+    folder: Path, before: str, after: str, expected: list[str]
+) -> None:
+    assert before in YAML
+    (folder / "component.yaml").write_text(YAML.replace(before, after))
+    found = of_subject(read_yaml(folder / "component.yaml"))
+    assert [finding.rule for finding in found if finding.rule == "optional-unguarded"] == expected
+
+
 @pytest.mark.parametrize(("kind", "expected"), [("command", True), ("automl", False)])
 def test_an_environment_is_needed_where_azure_ml_chooses_none(folder: Path, kind: str, expected: bool) -> None:
     text = YAML.replace("type: command", f"type: {kind}")

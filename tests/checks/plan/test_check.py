@@ -228,11 +228,6 @@ ONE_PROBLEM: dict[str, tuple[Change, str, str]] = {
         "step test, key inputs.d (p.py:9)",
         "output score of step train is a number, and is bound to a mltable",
     ),
-    "a number for an integer": (
-        port("epochs", value=GraphInput("lr")),
-        "step train, key inputs.epochs (p.py:7)",
-        "input lr of the pipeline is 0.1",
-    ),
     "a folder inside a number": (
         port("lr", value=Text(("1", GraphInput("data")))),
         "step train, key inputs.lr (p.py:7)",

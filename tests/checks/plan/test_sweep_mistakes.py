@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from allranks.checks.plan import check
+from allranks.checks.plan import check, warnings
 from allranks.plan.graph import Graph, Plan, Step, Sweep
 from allranks.plan.ports import Input, Literal
 from allranks.plan.sweep import EarlyTermination, Parameter, Sampling, SweepLimits
@@ -63,11 +63,6 @@ MISTAKES: dict[str, tuple[dict[str, Any], str, str]] = {
         "search_space.lr",
         "normal, which bayesian sampling does not support",
     ),
-    "a parameter that the trial does not read": (
-        space(Parameter("lrr", "uniform", (0.01, 0.1))),
-        "search_space.lrr",
-        "the trial does not read lrr",
-    ),
     "an input without a value": ({"search_space": (SPACE["lr"],)}, "inputs.layers", "the input is required"),
     "an unknown parameter in the command": (
         {"body": replace(BODY, command=BODY.command + " ${{search_space.size}}")},
@@ -95,6 +90,14 @@ def test_mistake(changes: dict[str, Any], key: str, found: str) -> None:
     (problem,) = check(Plan("p", Graph((replace(TUNE, **changes),))))
     assert problem.where == f"step tune, key {key}"
     assert problem.found.startswith(found)
+
+
+def test_a_parameter_that_the_trial_does_not_read_is_a_warning() -> None:
+    plan = Plan("p", Graph((replace(TUNE, **space(Parameter("lrr", "uniform", (0.01, 0.1)))),)))
+    assert check(plan) == []
+    (problem,) = warnings(plan)
+    assert (problem.rule, problem.where) == ("unread-parameter", "step tune, key search_space.lrr")
+    assert problem.found == "the trial does not read lrr"
 
 
 def test_an_empty_search_space() -> None:

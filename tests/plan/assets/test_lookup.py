@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sqlite3
 from pathlib import Path
 
@@ -188,7 +189,8 @@ def test_a_version_never_changes(project: Path) -> None:
 ADD = {
     ("azureml:train:3", "component"): "components:\n  train:3: path/to/component.yaml",
     (f"{SAMPLER}/labels/latest", "component"): "components:\n  registries/azureml/components/sampler/labels/latest: "
-    "path/to/component.yaml",
+    "path/to/component.yaml\nor the line for all components of the registry, in a folder of their files:\n"
+    "  registries/azureml/components/*: path/to/folder",
     ("titanic@latest", "data"): "data:\n  titanic@latest: path/to/data",
     ("adl://a/b.csv?x={y}#z", "data"): "data:\n  adl://a/b.csv?x={y}#z: path/to/data",
     ("azureml://datastores/ws/paths/x", "data"): "datastores:\n  ws: path/to/folder",
@@ -204,6 +206,8 @@ def test_the_message_shows_the_line_which_then_holds(project: Path, text: str, k
     assert lacking.where == "step a, key x"
     head, _, lines = lacking.fix.partition("\n")
     assert (head, lines) == ("add to allranks.yaml:", ADD[text, kind])
+    # A registry's component has a second line, for all of its components.
+    lines = re.sub(r"\n.*\nor .*", "", lines)
     section = lines.partition(":")[0]
     paths = {
         "components": "specs/sampler/0/spec.yaml",

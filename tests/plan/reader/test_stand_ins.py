@@ -168,6 +168,20 @@ def test_a_transfer_copies_files(here: Path) -> None:
     assert "fsspec.core.url_to_fs" in transfer(here, "brought", where="s3://bucket/in").command
 
 
+def test_a_source_that_is_bound_to_inputs(here: Path) -> None:
+    write(here, "bucket/in/b.txt", "1\n")
+    sink = "outputs: {sink: {type: uri_folder, path: 'azureml://datastores/${{default_datastore}}/paths/out'}}"
+    text = TRANSFERS.replace("azureml:s3", "${{parent.inputs.connection}}").replace("MODE", "fail_if_conflict")
+    text = text.replace("WHERE", "${{parent.inputs.from}}").replace("two:", "connection: azureml:s3, from: in, two:")
+    write(here, "transfers.yml", text.rpartition("    outputs")[0] + f"    {sink}\n")
+    write(here, "allranks.yaml", "datastores: {s3: bucket, workspaceblobstore: blob}\n")
+    plan = read_plan("transfers.yml", {}, here / "snapshots", Workspace(here / "workspace"))
+    assert check(plan) == []
+    step = plan.graph.by_name["brought"]
+    assert step.inputs[0].value == DataPath(str(here / "bucket/in"))
+    assert step.outputs[0].path == str(here / "blob/out")
+
+
 @pytest.mark.parametrize(
     ("source", "found"),
     [

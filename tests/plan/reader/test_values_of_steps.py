@@ -46,17 +46,55 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     [
         ("{data: {type: uri_file, path: file.txt}}", []),
         ("{data: '${{parent.inputs.file}}'}", []),
-        ("{data: {type: uri_folder, path: file.txt}}", ["file.txt is a file"]),
-        ("{data: {path: file.txt}}", ["file.txt is a file"]),
+        ("{data: {type: uri_folder, path: HERE/file.txt}}", ["file.txt is a file"]),
+        ("{data: {type: mltable, path: file.txt}}", ["file.txt is a file"]),
         ("{n: 3.0}", []),
         ("{n: '${{parent.inputs.number}}'}", []),
         ("{n: 3.5}", ["3.5"]),
     ],
 )
 def test_a_value_of_a_step(project: Path, values: str, found: list[str]) -> None:
-    write(project, "pipeline.yml", PIPELINE.replace("VALUES", values))
+    write(project, "pipeline.yml", PIPELINE.replace("VALUES", values.replace("HERE", str(project))))
     problems = jobs.check("pipeline.yml", folder=project / "workspace").problems
     assert [problem.found for problem in problems] == found
+
+
+WARNINGS = {
+    "a relative path of a file": ("{data: {type: uri_folder, path: ./file.txt}}", "file-for-folder"),
+    "a path of a file without a type": ("{data: {path: file.txt}}", "file-for-folder"),
+    "a number of the pipeline": ("{n: '${{parent.inputs.part}}'}", "number-for-integer"),
+    "a number of another step": ("{n: '${{parent.jobs.b.outputs.score}}'}", "number-for-integer"),
+}
+
+
+@pytest.mark.parametrize(("values", "rule"), WARNINGS.values(), ids=WARNINGS)
+def test_what_azure_ai_ml_sends_is_a_warning(project: Path, values: str, rule: str) -> None:
+    other = "  b: {type: command, component: other.yml}\n"
+    write(project, "other.yml", COMPONENT + "outputs: {score: {type: number}}\n")
+    write(project, "pipeline.yml", PIPELINE.replace("VALUES", values).replace("3.0", "3.0, part: 0.5") + other)
+    checked = jobs.check("pipeline.yml", folder=project / "workspace")
+    assert (checked.problems, [warning.rule for warning in checked.warnings]) == ((), [rule])
+
+
+@pytest.mark.parametrize(
+    ("path", "expected"),
+    [
+        ("./${{parent.inputs.name}}/a.csv", "data/a.csv"),
+        ("azureml://datastores/${{default_datastore}}/paths/b/c.csv", "blob/b/c.csv"),
+        ("azureml://datastores/more/paths/${{parent.inputs.name}}", "more/data"),
+    ],
+)
+def test_expressions_in_the_path_of_data_are_replaced(project: Path, path: str, expected: str) -> None:
+    for file in ("data/a.csv", "blob/b/c.csv", "more/data"):
+        write(project, file, "1\n")
+    write(project, "allranks.yaml", "datastores: {blob: blob, more: more}\n")
+    values = f"{{data: {{type: uri_file, path: '{path}'}}}}"
+    text = PIPELINE.replace("VALUES", values).replace("azureml:cpu", "azureml:cpu, default_datastore: azureml:blob")
+    write(project, "pipeline.yml", text.replace("3.0", "3.0, name: data"))
+    checked = jobs.check("pipeline.yml", folder=project / "workspace")
+    assert checked.found == ()
+    assert checked.plan is not None
+    assert checked.plan.graph.by_name["a"].inputs[0].value == DataPath(str(project / expected))
 
 
 def test_an_output_without_a_type_has_that_of_the_value_which_is_bound_to_it(project: Path) -> None:

@@ -186,7 +186,7 @@ def variables(subject: Subject) -> Iterator[Problem]:
 
 
 def optional_uses(subject: Subject) -> Iterator[Problem]:
-    optional = {port.name for port in subject.inputs if port.is_optional}
+    optional = {port.name for port in subject.inputs if port.is_optional and port.default is None}
     for use in dict.fromkeys(subject.uses):
         if use.kind == "inputs" and use.name in optional and not use.optional:
             found = f"the optional input {use.name} is outside of $[[ ]]"

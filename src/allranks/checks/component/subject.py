@@ -24,7 +24,7 @@ from allranks.sdk.yaml_lines import at, read_mapping
 
 @dataclass(frozen=True)
 class Use:
-    """A place that reads an input or writes an output. optional: whether it is inside ``$[[ ... ]]``."""
+    """A place that reads an input or writes an output. optional: whether it is inside ``$[[ ... ]]``, or cannot be."""
 
     kind: str
     name: str
@@ -82,6 +82,8 @@ class Subject:
         return (*(("inputs", port) for port in self.inputs), *(("outputs", port) for port in self.outputs))
 
 
+_NOT_COMMANDS = ("distribution", "environment_variables", "limits", "resources")
+"""Keys whose values are settings, in which nothing is optional."""
 _NOT_USES = ("inputs", "outputs", "description", "tags", "display_name")
 
 
@@ -149,7 +151,8 @@ def _uses_in_yaml(document: dict[str, Any], path: Path) -> Iterator[Use]:
                 if kind == "parent":
                     kind, _, name = name.partition(".")
                 if kind in ("inputs", "outputs") and not name.startswith("jobs."):
-                    yield Use(kind, name, f"{path}:{_line_of_use(lines, used.kind, used.name)}", used.optional)
+                    is_optional = used.optional or key in _NOT_COMMANDS
+                    yield Use(kind, name, f"{path}:{_line_of_use(lines, used.kind, used.name)}", is_optional)
 
 
 def _line_of_use(lines: list[str], kind: str, name: str) -> int:

@@ -62,14 +62,14 @@ OF_KEYS = (
 )
 """Common mistakes of a step, which azure-ai-ml and Azure ML accept. The place of each is its key, such as `command`."""
 OF_TEXTS = (Row(steps.misspelt_bindings, steps.MISSPELT_REFERENCE), Row(ports.lost_value, ports.LOST_VALUE))
-OF_BINDINGS = (Row(ports.binding, ports.BINDING, ports.DANGLING),)
-OF_VALUES = (Row(ports.value_of_input, *literals.RULES), Row(data.input_path, data.DATA))
+OF_BINDINGS = (Row(ports.binding, ports.BINDING, ports.DANGLING, ports.INTEGER),)
+OF_VALUES = (Row(ports.value_of_input, *literals.RULES), Row(data.input_path, data.DATA, data.OTHER_KIND))
 """For an input whose binding is right. A missing value, or one of a wrong type, has no range to check."""
 OF_OUTPUTS = (Row(data.output_path, data.DATA, data.UNMAPPED_OUTPUT),)
 OF_OWN_INPUTS = (
     Row(ports.lost_value, ports.LOST_VALUE),
     Row(ports.own_value, *literals.RULES),
-    Row(data.input_path, data.DATA),
+    Row(data.input_path, data.DATA, data.OTHER_KIND),
 )
 OF_PLANS = (Row(data.written_twice, data.DATA),)
 

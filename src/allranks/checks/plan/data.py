@@ -21,8 +21,17 @@ DATA = Rule.error(
     "data",
     "Local data does not exist or is of another type, or two outputs have the same path.",
     "azure-ai-ml, `operations/_job_operations.py`, JobOperations._resolve_job_input, and "
-    "`_artifacts/_artifact_utilities.py`: they upload local data, and refuse a missing path and a file for a folder",
+    "`_artifacts/_artifact_utilities.py`: they upload local data, and refuse a missing path, and an absolute path of a "
+    "file for a uri_folder or of a folder for a uri_file",
     "correct the path",
+)
+OTHER_KIND = Rule.warning(
+    "file-for-folder",
+    "A relative path of a file is the value of a uri_folder, or that of a folder of a uri_file. azure-ai-ml uploads "
+    "it, and sends the type that is given. Here, the step gets the path as it is.",
+    "azure-ai-ml, `operations/_job_operations.py`, JobOperations._resolve_job_input: it compares only absolute paths "
+    "with the type",
+    "correct the type, or the path",
 )
 
 UNMAPPED_OUTPUT = Rule.warning(
@@ -127,6 +136,7 @@ def _why_missing(path: str) -> str:
 def wrong_path(where: str, port: Input, value: Path, here: bool, fix: str) -> Iterator[Problem]:
     """Yield the problems of a path for a port. Of the port's type and the value's own, either is right."""
     path, kinds = value.path, {port.type, value.type or port.type}
+    is_uploaded = value.is_relative and (value.type or port.type) in ("uri_file", "uri_folder")
     if paths.is_remote(path):
         if not here or paths.is_downloadable(path):
             return
@@ -141,8 +151,10 @@ def wrong_path(where: str, port: Input, value: Path, here: bool, fix: str) -> It
         found = f"{paths.shown(path)} is a {file_tree.kind_of(path)}, which has no content to copy"
         yield Problem(where, found, f"a file or a folder ({port.type})", fix)
     elif kinds == {"uri_file"} and os.path.isdir(path):
-        yield Problem(where, f"{paths.shown(path)} is a folder", "a file (uri_file)", fix)
+        problem = Problem(where, f"{paths.shown(path)} is a folder", "a file (uri_file)", fix)
+        yield from OTHER_KIND.mark([problem]) if is_uploaded else [problem]
     elif not kinds & {"uri_file", "custom_model", "path"} and os.path.isfile(path):
-        yield Problem(where, f"{paths.shown(path)} is a file", f"a folder ({port.type})", fix)
+        problem = Problem(where, f"{paths.shown(path)} is a file", f"a folder ({port.type})", fix)
+        yield from OTHER_KIND.mark([problem]) if is_uploaded else [problem]
     elif not os.access(path, os.R_OK | (os.X_OK if os.path.isdir(path) else 0)):
         yield Problem(where, f"{paths.shown(path)} cannot be read: permission denied", "data that you may read", fix)

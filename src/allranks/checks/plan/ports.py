@@ -33,6 +33,14 @@ DANGLING = Rule.error(
     "bind something that exists, or declare what is missing",
 )
 
+INTEGER = Rule.warning(
+    "number-for-integer",
+    "A number that is not whole, or a step's output of the type number, is bound to an integer. The step gets it as "
+    "it is.",
+    "azure-ai-ml, PipelineJob._validate, which accepts the binding and sends it",
+    "bind an integer, or declare the port as a number",
+)
+
 _ACCEPTS = {"integer": {"integer"}, "number": {"number", "integer"}, "boolean": {"boolean"}, "string": PRIMITIVES}
 """Primitive port type -> types that may be bound to it. Data may be bound to any data port, as on Azure ML."""
 
@@ -55,8 +63,11 @@ def binding(scope: Scope, node: Node, port: Input) -> Iterator[Problem]:
         if isinstance(port.value, Text) and port.type not in _NUMERIC:
             # A text that contains a path is a path or a string.
             continue
-        # azure-ai-ml sends a number of the pipeline to an integer. Its value is checked as every other.
-        if not fits(kind, port.type) and not (isinstance(reference, GraphInput) and (kind, port.type) == _WHOLE_NUMBER):
+        # azure-ai-ml sends a number to an integer. The value of a pipeline's input is checked as every other.
+        if (kind, port.type) == _WHOLE_NUMBER:
+            if not isinstance(reference, GraphInput):
+                yield INTEGER.problem(where, f"{called(scope, reference)} is a number", "an integer")
+        elif not fits(kind, port.type):
             found = f"{called(scope, reference)} is {article(kind)}, and is bound to {article(port.type)}"
             types = _ACCEPTS.get(port.type)
             expected = " or ".join(map(article, sorted(types))) if types else "data, not a single value"
@@ -220,8 +231,10 @@ def value_of_input(scope: Scope, node: Node, port: Input) -> Iterator[Problem]:
         # A value that does not match its own declaration is reported there.
         if source and isinstance(bound, Literal):
             value = _without_macros(source, bound.value)
-            if not list(literals.wrong("", source, value, "")):
-                whose = f"input {name} of {scope.name} is "
+            whose = f"input {name} of {scope.name} is "
+            if (source.type, port.type) == _WHOLE_NUMBER and not literals.fits(value, port.type):
+                yield INTEGER.problem(where, f"{whose}{quoted(name, value)}", "a whole number")
+            elif not list(literals.wrong("", source, value, "")):
                 yield from literals.wrong(where, port, value, scope.set_input(name, "VALUE"), whose)
 
 

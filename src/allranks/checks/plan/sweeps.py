@@ -20,13 +20,12 @@ SWEEP = Rule.error(
     'Microsoft Learn, "Hyperparameter tuning a model (v2)"; azure-ai-ml checks none of these',
     "correct the sweep",
 )
-UNREAD = Rule.error(
+UNREAD = Rule.warning(
     "unread-parameter",
     "The trial of a sweep does not read a parameter of the search space: its component has no such input, and its "
     "command does not contain ${{search_space.NAME}}. A program may still read the variable AZUREML_SWEEP_NAME.",
     "azure-ai-ml, `entities/_job/sweep/sweep_job.py`, SweepJob, which sends the parameter",
     "name it as the trial does",
-    accepted_by_sdk=True,
 )
 
 _OF_ALGORITHM = {"grid": ("choice",), "bayesian": ("choice", "uniform", "quniform")}

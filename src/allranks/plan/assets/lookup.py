@@ -233,6 +233,9 @@ class AssetLookup:
         else:
             file = self.file.path if self.file else self.folder / mapping_file.NAMES[0]
             fix = f"add to {shown(file)}:\n{line.section}:\n  {line}"
+        if asset.registry and asset.kind == asset_id.COMPONENT:
+            whole = f"registries/{asset.registry}/components/*: path/to/folder"
+            fix += f"\nor the line for all components of the registry, in a folder of their files:\n  {whole}"
         return Problem(
             where,
             found,

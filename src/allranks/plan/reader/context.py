@@ -18,6 +18,7 @@ from allranks.sdk import validation_errors
 _BINDING = re.compile(
     r"\$\{\{\s*parent\.(?:inputs\.(?P<input>[\w.\-]+)|jobs\.(?P<step>[\w\-]+)\.outputs\.(?P<output>[\w.\-]+))\s*}}"
 )
+_DEFAULT_DATASTORE = re.compile(r"\$\{\{\s*default_datastore\s*}}")
 _PIPELINE_OUTPUT = re.compile(r"\$\{\{\s*parent\.outputs\.([\w.\-]+)\s*}}")
 
 
@@ -55,6 +56,7 @@ class Context:
     base:      the folder to which paths of data are relative
     snapshots: the folder of code snapshots; None: the code is not copied
     values:    the values of the graph's inputs that are known before the run
+    datastore: the pipeline's default datastore
     locate:    returns where a node is in the user's files
     lookup:    resolves ids; None: ids are not resolved
     path:      the path of the node that holds the graph, with a trailing dot; "" for the pipeline itself
@@ -70,12 +72,17 @@ class Context:
     lookup: AssetLookup | None = None
     path: str = ""
     alone: bool = False
+    datastore: str = "workspaceblobstore"
     codes: dict[object, Code | None] = field(default_factory=dict)
     problems: list[Problem] = field(default_factory=list)
 
     def within(self, path: str, values: Mapping[str, Any], base: Path | None = None) -> Context:
         """Return the context for the graph of the node at that path."""
         return replace(self, path=path, values=values, base=base or self.base)
+
+    def with_datastore(self, text: str) -> str:
+        """Return a path with the name of the default datastore in place of its expression."""
+        return _DEFAULT_DATASTORE.sub(self.datastore, text)
 
     def place(self, name: str) -> Place:
         """Return a node of this graph as named in messages."""

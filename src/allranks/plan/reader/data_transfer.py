@@ -14,7 +14,7 @@ from typing import Any
 from allranks.plan.graph import StandIn, Step
 from allranks.plan.ports import Input, Output, Path
 from allranks.plan.reader import registered_component, stand_in, step_ports
-from allranks.plan.reader.context import Context
+from allranks.plan.reader.context import Context, settled
 from allranks.sdk.paths import is_remote
 
 _GLOB = re.compile(r"([*?]+)")
@@ -40,14 +40,18 @@ def from_files(name: str, entity: Any, context: Context) -> Step | StandIn:
     place, outputs, files = context.place(name), step_ports.outputs(entity, context), entity.source
     if files.type != "file_system":
         return stand_in.read(name, entity, None, context, stand_in.what_is(entity))
-    path, sink = str(files.path or ""), "${{outputs.sink}}/"
+    path, connection = (
+        context.with_datastore(str(settled(getattr(files, key), f"source.{key}", place, context) or ""))
+        for key in ("path", "connection")
+    )
+    sink = "${{outputs.sink}}/"
     if is_remote(path):
         command = f"python -c {shlex.quote(_FSSPEC)} {shlex.quote(path)} {sink}"
         return Step(name, command, outputs=outputs, location=place.location)
     # The step's shell expands the part with a *, below an input with the rest.
     parts = FilePath(path).parts
     depth = next((place for place, part in enumerate(parts) if _GLOB.search(part)), len(parts))
-    uri = f"azureml://datastores/{str(files.connection).removeprefix('azureml:')}/paths/{'/'.join(parts[:depth])}"
+    uri = f"azureml://datastores/{connection.removeprefix('azureml:')}/paths/{'/'.join(parts[:depth])}"
     value = step_ports.resolved(Path(uri), "uri_folder", f"{place.step}.source", place.key("source"), context)
     is_file = isinstance(value, Path) and os.path.isfile(FilePath(value.path))
     source = Input("source", "uri_file" if is_file else "uri_folder", value, "ro_mount")

@@ -174,7 +174,9 @@ def _input(name: str, meta: Any, data: Any, used: str | None, context: Context, 
         kind = used
     if not kind:
         value = plain(data)
-        kind = used or ("string" if value is None else guessed_type(value))
+        guessed = "string" if value is None else guessed_type(value)
+        # azure-ai-ml sends a number that is not whole to an integer.
+        kind = guessed if (used, guessed) == ("integer", "number") else used or guessed
     port = meta if meta is not None else SdkInput(type=kind)
     value = step_ports.data_value(data, kind, context)
     value = step_ports.resolved(value, kind, f"{context.path}{name}", f"key inputs.{context.path}{name}{at}", context)

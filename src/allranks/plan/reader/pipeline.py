@@ -154,11 +154,16 @@ def types_by_use(job: Any) -> dict[str, str]:
 
 def _pipeline(job: Any, source: str, context: Context, dropped: frozenset[str] = frozenset()) -> Plan:
     """Return the plan of a pipeline job. dropped: inputs whose values azure-ai-ml does not send"""
+    from azure.ai.ml import Input
+
     given_values = {name: internals.data(port) for name, port in step_ports.flat(job.inputs)}
     values = {name: plain(meta.default) for name, meta in step_ports.flat_definitions(job.component.inputs)} | {
-        name: plain(data) for name, data in given_values.items() if isinstance(plain(data), (str, int, float, bool))
+        name: plain(data)
+        for name, data in given_values.items()
+        if not isinstance(data, Input) and isinstance(plain(data), (str, int, float, bool))
     }
-    context = replace(context, values=values)
+    datastore = str(job.settings.default_datastore or context.datastore).removeprefix("azureml:").rpartition("/")[2]
+    context = replace(context, values=values, datastore=datastore)
     source_of_component = internals.source_path(job.component)
     base = Path(job.component.base_path) if source_of_component and job.component.base_path else context.base
     first, last = (str(name or "") for name in (job.settings.on_init, job.settings.on_finalize))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 from allranks.errors import InputError, Problem, did_you_mean
 from allranks.plan.assets import asset_id
 from allranks.plan.assets.lookup import AssetLookup
-from allranks.plan.ports import PRIMITIVES, Input, Literal, Output, Path, Value
+from allranks.plan.ports import PRIMITIVES, Input, Literal, NodeOutput, Output, Path, Text, Value
 from allranks.plan.reader.context import Context, Place, pipeline_output, plain, value_of
 from allranks.plan.rules import UNKNOWN_PORT
 from allranks.sdk import internals
@@ -150,7 +151,7 @@ def asset_of(port: Any) -> str:
 
 def output_location(path: str, context: Context) -> str:
     """Return the path that a user sets for an output: on this machine, if ``allranks.yaml`` maps its URI to one."""
-    text = located(path, context.base)
+    text = located(context.with_datastore(path), context.base)
     mapped = context.lookup.output(text) if context.lookup is not None and is_remote(text) else None
     return text if mapped is None else mapped
 
@@ -160,8 +161,15 @@ def _type(meta: Any) -> str:
 
 
 def _path(text: str, context: Context, kind: str = "") -> Value:
-    value = value_of(text)
-    return Path(located(text, context.base), kind) if isinstance(value, Literal) else value
+    value = value_of(text := context.with_datastore(text))
+    if isinstance(value, Text) and isinstance(value.parts[0], str) and not context.path:
+        # A text that begins with a datastore or a folder is a path, if the job's inputs in it have values.
+        known = [part if isinstance(part, str) else context.values.get(part.name) for part in value.parts]
+        if None not in known and not any(isinstance(part, NodeOutput) for part in value.parts):
+            value = Literal(text := "".join(map(str, known)))
+    if not isinstance(value, Literal):
+        return value
+    return Path(located(text, context.base), kind, is_relative=not (os.path.isabs(text) or is_remote(text)))
 
 
 def resolved(value: Value | None, kind: str, address: str, where: str, context: Context) -> Value | None:
