@@ -13,7 +13,7 @@ import sys
 import tempfile
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from importlib import metadata
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -66,15 +66,13 @@ SIGNS = {
 class Outcome:
     """What a check found first. An error is before what only this machine lacks.
 
-    rule:  its code or rule; "" if nothing was found
-    names: the jobs of a file that has several
+    rule: its code or rule; "" if nothing was found
     """
 
     rule: str = ""
     where: str = ""
     found: str = ""
     is_error: bool = False
-    names: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -96,7 +94,7 @@ class Outcomes:
         if file is None or not file.exists():
             return cls(file)
         saved = json.loads(file.read_text(encoding="utf-8"))
-        checks = {name: Outcome(**{**each, "names": tuple(each["names"])}) for name, each in saved["checks"].items()}
+        checks = {name: Outcome(**each) for name, each in saved["checks"].items()}
         ends = ({name: tuple(end) for name, end in saved.get(key, {}).items()} for key in ("ends", "realised"))
         return cls(file, checks, *ends)
 
@@ -112,7 +110,7 @@ class Outcomes:
         jobs.check(str(paths[0]))  # imports azure-ai-ml for all of them
         new = [path for path in paths if path.relative_to(root).as_posix() not in self.checks]
         with ThreadPoolExecutor(WORKERS) as pool:
-            for path, outcome in zip(new, pool.map(checked, new), strict=True):
+            for path, outcome in zip(new, pool.map(first_problem, map(str, new)), strict=True):
                 self.checks[path.relative_to(root).as_posix()] = outcome
                 self.save()
 
@@ -120,9 +118,7 @@ class Outcomes:
         """Run the files for which this machine lacks nothing."""
         for name, outcome in self.checks.items():
             if not outcome.rule and name not in self.ends:
-                targets = [f"{root / name}:{job}" for job in outcome.names] or [str(root / name)]
-                ends = [how_it_runs(target) for target in targets]
-                self.ends[name] = next((end for end in ends if end[0] != "Completed"), ends[0])
+                self.ends[name] = how_it_runs(str(root / name))
                 self.save()
 
     def run_in_environments(self, root: Path) -> None:
@@ -147,22 +143,8 @@ def in_realised(names: Iterable[str]) -> list[str]:
     return [name for name in names if any(Path(name).is_relative_to(folder) for folder in REALISED)]
 
 
-def checked(path: Path) -> Outcome:
-    """Return the first problem of a file, an error before what this machine lacks. Of several jobs, check each."""
-    outcome = first_problem(str(path))
-    if outcome.rule != "several-pipelines":
-        return outcome
-    names = tuple(name for name in outcome.names if name.isidentifier())
-    each = [first_problem(f"{path}:{name}") for name in names]
-    return replace(max(each, key=_severity, default=outcome), names=names)
-
-
-def _severity(outcome: Outcome) -> int:
-    return len(LACKS) if outcome.is_error else list(LACKS).index(outcome.rule)
-
-
 def first_problem(target: str) -> Outcome:
-    """Return the first problem of ``FILE[:NAME]``, checked in a process of its own."""
+    """Return the first problem of a file, as ``allranks check FILE`` finds it, in a process of its own."""
     receiver, sender = multiprocessing.Pipe(duplex=False)
     process = multiprocessing.get_context("fork").Process(target=_check, args=(target, sender))
     process.start()
@@ -188,9 +170,8 @@ def _check(target: str, sender: Connection) -> None:
         sender.send(Outcome())
         return
     first = problems[0]
-    names = re.findall(r"\S+:(\w+)", first.fix) if first.code == "several-pipelines" else ()
     rule = first.code or first.rule or ("refused" if checked.errors else "not-run-here")
-    sender.send(Outcome(rule, first.where, first.found, bool(checked.errors), tuple(names)))
+    sender.send(Outcome(rule, first.where, first.found, bool(checked.errors)))
 
 
 def in_environments(target: str) -> tuple[str, str]:
@@ -220,6 +201,11 @@ def how_it_runs(target: str, *options: str, patience: float = RUN_PATIENCE) -> t
             process.kill()
             process.communicate()
             return "time", f"takes longer than {limit:.0f} s{f', {asleep} of which it sleeps' if asleep else ''}"
+        if names := re.findall(rf"{re.escape(Path(target).name)}:(\w+)", output) * (
+            "explain several-pipelines" in output
+        ):
+            ends = [how_it_runs(f"{target}:{name}", *options, patience=patience) for name in dict.fromkeys(names)]
+            return next((end for end in ends if end[0] != "Completed"), ends[0])
         if refused := re.search(r"^ +found +(.*)\n(?:(?! +found).*\n)*.*explain no-download$", output, re.MULTILINE):
             return "network", refused[1]
         runs = history.runs(Workspace(Path(folder)))

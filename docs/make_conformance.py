@@ -2,9 +2,8 @@
 
 ALLRANKS_EXAMPLES=DIR python docs/make_conformance.py [--run] [--environments] [--results FILE]
 
-DIR is a checkout of Azure/azureml-examples. Nothing is copied from it but the names of files. Its commit is read from a
-file COMMIT in it, or from git. If a file MISSING is in it, that lists the files which the checkout lacks. A notebook is
-executed up to its jobs, in a process of its own, for at most two minutes.
+DIR is a checkout of Azure/azureml-examples. Nothing is copied from it but the names of files. Git knows its commit, and
+the files that it lacks. A notebook is executed up to its jobs, in a process of its own, for at most two minutes.
 
 With --run, `allranks run` executes each file for which this machine lacks nothing, for at most two minutes. Some of
 their commands install packages: use a virtual environment that is not needed afterwards. A command that sleeps has that
@@ -19,10 +18,12 @@ import json
 import os
 import re
 import shutil
+import subprocess
 import sys
 import tempfile
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from functools import cache
 from pathlib import Path
 
 from examples_outcomes import (
@@ -39,6 +40,7 @@ from make_findings import commit_of, refused_by_sdk
 
 from allranks.sdk import spec_files
 
+CHECKOUT = Path(os.environ.get("ALLRANKS_EXAMPLES") or ".").resolve()
 PAGE = Path(__file__).resolve().parent / "conformance.md"
 SUBMITS = re.compile(r"jobs\s*\.\s*(begin_)?create_or_update")
 """What a notebook contains that submits a job."""
@@ -61,7 +63,7 @@ Made by `ALLRANKS_EXAMPLES=DIR python docs/make_conformance.py --run` from a che
 
 A file that checks has no error. Of what only this machine lacks, the first thing is counted: a name that `allranks map`
 resolves, a package, or a node that does not run here, for which `--stand-in` gives outputs. Of a notebook with several
-jobs, each is checked, and the worst outcome is counted. Components of a registry are those whose definition only the
+jobs, as `allranks check FILE` checks it, each is checked. Components of a registry are those whose definition only the
 registry has.
 
 | | all | check | without {excluded} | of these, check | |
@@ -99,6 +101,8 @@ places in files, the order of steps, and what a function declares of its inputs 
 The component files of `basic_component`, `datastore_datapath_uri_folder`, `parallel_component_with_file_input` and
 `data_transfer_job_in_pipeline` were not at hand either; those of a neighbouring folder stand in for them.
 """
+LFS_POINTER = b"version https://git-lfs.github.com/spec/"
+"""The beginning of a file in place of one that Git LFS stores."""
 EXCLUDED = {
     "AutoML": r"import automl\b|ai\.ml\.automl|type: automl",
     "a flow": r"flow\.dag\.yaml|promptflow",
@@ -167,7 +171,7 @@ def table(names: Sequence[str], outcomes: Outcomes, root: Path) -> str:
     for name in by_rule["error"]:
         refused = refused_by_sdk(root / name) if name.endswith((".yml", ".yaml")) else ""
         outcome = outcomes.checks[name]
-        reason = why(outcome, root / name, missing_files(root))
+        reason = why(outcome, root / name, missing_files(CHECKOUT))
         used = ", ".join(excluded(root / name))
         lines.append(f"| {name} | {used} | {reason} | {_said(outcome.found, root)} | {refused} |")
     ran: dict[str, list[str]] = defaultdict(list)
@@ -180,7 +184,7 @@ def table(names: Sequence[str], outcomes: Outcomes, root: Path) -> str:
         lines += ["", "| does not complete | what its run says |", "|---|---|"]
         failed = sorted((name, kind) for kind, files in ran.items() if kind != "Completed" for name in files)
         for name, kind in failed:
-            lacking = [file for file in missing_files(root) if Path(file).is_relative_to(Path(name).parent)]
+            lacking = [file for file in missing_files(CHECKOUT) if Path(file).is_relative_to(Path(name).parent)]
             note = f"; this checkout lacks {lacking[0]}" if lacking and kind == "failed" else ""
             lines.append(f"| {name} | {_said(outcomes.ends[name][1], root) or ENDS[kind]}{note} |")
     return "\n".join(lines) + "\n"
@@ -201,10 +205,19 @@ def table_of_environments(outcomes: Outcomes, root: Path) -> str:
     return "\n".join([*lines, *rows]) + "\n\n"
 
 
-def missing_files(root: Path) -> list[str]:
-    """Return the files of the repository that the checkout lacks."""
-    listed = root / "MISSING"
-    return listed.read_text(encoding="utf-8").splitlines() if listed.exists() else []
+@cache
+def missing_files(checkout: Path) -> tuple[str, ...]:
+    """Return the files of the commit that a checkout lacks: those that are absent, and pointers of Git LFS."""
+    command = ["git", "-C", str(checkout), "ls-tree", "-r", "-z", "--name-only", "HEAD"]
+    names = subprocess.run(command, capture_output=True, text=True, check=True).stdout.split("\0")
+    return tuple(name for name in names if name and not _has_content(checkout / name))
+
+
+def _has_content(path: Path) -> bool:
+    if path.is_symlink() or not path.is_file():
+        return os.path.lexists(path)
+    with path.open("rb") as file:
+        return file.read(len(LFS_POINTER)) != LFS_POINTER
 
 
 def why(outcome: Outcome, path: Path, missing: Sequence[str]) -> str:
@@ -266,9 +279,10 @@ def page(root: Path, outcomes: Outcomes, run: bool, environments: bool) -> str:
     of_jobs, of_notebooks = ([path.relative_to(root).as_posix() for path in each] for each in (own_jobs, notebooks))
     groups = {"files": of_jobs, "notebooks": of_notebooks, "together": [*of_jobs, *of_notebooks]}
     shares = "\n".join(f"| {title} | {share(names, outcomes, root)}" for title, names in groups.items())
-    missing = len(missing_files(root))
-    note = f"The checkout lacks {missing} large files, such as some data. " if missing else ""
-    text = HEAD.format(commit=commit_of(root), missing=note, excluded=" or ".join(EXCLUDED), shares=shares)
+    missing = missing_files(CHECKOUT)
+    note = f"The checkout lacks {len(missing)} large files, which are [listed](#files-that-the-checkout-lacks). "
+    note = note if missing else ""
+    text = HEAD.format(commit=commit_of(CHECKOUT), missing=note, excluded=" or ".join(EXCLUDED), shares=shares)
     text += f"## Pipelines and jobs in YAML\n\n{len(own_jobs)} files, each without its components.\n\n"
     text += f"{table(of_jobs, outcomes, root)}\n"
     if outcomes.realised:
@@ -276,7 +290,9 @@ def page(root: Path, outcomes: Outcomes, run: bool, environments: bool) -> str:
         text += IN_ENVIRONMENTS.format(folders=" and ".join(f"`{each}`" for each in REALISED), curated=curated)
         text += table_of_environments(outcomes, root)
     text += f"## Notebooks with pipelines\n\n{len(notebooks)} notebooks that submit a job and name a pipeline.\n\n"
-    return text + table(of_notebooks, outcomes, root) + TAIL
+    listed = "".join(f"- {name}\n" for name in missing)
+    lacks = f"\n## Files that the checkout lacks\n\n{listed}" if missing else ""
+    return text + table(of_notebooks, outcomes, root) + lacks + TAIL
 
 
 if __name__ == "__main__":
@@ -289,6 +305,6 @@ if __name__ == "__main__":
         sys.exit("ALLRANKS_EXAMPLES: is not set\n  expected: the folder of a checkout of Azure/azureml-examples")
     with tempfile.TemporaryDirectory() as temporary:  # notebooks write files beside themselves
         folder = Path(temporary, "azureml-examples")
-        shutil.copytree(os.environ["ALLRANKS_EXAMPLES"], folder, symlinks=True)
+        shutil.copytree(CHECKOUT, folder, symlinks=True, ignore=shutil.ignore_patterns(".git"))
         text = page(folder, Outcomes.load(arguments.results), arguments.run, arguments.environments)
     PAGE.write_text(text, encoding="utf-8")
