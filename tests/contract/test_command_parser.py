@@ -34,8 +34,21 @@ TRAIN = Start("python", "train.py")
         ("pip install tokenizers && python train.py", []),
         ("python -m pip install tokenizers && python train.py", []),
         ("source .venv/bin/activate && python train.py", []),
-        ("cd src && python train.py", []),
-        ("export PYTHONPATH=src; python train.py", []),
+        ("cd ${{inputs.code}} && python train.py", []),
+        ("cd $WHERE && python train.py", []),
+        ("(cd src && make); python train.py", []),
+        ("if [ -d src ]; then cd src; fi; python train.py", []),
+        ("export PYTHONPATH=$WHERE; python train.py", []),
+        ("export PYTHONPATH=$(pwd); python train.py", []),
+        ("PYTHONPATH=$WHERE/src python train.py", []),
+        # What these change is written in them.
+        ("cd src/jobs && cd .. && python train.py", [Start("python", "train.py", folder="src")]),
+        ("export PYTHONPATH=src; python train.py", [Start("python", "train.py", python_path=("src",))]),
+        (
+            "export A=1 PYTHONPATH=src:$PYTHONPATH && PYTHONPATH=lib:${PYTHONPATH} python train.py",
+            [Start("python", "train.py", python_path=("lib", "src"))],
+        ),
+        ("mpirun -np 4 --allow-run-as-root python3 train.py --x 1", [Start("python3", "train.py")]),
     ],
 )
 def test_the_programs_of_a_command(command: str, expected: list[Start]) -> None:

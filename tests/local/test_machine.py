@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from allranks.contract.commands import Start
 from allranks.errors import InputError
 from allranks.local import engine, machine, missing_modules, requirements
 from allranks.local.options import Options
@@ -33,6 +34,106 @@ def test_a_package_that_no_interpreter_has_is_named_once_for_all_steps(tmp_path:
     assert "this machine, for steps train, again" in problem
     assert "no Python package no_such_package, which train.py:2 needs" in problem
     assert "pip install no_such_package" in problem
+
+
+SEVERAL = "import lightgbm_x\nimport sklearn\nimport lightgbm\nimport surely_not\n"
+
+
+def test_packages_of_one_extra_have_one_fix(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(missing_modules, "missing", lambda _, names: set(names))
+    extra, *others = machine.problems(Plan("p", Graph((step(tmp_path / "code", SEVERAL),))))
+    assert extra.found == "no Python package sklearn and lightgbm, which train.py:2 needs"
+    assert extra.fix == 'pip install "allranks[gradient-boosting]"'
+    assert [each.fix for each in others] == ["pip install lightgbm_x", "pip install surely_not"]
+
+
+FILES = ("src/jobs/clean.py", "src/helpers.py", "pp/utilities.py", "pp/tools/run.py", "data/rows/all.csv")
+IMPORTS = {"src/jobs/clean.py": "from src.helpers import shout\n", "pp/tools/run.py": "import utilities\n"}
+RUN = "start it with python -m src.jobs.clean"
+
+
+@pytest.mark.parametrize(
+    ("command", "place", "fix"),
+    [
+        ("python src/jobs/clean.py", "src, where", f"{RUN}, or write PYTHONPATH=. in front"),
+        (
+            "cd src/jobs && python clean.py",
+            "src, where",
+            "start it without cd, with python -m src.jobs.clean, or write PYTHONPATH=../..",
+        ),
+        ("PYTHONPATH=lib python src/jobs/clean.py", "src, where", RUN),
+        ("export PYTHONPATH=src && python src/jobs/clean.py", "src, where", RUN),
+        ("mpirun -n 2 python src/jobs/clean.py", "src, where", RUN),
+        ("python -m jobs.clean", "src/jobs, where", "start it with python -m src.jobs.clean, or write PYTHONPATH=src"),
+        ("python pp/tools/run.py", "pp/utilities.py", "write PYTHONPATH=pp in front"),
+        ("python -m rows", "data/rows, without a Python file", "correct the import"),
+    ],
+)
+def test_a_module_in_the_code_is_never_to_be_installed(tmp_path: Path, command: str, place: str, fix: str) -> None:
+    for name in FILES:
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(IMPORTS.get(name, ""))
+    (problem,) = machine.problems(Plan("p", Graph((Step("train", command, code=Code(str(tmp_path), f"{tmp_path}")),))))
+    assert f"it is in the code, at {place}" in problem.found
+    assert fix in problem.fix
+    assert "pip install" not in str(problem)
+    assert problem.code == "module-in-code"
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "python -m src.jobs.clean",
+        "PYTHONPATH=. python src/jobs/clean.py",
+        "cd src && PYTHONPATH=.. python jobs/clean.py",
+    ],
+)
+def test_a_module_in_the_code_that_python_finds(tmp_path: Path, command: str) -> None:
+    for name in FILES:
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(IMPORTS.get(name, ""))
+    assert problems(Step("train", command, code=Code(str(tmp_path), f"{tmp_path}"))) == []
+
+
+@pytest.mark.parametrize(
+    ("source", "place", "fix"),
+    [
+        ("src", "{top}/src itself", "set code to {top}, and start the script from there"),
+        ("src/jobs", "{top}/src itself", "set code to {top}"),
+    ],
+)
+def test_a_module_around_the_code(tmp_path: Path, source: str, place: str, fix: str) -> None:
+    for name in FILES:
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(IMPORTS.get(name, ""))
+    script = "clean.py" if source == "src/jobs" else "jobs/clean.py"
+    code = Code(str(tmp_path / source), f"{tmp_path}{source}", source=str(tmp_path / source))
+    (problem,) = machine.problems(Plan("p", Graph((Step("train", f"python {script}", code=code),))))
+    assert place.format(top=tmp_path) in problem.found
+    assert fix.format(top=tmp_path) in problem.fix
+
+
+@pytest.mark.parametrize(
+    ("name", "said", "expected"),
+    [
+        ("src", "", "src is in the code, at src, where Python does not look: start it with python -m src.jobs.clean"),
+        ("src.other", "", "src is in the code, at src, and has no module other: correct the import"),
+        ("numpy.old", "", "numpy is installed, and has no module old: correct the import, or use a version"),
+        ("data", "", "data is in the code, at data, without a Python file"),
+        ("helpers.x", "'helpers' is not a package", "helpers is a file, helpers.py, which hides the package"),
+        ("azureml", "", "pip install azureml-core"),
+        ("azureml.mlflow", "", "pip install azureml-mlflow"),
+        ("deepspeed", "", 'the Python of this step has no deepspeed; to get it: pip install "allranks[deepspeed]"'),
+        ("einops_x", "", "the Python of this step has no einops_x"),
+    ],
+)
+def test_why_a_module_is_not_found(tmp_path: Path, name: str, said: str, expected: str) -> None:
+    for file in FILES:
+        (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / file).touch()
+    start = Start("python", "src/jobs/clean.py")
+    text = missing_modules.explained(name, said, Code(str(tmp_path), ""), start, Path(sys.executable))
+    assert expected in text
 
 
 @pytest.mark.parametrize(
@@ -92,6 +193,9 @@ def test_an_interpreter_that_does_not_answer_is_taken_to_have_everything(tmp_pat
         ("sklearn", "pip install scikit-learn"),  # several extras bring it
         ("deepspeed", 'pip install "allranks[deepspeed]"'),
         ("cv2", "pip install opencv-python"),
+        ("azureml", "pip install azureml-core"),
+        ("azureml.core.run", "pip install azureml-core"),
+        ("azure.storage.blob.aio", "pip install azure-storage-blob"),
         ("einops", "pip install einops"),
     ],
 )

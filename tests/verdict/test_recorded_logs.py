@@ -362,7 +362,7 @@ def judged(folder: Path, ends: list[tuple[str, int | None, str | None]], *, memo
         )
     verdict = judge.of_ranks("train", ranks, {}, memory_kills=memory_kills)
     assert verdict is not None
-    return judge.with_advice(verdict, {})
+    return judge.with_advice(verdict)
 
 
 @pytest.mark.parametrize(("last", "reason"), [("", TIMEOUT), (raised(TIMEOUT), "every rank waits in all_reduce")])

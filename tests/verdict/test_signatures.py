@@ -14,6 +14,7 @@ from allranks.verdict import signatures
         ("ERROR: Unexpected bus error encountered in worker. insufficient shared memory (shm).", "shared-memory"),
         ("OSError: [Errno 28] No space left on device: '/mnt/model.pt'", "disk-full"),
         ("ModuleNotFoundError: No module named 'deepspeed'", "missing-package"),
+        ("/usr/bin/python3.11: No module named src.jobs", "missing-package"),
         ("torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.", "out-of-memory"),
         ("DistBackendError: NCCL unhandled cuda error: Cuda failure 2 'out of memory'", "out-of-memory"),
         (

@@ -227,7 +227,7 @@ def _with_log(step: StepRecord, verdict: Verdict) -> Verdict:
     found = judge.of_ranks(step.name, step.ranks, {})
     if found is not None:
         said = f"Azure ML: {verdict.reason}"
-        return judge.with_advice(replace(found, consequences=(*found.consequences, said)), {})
+        return judge.with_advice(replace(found, consequences=(*found.consequences, said)))
     if not step.ranks:
         return verdict
     rank = step.ranks[0]

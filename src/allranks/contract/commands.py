@@ -6,8 +6,9 @@ import functools
 import re
 import shlex
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from itertools import pairwise
+from dataclasses import dataclass, replace
+from itertools import dropwhile, pairwise
+from os.path import join, normpath
 from pathlib import PurePath
 
 from allranks.contract import launchers
@@ -100,7 +101,11 @@ _CHANGES = frozenset(
     {".", "cd", "export", "pushd", "source"}
     | {"apt", "apt-get", "conda", "mamba", "micromamba", "pip", "pip3", "poetry", "uv"}
 )
-"""Programs after which the rest of a command finds other modules."""
+"""Programs after which the rest of a command finds other modules. What `cd` and `export` change is known if it is
+written out."""
+_WRITTEN = re.compile(r"(?!_$)[\w.][\w./-]*")
+_EARLIER = re.compile(r"\$(?:PYTHONPATH\b|\{PYTHONPATH(?::[-+][^}]*)?\})")
+_BLOCKS = frozenset({"{", "do", "else", "then"})
 
 _PROGRAMS = {
     "accelerate": "accelerate.commands.launch",
@@ -110,6 +115,7 @@ _PROGRAMS = {
 }
 """Programs that start a Python script, with the module that they run."""
 
+_MPI = frozenset(name for name, launch in launchers.LAUNCHERS.items() if launch == "mpi")
 _LAUNCHERS = frozenset({*launchers.MODULES, "allranks.runtime", "mpi4py"})
 """Modules that start a Python script when they are run with ``python -m``."""
 
@@ -121,10 +127,11 @@ class Start:
     """A Python program that a command starts.
 
     program:     as in the command, such as python or torchrun
-    script:      the path of a file, relative to the working directory; "" if there is none
+    script:      the path of a file; "" if there is none
     module:      the module that ``python -m``, or the program itself, imports; "" if there is none
     function:    the mldesigner component that is executed; "" if there is none
-    python_path: the folders of an assignment PYTHONPATH=... in front of the program
+    python_path: the folders that an assignment PYTHONPATH=... adds
+    folder:      the working directory, to which the paths are relative, within that of the command
     """
 
     program: str
@@ -132,6 +139,7 @@ class Start:
     module: str = ""
     function: str = ""
     python_path: tuple[str, ...] = ()
+    folder: str = ""
 
 
 def starts(command: str) -> tuple[Start, ...]:
@@ -146,12 +154,23 @@ def starts(command: str) -> tuple[Start, ...]:
 @functools.lru_cache(maxsize=4096)
 def _starts(command: str) -> tuple[Start, ...]:
     found: list[Start] = []
+    folder, exported = "", ""
     for simple in simple_commands(command):
-        if simple.name in _CHANGES or simple.arguments[:2] == ("-m", "pip"):
+        arguments = simple.arguments
+        if simple.name == "cd" and "(" not in command and len(arguments) == 1 and _WRITTEN.fullmatch(arguments[0]):
+            folder = normpath(join(folder, arguments[0]))
+            continue
+        is_export = simple.name == "export" and "(" not in command
+        changes = (simple.name, *(arguments if simple.name in _BLOCKS else ()))
+        if (not is_export and not _CHANGES.isdisjoint(changes)) or arguments[:2] == ("-m", "pip"):
             return ()
-        values = [value for name, _, value in (text.partition("=") for text in simple.assignments) if name == _PATH]
-        python_path = tuple(values[-1].split(":")) if values else ()
-        found += _started(simple.program, list(simple.arguments), python_path)
+        assigned = dict(text.partition("=")[::2] for text in (*simple.assignments, *(arguments if is_export else ())))
+        added = _EARLIER.sub(exported, assigned.get(_PATH, exported))
+        if "$" in added:
+            return ()
+        exported = added if is_export else exported
+        python_path = tuple(filter(None, added.split(":")))
+        found += (replace(each, folder=folder) for each in _started(simple.program, list(arguments), python_path))
     return tuple(found)
 
 
@@ -171,6 +190,10 @@ def _started(program: str, arguments: list[str], python_path: tuple[str, ...]) -
     if name == "mldesigner":
         options = dict(pairwise(arguments))
         yield Start(program, options.get("--source", ""), name, options.get("--name", ""), python_path)
+    elif name in _MPI:
+        words = list(dropwhile(lambda word: not PYTHON.fullmatch(PurePath(word).name), arguments))
+        if words:
+            yield from _started(words[0], words[1:], python_path)
     elif name in _PROGRAMS:
         yield Start(program, _script(arguments), _PROGRAMS[name], python_path=python_path)
     elif PYTHON.fullmatch(name):

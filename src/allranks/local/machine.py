@@ -15,7 +15,7 @@ from typing import TypeAlias
 from allranks.contract.commands import Start, starts
 from allranks.environments import rootfs
 from allranks.errors import Problem
-from allranks.local import interpreters, machine_variables, missing_modules
+from allranks.local import interpreters, machine_variables, missing_modules, modules_in_code
 from allranks.local.forkserver import imports
 from allranks.local.forkserver.imports import Import, Program
 from allranks.local.launchers.by_distribution import launcher
@@ -33,6 +33,9 @@ _SHOWN_STEPS = 3
 _StepProgram: TypeAlias = tuple[str, Step, Path, Start, Program]
 """A Python program of a step: the step's path, the step, its interpreter, how the command starts it, what it needs."""
 
+_User: TypeAlias = tuple[str, Step, str]
+"""A step that needs a module: its path, the step, and what needs it, for messages."""
+
 _Key: TypeAlias = tuple[str, Start, tuple[str, ...]]
 """Key of a program's imports: the digest of its code, how it is started, PYTHONPATH."""
 
@@ -42,8 +45,7 @@ def problems(plan: Plan, mpi: str = "rsh") -> list[Problem]:
 
     mpi: how mpirun reaches the instances, a key of the launchers of mpi
     """
-    programs = list(_programs(plan))
-    missing = (*missing_launchers(plan, mpi).values(), *_missing_packages(programs), *_missing_mlflow(programs))
+    missing = (*missing_launchers(plan, mpi).values(), *_missing_modules(list(_programs(plan))))
     return [*missing, *_missing_samplers(plan)]
 
 
@@ -79,12 +81,41 @@ def untracked(plan: Plan) -> list[Problem]:
     ]
 
 
-def _missing_packages(programs: Sequence[_StepProgram]) -> Iterator[Problem]:
+def _missing_modules(programs: Sequence[_StepProgram]) -> Iterator[Problem]:
+    """Yield a problem for each module that is in the code, where Python does not look, and for each command that
+    installs packages."""
+    in_code: dict[tuple[str, modules_in_code.Found], list[_User]] = {}
+    lacking: dict[Path, dict[str, list[_User]]] = {}
+    for path, step, python, start, found in _lacking(programs):
+        is_known = missing_modules.is_known(found.module)
+        own = modules_in_code.find(found.name, step.code, start, is_package=is_known)
+        if own is not None:
+            in_code.setdefault((found.module, own), []).append((path, step, str(found)))
+            continue
+        # Of packages with several modules, the first one that is imported.
+        users = lacking.setdefault(python, {})
+        name = next((name for name in users if name.partition(".")[0] == found.module), found.name)
+        users.setdefault(name, []).append((path, step, f", which {found} needs"))
+    for path, step, place in _users_of_the_registry(programs) if find_spec("mlflow") is None else ():
+        user = (path, step, f", and the step uses MLflow's model registry ({place})")
+        lacking.setdefault(Path(sys.executable), {}).setdefault("mlflow", []).append(user)
+    for (module, own), modules in in_code.items():
+        text = f"no module {module}, which {modules[0][2]} needs: it is {own.place}"
+        yield Problem(_where(modules), text, "", own.fix, code="module-in-code")
+    for python, users in lacking.items():
+        for command, brought in missing_modules.commands(users, python).items():
+            names = [name.partition(".")[0] for name in brought]
+            text = f"no Python package {' and '.join(names)}{users[brought[0]][0][2]}"
+            where = _where([user for name in brought for user in users[name]])
+            yield Problem(where, text, "", command, code="missing-package")
+
+
+def _lacking(programs: Sequence[_StepProgram]) -> Iterator[tuple[str, Step, Path, Start, Import]]:
+    """Yield the imports of modules that the interpreters of the steps do not have."""
     names: dict[Path, set[str]] = {}
     for _, _, python, _, program in programs:
         names.setdefault(python, set()).update(program.imports)
     missing = {python: missing_modules.missing(python, imported) for python, imported in names.items()}
-    lacking: dict[tuple[Path, str], list[tuple[str, Step, Import]]] = {}
     for path, step, python, start, program in programs:
         if not program.imports & missing[python]:
             continue
@@ -92,26 +123,12 @@ def _missing_packages(programs: Sequence[_StepProgram]) -> Iterator[Problem]:
             # A program that changes where modules are found may find others than this check.
             is_certain = not program.changes_path or missing_modules.is_known(found.module)
             if found.module in missing[python] and is_certain:
-                lacking.setdefault((python, found.module), []).append((path, step, found))
-    for (python, module), users in lacking.items():
-        _, step, found = users[0]
-        paths = list(dict.fromkeys(path for path, _, _ in users))
-        yield Problem(
-            f"{WHERE}, for {_steps_text(paths)}{step.at}",
-            f"no Python package {module}, which {found} needs",
-            "",
-            missing_modules.install(module, python),
-            code="missing-package",
-        )
+                yield path, step, python, start, found
 
 
-def _missing_mlflow(programs: Sequence[_StepProgram]) -> Iterator[Problem]:
-    if find_spec("mlflow") is not None:
-        return
-    for path, step, place in _users_of_the_registry(programs):
-        found = f"no Python package mlflow, and the step uses MLflow's model registry ({place})"
-        fix = missing_modules.install("mlflow", Path(sys.executable))
-        yield Problem(f"{WHERE}, for step {path}{step.at}", found, "", fix, code="missing-package")
+def _where(users: Sequence[_User]) -> str:
+    paths = list(dict.fromkeys(path for path, _, _ in users))
+    return f"{WHERE}, for {_steps_text(paths)}{users[0][1].at}"
 
 
 def _missing_samplers(plan: Plan) -> Iterator[Problem]:

@@ -1,4 +1,4 @@
-"""Which modules an interpreter lacks, and how to install the packages that they belong to. Nothing is imported."""
+"""Which modules an interpreter lacks, and how to get them. Nothing is imported."""
 
 from __future__ import annotations
 
@@ -8,13 +8,16 @@ import os
 import re
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Iterable
 from functools import cache
 from importlib.machinery import PathFinder
 from importlib.metadata import PackageNotFoundError, requires
 from pathlib import Path
 
-from allranks.local import installed, machine_variables, stacks
+from allranks.contract.commands import Start
+from allranks.local import installed, machine_variables, modules_in_code, stacks
+from allranks.plan.graph import Code
 from allranks.sdk.paths import shown
 
 START_SECONDS = 30
@@ -108,6 +111,7 @@ PACKAGES = {
     "OpenSSL": "pyopenssl",
     "PIL": "pillow",
     "attr": "attrs",
+    "azureml": "azureml-core",
     "bs4": "beautifulsoup4",
     "cv2": "opencv-python",
     "dateutil": "python-dateutil",
@@ -119,6 +123,10 @@ PACKAGES = {
     "skimage": "scikit-image",
     "sklearn": "scikit-learn",
     "yaml": "pyyaml",
+    **{
+        name: name.replace(".", "-")
+        for name in ("azure.ai.ml", "azure.identity", "azure.storage.blob", "azureml.fsspec", "azureml.mlflow")
+    },
 }
 """Packages by the module that a script imports, where the names differ."""
 
@@ -127,8 +135,16 @@ _ALL = "dev"
 """The extra that contains the others."""
 
 
-def install(module: str, interpreter: Path) -> str:
-    package = PACKAGES.get(module, module)
+def package_of(name: str) -> str:
+    """Return the package that brings a module. name: with the modules in it, as far as they are known"""
+    parts = name.split(".")
+    names = (".".join(parts[:end]) for end in range(len(parts), 0, -1))
+    return next((PACKAGES[each] for each in names if each in PACKAGES), parts[0])
+
+
+def install(name: str, interpreter: Path) -> str:
+    """Return the command that installs a module's package. name: as for `package_of`"""
+    package, module = package_of(name), name.partition(".")[0]
     if interpreter != Path(sys.executable):
         return f"{shown(str(interpreter))} -m pip install {package}"
     stack = stacks.BY_MODULE.get(module)
@@ -136,6 +152,25 @@ def install(module: str, interpreter: Path) -> str:
         return stack.install
     extras = _extras().get(package, ())
     return f'pip install "allranks[{extras[0]}]"' if len(extras) == 1 else f"pip install {package}"
+
+
+def commands(names: Iterable[str], interpreter: Path) -> dict[str, list[str]]:
+    """Return what installs the packages of modules: commands, each with the modules that it brings.
+
+    Several modules that one extra of allranks brings have one command. names: as for `package_of`
+    """
+    left, found = list(names), dict[str, list[str]]()
+    if interpreter == Path(sys.executable):
+        extras = Counter(extra for packages in _extras().values() for extra in packages)
+        brought = {extra: [name for name in left if extra in _extras().get(package_of(name), ())] for extra in extras}
+        # Of those that bring the most, the smallest.
+        best = max(brought, key=lambda extra: (len(brought[extra]), -extras[extra]), default="")
+        if best and len(brought[best]) > 1:
+            found[f'pip install "allranks[{best}]"'] = brought[best]
+            left = [name for name in left if name not in brought[best]]
+    for name in left:
+        found.setdefault(install(name, interpreter), []).append(name)
+    return found
 
 
 def is_known(module: str) -> bool:
@@ -156,3 +191,19 @@ def _extras() -> dict[str, list[str]]:
         if match and match["extra"] != _ALL and match["package"] != "allranks":
             extras.setdefault(match["package"], []).append(match["extra"])
     return extras
+
+
+def explained(name: str, said: str, code: Code | None, start: Start | None, interpreter: Path) -> str:
+    """Return why a program has not found a module, and what to do. said: the whole message about the name"""
+    module, _, rest = name.partition(".")
+    own = modules_in_code.find(module, code, start, is_package=is_known(module))
+    if "is not a package" in said:
+        return f"{module} is a file, {module}.py, which hides the package of that name: rename the file"
+    if rest and name not in PACKAGES and package_of(name) == package_of(module):
+        where = own.place.rpartition(",")[0] if own else "installed"
+        return f"{module} is {where}, and has no module {rest}: correct the import, or use a version that has it"
+    if own:
+        return f"{module} is {own.place}: {own.fix}"
+    return f"the Python of this step has no {name}" + (
+        f"; to get it: {install(name, interpreter)}" if is_known(module) or name in PACKAGES else ""
+    )

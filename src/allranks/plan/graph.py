@@ -41,11 +41,13 @@ class Code:
     """The snapshot that a step runs in: a folder that is never written to, and the digest of its content.
 
     left_out: what is next to the files and is not in the snapshot, with the reasons, for messages
+    source:   the user's folder or file, for messages; "" if it is not known
     """
 
     folder: str
     digest: str
     left_out: str = field(default="", compare=False)
+    source: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True, kw_only=True)

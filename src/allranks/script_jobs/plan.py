@@ -47,7 +47,7 @@ def plan_of(job: ScriptJob, snapshots: Path, workspace: Workspace) -> Plan:
         name,
         job.command,
         display_name=job.script.stem,
-        code=snapshot.copy_listed(code, snapshots, place.key("code")),
+        code=snapshot.copy_listed(code, snapshots, place.key("code"), job.code),
         environment=_environment(job.environment, place, context),
         environment_variables=job.variables,
         inputs=tuple(Input(each.name, each.type, GraphInput(each.name), each.mode) for each in inputs),

@@ -69,7 +69,7 @@ def verdicts(folder: Path, note: Callable[[str], None] = lambda _: None) -> list
         ranks = [RankRecord(number, 0, 0, "", log=str(path)) for number, path in attempts[max(attempts)]]
         verdict = _verdict(job.resolve().name, ranks, recordings.get(job, []))
         if verdict is not None:
-            found.append(judge.with_advice(replace(verdict, instance_rank=None), {}))
+            found.append(judge.with_advice(replace(verdict, instance_rank=None)))
     return found
 
 

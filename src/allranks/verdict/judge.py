@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -118,10 +118,12 @@ def _silent(ranks: Sequence[RankRecord], symptoms: Sequence[Symptom]) -> Symptom
     return Symptom(silent[first], reason, None, symptoms[0].order)
 
 
-def with_advice(verdict: Verdict, commands: Mapping[str, str], *, isolated: bool | None = None) -> Verdict:
+def with_advice(
+    verdict: Verdict, missing: Callable[[str, str], str] | None = None, *, isolated: bool | None = None
+) -> Verdict:
     """Return the verdict with the code and the advice of a known signature, if it has one.
 
-    commands: what installs a module, by its name
+    missing:  returns the advice on a missing module, for its name and what Python said
     isolated: whether the instances have a network of their own; None if it is not known
     """
     known = signatures.find([verdict.reason], isolated=isolated)
@@ -133,8 +135,8 @@ def with_advice(verdict: Verdict, commands: Mapping[str, str], *, isolated: bool
         return verdict
     groups = known.match.groupdict()
     advice = known.signature.advice.format(**groups)
-    if command := commands.get(groups.get("module", "")):
-        advice += f"; to get it: {command}"
+    if missing is not None and "module" in groups:
+        advice = missing(groups["module"], known.match.string)
     return replace(verdict, code=known.signature.code, advice=advice)
 
 

@@ -92,7 +92,7 @@ SIGNATURES: tuple[Signature, ...] = (
     ),
     Signature(
         code="missing-package",
-        pattern=r"ModuleNotFoundError: No module named '(?P<module>\w+)",
+        pattern=r"(?:ModuleNotFoundError: No module named '|/python[\d.]*: No module named )(?P<module>[\w.]+)",
         advice="the Python of this step has no {module}",
         source="CPython's Lib/importlib/_bootstrap.py",
     ),

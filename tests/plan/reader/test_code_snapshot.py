@@ -26,7 +26,7 @@ def code(tmp_path: Path) -> Path:
 
 def take(code: Path, snapshots: Path, where: str) -> Code:
     """A snapshot of what is listed of a folder."""
-    return snapshot.copy_listed(list_path(code, where, (snapshots, snapshots.parent)), snapshots, where)
+    return snapshot.copy_listed(list_path(code, where, (snapshots, snapshots.parent)), snapshots, where, code)
 
 
 def files(folder: str | Path) -> dict[str, str]:

@@ -14,10 +14,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from allranks.contract.commands import starts
 from allranks.contract.produce import processes
 from allranks.contract.templating import output_path
 from allranks.environments import rootfs
-from allranks.local import interpreters, machine_variables, rank_environment, stacks
+from allranks.local import interpreters, machine_variables, rank_environment
 from allranks.local.attempt import collect, stage
 from allranks.local.attempt.digests import FileDigests
 from allranks.local.attempt.environment import JobSettings, RankProgram, rank_programs
@@ -304,9 +305,14 @@ class Attempt:
     def _judge(self) -> None:
         """Add advice on a failure with a known cause."""
         if self.record.verdict:
-            commands = {module: stack.install for module, stack in stacks.BY_MODULE.items()}
             isolated = self.context.kind.isolated
-            self.record.verdict = judge.with_advice(self.record.verdict, commands, isolated=isolated)
+            self.record.verdict = judge.with_advice(self.record.verdict, self._missing_module, isolated=isolated)
+
+    def _missing_module(self, name: str, said: str) -> str:
+        from allranks.local import missing_modules  # only failures need it
+
+        start = next(iter(starts(self.step.command)), None)
+        return missing_modules.explained(name, said, self.step.code, start, self._interpreter)
 
     def _note_left_out(self, staged: Sequence[InstanceFolders]) -> None:
         for text in dict.fromkeys(text for instance in staged for text in instance.ports.left_out):

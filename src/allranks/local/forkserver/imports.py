@@ -35,12 +35,17 @@ class Import:
     """An import of a module that is not in the program's own folders.
 
     module: its top-level name
+    name:   its name, with the packages that it is in
     file:   relative to the program's folder; "" for the command itself
     """
 
-    module: str
+    name: str
     file: str
     line: int = 0
+
+    @property
+    def module(self) -> str:
+        return self.name.partition(".")[0]
 
     def __str__(self) -> str:
         return f"{self.file}:{self.line}" if self.file else "the command"
@@ -62,7 +67,7 @@ class Program:
 
 def program(start: Start, folder: str, python_path: Sequence[str]) -> Program:
     """Read a program without parsing it. folder: the working directory; python_path: of its process"""
-    imported = {found.module for found in _of_command(start, folder)}
+    imported = {found.module for found in _of_command(start, folder, python_path)}
     registry: list[str] = []
     changes_path = False
     for path, text, outer in _walk(start, folder, python_path, lambda text, _: _all_statements(text)):
@@ -83,7 +88,7 @@ def certain_imports(start: Start, folder: str, python_path: Sequence[str]) -> li
     def certain(text: str, is_script: bool) -> Iterator[_Statement]:
         return _certain_statements(text, start.function) if is_script else _certain_statements(text)
 
-    found = list(_of_command(start, folder))
+    found = list(_of_command(start, folder, python_path))
     for _, _, outer in _walk(start, folder, python_path, certain):
         found += outer
     return found
@@ -131,9 +136,10 @@ def _uses_registry(call: ast.AST) -> TypeGuard[ast.Call]:
     return any(isinstance(value, ast.Constant) and value.value is not None for value in named)
 
 
-def _of_command(start: Start, folder: str) -> Iterator[Import]:
-    if start.module and not _Modules().files(start.module, (), [folder]):
-        yield Import(start.module.partition(".")[0], "")
+def _of_command(start: Start, folder: str, python_path: Sequence[str]) -> Iterator[Import]:
+    folders = [os.path.join(folder, start.folder, entry) for entry in ("", *start.python_path, *python_path)]
+    if start.module and not _Modules().files(start.module, (), folders):
+        yield Import(start.module, "")
 
 
 def _walk(
@@ -145,16 +151,16 @@ def _walk(
     statements: returns the imports of a text; its second argument is whether it is that of the script
     """
     modules = _Modules()
+    here = os.path.normpath(os.path.join(folder, start.folder))
+    added = [os.path.normpath(os.path.join(here, entry)) for entry in (*start.python_path, *python_path)]
     if start.script:
-        script = os.path.normpath(os.path.join(folder, start.script))
+        script = os.path.normpath(os.path.join(here, start.script))
         waiting = [script] if os.path.isfile(script) else []
     else:
-        waiting = modules.files(start.module, (), [folder])[-1:]
+        waiting = modules.files(start.module, (), [here, *added])[-1:]
         script = waiting[0] if waiting else ""
     # Python finds modules beside its script, with `python -m` in the working directory.
-    folders = [os.path.dirname(script)] if start.script else []
-    folders += [folder] if start.module else []
-    folders += [os.path.normpath(os.path.join(folder, entry)) for entry in (*start.python_path, *python_path)]
+    folders = [*([os.path.dirname(script)] if start.script else []), *([here] if start.module else []), *added]
     seen = set(waiting)
     while waiting and len(seen) <= MAX_FILES:
         path = waiting.pop()
@@ -169,7 +175,7 @@ def _walk(
             else:
                 files = modules.files(module, names, folders)
             if not files and not level:
-                outer.append(Import(module.partition(".")[0], os.path.relpath(path, folder), line))
+                outer.append(Import(module, os.path.relpath(path, folder), line))
             new = [file for file in files if file not in seen and file.endswith(".py")]
             seen.update(new)
             waiting += new

@@ -211,7 +211,8 @@ def _copied(component: Any, code: str | None, includes: bool, place: Place, cont
         if _UPLOADED.match(code) and context.lookup is not None:
             stored = context.lookup.find(code, asset_id.CODE, where, required=False)
             if stored is not None and context.snapshots is not None:
-                return snapshot.copy_listed(code_at(stored, where, command_of(component)), context.snapshots, where)
+                uploaded = code_at(stored, where, command_of(component))
+                return snapshot.copy_listed(uploaded, context.snapshots, where, stored)
         if is_remote(code) or code.startswith("git+"):
             fix = "get a copy, and use its path as the component's code"
             raise InputError(Problem(where, f"{code} is not on this machine", "a local folder", fix))
@@ -223,4 +224,5 @@ def _copied(component: Any, code: str | None, includes: bool, place: Place, cont
     # Earlier snapshots are not code, even if the folder of snapshots is inside of the code.
     excluded = (context.snapshots, context.snapshots.parent)
     with code_of(component, where, place.key("additional_includes"), excluded) as files:
-        return snapshot.copy_listed(files, context.snapshots, where) if files else None
+        source = FilePath(component.base_path, code or "")
+        return snapshot.copy_listed(files, context.snapshots, where, source) if files else None

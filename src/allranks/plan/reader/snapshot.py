@@ -25,14 +25,17 @@ def save(plan: Plan, snapshots: Path) -> Plan:
     copies = {code: copy_files(_files(Path(code.folder)), snapshots, plan.name) for code in codes}
 
     def moved(step: Step, _path: str) -> Step:
-        return replace(step, code=replace(copies[step.code], left_out=step.code.left_out)) if step.code else step
+        if step.code is None:
+            return step
+        return replace(step, code=replace(step.code, folder=copies[step.code].folder, digest=copies[step.code].digest))
 
     return replace(plan, graph=with_steps(plan.graph, moved))
 
 
-def copy_listed(listed: FileList, snapshots: Path, where: str) -> Code:
-    """Copy the files of a list, as `copy_files` does."""
-    return replace(copy_files(listed.files, snapshots, where), left_out=listed.left_out_text())
+def copy_listed(listed: FileList, snapshots: Path, where: str, source: Path) -> Code:
+    """Copy the files of a list, as `copy_files` does. source: the user's folder or file"""
+    copied = copy_files(listed.files, snapshots, where)
+    return replace(copied, left_out=listed.left_out_text(), source=os.path.abspath(source))
 
 
 def copy_files(files: Mapping[str, Path], snapshots: Path, where: str) -> Code:
