@@ -10,7 +10,9 @@ PROCESS = produce.processes(LAUNCH)[1]
 
 
 def test_a_job_has_the_place_of_its_process_and_who_it_is() -> None:
-    run = Job("run-1", "root-1", "digits", "sqlite:///m.db", "abc", {"data": "/in"}, {"model": "/out"}, {"lr": "0.1"})
+    run = Job(
+        "run-1", "root-1", "digits", "sqlite:///m.db", "abc", {"data": "/in"}, {"model": "/out"}, {"lr": "0.1"}, "t"
+    )
     given = job.environment(run, LAUNCH, PROCESS)
     expected = {
         **produce.environment(LAUNCH, PROCESS),
@@ -19,6 +21,7 @@ def test_a_job_has_the_place_of_its_process_and_who_it_is() -> None:
         "AZUREML_ARM_PROJECT_NAME": "digits",
         "MLFLOW_TRACKING_URI": "sqlite:///m.db",
         "MLFLOW_RUN_ID": "abc",
+        "MLFLOW_TRACKING_TOKEN": "t",
         "MLFLOW_EXPERIMENT_NAME": "digits",
         "AZURE_ML_INPUT_data": "/in",
         "AZURE_ML_OUTPUT_model": "/out",

@@ -13,6 +13,9 @@ from pathlib import PurePath
 
 from allranks.contract import launchers
 
+PIP_INSTALL = re.compile(r"\bpip[\d.]* install\b")
+"""In a command that installs packages."""
+
 _PLACEHOLDER = re.compile(r"\$\{\{[^}]*\}\}")
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=")
 _OPERATOR = re.compile(r"[();<>|&\n]+")

@@ -31,6 +31,7 @@ class Job:
     mlflow_run_id:       the MLflow run of the process; None if the process creates one itself
     inputs, outputs:     by name, the path or value in the command
     parameters:          by name, the values of the inputs that are not data
+    tracking_token:      that the server at the tracking URI asks for; None for none
     """
 
     run_id: str
@@ -41,6 +42,7 @@ class Job:
     inputs: Mapping[str, str] = field(default_factory=dict)
     outputs: Mapping[str, str] = field(default_factory=dict)
     parameters: Mapping[str, str] = field(default_factory=dict)
+    tracking_token: str | None = None
 
 
 def environment(job: Job, launch: Launch, process: Process) -> dict[str, str]:
@@ -63,6 +65,8 @@ def environment(job: Job, launch: Launch, process: Process) -> dict[str, str]:
         values |= {"MLFLOW_TRACKING_URI": job.tracking_uri, "MLFLOW_EXPERIMENT_NAME": job.experiment}
         if job.mlflow_run_id is not None:
             values["MLFLOW_RUN_ID"] = job.mlflow_run_id
+        if job.tracking_token is not None:
+            values["MLFLOW_TRACKING_TOKEN"] = job.tracking_token
     values |= {f"AZURE_ML_INPUT_{name}": value for name, value in job.inputs.items()}
     values |= {f"AZURE_ML_OUTPUT_{name}": value for name, value in job.outputs.items()}
     values |= {f"AZUREML_PARAMETER_{name}": value for name, value in job.parameters.items()}

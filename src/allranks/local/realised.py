@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+from allranks.contract.commands import PIP_INSTALL
 from allranks.environments import cache
 from allranks.environments.realise import HOST, Realised, realise
 from allranks.errors import InputError, Level, Problem
@@ -19,7 +19,6 @@ Report = Callable[[str, str, int, int], None]
 """Is called with the name of an environment that is being made, and as `cache.Report`."""
 
 _Key = tuple[Environment, str, str, str]
-_INSTALLS = re.compile(r"\bpip[\d.]* install\b")
 
 
 def with_interpreters(
@@ -73,7 +72,7 @@ def option_of(plan: Plan) -> str:
 
 def _key(step: Step, how: str) -> _Key:
     environment = step.environment
-    installer = step.command if _INSTALLS.search(step.command) else ""
+    installer = step.command if PIP_INSTALL.search(step.command) else ""
     return environment, environment.realised or how, environment.definition, installer
 
 

@@ -24,7 +24,7 @@ import time
 from typing import Any
 
 from allranks.local.forkserver.client import ForkServer, ForkServers, key_of
-from allranks.local.instances import kernel, temporary
+from allranks.local.instances import kernel, processes, temporary
 from allranks.local.instances.agent import AgentProcess, ended_children, wake_on_exit, write_event
 from allranks.local.instances.instance import Isolation, find
 from allranks.local.instances.process_log import ProcessLog, how_ended
@@ -86,6 +86,7 @@ class Supervisor:
         self.agents: dict[str, AgentProcess] = {}
         self.next_agents: dict[tuple[int, str], AgentProcess] = {}
         self.temporary: dict[int, str] = {}
+        self.servers: set[int] = set()
         self.unforked: set[str] = set()
         self.ending: dict[str, float] = {}
         self.wake_reader = wake_on_exit()
@@ -126,6 +127,8 @@ class Supervisor:
             self._start(command["agent"], command["instance"], command.get("fork_server"), line)
         elif command["command"] == "prepare":
             self.fork_servers.get(command["fork_server"])
+        elif command["command"] == "serve":
+            self._serve(command["program"])
         elif command["command"] == "inject":
             self._inject(command["agent"], command["index"], command["fault"])
         elif command["command"] == "signal" and command["agent"] in self.agents:
@@ -143,6 +146,23 @@ class Supervisor:
             reason = f"the fault {fault['kind']} was not injected: {error}"
             write_event(self.events, event="failed", agent=name, reason=reason, time=time.time())
         write_event(self.events, event="injected")
+
+    def _serve(self, program: dict[str, Any]) -> None:
+        """Start a server with a listening socket, and report its address. Its last arguments are the descriptor of the
+        socket and the id of this process, with which it must end."""
+        try:
+            listener = self.isolation.listen()
+        except OSError as error:
+            write_event(self.events, event="serving", reason=str(error))
+            return
+        with listener:
+            listener.set_inheritable(True)
+            arguments = [*program["arguments"], str(listener.fileno()), str(os.getpid())]
+            pid = processes.start({**program, "arguments": arguments})
+            host, port = listener.getsockname()
+        self.servers.add(pid)
+        self.log.write("server started", program=program["name"], started=pid, address=f"{host}:{port}")
+        write_event(self.events, event="serving", host=host, port=port)
 
     def _start(self, name: str, instance: dict[str, Any], spec: dict[str, Any] | None, command: bytes) -> None:
         index, address = instance["index"], instance["address"]
@@ -243,7 +263,9 @@ class Supervisor:
         how = how_ended(os.waitstatus_to_exitcode(status))
         ended = next((agent for agent in self._processes() if agent.pid == pid), None)
         if ended is None:
-            self.log.write("process ended", ended=pid, **how)  # a fork server, or an orphan of a killed agent
+            # A server, a fork server, or an orphan of a killed agent.
+            self.servers.discard(pid)
+            self.log.write("process ended", ended=pid, **how)
             return
         ended.close()
         self.next_agents = {key: agent for key, agent in self.next_agents.items() if agent is not ended}
@@ -255,7 +277,7 @@ class Supervisor:
         if status:
             # The agent was killed. Without a PID namespace, its ranks are now children of this process.
             fork_servers = {fork_server.pid for fork_server in self.fork_servers.alive()}
-            end_orphans({agent.pid for agent in self._processes()} | fork_servers)
+            end_orphans({agent.pid for agent in self._processes()} | fork_servers | self.servers)
             write_event(self.events, event="gone", agent=name, time=time.time())
 
 

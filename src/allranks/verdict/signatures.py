@@ -191,8 +191,8 @@ SIGNATURES: tuple[Signature, ...] = (
     Signature(
         code="mlflow-version",
         pattern=r"Can't locate revision identified by|Detected out-of-date database schema",
-        advice="the mlflow of the step's environment cannot log to the database of another version, that of allranks: "
-        "declare the version of mlflow that is installed beside allranks",
+        advice="the mlflow that logs cannot use the database of another version, that of allranks, which did not find "
+        "it in the step's environment: declare it there, or the version that is installed beside allranks",
         source="alembic/script/revision.py; mlflow/store/db/utils.py",
     ),
     Signature(

@@ -107,6 +107,15 @@ def test_a_metric_that_no_trial_logs_is_named_with_those_that_were_logged(trial_
     assert trial.tries == ["tune.trial[0]"]
 
 
+def test_why_trials_have_logged_nothing_is_named(trial_of: Trials, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("allranks.local.tracking.tracked_runs.find_spec", lambda _: None)
+    trial = swept(trial_of, replace(TUNE, limits=SweepLimits(concurrent=1)), logs={})
+    assert trial.execute() is Status.FAILED
+    verdict = trial.run.step("tune").verdict
+    assert verdict is not None
+    assert "they logged no metrics to MLflow: mlflow is not installed beside allranks" in verdict.reason
+
+
 def test_resume_repeats_no_trial_that_has_ended(trial_of: Trials) -> None:
     ends = {"tune.trial[0]": [Status.FAILED], "tune.trial[2]": [Status.CANCELED]}
     node = replace(TUNE, sampling=Sampling(), limits=SweepLimits(concurrent=1))

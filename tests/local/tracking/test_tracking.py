@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
+from typing import Any
 
 import pytest
 
+from allranks.local.tracking import client, tracked_runs
 from allranks.local.tracking.client import may_track
 from allranks.plan.graph import Graph, Plan, Step
 from allranks.runs import datastores
-from allranks.runs.records import Status
+from allranks.runs.records import RankRecord, Status, StepRecord
 from allranks.runs.workspace import Workspace
 
 SCRIPT = """
@@ -42,14 +45,14 @@ def test_a_script_that_only_knows_mlflow_logs_into_the_steps_run(run_steps, work
 
     from mlflow.tracking import MlflowClient
 
-    client = MlflowClient(workspace.tracking_uri)
+    mlflow = MlflowClient(workspace.tracking_uri)
     ends = {}
     for name in ("good", "bad"):
-        run = client.get_run(record.step(name).mlflow_run_id)
+        run = mlflow.get_run(record.step(name).mlflow_run_id)
         ends[name] = run.info.status
         assert run.data.tags["allranks.run"] == record.id
-        assert client.get_experiment(run.info.experiment_id).name == "digits"
-        assert [file.path for file in client.list_artifacts(run.info.run_id)] == ["note.txt", "outputs"]
+        assert mlflow.get_experiment(run.info.experiment_id).name == "digits"
+        assert [file.path for file in mlflow.list_artifacts(run.info.run_id)] == ["note.txt", "outputs"]
         artifacts = f"azureml://jobs/{record.id}:{name}/outputs/artifacts/paths"
         for path in ("model/MLmodel", "note.txt", "outputs/logged.txt"):
             assert datastores.path_of_uri(workspace, f"{artifacts}/{path}")
@@ -65,3 +68,43 @@ def test_a_step_that_cannot_log_gets_no_mlflow_run(monkeypatch: pytest.MonkeyPat
     assert may_track(Step("a", "python train.py"))
     monkeypatch.setattr("allranks.local.tracking.client.find_spec", lambda _: None)
     assert not may_track(Step("a", "python train.py"))
+
+
+LOG = "start\nWARNING mlflow.utils.autologging_utils: Encountered unexpected error during autologging: no such table\n"
+
+
+@pytest.mark.parametrize(
+    ("step", "record", "installed", "cause"),
+    [
+        (Step("t", "python train.py"), {}, False, 'mlflow is not installed beside allranks (pip install "allranks'),
+        (Step("t", "python train.py"), {}, True, "the run has --no-track"),
+        (Step("t", "./train"), {}, True, "its command does not run Python"),
+        (
+            Step("t", "python train.py", environment_variables={"MLFLOW_TRACKING_URI": "http://elsewhere"}),
+            {"mlflow_run_id": "1"},
+            True,
+            "the step's environment variables set MLFLOW_TRACKING_URI",
+        ),
+        (
+            Step("t", "python train.py"),
+            {"notes": ["MLflow gets no metrics of this step: full"]},
+            True,
+            "MLflow gets no",
+        ),
+        (Step("t", "python train.py"), {"mlflow_run_id": "1", "log": LOG}, True, "the log says: WARNING mlflow.utils."),
+        (Step("t", "python train.py"), {"mlflow_run_id": "1", "log": "ImportError: mlflow"}, True, "the log says: Imp"),
+        (Step("t", "python train.py"), {"mlflow_run_id": "1", "log": "mlflow 3.17"}, True, ""),
+    ],
+    ids=["not installed", "off", "no Python", "elsewhere", "a note", "autologging", "no mlflow", "nothing known"],
+)
+def test_the_cause_of_missing_metrics(
+    step: Step, record: dict[str, Any], installed: bool, cause: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in (client, tracked_runs):
+        monkeypatch.setattr(module, "find_spec", lambda _: object() if installed else None)
+    log = tmp_path / "log"
+    log.write_text(record.pop("log", ""))
+    ranks = [RankRecord(0, 0, 0, "node-0", log=str(log))]
+    found = tracked_runs.why_no_metrics(step, [StepRecord("t", "t", "t", "pytorch", 1, 1, ranks=ranks, **record)])
+    assert found.startswith(cause)
+    assert bool(found) is bool(cause)

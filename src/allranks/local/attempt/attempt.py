@@ -32,7 +32,7 @@ from allranks.local.instances.kinds import Instance, InstanceKind
 from allranks.local.instances.supervisor import Event, Supervisor
 from allranks.local.options import Options
 from allranks.local.scope import Scope
-from allranks.local.tracking import tracked_runs
+from allranks.local.tracking import server, tracked_runs
 from allranks.local.tracking.client import Tracking
 from allranks.plan import values
 from allranks.plan.graph import Plan, Step
@@ -60,6 +60,7 @@ class AttemptContext:
     supervisor: Supervisor
     kind: InstanceKind
     tracking: Tracking
+    mlflow_server: server.MlflowServer
     running: RunningSteps
     fork_servers: ForkServers
     temporary_folders: TemporaryFolders
@@ -99,6 +100,7 @@ class Attempt:
             (output, collect.place_of(output, self.scope.output_path_of(self.step, output), self._folder, name))
             for output in self.step.outputs
         ]
+        self._server: server.ServerAddress | None = None
         self.seconds: dict[str, float] = {}
         """How long each stage took, for the engine's log."""
 
@@ -141,13 +143,20 @@ class Attempt:
         return staged
 
     async def _track(self) -> None:
-        """Create the MLflow run of the attempt, if it gets one."""
+        """Create the MLflow run of the attempt, if it gets one, and start a server if the step's mlflow needs one."""
         context, record = self.context, self.record
         record.mlflow_run_id = None
         if context.tracking.tracks(self.step):
             record.mlflow_run_id = await tracked_runs.create(
                 context.tracking, context.recorder, context.job.experiment, context.job.run, record
             )
+        if record.mlflow_run_id and server.is_needed(self.step, self._interpreter):
+            try:
+                self._server = await context.mlflow_server.address()
+            except OSError as error:
+                context.recorder.note(record, f"MLflow gets no metrics of this step: its server did not start: {error}")
+            else:
+                context.recorder.known |= {self._server.token}
 
     @contextlib.contextmanager
     def _place(self, staged: Sequence[InstanceFolders]) -> Iterator[list[tuple[TemporaryFolder, tuple[str, ...]]]]:
@@ -175,6 +184,10 @@ class Attempt:
             for (folder, _), gpu in zip(places, self.gpus, strict=True)
         ]
         job = replace(context.job, shell=rootfs.shell(self._root), cold=True) if self._root else context.job
+        if self._server is not None:
+            job = replace(job, tracking_uri=self._server.uri, tracking_token=self._server.token)
+            excepted = machine.get("no_proxy", machine.get("NO_PROXY", ""))
+            machine["no_proxy"] = ",".join(filter(None, (excepted, self._server.host)))
         if context.injector is not None:
             variables = [each | context.injector.variables(record, number) for number, each in enumerate(variables)]
             job = replace(job, cold=job.cold or any("FAKETIME" in each for each in variables))

@@ -41,6 +41,7 @@ class JobSettings:
     run:          the run's id
     experiment:   the MLflow experiment
     tracking_uri: of steps with an MLflow run
+    tracking_token: that its server asks for; None without a server
     shell:        runs the commands
     cold:         whether every rank is started as a new process
     records_steps: as of `Options`
@@ -52,6 +53,7 @@ class JobSettings:
     shell: str
     cold: bool = False
     records_steps: bool = False
+    tracking_token: str | None = None
 
 
 # Over 60 lines: a third of it names what one rank consists of, which has no shorter form.
@@ -95,6 +97,7 @@ def rank_programs(
             experiment=settings.experiment,
             tracking_uri=settings.tracking_uri if record.mlflow_run_id else None,
             mlflow_run_id=record.mlflow_run_id,
+            tracking_token=settings.tracking_token,
             inputs={name: value for name, value in instance.ports.inputs.items() if value is not None},
             outputs=instance.ports.outputs,
             parameters=parameters,

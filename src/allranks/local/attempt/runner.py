@@ -32,6 +32,7 @@ from allranks.local.scope import Scope
 from allranks.local.selection import Mode
 from allranks.local.slots import Machines, Share
 from allranks.local.tracking.client import Tracking, TrackingError
+from allranks.local.tracking.server import MlflowServer
 from allranks.plan import values
 from allranks.plan.graph import Plan, Step
 from allranks.runs.recorder import RunRecorder
@@ -94,6 +95,7 @@ class CommandRunner:
             supervisor,
             kind,
             tracking,
+            MlflowServer(supervisor, workspace, Path(run.folder)),
             RunningSteps(supervisor, tracking),
             ForkServers(supervisor, kind, plan.source, shell, tracking.tracks, self._is_cold),
             self._temporary_folders,

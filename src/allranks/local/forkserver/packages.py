@@ -125,8 +125,11 @@ PREFIXES = (
 """Prefixes of the names of such variables, by package."""
 
 OF_RANKS = frozenset(
-    {"TF_CONFIG", "MLFLOW_EXPERIMENT_ID", "MLFLOW_EXPERIMENT_NAME", "MLFLOW_RUN_ID", "MLFLOW_TRACKING_URI"}
-)
+    {
+        "TF_CONFIG", "MLFLOW_EXPERIMENT_ID", "MLFLOW_EXPERIMENT_NAME", "MLFLOW_RUN_ID", "MLFLOW_TRACKING_TOKEN",
+        "MLFLOW_TRACKING_URI",
+    }
+)  # fmt: skip
 """Variables with such names that are read later, and that differ between ranks or steps."""
 
 GPUS = ("CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES")

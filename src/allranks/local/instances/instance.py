@@ -7,6 +7,7 @@ standard library only, and nothing that is slow to import.
 from __future__ import annotations
 
 import os
+import socket
 from collections.abc import Iterable, Mapping, Sequence
 from importlib import import_module
 from typing import Any, ClassVar, NamedTuple, Protocol
@@ -70,6 +71,9 @@ class Isolation(Protocol):
     def connect(self, index: int, address: str) -> int | None:
         """Return the descriptor of the network of the instance of that index, which exists until the run ends; None if
         the instances have no network of their own. Raise OSError on failure."""
+
+    def listen(self) -> socket.socket:
+        """Return a listening socket that all instances reach. Raise OSError on failure."""
 
     def inject(self, index: int, pid: int, fault: Mapping[str, Any]) -> None:
         """Inject a fault into the instance of that index. Raise OSError on failure.

@@ -98,6 +98,9 @@ class LoopbackIsolation:
     def connect(self, index: int, address: str) -> None:  # noqa: ARG002 - all loopback instances are this machine
         return
 
+    def listen(self) -> socket.socket:
+        return socket.create_server(("127.0.0.1", 0))
+
     def inject(self, index: int, pid: int, fault: Mapping[str, Any]) -> None:  # noqa: ARG002
         raise OSError("instances on loopback share the network and the files of this machine")
 

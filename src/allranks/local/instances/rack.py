@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import socket
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from allranks.local.instances import rack_faults
 
 BRIDGE = "rack"
+BRIDGE_ADDRESS = "10.77.0.1"
+"""The address of what the supervisor serves to the instances. Only they can reach it."""
 MAPPED_SUFFIX = ".rack"
 """Appended to the names of IPv4-mapped addresses."""
 
@@ -129,6 +132,11 @@ class RackIsolation:
         if index not in self.networks:
             self.networks[index] = self._connect(f"rack{index}", address)
         return self.networks[index]
+
+    def listen(self) -> socket.socket:
+        with contextlib.suppress(OSError):  # it has the address already
+            _ip(f"addr add {BRIDGE_ADDRESS}/16 dev {BRIDGE}")
+        return socket.create_server((BRIDGE_ADDRESS, 0))
 
     def inject(self, index: int, pid: int, fault: Mapping[str, Any]) -> None:
         from allranks.local.instances import rack_faults  # few runs have faults

@@ -96,7 +96,8 @@ class Supervisor:
         self._reader, self._writer = process.stdout, process.stdin
         self._queues: dict[str, asyncio.Queue[Event | None]] = {}
         self._pump: asyncio.Task[None] | None = None
-        self._injected: asyncio.Queue[None] = asyncio.Queue()
+        self._injected: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
+        self._serving: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
 
     @classmethod
     async def start(cls, kind: str, warm: str = "", log: str = "", *, offline: bool = False) -> Supervisor:
@@ -166,9 +167,26 @@ class Supervisor:
         """Inject a fault into an instance, as `Isolation.inject` does, and wait for the end of that. If it fails, so
         does the step."""
         await self._send(command="inject", agent=agent, index=index, fault=fault)
-        done = asyncio.ensure_future(self._injected.get())
-        await asyncio.wait({done, *filter(None, [self._pump])}, return_when=asyncio.FIRST_COMPLETED)
-        done.cancel()
+        await self._answer(self._injected)
+
+    async def serve(self, program: Program) -> tuple[str, int]:
+        """Start a server for the instances, which ends with the run, and return its address. One at a time.
+
+        program: gets the descriptor of its listening socket and the supervisor's process id as further arguments
+
+        Raise OSError if it cannot be started.
+        """
+        await self._send(command="serve", program=program.data())
+        answer = await self._answer(self._serving) or {"reason": "the supervisor has ended"}
+        if "reason" in answer:
+            raise OSError(answer["reason"])
+        return answer["host"], answer["port"]
+
+    async def _answer(self, answers: asyncio.Queue[Any]) -> Any:
+        """Return the next answer of the supervisor; None if it ends before."""
+        answer = asyncio.ensure_future(answers.get())
+        await asyncio.wait({answer, *filter(None, [self._pump])}, return_when=asyncio.FIRST_COMPLETED)
+        return answer.result() if answer.done() else answer.cancel() and None
 
     async def close(self) -> None:
         """End all processes, and wait until they have ended."""
@@ -189,8 +207,8 @@ class Supervisor:
             message = json.loads(line)
             if message["event"] == "ready":
                 continue
-            if message["event"] == "injected":
-                self._injected.put_nowait(None)
+            if message["event"] in ("injected", "serving"):
+                (self._injected if message["event"] == "injected" else self._serving).put_nowait(message)
                 continue
             event = Event(message.pop("event"), **message)
             queue = self._queues.get(event.agent)

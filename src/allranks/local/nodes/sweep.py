@@ -19,6 +19,7 @@ from allranks.local.nodes.execution import Execution
 from allranks.local.nodes.graph import begin, end, inputs_of
 from allranks.local.nodes.sampling import Sampler, Units
 from allranks.local.scope import Scope
+from allranks.local.tracking.tracked_runs import why_no_metrics
 from allranks.plan import digest
 from allranks.plan.graph import Sweep
 from allranks.plan.ports import Output
@@ -208,7 +209,9 @@ class _Search:
         if statuses[Status.COMPLETED]:
             logged = ", ".join(sorted({metric for record in records for metric in record.metrics}))
             reason = f"no trial that finished has logged {self.node.metric}, the primary metric; they logged "
-            return Verdict(name, f"{reason}{logged or 'no metrics to MLflow'}")
+            completed = [record for record in records if record.status is Status.COMPLETED]
+            cause = "" if logged else why_no_metrics(self.node.body, completed)
+            return Verdict(name, f"{reason}{logged or 'no metrics to MLflow'}{': ' if cause else ''}{cause}")
         ended = ", ".join(f"{amount} {status}" for status, amount in statuses.items())
         reason = f"none of {count(len(records), 'trial')} finished: {ended}"
         first = next((record.verdict for record in records if record.verdict), None)

@@ -2,10 +2,22 @@
 
 from __future__ import annotations
 
-from allranks.local.tracking.client import ParentRun, Tracking, TrackingError
-from allranks.plan.graph import Plan, command_job
+import re
+from collections.abc import Sequence
+from importlib.util import find_spec
+
+from allranks.local.tracking.client import ParentRun, Tracking, TrackingError, may_track
+from allranks.local.tracking.server import URI
+from allranks.plan.graph import Plan, Step, command_job
+from allranks.runs.log_reader import tail
 from allranks.runs.recorder import RunRecorder, results_of
 from allranks.runs.records import RunRecord, Status, StepRecord
+
+LINES = 1000
+"""How many of the last lines of a log are searched for the reason why nothing was logged."""
+
+_FAILED = re.compile(r"mlflow.*(?:error|exception|fail)|(?:error|exception).*mlflow|locate revision", re.IGNORECASE)
+"""What a script or MLflow's autologging prints when it goes on after MLflow has failed."""
 
 
 async def create(
@@ -41,6 +53,22 @@ async def end(tracking: Tracking, recorder: RunRecorder, record: StepRecord) -> 
         reported = {name: points for name, points in record.metrics.items() if name not in ended.curves}
         recorder.forget_points(record)
         recorder.add_points(record, {**reported, **ended.curves})
+
+
+def why_no_metrics(step: Step, records: Sequence[StepRecord]) -> str:
+    """Return why completed attempts of a step have logged no metrics, as far as that is known; "" if it is not."""
+    notes = (note for record in records for note in record.notes if note.startswith("MLflow "))
+    if note := next(notes, ""):
+        return note
+    if URI in step.environment_variables:
+        return f"the step's environment variables set {URI}, so it logs elsewhere"
+    if not any(record.mlflow_run_id for record in records):
+        if find_spec("mlflow") is None:
+            return 'mlflow is not installed beside allranks (pip install "allranks[mlflow]")'
+        return "the run has --no-track" if may_track(step) else "its command does not run Python"
+    logs = (tail(rank.log, LINES) for record in records for rank in record.ranks)
+    line = next((line.strip() for lines in logs for line in lines if _FAILED.search(line)), "")
+    return f"the log says: {line}" if line else ""
 
 
 def status_of(status: Status) -> str:

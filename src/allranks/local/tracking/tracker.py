@@ -44,30 +44,32 @@ _DEFERRED = (
     "pandas",
     "pyarrow",
 )
-_STORES = ("mlflow.store.tracking.sqlalchemy_store", "mlflow.store.model_registry.sqlalchemy_store")
+STORES = ("mlflow.store.tracking.sqlalchemy_store", "mlflow.store.model_registry.sqlalchemy_store")
 """The modules that the client imports when it opens a database."""
 
 
 def import_client() -> Callable[[str], Any]:
-    """Return `mlflow.tracking.MlflowClient`, deferring modules for training, evaluation, tracing and serving, which
-    take more than half of the import time. A deferred module is loaded when one of its names is used.
+    """Return `mlflow.tracking.MlflowClient`, imported as `import_quickly` does."""
+    import_quickly("mlflow.tracking", *STORES)
+    return importlib.import_module("mlflow.tracking").MlflowClient  # type: ignore[no-any-return]
 
-    Import it as usual if this version of MLflow has another structure."""
+
+def import_quickly(*names: str) -> None:
+    """Import modules of MLflow, deferring those for training, evaluation, tracing and serving, which take more than
+    half of the import time. A deferred module is loaded when one of its names is used.
+
+    Import them as usual if this version of MLflow has another structure."""
     before = set(sys.modules)
     try:
         with DeferredImports(_DEFERRED):
-            _import()
+            for name in names:
+                importlib.import_module(name)
     except Exception:
         for name in set(sys.modules) - before:
             if name == "mlflow" or name.startswith("mlflow."):
                 forget(name)
-        _import()
-    return importlib.import_module("mlflow.tracking").MlflowClient  # type: ignore[no-any-return]
-
-
-def _import() -> None:
-    for name in ("mlflow.tracking", *_STORES):
-        importlib.import_module(name)
+        for name in names:
+            importlib.import_module(name)
 
 
 def main(engine: str, tracking_uri: str) -> None:
