@@ -180,10 +180,9 @@ def test_other_messages_are_not(message: str) -> None:
     assert not report.tells_of_full_disk(message)
 
 
-@pytest.mark.parametrize(
-    "text", ["x" * 10_000_000, "a word " * 1_000_000, "\0\x1b[31m\r" * 1_000_000, "ä\n" * 1_000_000]
-)
-def test_only_the_beginning_and_the_end_of_a_long_text_are_reported(text: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("part", ["x", "a word ", "\0\x1b[31m\r", "ä\n"])
+def test_only_the_beginning_and_the_end_of_a_long_text_are_reported(part: str, tmp_path: Path) -> None:
+    text = part * 3_000_000
     environ = {VARIABLE: str(tmp_path / "report")}
     append(Failure("ValueError", f"begin {text} end", f"Traceback\n{text}"), environ)
     assert (tmp_path / "report").stat().st_size < 200_000

@@ -133,10 +133,10 @@ def test_a_line_without_an_end_yet_is_not_held_in_memory(
 
 
 @pytest.mark.parametrize("after", ["", "one more line\n", "more\n" * 15])
-@pytest.mark.parametrize("text", ["x" * 3_000_000, "x\r\0" * 1_000_000])
-def test_a_tail_has_the_beginning_of_a_line_of_any_length(text: str, after: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("part", ["x", "x\r\0"])
+def test_a_tail_has_the_beginning_of_a_line_of_any_length(part: str, after: str, tmp_path: Path) -> None:
     log = tmp_path / "log"
-    log.write_text("0 of 9\n" * 20_000 + f"Traceback\n  at train.py\nValueError: bad batch {text}\n{after}")
+    log.write_text("0 of 9\n" * 20_000 + f"Traceback\n  at train.py\nValueError: bad batch {part * 2_000_000}\n{after}")
     lines = tail(str(log), 4000, 1 << 18)
     (said,) = (line for line in lines if line.startswith("ValueError: bad batch x"))
     assert lines[lines.index(said) - 1] == "  at train.py"
