@@ -23,10 +23,17 @@ from typing import Any
 VARIABLE = "ALLRANKS_DEBUG"
 SITE, NAME = "sitecustomize", "allranks_debugger"
 """The names of this module: under which Python imports it, and under which conditions of breakpoints find it."""
-RANK, FIRST = "rank_{}.json", "post_mortem"
+RANK, FIRST, SOCKET = "rank_{}.json", "post_mortem", "rank_{}.sock"
 LAUNCHERS = ("torchrun", "torch", "accelerate", "deepspeed", "ray", "horovodrun", "pip", "debugpy")
 """Scripts, and packages of modules, that start or install other programs. Their own processes are not debugged."""
 FOREVER = timedelta(days=30)
+
+
+class Listener(socket.socket):
+    """A listening socket with a path, whose address pydevd reads as a host and a port."""
+
+    def getsockname(self) -> tuple[str, int]:
+        return "", 0
 
 
 class Debugger:
@@ -41,7 +48,6 @@ class Debugger:
         self.process = os.getpid()
         self.lock = threading.Lock()
         self.is_open = False
-        self.port = 0
         self.pdb: Any = None
 
     def start(self) -> None:
@@ -60,10 +66,9 @@ class Debugger:
 
     def tell(self, state: str, **more: object) -> None:
         """Report a state to the engine: waiting, attached, failed or quit."""
-        network = os.stat("/proc/self/ns/net").st_ino
         path = os.path.join(self.folder, RANK.format(self.rank))
         with open(f"{path}.new", "w") as file:
-            json.dump({"state": state, "network": network, "pid": os.getpid(), "folder": os.getcwd(), **more}, file)
+            json.dump({"state": state, "pid": os.getpid(), "folder": os.getcwd(), **more}, file)
         os.replace(f"{path}.new", path)
 
     def quit(self, *_: object) -> None:
@@ -102,14 +107,38 @@ class Debugger:
             return False
         return True
 
+    def listener(self) -> Listener:
+        """Return a socket that listens in the folder of the session, for this user only.
+
+        On a port, every user of the machine could run code in this process. The networks of instances do not matter to
+        a socket with a path.
+        """
+        folder = os.open(self.folder, os.O_RDONLY | os.O_DIRECTORY)
+        path = f"/proc/self/fd/{folder}/{SOCKET.format(self.rank)}"  # the path of a socket may have 107 characters
+        try:
+            if os.path.lexists(path):
+                os.unlink(path)
+            listener = Listener(socket.AF_UNIX)
+            listener.bind(path)
+            os.chmod(path, 0o600)
+            listener.listen()
+        finally:
+            os.close(folder)
+        return listener
+
     # What follows uses parts of pydevd that debugpy does not offer itself.
 
     def listen(self) -> None:
         """Start debugpy in this process. Until it waits, nobody is forwarded to it."""
         try:
             self.debugpy().configure(subProcess=False)  # they could not be reached
-            _, self.port = self.debugpy().listen(("127.0.0.1", 0))
+            importlib.import_module("debugpy.server")  # makes pydevd importable
+            import pydevd
             from _pydevd_bundle.pydevd_api import PyDevdAPI
+
+            listener = self.listener()
+            pydevd.create_server_socket = lambda host, port: listener  # noqa: ARG005
+            self.debugpy().listen(("127.0.0.1", 0), in_process_debug_adapter=True)
         except Exception as error:
             self.tell("failed", reason=f"debugpy cannot be used: {type(error).__name__}: {error}")
             raise
@@ -133,7 +162,7 @@ class Debugger:
         with self.lock:
             if not self.is_open and os.getpid() == self.process:
                 self.is_open = True
-                self.tell("waiting", port=self.port, place=place)
+                self.tell("waiting", place=place)
                 self.debugpy().wait_for_client()
                 self.tell("attached")
         return True
@@ -208,8 +237,8 @@ class Debugger:
         """Connect pdb to the terminal of the engine."""
         if self.pdb is None:
             self.make_pdb()
-        with socket.create_server(("127.0.0.1", 0)) as listener:
-            self.tell("waiting", port=listener.getsockname()[1], place=place)
+        with self.listener() as listener:
+            self.tell("waiting", place=place)
             connection, _ = listener.accept()
         self.pdb.stdin, self.pdb.stdout = connection.makefile("r"), connection.makefile("w")
 

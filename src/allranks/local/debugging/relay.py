@@ -1,7 +1,6 @@
-"""A process that forwards connections from a port of this machine to one within the network of an instance.
+"""Forward a port of this machine to the socket of a debugger, for this user only.
 
-A socket stays in the network in which it was made: the process gets a listener of this machine, then enters the network
-of the instance, and connects there.
+Editors attach to a port, to which every user of the machine can connect, and a debugger runs any code.
 """
 
 from __future__ import annotations
@@ -9,27 +8,34 @@ from __future__ import annotations
 import contextlib
 import os
 import socket
+import sys
 import threading
-
-from allranks.local.instances import kernel
+from pathlib import Path
 
 LOCAL = "127.0.0.1"
 
 
-def main(listener: str, network: str, port: str) -> None:
-    """Forward connections until the engine ends.
+class Relay:
+    """Forwards the connections to a listening socket until that is closed.
 
-    listener: the descriptor of a socket that listens on this machine
-    network:  the inode of the instance's network
-    port:     on the loopback interface of that network
+    target: the path of the debugger's socket; it may be changed
     """
-    kernel.die_with_parent()
-    enter(int(network))
-    with socket.socket(fileno=int(listener)) as accepting:
+
+    def __init__(self, listener: socket.socket, target: Path) -> None:
+        self.target = target
+        self._listener = listener
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def _accept(self) -> None:
         while True:
-            client, _ = accepting.accept()
             try:
-                server = socket.create_connection((LOCAL, int(port)))
+                client, _ = self._listener.accept()
+            except OSError:
+                return
+            try:
+                if user_of_peer(client) != os.geteuid():
+                    raise PermissionError
+                server = connect(self.target)
             except OSError:
                 client.close()
                 continue
@@ -37,20 +43,29 @@ def main(listener: str, network: str, port: str) -> None:
                 threading.Thread(target=_copy, args=(source, target), daemon=True).start()
 
 
-def enter(network: int) -> None:
-    """Enter the network with this inode, by a process in it. Raise OSError if there is none."""
-    if os.stat("/proc/self/ns/net").st_ino == network:
-        return
-    for name in filter(str.isdecimal, os.listdir("/proc")):
-        with contextlib.suppress(FileNotFoundError, ProcessLookupError, PermissionError):
-            if os.stat(f"/proc/{name}/ns/net").st_ino != network:
-                continue
-            user, net = (os.open(f"/proc/{name}/ns/{kind}", os.O_RDONLY) for kind in ("user", "net"))
-            if os.stat(user).st_ino != os.stat("/proc/self/ns/user").st_ino:
-                kernel.setns(user, kernel.NEWUSER)
-            kernel.setns(net, kernel.NEWNET)
-            return
-    raise ProcessLookupError(f"no process is in the network {network}")
+def connect(path: Path) -> socket.socket:
+    """Return a connection to the socket at a path of any length. Raise OSError if nobody listens there."""
+    connection = socket.socket(socket.AF_UNIX)
+    folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        connection.connect(f"/proc/self/fd/{folder}/{path.name}")
+    except OSError:
+        connection.close()
+        raise
+    finally:
+        os.close(folder)
+    return connection
+
+
+def user_of_peer(connection: socket.socket) -> int | None:
+    """Return the number of the user who has connected to a port of this machine; None if the connection is gone."""
+    ends = [_as_in_proc(*end) for end in (connection.getpeername(), connection.getsockname())]
+    with open("/proc/self/net/tcp", encoding="ascii") as table:
+        return next((int(row[7]) for row in map(str.split, table) if row[1:3] == ends), None)
+
+
+def _as_in_proc(address: str, port: int) -> str:
+    return f"{int.from_bytes(socket.inet_aton(address), sys.byteorder):08X}:{port:04X}"
 
 
 def _copy(source: socket.socket, target: socket.socket) -> None:

@@ -9,7 +9,6 @@ import os
 import re
 import shutil
 import socket
-import subprocess
 import sys
 import threading
 from collections.abc import Awaitable, Callable, Collection, Mapping
@@ -18,9 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from allranks.errors import InputError, Problem
-from allranks.local import boot
 from allranks.local.debugging import in_rank
-from allranks.local.debugging.relay import LOCAL
+from allranks.local.debugging.relay import LOCAL, Relay, connect
 from allranks.plan.walk import without_labels
 
 HELD = {
@@ -57,7 +55,7 @@ class DebugSession:
     port: int = 0
     listeners: dict[int, socket.socket] = field(default_factory=dict)
     _debugged: str = ""
-    _relays: dict[int, subprocess.Popen[bytes]] = field(default_factory=dict)
+    _relays: dict[int, Relay] = field(default_factory=dict)
 
     def port_of(self, rank: int) -> int:
         """Return the port of this machine on which the debugger of a rank listens. Raise InputError if it is taken."""
@@ -113,7 +111,7 @@ class DebugSession:
                     if known.get(file) != text:
                         known[file] = text
                         rank = int(re.sub(r"\D", "", file.stem))
-                        if not self._handle(rank, json.loads(text), note):
+                        if not self._handle(rank, json.loads(text), files, note):
                             await end()
                 await asyncio.sleep(0.1)
         finally:
@@ -121,7 +119,7 @@ class DebugSession:
                 note(f"no debugger was opened: {self._why_none()}")
             self._close()
 
-    def _handle(self, rank: int, state: Mapping[str, Any], note: Callable[[str], None]) -> bool:
+    def _handle(self, rank: int, state: Mapping[str, Any], files: Path, note: Callable[[str], None]) -> bool:
         """Handle what a debugger tells. Return False if the run must end."""
         if state["state"] == "quit":
             note(f"the debugger of rank {rank} has ended the run")
@@ -131,23 +129,24 @@ class DebugSession:
             note(f"a debugger is attached to rank {rank}")
             return True
         else:
-            self._forward(rank, state)
+            socket = files / in_rank.SOCKET.format(rank)
             at = f" at {state['place']}" if state["place"] else ""
             where = "" if self.terminal else f" for a debugger on {LOCAL}:{self.port_of(rank)}"
             note(f"rank {rank} waits{at}{where}; its code is in {state['folder']}")
             if self.terminal:
-                threading.Thread(target=_connect_terminal, args=(self.port_of(rank),), daemon=True).start()
+                threading.Thread(target=_connect_terminal, args=(socket,), daemon=True).start()
+            else:
+                self._forward(rank, socket)
             return True
         return False
 
-    def _forward(self, rank: int, state: Mapping[str, Any]) -> None:
+    def _forward(self, rank: int, socket: Path) -> None:
         self.port_of(rank)  # of torchrun's workers, only the number is known before
         number = 0 if self.post_mortem else rank
         if number in self._relays:
-            self._relays.pop(number).kill()
-        descriptor = self.listeners[number].fileno()
-        command = boot.command("debugging.relay", str(descriptor), str(state["network"]), str(state["port"]))
-        self._relays[number] = subprocess.Popen(command, pass_fds=(descriptor,), stdin=subprocess.DEVNULL)
+            self._relays[number].target = socket
+        else:
+            self._relays[number] = Relay(self.listeners[number], socket)
 
     def _why_none(self) -> str:
         if self.post_mortem:
@@ -157,18 +156,16 @@ class DebugSession:
         return f"{ranks} {did if self.breakpoints else 'started a script of Python'}"
 
     def _close(self) -> None:
-        for relay in self._relays.values():
-            relay.kill()
-            relay.wait()
         for listener in self.listeners.values():
+            listener.shutdown(socket.SHUT_RDWR)  # ends the wait of a relay for connections
             listener.close()
         self._relays.clear()
         self.listeners.clear()
 
 
-def _connect_terminal(port: int) -> None:
-    """Connect this process's standard input and output to a debugger."""
-    with socket.create_connection((LOCAL, port)) as connection:
+def _connect_terminal(path: Path) -> None:
+    """Connect this process's standard input and output to a debugger, by the path of its socket."""
+    with connect(path) as connection:
 
         def send() -> None:
             with contextlib.suppress(OSError):
