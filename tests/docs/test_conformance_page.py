@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import re
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import pytest
 from notebooks import write_notebook
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
+POINTER = "version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n"
 AUTOML = "type: pipeline\njobs: {find: {type: automl}}\n"
 
 
@@ -21,6 +23,24 @@ def program(monkeypatch: pytest.MonkeyPatch) -> Any:
     module = importlib.import_module("make_conformance")
     monkeypatch.setattr(module, "refused_by_sdk", lambda path: "submitting")
     return module
+
+
+@pytest.fixture
+def checkout(program: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A checkout that lacks a file of its commit, and has a pointer of Git LFS in place of another."""
+    for name, text in {"data/words.txt": "a\n", "data/all.zip": POINTER, "there.txt": "b\n", "new.txt": ""}.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text)
+    own = ("-c", "user.name=a", "-c", "user.email=a@b.c", "-c", "commit.gpgsign=false")
+    for words in (("init", "-q"), ("add", "data", "there.txt"), (*own, "commit", "-q", "-m", "Add files")):
+        subprocess.run(["git", *words], cwd=tmp_path, check=True)
+    (tmp_path / "data/words.txt").unlink()
+    monkeypatch.setattr(program, "CHECKOUT", tmp_path)
+    return tmp_path
+
+
+def test_the_files_that_a_checkout_lacks_are_found(program: Any, checkout: Path) -> None:
+    assert program.missing_files(checkout) == ("data/all.zip", "data/words.txt")
 
 
 def test_the_page_meets_its_goal_and_gives_every_reason() -> None:
@@ -34,11 +54,11 @@ def test_the_page_meets_its_goal_and_gives_every_reason() -> None:
     assert [reason for reason in reasons if not reason or "`" in reason] == []
 
 
-def test_a_file_that_does_not_check_has_a_reason(program: Any, tmp_path: Path) -> None:
+def test_a_file_that_does_not_check_has_a_reason(program: Any, checkout: Path) -> None:
+    tmp_path = checkout
     for name, text in {"fits.yml": "type: pipeline\n", "wrong.yml": "type: pipeline\n", "find.yml": AUTOML}.items():
         (tmp_path / name).write_text(text)
     write_notebook(tmp_path, "x = 1\nraise RuntimeError('edit me')", name="edit.ipynb")
-    (tmp_path / "MISSING").write_text("data/words.txt\n")
     outcomes = program.Outcomes(None)
     checks = {
         "fits.yml": program.Outcome(),

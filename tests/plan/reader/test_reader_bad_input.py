@@ -27,6 +27,13 @@ def problems(target: str | Path, values: Mapping[str, str] | None = None) -> lis
 
 JOB = "type: pipeline\njobs:\n  a:\n    type: command\n    component: ./train.yml\n    inputs: {data: {path: data}}\n"
 
+AUTOML = """\
+type: automl
+task: classification
+primary_metric: accuracy
+target_column_name: y
+training_data: {type: mltable, path: data}
+"""
 YAML = {
     "empty": ("", "x.yml", "it is empty"),
     "list": ("- a\n", "x.yml", "it is a list"),
@@ -147,7 +154,8 @@ YAML = {
         "x.yml",
         "it describes a sweep, but it has no type",
     ),
-    "an AutoML job": ("type: automl\n", "key type (x.yml:1)", "an AutoML job does not run"),
+    "an AutoML job": (AUTOML, "job (x.yml)", "an AutoML job does not run"),
+    "a wrong AutoML job": (AUTOML + "resources: serverless\n", "key resources (x.yml:6)", "'serverless'"),
     "a fine-tuning job": ("type: finetuning\n", "key type (x.yml:1)", "a fine-tuning job of the service does not run"),
     "a pipeline component": (
         "$schema: https://azuremlschemas.azureedge.net/latest/pipelineComponent.schema.json\njobs: {}\n",

@@ -124,7 +124,7 @@ def read(path: Path) -> YamlFile | ComponentFile:
     if "type" not in text.tree and kind == "sweep":
         found = "it describes a sweep, but it has no type"
         raise InputError(Problem(shown(path), found, "type: sweep", "add the line type: sweep"))
-    if kind not in ("pipeline", "command", "spark", "sweep"):
+    if kind not in ("automl", "pipeline", "command", "spark", "sweep"):
         key = "type" if "type" in text.tree else "$schema"
         found = f"{stand_in.KINDS.get(kind, f'a job of type {kind}')} does not run on this machine"
         where = f"key {key} ({text.place(key)})"
