@@ -35,6 +35,7 @@ def test_a_script_runs_with_what_follows_it(folder: Path) -> None:
     assert ended.code == 0, ended.err
     (step,) = ended.json["steps"]
     assert (step["name"], step["distribution"], step["instance_count"]) == ("train", "pytorch", 2)
+    assert ("0 of 4 1" in ended.err, "1 of 4 1" in ended.err) == (True, False)
     assert [Path(rank["log"]).read_text() for rank in step["ranks"]] == [
         f"{rank} of 4 1 --json -j a  'b'\n" for rank in range(4)
     ]
@@ -48,8 +49,9 @@ def test_a_script_runs_with_what_follows_it(folder: Path) -> None:
 
 
 def test_a_rank_that_fails_is_named(folder: Path) -> None:
-    ended = forked(*shlex.split(OPTIONS), "train.py", "x", "{data}", "{model}", "--fail", folder=folder)
+    ended = forked(*shlex.split(OPTIONS), "--quiet", "train.py", "x", "{data}", "{model}", "--fail", folder=folder)
     assert ended.code == 1
+    assert "0 of 4 1" not in ended.err
     verdict = ended.json["steps"][0]["verdict"]
     assert (verdict["rank"], verdict["tail"][-1]) == (2, "ValueError: rank 2 has no luck")
 

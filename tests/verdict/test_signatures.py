@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from allranks.verdict import signatures
+from allranks.runs.records import Verdict
+from allranks.verdict import judge, signatures
 
 
 @pytest.mark.parametrize(
@@ -52,3 +53,35 @@ def test_a_worker_without_heartbeats_was_waited_for_and_not_lost() -> None:
     aborted = "tensorflow.python.framework.errors_impl.UnavailableError: Collective ops is aborted by: "
     assert signatures.depth(f"{aborted}Socket closed") == 2
     assert signatures.depth(f"{aborted}The following tasks are unhealthy (stopped sending heartbeats):") == 1
+
+
+PIP = (
+    "WARNING: Retrying (Retry(total=0)): NameResolutionError(\"Failed to resolve 'pypi.org': Name or service not known",
+    "ERROR: No matching distribution found for mlflow<2.19",
+)
+UV = (
+    "error: Request failed after 3 retries",
+    "  cause: failed to lookup address information: Name or service not known",
+)
+CURL = ("curl: (6) Could not resolve host: example.org",)
+
+
+@pytest.mark.parametrize(
+    ("tail", "isolated", "code", "installs"),
+    [
+        (PIP, True, "no-network", True),
+        (UV, True, "no-network", True),
+        (CURL, True, "no-network", False),
+        (PIP, False, "", False),
+        (PIP[1:], True, "", False),
+    ],
+    ids=["pip", "uv", "curl", "on loopback", "no such version"],
+)
+def test_packages_that_a_rack_without_a_way_out_installs(
+    tail: tuple[str, ...], isolated: bool, code: str, installs: bool
+) -> None:
+    verdict = judge.with_advice(Verdict("train", "ended with exit code 1", tail=tail), isolated=isolated)
+    assert verdict.code == code
+    assert ("apt install passt, or use --instances loopback" in verdict.advice) is bool(code)
+    expected = "ended with exit code 1: it installs packages, and its instances have no way out to the network"
+    assert verdict.reason == (expected if installs else "ended with exit code 1")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 import time
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from allranks import engine_log
 from allranks.cli import streams
 from allranks.cli.console import console, errors, plain, to_json
+from allranks.cli.values import ALL_RANKS
 from allranks.runs.formatting import duration
 from allranks.runs.records import RunRecord, Status
 
@@ -24,11 +26,19 @@ if TYPE_CHECKING:
 
 
 def execute_job(
-    job: Callable[[], Any], file: str, workspace: Workspace, options: Options, json: bool, *, verbose: bool
+    job: Callable[[], Any],
+    file: str,
+    workspace: Workspace,
+    options: Options,
+    json: bool,
+    *,
+    verbose: bool,
+    stream: str = "",
 ) -> None:
     """Read a job and execute it, as `execute` does. Meanwhile import what an earlier run of the same file needed.
 
-    job: returns the job, as `jobs.read` takes it
+    job:    returns the job, as `jobs.read` takes it
+    stream: as of `execute`
     """
     from importlib.util import find_spec
 
@@ -51,6 +61,7 @@ def execute_job(
             lambda observer: engine.run(plan, workspace, options, observer, tracker=tracker, fork_server=fork_server),
             json,
             verbose=verbose,
+            stream=stream,
         )
 
 
@@ -82,6 +93,7 @@ def execute(
     prints_record: bool = True,
     plain: bool = False,
     fails: bool = True,
+    stream: str = "",
 ) -> RunRecord:
     """Call `run` with an observer that shows its progress, print the result, and return it.
 
@@ -90,6 +102,7 @@ def execute(
     prints_record: whether that program gets the record
     plain:         whether a terminal gets lines, and no tree
     fails:         whether to exit if the run fails
+    stream:        the rank of each step whose output is printed, or all; "" for none
 
     Exit with 1 if the run fails or the disk is full, and with 130 if the run is canceled. If the reader of the output
     goes away, as in ``allranks run FILE | head -1``, the run continues without output.
@@ -100,16 +113,21 @@ def execute(
     _set_level(verbose)
     with streams.unbroken():
         # With --json, stdout is for a program; the view goes to stderr.
-        view = view_of(errors() if json else console(), plain=plain or verbose)
+        screen = errors() if json else console()
+        view = view_of(screen, plain=plain or verbose)
         try:
-            with view:
+            with view, contextlib.ExitStack() as stack:
+                observer: Observer = view
+                if stream:
+                    from allranks.cli.views.script_output import ScriptOutput
+
+                    rank = None if stream == ALL_RANKS else int(stream)
+                    observer = stack.enter_context(ScriptOutput(observer, screen, rank))
                 if verbose:
                     from allranks.cli.views.engine_log import FollowedLog
 
-                    with FollowedLog(view, errors()) as observer:
-                        record = run(observer)
-                else:
-                    record = run(view)
+                    observer = stack.enter_context(FollowedLog(observer, errors()))
+                record = run(observer)
         except DiskFullError as error:
             errors().print(
                 f"error: {error}\n  every process of the run has ended; free some space, then: allranks resume latest\n"

@@ -144,6 +144,9 @@ RetriesOption: TypeAlias = Annotated[
         help="How many times a failed step is retried. allranks.yaml may have other numbers for steps.",
     ),
 ]
+StreamedRankOption: TypeAlias = Annotated[
+    str, option("--rank", "Rank whose output is printed, or all for that of every rank.", "N|all")
+]
 SlotsOption: TypeAlias = Annotated[
     int | None,
     option("--slots", "How many ranks may run at once; a larger step runs alone. Default: the number of cores.", min=1),

@@ -11,9 +11,19 @@ from typing import Any
 
 from allranks.errors import InputError, Problem
 
+ALL_RANKS = "all"
+"""Of --rank: the output of every rank is printed."""
+
 _SECONDS = {"m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
 _AGE = re.compile(r"(\d{1,6})([mhdw])")
 _UNITS = "a number with m, h, d or w: minutes, hours, days or weeks"
+
+
+def streamed(rank: str) -> str:
+    """Return the value of --rank. Raise InputError unless it is a number or `ALL_RANKS`."""
+    if rank != ALL_RANKS and not re.fullmatch(r"[0-9]{1,6}", rank):
+        raise InputError(Problem(f"--rank {rank}", "it is not a rank", f"a number, or {ALL_RANKS}"))
+    return rank
 
 
 def settings_of(

@@ -14,7 +14,7 @@ import textwrap
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import BinaryIO
+from typing import BinaryIO, Protocol
 
 from allranks.contract.report import truncated
 from allranks.errors import InputError, Problem
@@ -49,20 +49,20 @@ def print_logs(find: Find, identity: str, step: str | None, rank: int | None, ou
     """Print the current logs to a stream, by default standard output. Raise InputError if there is no such run, step or
     rank."""
     run = find(identity)
-    chosen = _chosen(run, step, rank)
+    selected = chosen(run, step, rank)
     if out is None:
-        _note_reused(chosen)
-    _Printer(out or sys.stdout.buffer, secret_values.known(run)).print_new(run, chosen)
+        _note_reused(selected)
+    LogPrinter(out or sys.stdout.buffer, secret_values.known(run)).print_new(run, selected)
 
 
 def follow_logs(find: Find, identity: str, step: str | None, rank: int | None) -> None:
     """Print the logs, and new lines until the run has ended."""
     run = find(identity)
-    printer = _Printer(sys.stdout.buffer, secret_values.known(run))
+    printer = LogPrinter(sys.stdout.buffer, secret_values.known(run))
     identity = run.id  # "latest" may change meanwhile
-    _note_reused(_chosen(run, step, rank, wait=True))
+    _note_reused(chosen(run, step, rank, wait=True))
     while True:
-        printer.print_new(run, _chosen(run, step, rank, wait=not run.status.ended))
+        printer.print_new(run, chosen(run, step, rank, wait=not run.status.ended))
         if run.status.ended:
             return
         time.sleep(FAR_LOOK if run.submitted else LOOK)
@@ -79,7 +79,7 @@ def print_logs_json(find: Find, identity: str, step: str | None, rank: int | Non
     before = "[\n"
     run = find(identity)
     known = secret_values.known(run)
-    for owner, ranks in _chosen(run, step, rank):
+    for owner, ranks in chosen(run, step, rank):
         for record in ranks:
             wrote = owner.reused_from or run.id
             fields = {"run": wrote, "step": owner.name, "rank": record.rank, "log": record.log, "lines": []}
@@ -104,7 +104,7 @@ def _note_reused(chosen: list[tuple[StepRecord, list[RankRecord]]]) -> None:
         print(f"{names}{others}: reused from run {run}, which wrote these logs", file=sys.stderr)
 
 
-def _chosen(
+def chosen(
     run: RunRecord, step: str | None, rank: int | None, *, wait: bool = False
 ) -> list[tuple[StepRecord, list[RankRecord]]]:
     """Return the requested steps and ranks. wait: whether those that have not started yet may be missing."""
@@ -120,6 +120,16 @@ def _chosen(
     return selected
 
 
+class Output(Protocol):
+    """Where lines are printed."""
+
+    def write(self, data: bytes, /) -> object:
+        """Print bytes."""
+
+    def flush(self) -> None:
+        """Print what is held back."""
+
+
 @dataclass
 class _Position:
     """The position up to which a log has been read, in bytes.
@@ -133,7 +143,7 @@ class _Position:
 
 
 @dataclass
-class _Printer:
+class LogPrinter:
     """Prints new lines of each log, whole lines only, so that lines of different ranks are not mixed.
 
     Prints the bytes that the ranks wrote, which need not be text. An incomplete line is printed when it is complete.
@@ -141,12 +151,15 @@ class _Printer:
     known: the secrets of the run's plan
     """
 
-    out: BinaryIO
+    out: Output
     known: frozenset[str] = frozenset()
     positions: dict[str, _Position] = field(default_factory=dict)
 
-    def print_new(self, run: RunRecord, chosen: list[tuple[StepRecord, list[RankRecord]]]) -> None:
-        several = sum(len(ranks) for _, ranks in chosen) > 1
+    def print_new(
+        self, run: RunRecord, chosen: list[tuple[StepRecord, list[RankRecord]]], *, names: bool = False
+    ) -> None:
+        """Print the new lines. names: whether lines of a single rank begin with its step and number too"""
+        several = names or sum(len(ranks) for _, ranks in chosen) > 1
         for step, ranks in chosen:
             for rank in ranks:
                 prefix = f"{step.name}:{rank.rank} | ".encode() if several else b""

@@ -25,6 +25,9 @@ class Observer:
     def noted(self, run: RunRecord, step: StepRecord | None, text: str) -> None:
         """Called for a note to the user: a result was reused, an abort of a rank at exit was ignored, ..."""
 
+    def announced(self, run: RunRecord, step: StepRecord, text: str) -> None:
+        """Called for a message to the user that concerns only this moment: the ranks of a step are silent."""
+
     def ended(self, run: RunRecord) -> None:
         """Called when the run has ended: Completed, Failed or Canceled."""
 
@@ -50,6 +53,10 @@ class Observers(Observer):
     def noted(self, run: RunRecord, step: StepRecord | None, text: str) -> None:
         for observer in self._observers:
             observer.noted(run, step, text)
+
+    def announced(self, run: RunRecord, step: StepRecord, text: str) -> None:
+        for observer in self._observers:
+            observer.announced(run, step, text)
 
     def ended(self, run: RunRecord) -> None:
         for observer in self._observers:

@@ -153,6 +153,10 @@ class RunRecorder:
             self._store.save_step(self._run, step)
         self._observer.noted(self._run, step, text)
 
+    def announce(self, step: StepRecord, text: str) -> None:
+        """Show a message to the user without recording it."""
+        self._observer.announced(self._run, step, text)
+
     def injected(self, step: StepRecord, fault: str, effect: str) -> None:
         """Record a fault before it takes effect."""
         self._run.faults.append(FaultRecord(fault, step.name, step.attempt, time.time()))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import signal
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -118,6 +119,13 @@ def _silent(ranks: Sequence[RankRecord], symptoms: Sequence[Symptom]) -> Symptom
     return Symptom(silent[first], reason, None, symptoms[0].order)
 
 
+_INSTALLS = re.compile(
+    r"No matching distribution|Could not find a version|CondaHTTPError|CondaSSLError|Unable to locate package"
+    r"|Failed to fetch|Request failed after"
+)
+"""What pip, conda, apt and uv print when they cannot install a package."""
+
+
 def with_advice(
     verdict: Verdict, missing: Callable[[str, str], str] | None = None, *, isolated: bool | None = None
 ) -> Verdict:
@@ -133,6 +141,9 @@ def with_advice(
             return verdict  # what the rank said does not explain its end
     if known is None:
         return verdict
+    if known.signature.code == signatures.NO_NETWORK and any(_INSTALLS.search(line) for line in verdict.tail):
+        text = f"{verdict.reason}: it installs packages, and its instances have no way out to the network"
+        verdict = replace(verdict, reason=text)
     groups = known.match.groupdict()
     advice = known.signature.advice.format(**groups)
     if missing is not None and "module" in groups:

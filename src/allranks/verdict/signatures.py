@@ -66,6 +66,8 @@ def depth(text: str) -> int:
 GLOO_ABORT = "terminate called without an active exception"
 """Printed by libstdc++ if torch's gloo threads still exist while the interpreter shuts down (seen with torch 2.13)."""
 
+NO_NETWORK = "no-network"
+
 NOT_STARTED = "did not start"
 """In the reason of a verdict about an instance."""
 
@@ -174,10 +176,11 @@ SIGNATURES: tuple[Signature, ...] = (
         depth=-1,
     ),
     Signature(
-        code="no-network",
-        pattern=r"Network is unreachable|Name or service not known|No route to host",
-        advice="instances of the rack reach only each other with --offline or without passt: to download, install "
-        "passt, or use --instances loopback",
+        code=NO_NETWORK,
+        pattern=r"Network is unreachable|Name or service not known|No route to host|Temporary failure resolving"
+        r"|Could not resolve host|CondaHTTPError",
+        advice="instances of the rack reach only each other with --offline or without passt: to download, "
+        "apt install passt, or use --instances loopback",
         source="errno ENETUNREACH and EHOSTUNREACH; glibc's getaddrinfo",
         isolated=True,
     ),

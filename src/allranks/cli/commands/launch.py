@@ -7,8 +7,17 @@ from typing import TYPE_CHECKING, Annotated
 
 from allranks.cli.console import errors, print_result
 from allranks.cli.execute import execute_job
-from allranks.cli.options import DryRunOption, FolderOption, JsonOption, RunOptions, SampleOption, argument, option
-from allranks.cli.values import settings_of
+from allranks.cli.options import (
+    DryRunOption,
+    FolderOption,
+    JsonOption,
+    RunOptions,
+    SampleOption,
+    StreamedRankOption,
+    argument,
+    option,
+)
+from allranks.cli.values import settings_of, streamed
 
 if TYPE_CHECKING:
     from allranks.script_jobs.job import ScriptJob
@@ -50,6 +59,8 @@ def launch(
     sample: SampleOption = "",
     dry_run: DryRunOption = False,
     *,
+    rank: StreamedRankOption = "0",
+    quiet: Annotated[bool, option("--quiet", "Do not print what the script prints.")] = False,
     execution: RunOptions,
     workspace: FolderOption = None,
     json: JsonOption = False,
@@ -93,7 +104,8 @@ def launch(
         )
     else:
         script = next((word for word in command or () if word.endswith(".py")), "")
-        execute_job(job, script, place, execution.of(sample=sample), json, verbose=execution.verbose)
+        stream = "" if quiet else streamed(rank)
+        execute_job(job, script, place, execution.of(sample=sample), json, verbose=execution.verbose, stream=stream)
 
 
 def _emit(job: ScriptJob, file: Path, json: bool) -> None:

@@ -22,6 +22,7 @@ from allranks.cli.options import (
     SampleOption,
     SelectionOptions,
     StandInOption,
+    StreamedRankOption,
     argument,
     option,
 )
@@ -50,6 +51,8 @@ def run(
     dry_run: DryRunOption = False,
     force_rerun: ForceOption = False,
     sample: SampleOption = "",
+    stream: Annotated[bool, option("--stream", "Print what rank 0 of each step prints, or --rank.")] = False,
+    rank: StreamedRankOption = "",
     execution: RunOptions,
     workspace: FolderOption = None,
     json: JsonOption = False,
@@ -65,7 +68,7 @@ def run(
     """
     import os
 
-    from allranks.cli.values import layout_settings, stand_ins_of
+    from allranks.cli.values import layout_settings, stand_ins_of, streamed
     from allranks.runs.workspace import Workspace
 
     place = Workspace.at(workspace)
@@ -78,6 +81,7 @@ def run(
             "--stand-in": stand_ins,
             "--dry-run": dry_run,
             "--json": json,
+            "--stream": stream or rank,
         }
         if unused := next((name for name, value in of_file.items() if value), "a step" if chosen.of() else ""):
             raise typer.BadParameter(f"{unused} cannot be given: {AS_AZURE} executes the script unchanged")
@@ -110,4 +114,5 @@ def run(
         target=os.path.abspath(file),
         settings=values,
     )
-    execute_job(lambda: file, file, place, options, json, verbose=execution.verbose)
+    shown = streamed(rank or "0") if stream or rank else ""
+    execute_job(lambda: file, file, place, options, json, verbose=execution.verbose, stream=shown)

@@ -75,6 +75,9 @@ class PlainLines(Observer):
     def noted(self, run: RunRecord, step: StepRecord | None, text: str) -> None:  # noqa: ARG002
         self._line(step.name if step else "", f"{'note':<11}  {text}")
 
+    def announced(self, run: RunRecord, step: StepRecord, text: str) -> None:  # noqa: ARG002
+        self._line(step.name, text)
+
     def ended(self, run: RunRecord) -> None:
         self._console.print()
         self._console.print(summary(run), soft_wrap=True)
@@ -135,6 +138,10 @@ class LiveTree(Observer):
             get_renderable=lambda: self._frame(run), console=self._console, refresh_per_second=5, transient=True
         )
         self._live.start(refresh=True)
+
+    def announced(self, run: RunRecord, step: StepRecord, text: str) -> None:  # noqa: ARG002
+        line = Text(f"{clock(self._clock())}  {plain(step.name)}  {plain(text)}", "yellow")
+        self._console.print(line, soft_wrap=True)
 
     def ended(self, run: RunRecord) -> None:
         self._stop()

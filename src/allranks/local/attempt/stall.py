@@ -12,7 +12,7 @@ from pathlib import Path
 
 from allranks.local import flight_recordings, stack_dumps
 from allranks.local.instances.processes import TICKS_PER_SECOND
-from allranks.runs.formatting import cause
+from allranks.runs.formatting import cause, rank_list
 from allranks.runs.log_reader import tail
 from allranks.runs.recorder import RunRecorder
 from allranks.runs.records import RankRecord, Status, StepRecord, Verdict
@@ -25,6 +25,9 @@ LOOKS = 4
 """How many times the stacks are read in the second half of the time, at least every LONGEST seconds."""
 
 LONGEST = 5.0
+
+ANNOUNCE = 30.0
+"""Seconds of silence after which the user is told; after that time twice as many, since the step is often silent."""
 
 COMPARE = 10.0
 """Seconds in silence after which the collectives of the ranks are compared for the first time; then twice as many."""
@@ -87,6 +90,7 @@ class StallWatch:
         self._comparing: asyncio.Task[bool] | None = None
         self._next_comparison = self._next_exceptions = 0.0
         self._noted = self._noted_problem = False
+        self._announce, self._announced = ANNOUNCE, 0.0
 
     async def verdict(self, now: float, on_stall: str, recorder: RunRecorder) -> Verdict | None:
         """Return the verdict on ranks that make no progress, or whose collectives never match; None if there are none.
@@ -94,6 +98,7 @@ class StallWatch:
         if self._noted:
             return None
         stacks, record = self.stalled(now), self._record
+        self._announce_silence(now, recorder)
         if self.problem and not self._noted_problem and 0 < self._seconds <= self.silence(now):
             self._noted_problem = True
             text = f"its ranks have been silent for {self._seconds:g} s; where they are is known in part only"
@@ -115,6 +120,20 @@ class StallWatch:
             saved = f"; all stacks: {path}"
         recorder.note(record, f"it hangs: {cause(verdict) or verdict.reason}{saved}")
         return None
+
+    def _announce_silence(self, now: float, recorder: RunRecorder) -> None:
+        """Tell the user once per silence which ranks are silent, and when the step is judged."""
+        running = [rank.rank for rank in self._running()]
+        if self._announced != self._since and running and self.silence(now) >= self._announce:
+            self._announced = self._since
+            after = (
+                f"after {self._limit:g} s, the step is judged (--stall)"
+                if self._seconds
+                else "--stall 0: it is not judged"
+            )
+            text = f"silent for {self.silence(now):.0f} s: {rank_list(running)}; {after}"
+            recorder.announce(self._record, text)
+            self._announce *= 2
 
     def stalled(self, now: float) -> Sequence[Stack]:
         """Return the stacks of the ranks if they have made no progress for `seconds`; none otherwise."""
