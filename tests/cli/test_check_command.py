@@ -12,6 +12,13 @@ from allranks.cli.main import app
 from allranks.errors import InputError, Problem
 from allranks_command import forked, write, write_job
 
+PIPELINE = """\
+type: pipeline
+settings: {default_compute: azureml:cpu}
+jobs:
+  a: {type: command, command: echo hi, environment: azureml:base:1}
+"""
+
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
@@ -148,6 +155,20 @@ def test_files_with_spaces_and_umlauts_run_and_are_printed(folder: Path) -> None
     assert (Path(output["path"]) / "Maß 2.txt").read_text(encoding="utf-8") == "Maße\n"
     shown = forked("logs", "mein_job", folder=folder)
     assert shown.out == "Maße\nWörter\n"
+
+
+def test_a_schedule_is_checked_by_itself_and_in_its_folder(folder: Path) -> None:
+    trigger = "trigger: {type: recurrence, frequency: FREQUENCY, interval: 1, schedule: {hours: [4], minutes: [0]}}\n"
+    text = f"name: nightly\n{trigger}create_job: ./pipeline.yml\n"
+    write(folder, "all/pipeline.yml", PIPELINE)
+    write(folder, "all/right.yml", text.replace("FREQUENCY", "day"))
+    done = check("all")
+    assert (done.exit_code, done.stdout) == (0, "all: 1 job, 1 schedule, no problems\n")
+    write(folder, "all/nightly.yml", text.replace("nightly", "other").replace("FREQUENCY", "daily"))
+    for target in ("all/nightly.yml", "all"):
+        (problem,) = problems(check(target))
+        assert problem.where.endswith("nightly.yml:2)")
+        assert (problem.found, problem.fix) == ("'daily'", "did you mean day?")
 
 
 def test_what_this_machine_lacks_is_no_mistake_of_the_file(folder: Path) -> None:

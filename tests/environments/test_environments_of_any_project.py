@@ -51,7 +51,7 @@ CASES = {
         f"{IMAGE}conda_file: conda.yml\n", ["conda-file conda.yml"], {"conda.yml": "[a, b]\n"}
     ),
     "no dependencies": Case(
-        f"{IMAGE}conda_file: conda.yml\n", ["conda-dependencies conda.yml:1"], {"conda.yml": "name: x\n"}
+        f"{IMAGE}conda_file: conda.yml\n", ["conda-dependencies conda.yml"], {"conda.yml": "name: x\n"}
     ),
     "a dependency that is none": Case(
         f"{IMAGE}conda_file: conda.yml\n",

@@ -36,6 +36,27 @@ def test_a_package_that_no_interpreter_has_is_named_once_for_all_steps(tmp_path:
     assert "pip install no_such_package" in problem
 
 
+@pytest.mark.parametrize(
+    ("command", "found"),
+    [
+        ("julia train.jl", "no program julia"),
+        ("set -e; A=1 papermill a.ipynb b.ipynb", "no program papermill"),
+        ("apt-get install julia && julia train.jl", ""),
+        ("echo julia", ""),
+        ("no-such-program", ""),
+    ],
+)
+def test_a_program_that_this_machine_lacks(
+    tmp_path: Path, command: str, found: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    (tmp_path / "python").touch(0o755)
+    own = Environment(interpreter=str(tmp_path / "python"))
+    lacking = machine.problems(Plan("p", Graph((Step("train", command, environment=own),))))
+    assert [each.found.partition(",")[0] for each in lacking] == [found][: bool(found)]
+    assert all(each.fix and each.code == "missing-program" for each in lacking)
+
+
 SEVERAL = "import lightgbm_x\nimport sklearn\nimport lightgbm\nimport surely_not\n"
 
 

@@ -100,7 +100,7 @@ def _simple_commands(words: list[str]) -> Iterator[SimpleCommand]:
 _PATH = "PYTHONPATH"
 PYTHON = re.compile(r"python(3(\.\d+)?)?")
 _OPTIONS_WITH_VALUE = ("-W", "-X", "--check-hash-based-pycs")
-_CHANGES = frozenset(
+CHANGES = frozenset(
     {".", "cd", "export", "pushd", "source"}
     | {"apt", "apt-get", "conda", "mamba", "micromamba", "pip", "pip3", "poetry", "uv"}
 )
@@ -165,7 +165,7 @@ def _starts(command: str) -> tuple[Start, ...]:
             continue
         is_export = simple.name == "export" and "(" not in command
         changes = (simple.name, *(arguments if simple.name in _BLOCKS else ()))
-        if (not is_export and not _CHANGES.isdisjoint(changes)) or arguments[:2] == ("-m", "pip"):
+        if (not is_export and not CHANGES.isdisjoint(changes)) or arguments[:2] == ("-m", "pip"):
             return ()
         assigned = dict(text.partition("=")[::2] for text in (*simple.assignments, *(arguments if is_export else ())))
         added = _EARLIER.sub(exported, assigned.get(_PATH, exported))

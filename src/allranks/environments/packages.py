@@ -99,12 +99,58 @@ def _python_of(image: str) -> str:
     return f"=={match['version']}.*" if match and match["version"] else ""
 
 
+def conda_problems(specification: object, file: Path) -> Iterator[Problem]:
+    """Yield what is wrong with a conda specification, without the requirements files that it names. file: as below"""
+    if not isinstance(specification, dict):
+        packages = ", ".join(str(specification).split()[:5]) if isinstance(specification, str) else "PACKAGE==VERSION"
+        fix = f"name a YAML file with dependencies: [python=3.11, pip, {{pip: [{packages}]}}]"
+        found = "a text or a list, and no conda specification"
+        yield Problem(shown(file), found, "keys and values, among them dependencies", fix)
+        return
+    if isinstance(channels := specification.get("channels"), str):
+        yield Problem(place_of(file, "channels"), f"channels {channels!r}", "a list", f"write channels: [{channels}]")
+    listed = specification.get("dependencies")
+    if not isinstance(listed, list) or not listed:
+        fix = "write dependencies: [python=3.11, pip, {pip: [PACKAGE==VERSION]}]"
+        yield Problem(place_of(file, "dependencies"), f"dependencies {listed!r}", "a list of packages", fix)
+        return
+    for entry in listed:
+        pip = entry.get("pip") if isinstance(entry, dict) and list(entry) == ["pip"] else None
+        if isinstance(pip, list):
+            yield from (problem for line in pip for problem in _requirement_problems(str(line), file))
+        elif not isinstance(entry, str):
+            place = place_of(file, str(next(iter(entry), "")) if isinstance(entry, dict) else str(entry))
+            fix = "put a - before each package"
+            yield Problem(place, f"dependency {entry!r}", "a package, or pip: and a list of packages", fix)
+
+
+_RENAMED = {"sklearn": "scikit-learn"}
+"""Names on PyPI that install nothing but an error, with the package that was meant."""
+
+
+def _requirement_problems(line: str, file: Path) -> Iterator[Problem]:
+    """Yield why pip does not install a line of a requirements file."""
+    from packaging.requirements import InvalidRequirement, Requirement
+
+    text = re.split(r"(?:^|\s)#|\s--|\\$", line, maxsplit=1)[0].strip()
+    if not text or text.startswith("-") or re.search(r"[/$]|\.(?:whl|zip|gz)$", text):
+        return  # an option, a path, or what a variable holds
+    try:
+        name = Requirement(text).name
+    except InvalidRequirement as error:
+        why = str(error).partition("\n")[0]
+        yield Problem(place_of(file, text), f"{text}, which pip does not read: {why}", "NAME==VERSION", "correct it")
+        return
+    if meant := _RENAMED.get(name.lower()):
+        found = f"{text}, a name that installs nothing but an error"
+        yield Problem(place_of(file, text), found, meant, f"write {text.replace(name, meant)}")
+
+
 def _of_conda(specification: Mapping[str, Any], file: Path) -> Packages:
     """Return the packages of a conda specification. file: that contains it, for messages and relative paths"""
-    listed = specification.get("dependencies")
-    if not isinstance(listed, list):
-        place = yaml_lines.at(file, "dependencies") if file.is_file() else str(file)
-        raise InputError(Problem(place, f"dependencies {listed!r}", "a list of packages", "see docs/environments.md"))
+    if problems := list(conda_problems(specification, file)):
+        raise InputError.of(problems)
+    listed = specification["dependencies"]
     python, requirements, files, lacking = "", list[str](), list[Path](), list[str]()
     pip: list[str] = []
     for entry in listed:
@@ -160,7 +206,10 @@ def _expanded(lines: Iterable[str], file: Path, files: list[Path]) -> Iterator[s
         option, _, value = re.sub(r"^(-[rcef]|--\w[\w-]*)[\s=]+", r"\1 ", text).partition(" ")
         if option in ("-r", "--requirement"):
             path = file.parent / value
-            yield from _expanded(_read(path, file, line), path, files)
+            lines_of_path = _read(path, file, line)
+            if problems := [problem for each in lines_of_path for problem in _requirement_problems(each, path)]:
+                raise InputError.of(problems)
+            yield from _expanded(lines_of_path, path, files)
         elif "://" not in text and (option in _LOCAL or re.match(r"\.{0,2}/", text)):
             words = [option, value] if option in _LOCAL else [text]
             name, bracket, extras = words[-1].partition("[")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import sys
 from collections.abc import Iterable, Iterator, Sequence
@@ -12,7 +13,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TypeAlias
 
-from allranks.contract.commands import Start, starts
+from allranks.contract.commands import CHANGES, Start, simple_commands, starts
 from allranks.environments import rootfs
 from allranks.errors import Problem
 from allranks.local import interpreters, machine_variables, missing_modules, modules_in_code
@@ -46,7 +47,7 @@ def problems(plan: Plan, mpi: str = "rsh") -> list[Problem]:
     mpi: how mpirun reaches the instances, a key of the launchers of mpi
     """
     missing = (*missing_launchers(plan, mpi).values(), *_missing_modules(list(_programs(plan))))
-    return [*missing, *_missing_samplers(plan)]
+    return [*missing, *_missing_samplers(plan), *_missing_programs(plan)]
 
 
 def missing_launchers(plan: Plan, mpi: str = "rsh") -> dict[str, Problem]:
@@ -138,6 +139,37 @@ def _missing_samplers(plan: Plan) -> Iterator[Problem]:
             found = f"no Python package {module}, which samples the search space"
             fix = missing_modules.install(module, Path(sys.executable))
             yield Problem(f"{WHERE}, for step {path}", found, "", fix, code="missing-package")
+
+
+_PROGRAMS = {
+    "Rscript": "install R, with apt: r-base-core",
+    "azcopy": "install AzCopy: https://aka.ms/downloadazcopy",
+    "dotnet": "install .NET: https://dotnet.microsoft.com/download",
+    "ffmpeg": "install it, with apt: ffmpeg",
+    "java": "install a Java runtime, with apt: default-jre-headless",
+    "julia": "install Julia: https://julialang.org/downloads",
+    "node": "install Node.js, with apt: nodejs",
+    **{name: f"pip install {name}" for name in ("accelerate", "dvc", "jupyter", "papermill", "streamlit")},
+}
+"""Programs that steps start, and that are not a part of every Linux, with what installs each."""
+_MAY_START = re.compile("|".join(_PROGRAMS))
+
+
+def _missing_programs(plan: Plan) -> Iterator[Problem]:
+    """Yield a problem for each program of a command that is not on the step's PATH. A command that installs something
+    may install it."""
+    for path, step in steps(plan.graph):
+        python = interpreters.of_environment(step.environment, plan.source)
+        simple = simple_commands(step.command) if _MAY_START.search(step.command) and not rootfs.of(python) else ()
+        names = {each.program for each in simple}
+        search_path = machine_variables.search_path(os.environ, python)
+        for name in sorted(names & _PROGRAMS.keys() if names.isdisjoint(CHANGES) else ()):
+            # What accelerate starts is a module, which is reported as such.
+            if shutil.which(name, path=search_path) is None and not any(
+                each.program == name for each in starts(step.command)
+            ):
+                found = f"no program {name}, which the command starts"
+                yield Problem(f"{WHERE}, for step {path}{step.at}", found, "", _PROGRAMS[name], code="missing-program")
 
 
 def _users_of_the_registry(programs: Iterable[_StepProgram]) -> Iterator[tuple[str, Step, str]]:

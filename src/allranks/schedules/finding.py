@@ -18,9 +18,9 @@ from typing import Any
 
 import yaml
 
-from allranks.errors import InputError, Problem
+from allranks.errors import InputError, Problem, did_you_mean
 from allranks.schedules.reading import read_trigger
-from allranks.schedules.triggers import Trigger
+from allranks.schedules.triggers import FREQUENCIES, Trigger
 from allranks.sdk import bounded_yaml, internals, python_file, validation_errors, yaml_lines
 from allranks.sdk.messages import refused, unknown_key
 from allranks.sdk.paths import is_remote, nearest, project_folder
@@ -144,6 +144,10 @@ def _yaml(file: Path) -> list[Declared]:
         raise InputError(Problem(_key(text, "create_job"), found, "a pipeline's file, or the id of a job", fix))
     if misspelt := list(validation_errors.misspelt("schedule", text.tree)):
         raise InputError.of(unknown_key(_key(text, key), meant) for key, meant in misspelt)
+    frequency = text.scalar("trigger.frequency")
+    if frequency is not None and str(frequency).lower() not in FREQUENCIES:
+        where, fix = _key(text, "trigger.frequency"), did_you_mean(str(frequency).lower(), FREQUENCIES)
+        raise InputError(Problem(where, repr(frequency), " or ".join(FREQUENCIES), fix))
     try:
         entity = internals.load_schedule(file)
     # The SDK's errors have no common class; any of them means that this file cannot be read as a schedule.

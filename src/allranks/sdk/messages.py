@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from allranks.contract.distributions import DISTRIBUTIONS
@@ -62,4 +63,5 @@ def refused(where: str, key: str, value: object, message: str) -> Problem:
         return Problem(where, found, "azureml:NAME for a cluster, or serverless", f"write azureml:{value}")
     if message.startswith(_NOT_AN_EXPECTATION) or " must not " in message:
         return Problem(where, f"{found}: {message}", fix="correct the value")
-    return Problem(where, found, message)
+    allowed = re.split(r", | or ", message.removeprefix("one of ")) if message.startswith("one of ") else []
+    return Problem(where, found, message, did_you_mean(value, allowed) if isinstance(value, str) else "")

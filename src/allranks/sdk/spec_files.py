@@ -1,4 +1,4 @@
-"""Find the files that describe components and jobs, by their content, whatever their names are."""
+"""Find the files that describe components, jobs and schedules, by their content, whatever their names are."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from allranks.sdk.distributed_component import is_distributed_component
 from allranks.sdk.specs import SPECS
 
 _SCHEMA = re.compile(r"^\$schema:\s*[\"']?([^\s\"']+)", re.MULTILINE)
-_KEYS = re.compile(r"^[\"']?(\$schema|type|command|jobs)[\"']?\s*:", re.MULTILINE)
+_KEYS = re.compile(r"^[\"']?(\$schema|type|command|create_job|jobs)[\"']?\s*:", re.MULTILINE)
 _TYPES = ("automl", "command", "data_transfer", "import", "parallel", "pipeline", "spark", "sweep")
 """The types that jobs and components share; assets, computes and endpoints have others."""
 _STEP_KEYS = ("command", "component", "type")
@@ -33,6 +33,7 @@ class Kind(Enum):
 
     COMPONENT = "component"
     JOB = "job"
+    SCHEDULE = "schedule"
 
 
 @dataclass(frozen=True)
@@ -42,11 +43,13 @@ class SpecFiles:
     components: files, in YAML or in Python
     jobs:       files in YAML
     pipelines:  functions in Python that can be called without inputs: ``FILE``, or ``FILE:NAME`` if a file has several
+    schedules:  files in YAML
     """
 
-    components: tuple[Path, ...]
-    jobs: tuple[Path, ...]
+    components: tuple[Path, ...] = ()
+    jobs: tuple[Path, ...] = ()
     pipelines: tuple[str, ...] = ()
+    schedules: tuple[Path, ...] = ()
 
 
 def below(folder: Path) -> SpecFiles:
@@ -61,11 +64,12 @@ def below(folder: Path) -> SpecFiles:
         components=tuple(path for path, file_kind in kinds.items() if file_kind is Kind.COMPONENT),
         jobs=tuple(path for path, file_kind in kinds.items() if file_kind is Kind.JOB),
         pipelines=tuple(name for path, file_kind in kinds.items() if file_kind is None for name in _pipelines(path)),
+        schedules=tuple(path for path, file_kind in kinds.items() if file_kind is Kind.SCHEDULE),
     )
 
 
 def kind(path: Path) -> Kind | None:
-    """Return what a file describes; None if that is neither a component nor a job, or if it cannot be read.
+    """Return what a file describes; None if that is none of the kinds, or if it cannot be read.
 
     No code is run. A component in Python is a file with functions that have mldesigner's @command_component, and
     without a pipeline.
@@ -125,7 +129,9 @@ def _document(text: str) -> Mapping[str, Any]:
 
 
 def kind_of(document: Mapping[str, Any]) -> Kind | None:
-    """Return what the content of a YAML file describes; None if that is neither a component nor a job."""
+    """Return what the content of a YAML file describes; None if that is none of the kinds."""
+    if {"trigger", "create_job"} <= document.keys():
+        return Kind.SCHEDULE
     if document.get("type") == "parallel" and isinstance(document.get("task"), dict):
         return Kind.COMPONENT  # whatever its schema is: no job has this type
     schema = str(document.get("$schema", "")).rpartition("/")[2].lower()

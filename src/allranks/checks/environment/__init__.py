@@ -7,6 +7,7 @@ from pathlib import Path
 
 from allranks.checks.environment import dockerfile, files, packages
 from allranks.checks.plan.settings import IMAGE
+from allranks.checks.plan.slips import CONDA
 from allranks.checks.table import Findings, Row, rules_of
 from allranks.environments.find import EnvironmentFolder
 from allranks.errors import InputError, Level, Problem, Rule
@@ -40,7 +41,7 @@ OF_FILES = (
     Row(
         files.registration, *(files.REFUSED, files.NO_NAME, files.SOURCE, files.CONTEXT, files.CONDA_WITH_BUILD, IMAGE)
     ),
-    Row(files.conda, files.CONDA_FILE, files.DEPENDENCIES, files.NO_PIP, files.UNPINNED),
+    Row(files.conda, files.CONDA_FILE, CONDA, files.NO_PIP, files.UNPINNED),
     Row(files.build_context, files.DOCKERFILE, files.SECRET),
 )
 """Rules for the environments of any project."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +15,11 @@ import yaml
 
 from allranks.checks.environment.dockerfile import secrets
 from allranks.checks.plan.settings import IMAGE, is_moving
+from allranks.checks.plan.slips import CONDA
 from allranks.environments.dockerfile import VERSION, labels_of, read
 from allranks.environments.find import DOCKERFILE as DOCKERFILE_NAME
 from allranks.environments.find import REGISTERED, EnvironmentFolder
+from allranks.environments.packages import conda_problems
 from allranks.errors import InputError, Problem, Rule
 from allranks.sdk import bounded_yaml, validation_errors
 from allranks.sdk.messages import unknown_key
@@ -144,12 +146,6 @@ CONDA_FILE = Rule.error(
     "azure-ai-ml, `entities/_assets/environment.py`, Environment.conda_file",
     "correct the path, or write the file",
 )
-DEPENDENCIES = Rule.error(
-    "conda-dependencies",
-    "`dependencies` of a conda file is not a list of packages and at most one mapping `pip: [...]`.",
-    _CONDA,
-    "write: dependencies: [python=3.11, pip, {pip: [PACKAGE==VERSION]}]",
-)
 NO_PIP = Rule.warning(
     "conda-pip",
     "A conda file installs packages with pip and does not name pip. conda adds it with a warning, or the build fails.",
@@ -169,7 +165,7 @@ def conda(file: Path, document: Mapping[str, Any]) -> Iterator[Problem]:
     """Yield what is wrong with the conda specification that an environment's file names or contains."""
     value = document.get("conda_file")
     if isinstance(value, dict):
-        yield from _of_specification(value, lambda *keys: at(file, "conda_file", *keys))
+        yield from _of_specification(value, file, at(file, "conda_file", "dependencies"))
     elif isinstance(value, str) and value and not is_template(value):
         path = file.parent / value.removeprefix("file:")
         if not os.path.isfile(path):
@@ -180,26 +176,17 @@ def conda(file: Path, document: Mapping[str, Any]) -> Iterator[Problem]:
         except InputError as error:
             yield from CONDA_FILE.mark(error.problems)
             return
-        yield from _of_specification(specification, lambda *keys: at(path, *keys))
+        yield from _of_specification(specification, path, at(path, "dependencies"))
 
 
-def _of_specification(specification: Mapping[str, Any], place: Callable[..., str]) -> Iterator[Problem]:
-    listed = specification.get("dependencies")
-    where = place("dependencies")
-    if not isinstance(listed, list) or not listed:
-        yield DEPENDENCIES.problem(where, f"dependencies {listed!r}", "a list of packages")
+def _of_specification(specification: Mapping[str, Any], file: Path, where: str) -> Iterator[Problem]:
+    if problems := list(conda_problems(specification, file)):
+        yield from CONDA.mark(problems)
         return
-    pip: list[str] = []
-    names: list[str] = []
-    for entry in listed:
-        if isinstance(entry, dict) and list(entry) == ["pip"] and isinstance(entry["pip"], list):
-            pip += map(str, entry["pip"])
-        elif isinstance(entry, str):
-            names.append(entry)
-        else:
-            yield DEPENDENCIES.problem(where, f"dependency {entry!r}", "a package, or pip: [...]")
-    conda_names = {_package_name(entry) for entry in names}
-    if pip and "pip" not in conda_names:
+    listed = specification["dependencies"]
+    names = [entry for entry in listed if isinstance(entry, str)]
+    pip = [str(line) for entry in listed if isinstance(entry, dict) for line in entry["pip"]]
+    if pip and "pip" not in {_package_name(entry) for entry in names}:
         yield NO_PIP.problem(where, "packages for pip, and no pip", "pip among the dependencies")
     unpinned = [entry for entry in names if "=" not in entry and "<" not in entry and _package_name(entry) != "pip"]
     unpinned += [entry for entry in pip if not re.search(r"[=<>~@]|^-|^\.|/", entry)]

@@ -10,7 +10,7 @@ from dataclasses import replace
 from datetime import date
 from pathlib import Path
 
-from allranks.checks.plan import control_flow, data, launchers, mini_batches, ports, settings, steps, sweeps
+from allranks.checks.plan import control_flow, data, launchers, mini_batches, ports, settings, slips, steps, sweeps
 from allranks.checks.plan.scope import Scope, of_plan
 from allranks.checks.table import Findings, Row, rules_of
 from allranks.errors import Level, Problem, Rule
@@ -35,13 +35,14 @@ OF_LOOPS = {
     ParallelFor: Row(control_flow.parallel_for, control_flow.CONTROL_FLOW),
     Sweep: Row(sweeps.sweep, sweeps.SWEEP, sweeps.UNREAD),
 }
-OF_NODES = (Row(ports.port_names, ports.NAMES),)
+OF_NODES = (Row(ports.port_names, ports.NAMES), Row(slips.crossed, slips.CROSSED))
 OF_STAND_INS = (Row(steps.not_run_here, steps.NOT_RUN_HERE),)
 OF_STEPS = (
     Row(ports.variables, ports.NAMES),
     Row(steps.command, steps.COMMAND),
     Row(steps.quotes, steps.COMMAND),
     Row(mini_batches.parallel, mini_batches.PARALLEL),
+    Row(mini_batches.arguments, mini_batches.ARGUMENT),
     Row(steps.layout, steps.LAYOUT),
     Row(steps.requirement, steps.REQUIREMENT),
     Row(steps.dropped_environment, steps.DROPPED_ENVIRONMENT),
@@ -54,6 +55,11 @@ OF_KEYS = (
     Row(launchers.instances_apart, launchers.INSTANCES_APART),
     Row(launchers.expanded_once, launchers.LOCAL_RANK),
     Row(launchers.mpi_variables, launchers.MPI_VARIABLE),
+    Row(slips.conda, slips.CONDA),
+    Row(slips.option_lines, slips.OPTION_LINE),
+    Row(slips.line_ends, slips.LINE_ENDS),
+    Row(slips.rank_variables, slips.RANK_VARIABLE),
+    Row(slips.variables_not_given, slips.NOT_GIVEN),
     Row(settings.loader_workers, settings.LOADER_WORKERS),
     Row(settings.bound_variables, settings.VARIABLE_BINDING),
     Row(settings.moving_environment, settings.IMAGE, settings.LABEL),

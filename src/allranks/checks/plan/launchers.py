@@ -43,6 +43,7 @@ INSTANCES_APART = Rule.warning(
 )
 _JOINS = re.compile(r"--(?:node|machine)[_-]rank\b|--rdzv|--config_file\b|\bPET_")
 """What tells a launcher how to join those of the other instances."""
+_SHELLS = frozenset({".", "bash", "dash", "sh", "source"})
 _COMMENT, _LARGE = re.compile(r"^\s*#.*$", re.MULTILINE), 1 << 20
 
 
@@ -54,17 +55,30 @@ def launcher_of(command: str) -> str:
 
 def _launch_in(step: Step) -> tuple[str, str]:
     """Return the launcher that a step's command starts, or a shell script that it calls, and the text with it."""
-    texts = (step.command, *_shell_scripts(step))
+    texts = (step.command, *(_COMMENT.sub("", text) for name, text, _ in scripts(step) if name.endswith(".sh")))
     return next(((launcher, text) for text in texts if (launcher := launcher_of(text))), ("", ""))
 
 
-def _shell_scripts(step: Step) -> Iterator[str]:
-    """Yield the text of each script of the step's code that its command names, without comments."""
-    for simple in simple_commands(step.command) if step.code else ():
-        for word in (simple.program, *simple.arguments):
-            path = Path(step.code.folder if step.code else "", word)
-            if word.endswith(".sh") and os.path.isfile(path) and path.stat().st_size < _LARGE:
-                yield _COMMENT.sub("", path.read_text(encoding="utf-8", errors="replace"))
+def scripts(step: Step, *, python: bool = False) -> Iterator[tuple[str, str, bool]]:
+    """Yield each file of the step's code that its command starts, or a shell script of it: its path, its text with its
+    own line ends, and whether a shell reads it.
+
+    python: whether also those that Python reads
+    """
+    waiting, seen = [step.command] if step.code else [], set[str]()
+    while waiting:
+        for simple in simple_commands(waiting.pop()):
+            words = (simple.program, *simple.arguments)
+            for word in dict.fromkeys(word for word in words if word not in seen):
+                by_shell = word.endswith(".sh") or (simple.name in _SHELLS and word in simple.arguments)
+                path = Path(step.code.folder if step.code else "", word)
+                if not (by_shell or word == simple.program or (python and word.endswith(".py"))):
+                    continue
+                if os.path.isfile(path) and path.stat().st_size < _LARGE:
+                    seen.add(word)
+                    text = path.read_bytes().decode("utf-8", "replace")
+                    waiting += [text] if by_shell else []
+                    yield word, text, by_shell
 
 
 def nested(_scope: Scope, step: Step) -> Iterator[Problem]:
@@ -125,7 +139,8 @@ PYTORCH_ONLY = (*_OF_RANK, "NODE_RANK", "MASTER_ADDR", "MASTER_PORT")
 """The variables of a rank that Azure ML sets for pytorch, and mpirun does not."""
 
 _AS_NODE_RANK = re.compile(
-    r"(?:--(?:node|machine)[_-]rank(?:=|\s+)|\bNODE_RANK=)[\"']?\$\{?(?P<name>OMPI_COMM_WORLD_(?:NODE_)?RANK)\b"
+    r"(?:--(?:node|machine)[_-]rank(?:=|\s+)|\bNODE_RANK=|\bNODE_RANK[\"']]\s*=\s*(?:str\()?os\.)"
+    r"(?:[\"']?\$\{?|environ(?:\.get\(|\[)[\"'])(?P<name>OMPI_COMM_WORLD_(?:NODE_)?RANK)\b"
 )
 _SETS_ANY = frozenset({".", "eval", "source"})
 """Programs after which any variable may be set."""
@@ -146,9 +161,11 @@ def mpi_variables(_scope: Scope, step: Step) -> Iterator[Problem]:
     if not isinstance(step.distribution, Mpi):
         return
     yield from _not_set(step)
-    match = _AS_NODE_RANK.search(step.command)
+    texts = {"": step.command, **{f" in {name}": text for name, text, _ in scripts(step, python=True)}}
+    matches = ((place, _AS_NODE_RANK.search(text)) for place, text in texts.items())
+    place, match = next(((place, match) for place, match in matches if match), ("", None))
     if match and (match["name"] != OPEN_MPI.rank or processes_per_instance(step.distribution) > 1):
-        found = f"${match['name']} as the rank of the instance: it is the rank of a process"
+        found = f"${match['name']} as the rank of the instance{place}: it is the rank of a process"
         expected = "the rank of the instance"
         yield MPI_VARIABLE.problem("command", found, expected, f"write {_node_rank(step)}")
 
@@ -160,17 +177,21 @@ def _not_set(step: Step) -> Iterator[Problem]:
     by_launcher = _BY_LAUNCHER if launcher_of(step.command) else frozenset()
     names = {expansion.name for expansion in expansions(step.command) if not expansion.has_default}
     for name in PYTORCH_ONLY:
-        if name in names - by_launcher and name not in step.environment_variables and not _is_set(step.command, name):
+        if name in names - by_launcher and name not in step.environment_variables and not sets(step.command, name):
             found = f"${name}, which is empty: Azure ML sets it for the distribution pytorch, and mpirun does not"
-            fix = f"use {_instead(step, name)}, or the distribution pytorch"
+            fix = f"use {instead(step, name)}, or the distribution pytorch"
             yield MPI_VARIABLE.problem("command", found, "a variable that an MPI job has", fix)
 
 
-def _is_set(command: str, name: str) -> bool:
+def sets(command: str, name: str) -> bool:
+    """Return whether a text of a shell assigns a variable."""
     return re.search(rf"(?<![\w$-]){name}=|\b(?:for|read)\s+{name}\b", command) is not None
 
 
-def _instead(step: Step, name: str) -> str:
+def instead(step: Step, name: str) -> str:
+    """Return what a step has in place of a variable of PyTorch's launch."""
+    if not isinstance(step.distribution, Mpi):
+        return f"${name}"
     if name in _OF_RANK:
         return f"${_OF_RANK[name]}"
     if name == "NODE_RANK":

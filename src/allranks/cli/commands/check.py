@@ -1,4 +1,4 @@
-"""`allranks check`: check a pipeline, job or component without running it."""
+"""`allranks check`: check a pipeline, job, component or schedule without running it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from allranks.plan.walk import left_out, steps
 from allranks.runs.formatting import count
 from allranks.runs.formatting import plain as without_controls
 from allranks.sdk import spec_files
-from allranks.sdk.spec_files import SpecFiles
+from allranks.sdk.spec_files import Kind, SpecFiles
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ def check(
         list[str],
         argument(
             "FILE[:NAME]|FOLDER...",
-            "Pipelines, jobs or components, or folders with any of them, at any depth.",
+            "Pipelines, jobs, components or schedules, or folders with any of them, at any depth.",
             autocompletion=completion.pipeline_files,
         ),
     ],
@@ -61,7 +61,7 @@ def check(
     ] = False,
     json: JsonOption = False,
 ) -> None:
-    """Check a pipeline, job or component without running it.
+    """Check a pipeline, job, component or schedule without running it.
 
     Print every problem and exit with 2 if there are any; of several files, a line with the result of each. A problem is
     what Azure ML, azure-ai-ml or the designer refuses; `allranks run` refuses the same. A warning is what they accept
@@ -112,6 +112,7 @@ def _result(file: str, values: dict[str, str]) -> _Result:
         return _Result(file, (), Findings(error.problems))
     components = list(specs.components) if specs else []
     found = [*check_specs(components).found, *variants.check(components)]
+    found += (problem for schedule in (specs.schedules if specs else ()) for problem in _of_schedule(schedule))
     plans: list[Plan] = []
     for job in [file] if specs is None else (*map(str, specs.jobs), *specs.pipelines):
         checked = jobs.check(job, values)
@@ -122,31 +123,48 @@ def _result(file: str, values: dict[str, str]) -> _Result:
     if specs is None:
         content = [part for plan in plans for part in (plan.name, count(sum(1 for _ in steps(plan.graph)), "step"))]
     else:
-        numbers = ((len(components), "component"), (len(specs.jobs), "job"), (len(specs.pipelines), "pipeline"))
-        content = [count(number, noun) for number, noun in numbers if number]
+        kinds = (
+            ("component", components),
+            ("job", specs.jobs),
+            ("pipeline", specs.pipelines),
+            ("schedule", specs.schedules),
+        )
+        content = [count(len(of_kind), noun) for noun, of_kind in kinds if of_kind]
     lines = tuple(text for plan in plans for text in left_out(plan))
     return _Result(file, tuple(content), Findings(tuple(found)), lines)
 
 
 def _specs(path: Path, values: dict[str, str]) -> SpecFiles | None:
-    """Return the specs in a folder, or of a component's file; None for the file of a job.
+    """Return the specs in a folder, or of a component's or a schedule's file; None for the file of a job.
 
     values: those of --set, for a job only
 
     Raise InputError for a folder without any.
     """
-    if not path.is_dir() and not (path.is_file() and spec_files.is_component(path)):
+    kind = spec_files.kind(path) if path.is_file() else None
+    if not path.is_dir() and kind in (None, Kind.JOB):
         return None
     if values:
         raise InputError(Problem("--set", f"{path} is not a pipeline", "a file with one pipeline or job"))
     if not path.is_dir():
-        return SpecFiles((path,), ())
+        return SpecFiles(schedules=(path,)) if kind is Kind.SCHEDULE else SpecFiles((path,))
     specs = spec_files.below(path)
-    if not specs.components and not specs.jobs and not specs.pipelines:
-        expected = "components, jobs, or functions with @dsl.pipeline in this folder or below"
+    if specs == SpecFiles():
+        expected = "components, jobs, schedules, or functions with @dsl.pipeline in this folder or below"
         fix = "name the file, if it is a notebook or creates its job in another way"
         raise InputError(Problem(str(path), "it contains no component, no job and no pipeline", expected, fix))
     return specs
+
+
+def _of_schedule(file: Path) -> Iterator[Problem]:
+    from allranks.schedules.finding import find_schedules
+    from allranks.sdk.session import session
+
+    with session(client=False):
+        try:
+            find_schedules(file)
+        except InputError as error:
+            yield from error.problems
 
 
 def _of_their_components(plan: Plan, checked: Sequence[Path]) -> Iterator[Problem]:
