@@ -214,7 +214,7 @@ ROWS = {
         "code is a folder",
         make=lambda folder: (folder / "code").mkdir(),
     ),
-    "a type that nobody has": _of("type: train\n", "key type", "type train", "pipeline, command or sweep"),
+    "a type that nobody has": _of("type: train\n", "key type", "type train", "a pipeline, a command job or a sweep"),
     "jobs without a type": _of("jobs: {a: {command: echo}}\n", "it has jobs, but no type", "type: pipeline"),
     "a component without a command": _of(
         "$schema: https://azuremlschemas.azureedge.net/latest/commandComponent.schema.json\nname: a\n",

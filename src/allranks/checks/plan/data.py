@@ -42,6 +42,7 @@ UNMAPPED_OUTPUT = Rule.warning(
     "map the datastore to a folder",
 )
 
+_OF_FILES = {"uri_file", "custom_model", "path"}
 _PLACEHOLDERS = ("name", "output_name", "default_datastore")
 
 
@@ -136,7 +137,6 @@ def _why_missing(path: str) -> str:
 def wrong_path(where: str, port: Input, value: Path, here: bool, fix: str) -> Iterator[Problem]:
     """Yield the problems of a path for a port. Of the port's type and the value's own, either is right."""
     path, kinds = value.path, {port.type, value.type or port.type}
-    is_uploaded = value.is_relative and (value.type or port.type) in ("uri_file", "uri_folder")
     if paths.is_remote(path):
         if not here or paths.is_downloadable(path):
             return
@@ -150,11 +150,10 @@ def wrong_path(where: str, port: Input, value: Path, here: bool, fix: str) -> It
     elif not os.path.isfile(path) and not os.path.isdir(path):
         found = f"{paths.shown(path)} is a {file_tree.kind_of(path)}, which has no content to copy"
         yield Problem(where, found, f"a file or a folder ({port.type})", fix)
-    elif kinds == {"uri_file"} and os.path.isdir(path):
-        problem = Problem(where, f"{paths.shown(path)} is a folder", "a file (uri_file)", fix)
+    elif kinds == {"uri_file"} if (is_folder := os.path.isdir(path)) else not kinds & _OF_FILES:
+        found, expected = ("folder", "file") if is_folder else ("file", "folder")
+        problem = Problem(where, f"{paths.shown(path)} is a {found}", f"a {expected} ({port.type})", fix)
+        is_uploaded = value.is_relative and (value.type or port.type) in ("uri_file", "uri_folder")
         yield from OTHER_KIND.mark([problem]) if is_uploaded else [problem]
-    elif not kinds & {"uri_file", "custom_model", "path"} and os.path.isfile(path):
-        problem = Problem(where, f"{paths.shown(path)} is a file", f"a folder ({port.type})", fix)
-        yield from OTHER_KIND.mark([problem]) if is_uploaded else [problem]
-    elif not os.access(path, os.R_OK | (os.X_OK if os.path.isdir(path) else 0)):
+    elif not os.access(path, os.R_OK | (os.X_OK if is_folder else 0)):
         yield Problem(where, f"{paths.shown(path)} cannot be read: permission denied", "data that you may read", fix)

@@ -58,7 +58,7 @@ def read(
         return _job_of_one_node(job, source, replace(context, alone=True))
     name = getattr(job, "name", None) or getattr(job, "display_name", None) or ""
     where = f"job {name}".rstrip() + (f" ({shown(source)})" if source else "")
-    raise InputError(_not_run(where, stand_in.what_is(job)))
+    raise InputError(stand_in.not_run(where, stand_in.what_is(job)))
 
 
 def _with_component(job: Any, source: str, lookup: AssetLookup | None) -> Any:
@@ -83,11 +83,6 @@ def _sweep_node(job: Any) -> Any:
         if not validation_errors.is_own(error):
             raise
         raise InputError(Problem("key inputs", validation_errors.one_line(error), "values or data")) from None
-
-
-def _not_run(where: str, what: str) -> Problem:
-    found = f"{what} does not run on this machine"
-    return Problem(where, found, "a pipeline, a command job or a sweep", code="not-run-here", level=Level.MACHINE)
 
 
 _WITH_COMPONENTS = ("Command", "DataTransferCopy", "Parallel", "Pipeline", "Sweep")
@@ -193,7 +188,7 @@ def _job_of_one_node(job: Any, source: str, context: Context) -> Plan:
     name = _name(job, source)
     node = read_node(name, job, context)
     if isinstance(node, StandIn):
-        context.problems.append(_not_run(str(context.place(name)), node.what))
+        context.problems.append(stand_in.not_run(str(context.place(name)), node.what))
     elif node is not None:
         (node,) = _with_settings(Graph((node,)), context).nodes
     warnings = _remaining(context, source)

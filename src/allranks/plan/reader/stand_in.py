@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from allranks.errors import InputError, Problem, did_you_mean
+from allranks.errors import InputError, Level, Problem, did_you_mean
 from allranks.plan.assets.lookup import AssetLookup
 from allranks.plan.graph import Node, StandIn
 from allranks.plan.ports import FILE_TYPES, NodeOutput, Output, references
@@ -34,6 +34,12 @@ KINDS = {
 def what_is(entity: Any) -> str:
     """Return a node of the SDK that the local engine does not run, as messages name it."""
     return KINDS.get(str(entity.type), f"a node of type {entity.type}")
+
+
+def not_run(where: str, what: str) -> Problem:
+    """Return the problem of a job that does not run here."""
+    found = f"{what} does not run on this machine"
+    return Problem(where, found, "a pipeline, a command job or a sweep", code="not-run-here", level=Level.MACHINE)
 
 
 def folder_of(name: str, context: Context) -> Path | None:

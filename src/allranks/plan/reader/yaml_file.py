@@ -126,11 +126,8 @@ def read(path: Path) -> YamlFile | ComponentFile:
         raise InputError(Problem(shown(path), found, "type: sweep", "add the line type: sweep"))
     if kind not in ("automl", "pipeline", "command", "spark", "sweep"):
         key = "type" if "type" in text.tree else "$schema"
-        found = f"{stand_in.KINDS.get(kind, f'a job of type {kind}')} does not run on this machine"
-        where = f"key {key} ({text.place(key)})"
-        raise InputError(
-            Problem(where, found, "type pipeline, command or sweep", code="not-run-here", level=Level.MACHINE)
-        )
+        what = stand_in.KINDS.get(kind, f"a job of type {kind}")
+        raise InputError(stand_in.not_run(f"key {key} ({text.place(key)})", what))
     component = text.tree.get("component")
     if kind == "pipeline" and "jobs" not in text.tree and isinstance(component, str):
         inner = text.path.parent / component.removeprefix("file:")
