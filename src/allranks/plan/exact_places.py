@@ -39,6 +39,8 @@ def _with_key_lines(where: str, text: YamlText) -> str:
     if match["step"] and "jobs" in text.tree:
         root = f"jobs.{match['step'].replace('.', '.jobs.')}"
         key = f"{root}.{key}"
+    below = (f"{key[: len(key) - len(match['key'])]}{section}.{match['key']}" for section in ("trial", "task"))
+    key = next((each for each in (key, *below) if each in text.lines), key)
     while key != root and key not in text.lines:
         key = key.rpartition(".")[0]
     if not key:

@@ -14,7 +14,7 @@ from typing import Any
 from allranks.errors import InputError, Problem
 from allranks.sdk import internals
 from allranks.sdk.files import FileList, is_archive, list_merged, list_path
-from allranks.sdk.paths import is_remote, shown
+from allranks.sdk.paths import is_remote, located, shown
 from allranks.sdk.runtime_copy import command_uses_runtime, with_runtime
 
 CODE, CONTEXT = "code", "build context"
@@ -35,6 +35,15 @@ class Upload:
     size: int
 
 
+def code_elsewhere(component: Any) -> str:
+    """Return the id or the URL of a component's code that is not a path on this machine; "" if it is one, or there is
+    no code."""
+    code = internals.code_text(component) or ""
+    # The SDK drops "azureml:" from ids.
+    place = code if code.startswith("git+") or not code else located(code, Path(internals.code_base(component) or "."))
+    return place if place.startswith("git+") or is_remote(place) else ""
+
+
 @contextlib.contextmanager
 def code_of(
     component: Any, where: str, includes_where: str = "", without: Collection[Path] = ()
@@ -47,8 +56,7 @@ def code_of(
 
     Raise InputError if the files cannot be collected, or all of them are left out.
     """
-    code = internals.code_text(component)
-    if code is not None and (is_remote(code) or code.startswith("git+")):
+    if code_elsewhere(component):
         yield None
         return
     with tempfile.TemporaryDirectory(prefix="allranks-") as scratch:

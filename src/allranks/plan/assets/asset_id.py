@@ -1,4 +1,4 @@
-"""The id of a component, data asset, environment or model, in every form that users write.
+"""The id of a component, data asset, environment, model or code, in every form that users write.
 
 The forms are those of azure-ai-ml (`azure.ai.ml.constants._common`, `azure.ai.ml._utils._arm_id_utils` and
 `_storage_utils` of 1.35):
@@ -10,7 +10,7 @@ The forms are those of azure-ai-ml (`azure.ai.ml.constants._common`, `azure.ai.m
     azureml://subscriptions/S/resourcegroups/G/workspaces/W/datastores/D/paths/PATH
     azureml://locations/L/workspaces/W/data/NAME/versions/VERSION
     /subscriptions/S/resourceGroups/G/providers/Microsoft.MachineLearningServices/workspaces/W/data/NAME/versions/VERSION
-    wasbs://..., abfss://..., https://..., any other URI          storage
+    wasbs://..., abfss://..., https://..., any other URI          storage, or code such as git+https://...
 """
 
 from __future__ import annotations
@@ -54,9 +54,9 @@ class AssetId:
     """The parts of an id.
 
     kind:    component, data, environment, model, code, datastore, or storage
-    name:    of the asset or the datastore; "" for storage
+    name:    of the asset or the datastore; "" for storage, and for code at a URI
     version: at most one of version and label is set
-    path:    below a datastore; the whole URI for storage
+    path:    below a datastore; the whole URI of what has no name
 
     The other fields identify where the asset is registered; all are "" for the workspace of the job.
     """
@@ -74,7 +74,7 @@ class AssetId:
 
     def __str__(self) -> str:
         """Return the id in the form that Azure ML accepts."""
-        if self.kind == STORAGE:
+        if not self.name:
             return self.path
         scope = [f"{word}/{value}" for word, name in _SCOPES.items() if (value := getattr(self, name))]
         if not scope and self.kind != DATASTORE:

@@ -27,6 +27,7 @@ _SECTIONS = {kind: section for section, kind in mapping_file.SECTIONS.items()}
 _SECTIONS[asset_id.STORAGE] = "data"
 
 _PLACEHOLDERS = {
+    "code": "path/to/folder",
     "components": "path/to/component.yaml",
     "environments": ".venvs/NAME",
     "models": "path/to/model",
@@ -34,6 +35,7 @@ _PLACEHOLDERS = {
 }
 
 _EXPECTED = {
+    asset_id.CODE: "a folder with the code, or a file",
     asset_id.COMPONENT: "a component's YAML file, or a folder of such files",
     asset_id.ENVIRONMENT: "a virtual environment, or an environment's YAML file",
     asset_id.MODEL: "a model's file or folder",
@@ -250,7 +252,7 @@ def line_for(asset: AssetId) -> Line:
     section = _SECTIONS.get(asset.kind, "data")
     if asset.kind == asset_id.DATASTORE:
         key = asset.name
-    elif asset.registry or asset.kind == asset_id.STORAGE:
+    elif asset.registry or not asset.name:
         key = mapping_file.spellings(asset)[0]
     else:
         key = asset.short
@@ -269,6 +271,8 @@ def _parsed(text: str, kind: str, where: str) -> AssetId:
         expected = f"azureml:NAME:VERSION, azureml:NAME@latest, or {registry_id}"
         found = f"{text} is not a valid id: {error}"
         raise InputError(_wrong_id(rule, kind, where, found, expected)) from None
+    if kind == asset_id.CODE and asset.kind == asset_id.STORAGE:
+        return replace(asset, kind=kind)
     fits = asset.kind != asset_id.COMPONENT if is_data else asset.kind == kind
     if not fits:
         found, expected = f"{text} names {_with_article(asset.kind)}", f"the id of {_with_article(kind)}"

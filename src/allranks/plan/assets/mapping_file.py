@@ -1,5 +1,8 @@
 """Read ``allranks.yaml``, which maps the names in pipelines to paths on this machine.
 
+    code:
+      training:3: train/src
+      git+https://github.com/OWNER/NAME: clones/NAME
     components:
       registries/azureml/components/*: specs     # a folder of specs, searched at any depth
       train@latest: train/component.yaml
@@ -48,6 +51,7 @@ NAMES = ("allranks.yaml", "allranks.yml")
 
 INPUTS, STAND_INS, RETRIES, RUN_IN = "inputs", "stand_ins", "retries", "run_in"
 SECTIONS = {
+    "code": asset_id.CODE,
     "components": asset_id.COMPONENT,
     "data": asset_id.DATA,
     "datastores": asset_id.DATASTORE,
@@ -120,7 +124,7 @@ class MappingFile:
 
 def spellings(asset: AssetId) -> tuple[str, ...]:
     """Return the keys that match an id, the most specific first."""
-    if asset.kind == asset_id.STORAGE:
+    if not asset.name:
         return (asset.path,)
     if asset.kind == asset_id.DATASTORE:
         paths = (_bare(str(asset)), _bare(str(AssetId(asset.kind, asset.name, path=asset.path))))
@@ -207,7 +211,8 @@ def _normal(key: str, kind: str) -> str:
     asset = asset_id.parse(f"azureml://{bare}" if _SCOPE.match(bare) else key, kind)
     if kind == asset_id.DATASTORE and asset.path:
         raise ValueError("a path of a datastore belongs under data")
-    if asset.kind != kind and not (kind == asset_id.DATA and asset.kind in (asset_id.STORAGE, asset_id.DATASTORE)):
+    by_uri = {asset_id.DATA: (asset_id.STORAGE, asset_id.DATASTORE), asset_id.CODE: (asset_id.STORAGE,)}
+    if asset.kind != kind and asset.kind not in by_uri.get(kind, ()):
         raise ValueError(f"it names {'storage' if asset.kind == asset_id.STORAGE else f'a {asset.kind}'}")
     return spellings(asset)[0]
 

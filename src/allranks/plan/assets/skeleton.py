@@ -15,6 +15,7 @@ HEAD = """\
 """
 
 _NOTES = {
+    "code": "a folder with the code, or a file",
     "components": "a component's YAML file, or a folder of such files",
     "data": "a file or folder",
     "datastores": "a folder with the datastore's files",

@@ -18,7 +18,7 @@ from allranks.contract.single import Single
 from allranks.errors import InputError, Problem
 from allranks.plan.assets import asset_id
 from allranks.plan.environment import NO_ENVIRONMENT
-from allranks.plan.graph import Code, Step
+from allranks.plan.graph import Code, Location, Step
 from allranks.plan.ports import GraphInput, Literal, NodeOutput, Path, Text, references
 from allranks.plan.reader import environments, registered_component, snapshot, step_ports
 from allranks.plan.reader.context import Context, Place, plain, settled, value_of, whole
@@ -26,14 +26,14 @@ from allranks.plan.rules import NO_ENVIRONMENT as NO_ENVIRONMENT_NAMED
 from allranks.plan.rules import bound_counts, count_problem
 from allranks.sdk import internals, yaml_lines
 from allranks.sdk.messages import unknown_distribution
-from allranks.sdk.paths import is_remote, shown
+from allranks.sdk.paths import shown
 from allranks.sdk.runtime_copy import command_uses_runtime
-from allranks.sdk.uploads import code_at, code_of, command_of
+from allranks.sdk.uploads import code_at, code_elsewhere, code_of, command_of
+from allranks.sdk.yaml_lines import line_of
 
 _SHARED_MEMORY = 2 << 30
 _SIZE = re.compile(r"(\d+)\s*([bkmg]?)", re.IGNORECASE)
-_UPLOADED = re.compile(r"(azureml:)?/subscriptions/.+/codes/")
-"""The code of a job that was submitted before, with which the client replaces the folder."""
+_YAML = (".yml", ".yaml")
 
 _AZURE_ONLY = ("identity", "queue_settings", "services")
 
@@ -204,18 +204,20 @@ def snapshot_of(component: Any, place: Place, context: Context) -> Code | None:
 
 
 def _copied(component: Any, code: str | None, includes: bool, place: Place, context: Context) -> Code | None:
-    where = place.key("code")
     if code is None and not includes:
         return None
-    if code is not None:
-        if _UPLOADED.match(code) and context.lookup is not None:
-            stored = context.lookup.find(code, asset_id.CODE, where, required=False)
-            if stored is not None and context.snapshots is not None:
-                uploaded = code_at(stored, where, command_of(component))
-                return snapshot.copy_listed(uploaded, context.snapshots, where, stored)
-        if is_remote(code) or code.startswith("git+"):
+    spec = internals.source_path(component)
+    own = Place(place.step, Location(shown(spec), line_of(FilePath(spec), "code"))) if spec.endswith(_YAML) else place
+    where = own.key("code")
+    if elsewhere := code_elsewhere(component):
+        if context.lookup is None:
             fix = "get a copy, and use its path as the component's code"
-            raise InputError(Problem(where, f"{code} is not on this machine", "a local folder", fix))
+            raise InputError(Problem(where, f"{elsewhere} is not on this machine", "a local folder", fix))
+        found = context.lookup.find(elsewhere, asset_id.CODE, where)
+        if found is None or context.snapshots is None:
+            return None
+        return snapshot.copy_listed(code_at(found, where, command_of(component)), context.snapshots, where, found)
+    if code is not None:
         path = FilePath(component.base_path, code)
         if not os.path.exists(path):
             raise InputError(Problem(where, f"{shown(path)} does not exist", "a folder or a file"))

@@ -24,8 +24,9 @@ from allranks.plan.reader.sweep import is_conditional
 from allranks.plan.rules import NO_COMPUTE, UNKNOWN_STEP
 from allranks.plan.walk import with_steps
 from allranks.sdk import internals, validation_errors
-from allranks.sdk.paths import is_remote, shown
+from allranks.sdk.paths import shown
 from allranks.sdk.suppressions import Suppressions
+from allranks.sdk.uploads import code_elsewhere
 
 
 def read(
@@ -114,8 +115,7 @@ def _unread(nodes: Mapping[str, Any], path: str) -> Iterator[str]:
 def _is_local(component: Any) -> bool:
     if isinstance(component, str):
         return False
-    code = internals.code_text(component) if isinstance(component, internals.ComponentCodeMixin) else None
-    return code is None or not (is_remote(code) or code.startswith("git+"))
+    return not (isinstance(component, internals.ComponentCodeMixin) and code_elsewhere(component))
 
 
 def without_compute(job: Any) -> tuple[str, ...]:

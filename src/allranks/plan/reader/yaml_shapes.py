@@ -78,10 +78,6 @@ def _of_job(job: Mapping[str, Any], prefix: str, where: Where) -> Iterator[Probl
         value = job.get(name, "")
         if not isinstance(value, str) and (name != "compute" or isinstance(value, (dict, list))):
             yield Problem(where(prefix + name), described(value), expected, _as_text(name, value))
-    code = job.get("code")
-    if isinstance(code, str) and "://" in code and not code.startswith("file://"):
-        fix = "get a copy, and use its path as the component's code"
-        yield Problem(where(f"{prefix}code"), f"{code} is not on this machine", "a local folder", fix)
     if not isinstance(job.get("environment", ""), (str, dict)):
         expected = "azureml:NAME:VERSION, file:PATH, or keys such as image and conda_file"
         yield Problem(where(f"{prefix}environment"), described(job["environment"]), expected)
