@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import tempfile
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -34,10 +34,12 @@ def silent(*_: object) -> None:
 class Checked(Findings):
     """The result of a check.
 
-    plan: the compiled pipeline; None if the job cannot be read
+    plan:  the compiled pipeline; None if the job cannot be read, or a file has several jobs
+    plans: those of all jobs of the file that can be read
     """
 
     plan: Plan | None = None
+    plans: tuple[Plan, ...] = ()
 
     @property
     def problems(self) -> tuple[Problem, ...]:
@@ -61,28 +63,60 @@ def check(
     """Check a job without running it, and return its problems and warnings. Do not raise an error for them.
 
     job:    the path of a file (``FILE[:NAME]``), the name of a component, a job of azure-ai-ml, or a function with
-            ``@dsl.pipeline``
+            ``@dsl.pipeline``; of a Python file without a name, every job is checked
     inputs: values of the job's inputs
     stand_ins: by step, the folder with its outputs, so that it need not run
     folder: the workspace, which contains registered assets; default: the `.allranks` folder of the current folder or a
             parent
     """
-    from allranks.checks.plan import findings
-    from allranks.local import capacity, gpus, requirements
-
     try:
-        job = resolved(job)
+        job, texts, workspace = resolved(job), texts_of(inputs, stand_ins), Workspace.at(folder)
         with tempfile.TemporaryDirectory(prefix="allranks-") as snapshots:
-            plan = _read(job, texts_of(inputs, stand_ins), Path(snapshots), Workspace.at(folder))
-            of_plan = findings(plan)
-            # A count that no cluster has is one mistake, not two.
-            lacking = requirements.of_machine(plan, is_possible=not (of_plan.errors or of_plan.machine))
+            read = _read_each(job, texts, Path(snapshots), workspace)
+            found = [problem for plan in read for problem in _found(plan, job, texts, workspace)]
     except InputError as error:
         return Checked(error.problems)
+    plans = tuple(plan for plan in read if isinstance(plan, Plan))
+    return Checked(tuple(dict.fromkeys(found)), plans[0] if plans and len(read) == 1 else None, plans)
+
+
+def _read_each(job: Any, texts: Mapping[str, str], snapshots: Path, workspace: Workspace) -> list[Plan | InputError]:
+    """Return the plan of each job, or what is wrong with it. A file of Python without a name may have several."""
+    from allranks.plan.reader import read_plans
+    from allranks.sdk.python_file import SUFFIXES
+
+    try:
+        if is_path(job) and os.fspath(job).endswith(SUFFIXES) and not texts:
+            with _READING:
+                return read_plans(os.fspath(job), snapshots, workspace)
+        return [_read(job, texts, snapshots, workspace)]
+    except InputError as error:
+        return [error]
+
+
+def _found(plan: Plan | InputError, job: Any, texts: Mapping[str, str], workspace: Workspace) -> Iterator[Problem]:
+    """Yield what is wrong with a plan; or why there is none, and what else is wrong with the job."""
+    from allranks.checks.plan import findings
+    from allranks.local import capacity, gpus, requirements
+    from allranks.plan.reader import read_rest
+
+    if isinstance(plan, InputError):
+        yield from plan.problems
+        more, rest = list[Problem](), plan.rest
+        if rest is None and is_path(job):
+            with _READING:
+                more, rest = read_rest(os.fspath(job), texts, workspace, plan.problems)
+        more += findings(rest).errors if isinstance(rest, Plan) else ()
+        known = {problem.where for problem in plan.problems}
+        yield from (problem for problem in more if problem.where not in known)
+        return
+    of_plan = findings(plan)
+    yield from of_plan.found
+    # A count that no cluster has is one mistake, not two.
+    lacking = requirements.of_machine(plan, is_possible=not (of_plan.errors or of_plan.machine))
     lacking += gpus.problems(plan, gpus.AUTO, gpus.found(os.environ))
-    machine = [replace(problem, level=Level.MACHINE) for problem in lacking]
-    warnings = [replace(problem, level=Level.WARNING) for problem in capacity.warnings(plan)]
-    return Checked((*of_plan.found, *machine, *warnings), plan)
+    yield from (replace(problem, level=Level.MACHINE) for problem in lacking)
+    yield from (replace(problem, level=Level.WARNING) for problem in capacity.warnings(plan))
 
 
 def read(

@@ -32,18 +32,21 @@ def with_key_lines(problems: Iterable[Problem], source: str) -> list[Problem]:
 
 
 def _with_key_lines(where: str, text: YamlText) -> str:
-    match = _PLACE.fullmatch(where)
-    if match is None or match["file"] != shown(text.path):
-        return where
-    key, root = match["key"], ""
-    if match["step"] and "jobs" in text.tree:
-        root = f"jobs.{match['step'].replace('.', '.jobs.')}"
-        key = f"{root}.{key}"
-    below = (f"{key[: len(key) - len(match['key'])]}{section}.{match['key']}" for section in ("trial", "task"))
-    key = next((each for each in (key, *below) if each in text.lines), key)
-    while key != root and key not in text.lines:
+    match, key = _PLACE.fullmatch(where), key_in(where, text)
+    root = f"jobs.{match['step'].replace('.', '.jobs.')}" if match and match["step"] and "jobs" in text.tree else ""
+    while key and key != root and key not in text.lines:
         key = key.rpartition(".")[0]
-    if not key:
+    if match is None or not key:
         return where
     line = text.lines.get(key)
     return where if line is None else f"{where[: match.end('file')]}:{line})"
+
+
+def key_in(where: str, text: YamlText) -> str:
+    """Return the key that a place of a message names in a file, such as ``jobs.train.code``; "" if it names none."""
+    match = _PLACE.fullmatch(where)
+    if match is None or match["file"] != shown(text.path):
+        return ""
+    root = f"jobs.{match['step'].replace('.', '.jobs.')}." if match["step"] and "jobs" in text.tree else ""
+    keys = [f"{root}{section}{match['key']}" for section in ("", "trial.", "task.")]
+    return next((key for key in keys if key in text.lines), keys[0])

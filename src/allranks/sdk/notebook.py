@@ -18,7 +18,7 @@ import os
 import re
 import shlex
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType, ModuleType
@@ -82,10 +82,16 @@ def _object(tree: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def run(path: Path, module: ModuleType, skipped: SkippedStatements | None = None) -> None:
+def run(
+    path: Path,
+    module: ModuleType,
+    skipped: SkippedStatements | None = None,
+    after_cell: Callable[[], None] = lambda: None,
+) -> None:
     """Run the cells in order in the module's namespace. Their exceptions are not caught.
 
-    skipped: receives the statements that this machine cannot execute; None: they raise
+    skipped:    receives the statements that this machine cannot execute; None: they raise
+    after_cell: is called after each cell
 
     Raise InputError if the file is not a Python notebook.
     """
@@ -97,6 +103,7 @@ def run(path: Path, module: ModuleType, skipped: SkippedStatements | None = None
     with _ipython():
         for cell in cells(path):
             _run_cell(cell, path, namespace, skipped)
+            after_cell()
 
 
 def _run_cell(cell: Cell, path: Path, namespace: dict[str, Any], skipped: SkippedStatements | None) -> None:

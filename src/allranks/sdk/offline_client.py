@@ -43,12 +43,14 @@ class Workspace:
     """The jobs that a file submits and the entities that it creates while it is read.
 
     submitted:  the jobs, each once, in order
+    on_submit:  is called with each job that is submitted, as it is then
     registered: the last created entity by (collection such as ``environments``, name)
     """
 
     path: Path
     find: Find | None = None
     submitted: list[Any] = field(default_factory=list)
+    on_submit: Callable[[Any], None] | None = None
     registered: dict[tuple[str, str], Any] = field(default_factory=dict)
     _changes: contextlib.ExitStack = field(default_factory=contextlib.ExitStack)
 
@@ -57,6 +59,8 @@ class Workspace:
         for name in ("description", "compute", "tags", "experiment_name"):
             if settings.get(name) is not None:
                 setattr(job, name, settings[name])
+        if self.on_submit is not None:
+            self.on_submit(job)
         if not any(job is other for other in self.submitted):
             self.submitted.append(job)
             self._changes.callback(setattr, job, "name", job.name)

@@ -64,14 +64,19 @@ class PythonFile:
             yield
 
 
-def read(path: Path, find: Find | None = None) -> PythonFile:
+OnJob = Callable[["PythonFile", Any, bool], None]
+"""Is called with a job as it is at the moment, and whether it is being submitted."""
+
+
+def read(path: Path, find: Find | None = None, on_job: OnJob | None = None) -> PythonFile:
     """Import a Python file, or run a notebook's cells, and return the result.
 
     Every MLClient that is created meanwhile answers from this machine (see `allranks.sdk.offline_client`); only user
     code that does not use the SDK can access the network. An exception after a job has been submitted ends the reading
     and is not an error: that code depends on a run that has not happened.
 
-    find: returns the local spec of a registered component by its id; None if there is none
+    find:   returns the local spec of a registered component by its id; None if there is none
+    on_job: is called with each job that is submitted, and after each cell of a notebook with the other new jobs
 
     Statements of a notebook that this machine cannot execute are skipped if a job is submitted without them.
 
@@ -82,11 +87,22 @@ def read(path: Path, find: Find | None = None) -> PythonFile:
     module = importlib.util.module_from_spec(specification) if specification else ModuleType("__main__")
     file = PythonFile(path, module, Workspace(path, find), NodeLines(path))
     skipped = SkippedStatements(path, lambda: not file.workspace.submitted, file.warnings)
+    seen = 0
+
+    def after_cell() -> None:
+        nonlocal seen
+        created, seen = file.nodes.jobs[seen:], len(file.nodes.jobs)
+        for job in created if on_job else ():
+            if not file.nodes.is_node(job) and not any(job is other for other in file.workspace.submitted):
+                on_job(file, job, False)
+
+    if on_job is not None:
+        file.workspace.on_submit = lambda job: on_job(file, job, True)
     sys.modules[name] = module
     try:
         with file.running():
             if specification is None:
-                notebook.run(path, module, skipped)
+                notebook.run(path, module, skipped, after_cell)
             else:
                 user_code.execute(path, module)
     except InputError as error:
@@ -164,11 +180,17 @@ class NodeLines:
         # Hold the nodes and components, so that no other object gets the id of one of them.
         self._nodes: dict[int, tuple[Any, Line | None]] = {}
         self._functions: dict[int, tuple[Any, Callable[..., Any]]] = {}
+        self.jobs: list[Any] = []
+        """The jobs and nodes that the file has created, in order."""
+        self.created: dict[int, Line | None] = {}
+        """The lines that created them, by their ids."""
 
     @contextlib.contextmanager
     def recorded(self) -> Iterator[None]:
         """Record the nodes that are created inside of the block."""
-        builder_class = internals.PipelineComponentBuilder
+        from azure.ai.ml.entities import Job
+
+        builder_class, initialize = internals.PipelineComponentBuilder, vars(Job)["__init__"]
         add_node, build = builder_class.add_node, builder_class.build
 
         def add(builder: Any, node: Any) -> None:
@@ -180,7 +202,16 @@ class NodeLines:
             self._functions[id(component)] = component, builder.func
             return component
 
-        with internals.replaced(builder_class, "add_node", add), internals.replaced(builder_class, "build", built):
+        def created(job: Any, *arguments: Any, **options: Any) -> None:
+            initialize(job, *arguments, **options)
+            self.jobs.append(job)
+            self.created[id(job)] = user_code.caller(sys._getframe(1), self._path)
+
+        with (
+            internals.replaced(builder_class, "add_node", add),
+            internals.replaced(builder_class, "build", built),
+            internals.replaced(Job, "__init__", created),
+        ):
             yield
 
     def function(self, component: Any) -> Callable[..., Any] | None:

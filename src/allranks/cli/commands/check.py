@@ -117,11 +117,11 @@ def _result(file: str, values: dict[str, str]) -> _Result:
     for job in [file] if specs is None else (*map(str, specs.jobs), *specs.pipelines):
         checked = jobs.check(job, values)
         found += checked.found
-        if checked.plan is not None:
-            plans.append(checked.plan)
-            found += _of_their_components(checked.plan, components)
+        plans += checked.plans
+        found += (problem for plan in checked.plans for problem in _of_their_components(plan, components))
     if specs is None:
-        content = [part for plan in plans for part in (plan.name, count(sum(1 for _ in steps(plan.graph)), "step"))]
+        content = [plans[0].name] if len(plans) == 1 else [count(len(plans), "job")] if plans else []
+        content += [count(sum(1 for plan in plans for _ in steps(plan.graph)), "step")] if plans else []
     else:
         kinds = (
             ("component", components),

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Callable, Iterator, Mapping
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -14,15 +15,16 @@ from allranks.plan.assets import asset_id
 from allranks.plan.assets.lookup import AssetLookup
 from allranks.plan.exact_places import with_key_lines
 from allranks.plan.graph import Location, Plan
-from allranks.plan.reader import pipeline, python_jobs, settings, yaml_file
+from allranks.plan.reader import pipeline, python_jobs, rest_of_file, settings, yaml_file
 from allranks.plan.reader.component_file import ComponentFile
-from allranks.plan.reader.python_job import DslFile, PythonJob
+from allranks.plan.reader.python_job import DslFile, PythonJob, located
 from allranks.plan.reader.yaml_file import YamlFile
 from allranks.runs.workspace import Workspace
-from allranks.sdk import python_file, session
+from allranks.sdk import python_file, session, user_code
 from allranks.sdk.paths import require_file, shown
+from allranks.sdk.python_file import PythonFile
 
-__all__ = ["OpenJob", "lookup_of", "opened", "read_job", "read_plan"]
+__all__ = ["OpenJob", "lookup_of", "opened", "read_job", "read_plan", "read_plans", "read_rest"]
 
 
 @dataclass(frozen=True)
@@ -55,7 +57,9 @@ class OpenJob:
         try:
             plan = pipeline.read(self.job, snapshots, self.source, self.location, self.lookup)
         except InputError as error:
-            raise InputError.of(with_key_lines((*error.problems, *self.warnings), self.source)) from None
+            located = InputError.of(with_key_lines((*error.problems, *self.warnings), self.source))
+            located.rest = error.rest
+            raise located from None
         nowhere = () if self.is_called else pipeline.no_compute(self.job, self.source)
         return replace(plan, findings=(*self.warnings, *plan.findings, *nowhere))
 
@@ -104,6 +108,78 @@ def read_plan(target: str, values: Mapping[str, str], snapshots: Path, workspace
     """
     with opened(target, values, lookup_of(target, values, workspace or Workspace.at())) as job:
         return job.plan(snapshots)
+
+
+def read_plans(target: str, snapshots: Path, workspace: Workspace) -> list[Plan | InputError]:
+    """Return the plan of each job of a Python file or notebook, or what is wrong with it.
+
+    A job is read when it is submitted. Without any that is submitted, those that `read_plan` would choose from are
+    read: at the end of the file, or as they were after the cell that created them if they cannot be read any longer.
+    Raise InputError if the file cannot be read.
+    """
+    path, _ = _split(target)
+    lookup, plans, after_cells = lookup_of(target, {}, workspace), list[Plan | InputError](), dict[int, Plan]()
+
+    def plan_of(file: DslFile | PythonJob, line: user_code.Line | None = None) -> Plan | InputError:
+        lookup.created = file.file.workspace.registered
+
+        def locate(step: str) -> Location | None:
+            return file.location(step) or located(line)
+
+        try:
+            job, warnings = file.build({}), tuple(file.warnings)
+            return OpenJob(job, str(path), locate, lookup, warnings, isinstance(file, DslFile)).plan(snapshots)
+        except InputError as error:
+            return error
+        finally:
+            while lookup.attached:
+                lookup.attached.pop()()
+
+    def on_job(file: PythonFile, value: Any, is_submitted: bool) -> None:
+        line = user_code.caller(sys._getframe(1), path) if is_submitted else file.nodes.created.get(id(value))
+        plan = plan_of(PythonJob(file, "", value), line)
+        if is_submitted:
+            plans.append(plan)
+        elif isinstance(plan, Plan):
+            after_cells[id(value)] = plan
+
+    def find(identity: str) -> Path | None:
+        return lookup.find(identity, asset_id.COMPONENT, shown(path), required=False)
+
+    with session.session(client=False), python_file.importable(path):
+        for each in python_jobs.read_each(path, find, on_job):
+            identity = id(each.job) if isinstance(each, PythonJob) else 0
+            plan = plan_of(each, each.file.nodes.created.get(identity))
+            plans.append(after_cells.get(identity, plan) if isinstance(plan, InputError) else plan)
+    return plans
+
+
+def read_rest(
+    target: str, values: Mapping[str, str], workspace: Workspace, problems: Sequence[Problem]
+) -> tuple[list[Problem], Plan | None]:
+    """Return what else is wrong in a YAML file that cannot be read because of some problems, and its plan without the
+    keys that they name; None if there is no such plan."""
+    found, rejected, keys = list(problems), list(problems), list[str]()
+    if not target.lower().endswith((".yml", ".yaml")):
+        return [], None
+    with session.session(client=False), contextlib.suppress(InputError):
+        path, _ = _split(target)
+        lookup, file = lookup_of(target, values, workspace), yaml_file.read(path)
+        for _ in range(rest_of_file.MOST_READINGS):
+            if not isinstance(file, YamlFile) or (without := rest_of_file.corrected(file, rejected)) is None:
+                break
+            file, more_keys = without
+            keys += more_keys
+            try:
+                job = file.build(_converted(file, settings.split(values)[0]))
+                plan = OpenJob(job, str(path), file.location, lookup).plan()
+                return found[len(problems) :], plan
+            except InputError as error:
+                rejected = [each for each in error.problems if rest_of_file.is_new(each, found, file, keys)]
+                found += rejected
+                if isinstance(error.rest, Plan):
+                    return found[len(problems) :], error.rest
+    return found[len(problems) :], None
 
 
 def read_job(

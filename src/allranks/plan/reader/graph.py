@@ -42,11 +42,9 @@ def read_graph(owner: Any, inputs: tuple[Input, ...], context: Context, *, first
     Add every problem of its nodes to the context.
     """
     loops = control_flow.bodies(owner.jobs)
-    nodes = [
-        node
-        for name, entity in owner.jobs.items()
-        if name not in loops and (node := read_node(name, entity, context)) is not None
-    ]
+    read = {name: read_node(name, entity, context) for name, entity in owner.jobs.items() if name not in loops}
+    context.unread.extend(name for name, node in read.items() if node is None)
+    nodes = [node for node in read.values() if node is not None]
     if loops:
         nodes = [control_flow.with_loops_for_bodies(node, loops) for node in nodes]
     nodes = stand_in.complete(with_bound_artifacts(nodes), context)

@@ -170,8 +170,7 @@ def _pipeline(job: Any, source: str, context: Context, dropped: frozenset[str] =
         context.problems.append(Problem(where, message, "a step that no other node is connected to"))
     inputs = declared_inputs(job.component, given_values, context, f" ({shown(source)})" if source else "")
     inputs = tuple(replace(port, on_azure=step_ports.LEFT_OUT) if port.name in dropped else port for port in inputs)
-    warnings = _remaining(context, source)
-    return Plan(
+    plan = Plan(
         name=_name(job, source),
         graph=replace(graph, inputs=inputs),
         display_name=str(job.display_name or ""),
@@ -180,8 +179,8 @@ def _pipeline(job: Any, source: str, context: Context, dropped: frozenset[str] =
         source=source,
         continue_on_step_failure=job.settings.continue_on_step_failure is not False,
         force_rerun=job.settings.force_rerun is True,
-        findings=warnings,
     )
+    return _without_problems(plan, context)
 
 
 def _job_of_one_node(job: Any, source: str, context: Context) -> Plan:
@@ -191,8 +190,8 @@ def _job_of_one_node(job: Any, source: str, context: Context) -> Plan:
         context.problems.append(stand_in.not_run(str(context.place(name)), node.what))
     elif node is not None:
         (node,) = _with_settings(Graph((node,)), context).nodes
-    warnings = _remaining(context, source)
-    assert isinstance(node, (Step, Sweep))
+    if not isinstance(node, (Step, Sweep)):
+        raise InputError.of(_remaining(context, source))
     step = node.body if isinstance(node, Sweep) else node
     sampled = node.sampled if isinstance(node, Sweep) else frozenset[str]()
     inputs = tuple(port for port in step.inputs if port.name not in sampled)
@@ -209,15 +208,15 @@ def _job_of_one_node(job: Any, source: str, context: Context) -> Plan:
         environment=step.ignored_environment or step.environment,
         ignored_environment=NO_ENVIRONMENT,
     )
-    return Plan(
+    plan = Plan(
         name=name,
         graph=Graph((replace(node, body=step) if isinstance(node, Sweep) else step,), inputs, outputs),
         display_name=step.display_name,
         description=step.description,
         experiment=str(job.experiment_name or ""),
         source=source,
-        findings=warnings,
     )
+    return _without_problems(plan, context)
 
 
 def _with_settings(graph: Graph, context: Context) -> Graph:
@@ -256,12 +255,19 @@ def _nearest(names: Iterable[str], path: str) -> str | None:
     return max((name for name in names if is_within(path, name)), key=len, default=None)
 
 
-def _remaining(context: Context, source: str) -> tuple[Problem, ...]:
-    """Return the warnings that no comment in the user's files ignores. Raise InputError if there are other problems."""
-    problems = Suppressions().remaining(with_key_lines(context.problems, source))
+def _without_problems(plan: Plan, context: Context) -> Plan:
+    """Return the plan with the warnings that no comment in the user's files ignores. Raise InputError, with the plan as
+    its rest if it has every node, if there are other problems."""
+    problems = _remaining(context, plan.source)
     if any(problem.level is not Level.WARNING for problem in problems):
-        raise InputError.of(problems)
-    return problems
+        error = InputError.of(problems)
+        error.rest = None if context.unread else plan
+        raise error
+    return replace(plan, findings=problems)
+
+
+def _remaining(context: Context, source: str) -> tuple[Problem, ...]:
+    return Suppressions().remaining(with_key_lines(context.problems, source))
 
 
 def _name(job: Any, source: str) -> str:

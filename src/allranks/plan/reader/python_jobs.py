@@ -18,7 +18,7 @@ from allranks.plan.reader.python_job import DslFile, PythonJob
 from allranks.sdk import internals, python_file
 from allranks.sdk.offline_client import Find, Workspace
 from allranks.sdk.paths import shown
-from allranks.sdk.python_file import NodeLines, PythonFile
+from allranks.sdk.python_file import NodeLines, OnJob, PythonFile
 
 _EXPECTED = "a function that is decorated with @dsl.pipeline, or a job in a variable of the module"
 
@@ -45,17 +45,43 @@ def read(path: Path, name: str | None, find: Find | None = None) -> DslFile | Py
             return made
         known = [*_own(file, functions), *jobs]
         raise InputError(_not_found(path, name, known, name in vars(file.module)), *file.cut_short)
+    choices = _choices(file, functions, jobs)
+    if len(set(map(id, choices.values()))) > 1:
+        raise InputError(_several(path, choices), *file.cut_short)
+    return _opened(file, choices)[0]
+
+
+def read_each(path: Path, find: Find | None, on_job: OnJob) -> list[DslFile | PythonJob]:
+    """Read the file. If it submits no job, return those that `read` would choose from without a name, and in addition
+    those that no variable holds any longer. Raise InputError as `read`."""
+    file = python_file.read(path, find, on_job)
+    if file.workspace.submitted:
+        return []
+    functions = {name: value for name, value in vars(file.module).items() if is_pipeline_function(value)}
+    names = {id(job): name for name, job in _jobs(file).items()}
+    created = [job for job in file.nodes.jobs if not file.nodes.is_node(job)]
+    jobs = {names.get(id(job), f"job {place}"): job for place, job in enumerate(created, 1)}
+    return _opened(file, _choices(file, functions, {**jobs, **_jobs(file)}))
+
+
+def _opened(file: PythonFile, choices: Mapping[str, Any]) -> list[DslFile | PythonJob]:
+    each = {id(value): (name, value) for name, value in reversed(choices.items())}
+    return [
+        DslFile(file, value) if inspect.isfunction(value) else PythonJob(file, name, value)
+        for name, value in reversed(each.values())
+    ]
+
+
+def _choices(file: PythonFile, functions: dict[str, Any], jobs: dict[str, Any]) -> dict[str, Any]:
+    """Return the jobs of the file that are preferred. Raise InputError if it has none."""
     for choices in _by_preference(file, functions, jobs):
-        if len(set(map(id, choices.values()))) == 1:
-            ((chosen, value), *_) = choices.items()
-            return DslFile(file, value) if inspect.isfunction(value) else PythonJob(file, chosen, value)
         if choices:
-            raise InputError(_several(path, choices), *file.cut_short)
+            return choices
     if file.warnings:
         raise InputError.of(replace(problem, level=Level.ERROR) for problem in file.warnings)
-    makers = " or ".join(f"{shown(path)}:{maker}" for maker in _makers(file))
-    fix = f"name a function that makes one: {makers}" if makers else _guarded(path)
-    raise InputError(Problem(shown(path), "it has no pipeline", _EXPECTED, fix, code="no-pipeline"))
+    makers = " or ".join(f"{shown(file.path)}:{maker}" for maker in _makers(file))
+    fix = f"name a function that makes one: {makers}" if makers else _guarded(file.path)
+    raise InputError(Problem(shown(file.path), "it has no pipeline", _EXPECTED, fix, code="no-pipeline"))
 
 
 def _by_preference(file: PythonFile, functions: dict[str, Any], jobs: dict[str, Any]) -> Iterable[dict[str, Any]]:

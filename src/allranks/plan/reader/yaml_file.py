@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import json
 import os
 import re
 from collections.abc import Iterator, Mapping
@@ -26,10 +28,15 @@ from allranks.sdk.yaml_lines import YamlText
 
 @dataclass(frozen=True)
 class YamlFile:
-    """A YAML file that describes a job. warnings: what azure-ai-ml drops, after the job has been built"""
+    """A YAML file that describes a job.
+
+    warnings:     what azure-ai-ml drops, after the job has been built
+    is_corrected: whether the tree differs from the file, so that azure-ai-ml loads the tree
+    """
 
     text: YamlText
     warnings: list[Problem] = field(default_factory=list)
+    is_corrected: bool = False
 
     @property
     def path(self) -> Path:
@@ -51,18 +58,16 @@ class YamlFile:
 
         Raise InputError if the SDK rejects the file.
         """
-        from azure.ai.ml import load_job
-
         overrides = [self._override(name, kind, value) for name, (kind, value) in values.items()]
         shapes = yaml_shapes.problems(self.text.tree, lambda key: where(self.text, key))
-        misspelt = (*_misspelt(self.text, overrides), *_unknown_distributions(self.text))
+        misspelt = (*self._misspelt(overrides), *_unknown_distributions(self.text))
         files = (*_missing_components(self.text), *_environment_files(self.text))
         problems = list(dict.fromkeys((*shapes, *files, *misspelt, *self.text.repeated)))
         self.warnings[:] = [problem for problem in problems if problem.level is Level.WARNING]
         if len(problems) > len(self.warnings):
             raise InputError.of(problems)
         try:
-            job = load_job(source=str(self.path), params_override=overrides)
+            job = self._load(overrides)
         except InputError:
             raise
         except Exception as error:
@@ -79,19 +84,38 @@ class YamlFile:
 
     def _explained(self, error: Exception, overrides: list[dict[str, Any]]) -> Exception:
         """Return a better error. The SDK explains an error only if every job has a type, whose default is command."""
-        from azure.ai.ml import load_job
-
         jobs = self.text.tree.get("jobs", {})
         untyped = [name for name, job in jobs.items() if isinstance(job, dict) and "type" not in job]
         if untyped and "Not supported pipeline job type" in str(error):
             try:
-                load_job(
-                    source=str(self.path),
-                    params_override=[*overrides, *({f"jobs.{name}.type": "command"} for name in untyped)],
-                )
+                self._load([*overrides, *({f"jobs.{name}.type": "command"} for name in untyped)])
             except Exception as other:
                 return other
         return error
+
+    def _load(self, overrides: list[dict[str, Any]]) -> Any:
+        from azure.ai.ml import load_job
+
+        if not self.is_corrected:
+            return load_job(source=str(self.path), params_override=overrides)
+        source = io.StringIO(json.dumps(self.text.tree, default=str))
+        return load_job(source=source, relative_origin=str(self.path), params_override=overrides)
+
+    def _misspelt(self, overrides: list[dict[str, Any]]) -> list[Problem]:
+        """Report misspelt keys, some of which the SDK ignores."""
+        keys = list(validation_errors.misspelt(f"{_kind(self.text.tree, 'job')} job", self.text.tree))
+        problems = [unknown_key(where(self.text, key), meant) for key, meant in keys]
+        if problems and self._loads(overrides):
+            return list(Suppressions().remaining(IGNORED_KEY.mark(problems)))
+        return problems
+
+    def _loads(self, overrides: list[dict[str, Any]]) -> bool:
+        try:
+            self._load(overrides)
+        # The SDK's errors have no common class; any of them means that it refuses the file.
+        except Exception:
+            return False
+        return True
 
     def _override(self, name: str, kind: str, value: Setting) -> dict[str, Any]:
         if kind in PRIMITIVES:
@@ -302,26 +326,6 @@ def _problem(text: YamlText, key: str, value: Any, message: str, error: Exceptio
     if value is None and not validation_errors.is_own(error) and not message.endswith(validation_errors.MISSING_FILE):
         message = validation_errors.one_line(error)
     return refused(at, key, value, message)
-
-
-def _misspelt(text: YamlText, overrides: list[dict[str, Any]]) -> list[Problem]:
-    """Report misspelt keys, some of which the SDK ignores."""
-    keys = list(validation_errors.misspelt(f"{_kind(text.tree, 'job')} job", text.tree))
-    problems = [unknown_key(where(text, key), meant) for key, meant in keys]
-    if problems and _loads(text.path, overrides):
-        return list(Suppressions().remaining(IGNORED_KEY.mark(problems)))
-    return problems
-
-
-def _loads(path: Path, overrides: list[dict[str, Any]]) -> bool:
-    from azure.ai.ml import load_job
-
-    try:
-        load_job(source=str(path), params_override=overrides)
-    # The SDK's errors have no common class; any of them means that it refuses the file.
-    except Exception:
-        return False
-    return True
 
 
 def _unknown_distributions(text: YamlText) -> Iterator[Problem]:
