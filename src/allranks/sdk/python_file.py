@@ -92,8 +92,9 @@ def read(path: Path, find: Find | None = None, on_job: OnJob | None = None) -> P
     def after_cell() -> None:
         nonlocal seen
         created, seen = file.nodes.jobs[seen:], len(file.nodes.jobs)
-        for job in created if on_job else ():
-            if not file.nodes.is_node(job) and not any(job is other for other in file.workspace.submitted):
+        for job in created:
+            is_submitted = any(job is other for other in file.workspace.submitted)
+            if on_job is not None and not is_submitted and not file.nodes.is_node(job):
                 on_job(file, job, False)
 
     if on_job is not None:
