@@ -65,10 +65,12 @@ def read_each(path: Path, find: Find | None, on_job: OnJob) -> list[DslFile | Py
 
 
 def _opened(file: PythonFile, choices: Mapping[str, Any]) -> list[DslFile | PythonJob]:
-    each = {id(value): (name, value) for name, value in reversed(choices.items())}
+    each: dict[int, tuple[str, Any]] = {}
+    for name, value in choices.items():
+        each.setdefault(id(value), (name, value))
     return [
         DslFile(file, value) if inspect.isfunction(value) else PythonJob(file, name, value)
-        for name, value in reversed(each.values())
+        for name, value in each.values()
     ]
 
 
