@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 from azure.ai.ml import Input, Output, command, dsl, load_component, load_job
-from azure.ai.ml.entities import AmlCompute, Data, Environment, ManagedOnlineDeployment, Model
+from azure.ai.ml.entities import AmlCompute, BuildContext, Data, Environment, ManagedOnlineDeployment, Model
+from azure.ai.ml.entities._assets import Code
 from azure.ai.ml.exceptions import JobException
-from azure.core.exceptions import ResourceNotFoundError
+from azure.core.exceptions import HttpResponseError, ResourceExistsError, ResourceNotFoundError
 
 from allranks import InputError, LocalClient
 from allranks.api import jobs
@@ -55,6 +56,56 @@ def pipeline(count: Any, words: str) -> Any:
         return {"counted": counted.outputs.counted}
 
     return counting(words=Input(type="uri_folder", path=words))
+
+
+def _built(name: str, version: str | None, content: str) -> Environment:
+    write(Path.cwd(), f"{content}/Dockerfile", f"FROM {content}\n")
+    return Environment(name=name, version=version, build=BuildContext(path=content))
+
+
+def _component(name: str, version: str | None, content: str) -> Any:
+    return command(name=name, version=version, command=f"echo {content}", environment="azureml:e:1").component
+
+
+ASSETS: dict[str, tuple[str, Any, type[HttpResponseError], list[str]]] = {
+    "data": ("data", lambda *key: Data(name=key[0], version=key[1], path=key[2]), ResourceExistsError, ["2", "3"]),
+    "model": ("models", lambda *key: Model(name=key[0], version=key[1], path=key[2]), ResourceExistsError, ["2", "3"]),
+    "code": ("_code", lambda *key: Code(name=key[0], version=key[1], path=key[2]), ResourceExistsError, []),
+    "component": ("components", _component, HttpResponseError, ["2", "3"]),
+    # azure-ai-ml compares an environment without a version with the latest one.
+    "environment": (
+        *("environments", lambda *key: Environment(name=key[0], version=key[1], image=key[2])),
+        *(ResourceExistsError, ["2", "2"]),
+    ),
+    "conda": (
+        *(
+            "environments",
+            lambda *key: Environment(name=key[0], version=key[1], image="i", conda_file={"name": key[2]}),
+        ),
+        *(ResourceExistsError, ["2", "2"]),
+    ),
+    "build": ("environments", _built, ResourceExistsError, ["2", "2"]),
+}
+"""By kind: the collection, how one is made of name, version and content, the exception of a conflict, and the versions
+of other content that is created twice without a version."""
+
+
+@pytest.mark.parametrize(("collection", "make", "conflict", "versions"), ASSETS.values(), ids=ASSETS)
+def test_a_version_keeps_its_content(
+    client: Any, collection: str, make: Any, conflict: type[HttpResponseError], versions: list[str]
+) -> None:
+    for content in ("one", "other"):
+        write(Path.cwd(), f"{content}/file.py", content)
+    create = getattr(client, collection).create_or_update
+    assert [create(make("mine", "1", "one")).version for _ in range(3)] == ["1"] * 3
+    with pytest.raises(HttpResponseError) as raised:
+        create(make("mine", "1", "other"))
+    assert type(raised.value) is conflict
+    assert raised.value.status_code == (409 if conflict is ResourceExistsError else 400)
+    assert [create(make("mine", None, "other")).version for _ in versions] == versions
+    if versions:
+        assert create(make("mine", "1", "one")).version == "1"
+        assert create(make("mine", "2", "other")).version == "2"
 
 
 @pytest.mark.slow

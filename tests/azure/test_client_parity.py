@@ -165,7 +165,9 @@ CALLS: dict[str, list[Call]] = {
         ),
         *_latest("environments", "torch"),
         lambda side: side.environments.create_or_update(Environment(name="torch", version="1", image="python:3.13")),
-        lambda side: side.environments.create_or_update(Environment(name="torch", image="python:3.13")),
+        lambda side: side.environments.create_or_update(Environment(name="torch", image="python:3.13")).version,
+        lambda side: side.environments.create_or_update(Environment(name="torch", image="python:3.13")).version,
+        lambda side: side.environments.create_or_update(Environment(name="torch", image="python:3.12")).version,
         lambda side: side.environments.create_or_update(
             Environment(name="built", version="1", build=BuildContext(path=side.path("image")))
         ),

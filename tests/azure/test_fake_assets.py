@@ -79,7 +79,7 @@ def test_a_version_never_changes(azure, client, folder) -> None:
     client.components.create_or_update(component(folder))
     with pytest.raises(HttpResponseError, match='field "command" is immutable'):
         client.components.create_or_update(component(folder, command="python main.py --fast"))
-    with pytest.raises(HttpResponseError, match="already registered and cannot be changed"):
+    with pytest.raises(ResourceExistsError, match="this name and version already exists"):
         client.environments.create_or_update(environment(image="debian:12"))
 
 

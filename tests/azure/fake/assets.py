@@ -86,7 +86,7 @@ class Assets:
         if before and properties.get("isAnonymous"):
             return before, False
         if before and (changed := _changed(kind, before["properties"], properties)):
-            raise _immutable(kind, name, version, changed)
+            raise _immutable(kind, name, changed)
         sent = {**before["properties"], **properties} if before else properties
         if before and kind == "components":  # the client may send what it was shown, which is less than what it sent
             texts = {key: value for key, value in properties["componentSpec"].items() if key in _SPEC_TEXTS}
@@ -264,8 +264,8 @@ def _without_nothing(value: Any) -> Any:
     return value
 
 
-def _immutable(kind: str, name: str, version: str, field: str) -> Refusal:
-    if kind in ("data", "models"):
+def _immutable(kind: str, name: str, field: str) -> Refusal:
+    if kind != "components":
         called = _SINGULAR[kind].lower()
         return Refusal(
             409,
@@ -273,8 +273,5 @@ def _immutable(kind: str, name: str, version: str, field: str) -> Refusal:
             f"A {called} with this name and version already exists. If you are trying to create a new {called}, use a "
             "different name or version.",
         )
-    if kind == "components":
-        found = f'Failed to update component {name} since field "{field}" is immutable, try specifying a new version.'
-        return Refusal(400, "UserError", found, inner=("BadArgument", "ArgumentInvalid", "UpdateComponentFailed"))
-    what = f"{_SINGULAR[kind]} {name} with version {version}"
-    return user_error(f"{what} is already registered and cannot be changed.")
+    found = f'Failed to update component {name} since field "{field}" is immutable, try specifying a new version.'
+    return Refusal(400, "UserError", found, inner=("BadArgument", "ArgumentInvalid", "UpdateComponentFailed"))
