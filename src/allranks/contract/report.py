@@ -2,6 +2,8 @@
 
 The variable ALLRANKS_REPORT is the path of the file, one per rank. If it is not set, nothing is written. Each event is
 one line of JSON, appended with one write, so that a reader can follow the file while it grows.
+
+A parallel step runs this file with its own Python, which may be 3.7.
 """
 
 from __future__ import annotations
@@ -15,7 +17,10 @@ import traceback
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field, fields
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from typing import TypeAlias
 
 VARIABLE = "ALLRANKS_REPORT"
 
@@ -87,7 +92,7 @@ class Reached:
     time: float = field(default_factory=clock.time)
 
 
-Event: TypeAlias = Progress | Failure | Note | Finished | Reached
+Event: TypeAlias = "Progress | Failure | Note | Finished | Reached"
 
 KINDS: Mapping[str, type[Event]] = {
     kind.__name__.lower(): kind for kind in (Progress, Failure, Note, Finished, Reached)
@@ -128,7 +133,7 @@ def failure_of(error: BaseException, message: str) -> Failure:
     """Return the event of an exception that ends this process."""
     kind, rank = type(error), os.environ.get("RANK", "")
     name = kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
-    text = "".join(traceback.format_exception(error))
+    text = "".join(traceback.format_exception(kind, error, error.__traceback__))
     return Failure(name, message, text, rank=int(rank) if rank.isdecimal() else None)
 
 

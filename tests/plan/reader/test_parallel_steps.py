@@ -152,7 +152,10 @@ def test_what_is_wrong_has_its_key(here: Path, text: str, key: str, found: str) 
 TABLES = {
     "no YAML": ("paths: [", "MLTable"),
     "no paths": ("type: mltable", "it has no list of paths"),
-    "unknown": ("paths: [{file: x.csv}]\ntransformations: [{x: 1}]", "the transformation x is not applied"),
+    "unknown": (
+        "paths: [{file: x.csv}]\ntransformations: [{x: 1}]",
+        "x is not applied by the local engine; it applies read_delimited",
+    ),
     "remote": ("paths: [{file: 'https://x.org/a.csv'}]", "is not on this machine"),
     "kind": ("paths: [{url: x}]", "is not a file, a folder or a pattern"),
 }

@@ -35,14 +35,18 @@ def main(settings_file: str, entry: str, arguments: Sequence[str]) -> int:
     while True:
         pid, status = os.wait()
         if pid == hub:
-            return os.waitstatus_to_exitcode(status)
+            return _exit_code(status)
         if pid not in slots:
             continue
         slot = slots.pop(pid)
-        if os.waitstatus_to_exitcode(status) not in (0, GONE):
+        if _exit_code(status) not in (0, GONE):
             start(slot)  # it was killed, for example by its time-out; the hub knows which mini-batch it had
         elif not slots and hub is None:
             return 0
+
+
+def _exit_code(status: int) -> int:
+    return -os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status)
 
 
 def _forked(run: Callable[[], int], end: int) -> int:
@@ -62,9 +66,10 @@ def _forked(run: Callable[[], int], end: int) -> int:
 
 def _work(settings: dict[str, Any], name: str, entry: str, arguments: Sequence[str]) -> int:
     # This process may have them from a fork server. Those of a new process differ.
-    if (numpy := sys.modules.get("numpy.random")) is not None:
+    numpy, torch = sys.modules.get("numpy.random"), sys.modules.get("torch")
+    if numpy is not None:
         numpy.seed()
-    if (torch := sys.modules.get("torch")) is not None:
+    if torch is not None:
         torch.default_generator.seed()
     connection = worker.connect(settings["socket"])
     return GONE if connection is None else worker.work(connection, settings, name, entry, arguments)

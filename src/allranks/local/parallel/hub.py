@@ -117,9 +117,9 @@ class Hub:
         except ConnectionResetError:
             data = b""
         worker.received += data
-        while (end := worker.received.find(b"\n")) >= 0:
-            kind, *values = json.loads(worker.received[:end])
-            del worker.received[: end + 1]
+        *lines, worker.received = worker.received.split(b"\n")
+        for line in lines:
+            kind, *values = json.loads(line)
             getattr(self, f"_on_{kind}")(worker, *values)
         return bool(data)
 
@@ -181,10 +181,10 @@ class Hub:
         self._failed_batches += 1
         self._failed_items += _count(self._batches[index])
         limit = self._settings["mini_batch_error_threshold"]
-        told = f"; the last one, {what}: {message}"
+        told = f"the last one, {what}: {message}"
         if 0 <= limit < self._failed_batches:
-            raise FatalError(f"{self._failed_batches} mini-batches failed, and {limit} may{told}")
-        self._check_items(told.removeprefix("; "))
+            raise FatalError(f"{self._failed_batches} mini-batches failed, and {limit} may; {told}")
+        self._check_items(told)
 
     def _check_items(self, told: str) -> None:
         limit = self._settings["error_threshold"]
@@ -218,7 +218,8 @@ class Hub:
         if self._failed_items:
             text = f"{self._failed_batches} of {total} mini-batches and {self._failed_items} items failed"
             self._report.append(self._report.Note(f"{text}, which the error thresholds allow"))
-        if not (path := self._settings["append"]):
+        path = self._settings["append"]
+        if not path:
             return
         if os.path.isdir(path):
             path = os.path.join(path, "parallel_run_step.txt")

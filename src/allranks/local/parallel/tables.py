@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import ast
+import csv
+import datetime
 import functools
+import json
+import operator
 import os
+import random
 import re
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -57,13 +63,14 @@ class Data:
     def _file_lists(self, number: int, files: Sequence[str]) -> Iterator[tuple[str, Any, dict[str, Any] | None]]:
         groups: list[tuple[dict[str, Any] | None, Sequence[str]]]
         if self._keys:
-            found: dict[tuple[str, ...], list[str]] = {}
+            found: dict[tuple[Any, ...], list[str]] = {}
             for name in files:
                 columns = self._partition(number, name)
-                if missing := [key for key in self._keys if key not in columns]:
+                missing = [key for key in self._keys if key not in columns]
+                if missing:
                     raise DataError(f"{name} has no value for the partition key {missing[0]}")
                 found.setdefault(tuple(columns[key] for key in self._keys), []).append(name)
-            groups = [(dict(zip(self._keys, values, strict=True)), names) for values, names in sorted(found.items())]
+            groups = [(dict(zip(self._keys, map(_plain, values))), names) for values, names in sorted(found.items())]
         else:
             size = self._size or 1
             groups = [(None, files[first : first + size]) for first in range(0, len(files), size)]
@@ -74,7 +81,7 @@ class Data:
         identity = " ".join(self._identity(number, name) for name in files)
         if self._keys:
             for place, (values, _) in enumerate(self._groups(number)):
-                group = dict(zip(self._keys, values, strict=True))
+                group = dict(zip(self._keys, values))
                 yield f"{identity} {values}", [number, {"group": place}], group
             return
         count = len(self._table(number))
@@ -84,10 +91,11 @@ class Data:
             part = {"first": first, "end": min(first + rows, count)}
             yield f"{identity} {first}", [number, part], None
 
-    @functools.cache  # noqa: B019 - the object lives as long as its process
+    @functools.lru_cache(maxsize=None)  # noqa: B019 - the object lives as long as its process
     def _groups(self, number: int) -> list[tuple[tuple[Any, ...], Any]]:
         frame = self._table(number)
-        if missing := [key for key in self._keys if key not in frame.columns]:
+        missing = [key for key in self._keys if key not in frame.columns]
+        if missing:
             columns = ", ".join(map(str, frame.columns))
             raise DataError(f"partition key {missing[0]} is not a column; the columns are {columns}")
         groups = frame.groupby(self._keys, sort=True).indices
@@ -113,36 +121,49 @@ class Data:
         status = os.stat(self.of([number, [name]])[0])
         return f"{number}:{name}:{status.st_size}:{status.st_mtime_ns}"
 
-    def _partition(self, number: int, name: str) -> dict[str, str]:
-        """Return the columns that an MLTable takes from the path of a file."""
-        columns: dict[str, str] = {}
+    def _partition(self, number: int, name: str) -> dict[str, Any]:
+        """Return the columns that an MLTable takes from the path of a file: texts, or times for {day:yyyy/MM/dd}."""
+        columns: dict[str, Any] = {}
         for step, options in self._inputs[number][2]:
             if step in PARTITION_FORMATS:
                 pattern = str(options["partition_format"])
-                parts = re.split(r"\{(\w+)[^}]*\}", pattern.lstrip("/"))
-                text = "".join(f"(?P<{part}>[^/]+?)" if odd % 2 else re.escape(part) for odd, part in enumerate(parts))
+                parts = re.split(r"\{(\w+)(?::([^}]*))?\}", pattern.lstrip("/"))
+                text, times = re.escape(parts[0]), dict(zip(parts[1::3], parts[2::3]))
+                for part, time, after in zip(parts[1::3], parts[2::3], parts[3::3]):
+                    value = re.sub("[yMdHms]", r"\\d", re.escape(time)) if time else "[^/]+?"
+                    text += f"(?P<{part}>{value}){re.escape(after)}"
                 match = re.search(f"(?:^|/){text.replace(re.escape('*'), '[^/]*')}$", name)
                 if match is None:
                     raise DataError(f"{name} does not have the partition format {pattern}")
-                columns |= match.groupdict()
+                for part, value in match.groupdict().items():
+                    columns[part] = _time(value, times[part]) if times[part] else value
         return columns
 
     def _read_table(self, number: int) -> Any:
         import pandas
 
         steps = self._inputs[number][2]
-        frames = []
         reader, options = next(step for step in steps if step[0].startswith("read_"))
+        frames, first, added = [], None, {}
         for name in self._files(number):
+            path = self.of([number, [name]])[0]
             try:
-                frame = _READERS[reader](pandas, self.of([number, [name]])[0], options)
+                frame = _READERS[reader](pandas, path, options, first)
             except Exception as error:  # the errors of pandas' readers have no common class
                 raise DataError(f"{name} cannot be read: {type(error).__name__}: {error}") from error
-            frames.append(frame.assign(**self._partition(number, name)))
+            first, added = first or list(frame.columns), self._partition(number, name)
+            if options.get("include_path_column"):
+                frame.insert(0, "Path", path)
+            frames.append(frame.assign(**added))
         frame = pandas.concat(frames, ignore_index=True)
+        if reader == "read_delimited":
+            frame = _inferred(pandas, frame, options, {"Path", *added})
         for step, options in steps:
             if step in _CHANGES:
-                frame = _CHANGES[step](frame, options)
+                try:
+                    frame = _CHANGES[step](pandas, frame, options)
+                except Exception as error:  # of pandas, as above
+                    raise DataError(f"{step} fails: {type(error).__name__}: {error}") from error
         return frame
 
 
@@ -156,43 +177,172 @@ def _plain(value: Any) -> Any:
     return value if isinstance(value, (str, int, float, bool)) else str(value)
 
 
+def _time(text: str, pattern: str) -> datetime.datetime:
+    for letters, code in (("yyyy", "%Y"), ("MM", "%m"), ("dd", "%d"), ("HH", "%H"), ("mm", "%M"), ("ss", "%S")):
+        pattern = pattern.replace(letters, code)
+    return datetime.datetime.strptime(text, pattern)
+
+
 def _named(step: Any) -> tuple[str, Any]:
     """Return the name and the options of a transformation: a text, or a mapping with one key."""
     name, options = (step, None) if isinstance(step, str) else next(iter(step.items()))
     return str(name), {} if options is None else options
 
 
-def _delimited(pandas: Any, path: str, options: dict[str, Any]) -> Any:
-    has_header = str(options.get("header", "all_files_same_headers")) not in ("no_header", "False")
-    encoding = {"utf8": "utf-8", "iso88591": "latin-1", "latin1": "latin-1"}.get(str(options.get("encoding")), "utf-8")
-    frame = pandas.read_csv(
-        path,
-        sep=options.get("delimiter", ","),
-        header=0 if has_header else None,
-        encoding=encoding,
-        dtype=None if options.get("infer_column_types", True) else str,
-    )
-    return frame if has_header else frame.rename(columns=lambda place: f"Column{place + 1}")
+# What follows does as the package mltable 1.7 does.
+
+
+def _text(path: str, options: dict[str, Any]) -> str:
+    name = re.sub("[ -]", "", str(options.get("encoding", "utf8")))
+    names = {"utf8": "utf-8-sig", "utf8bom": "utf-8-sig", "iso88591": "latin-1", "windows1252": "cp1252"}
+    with open(path, encoding=names.get(name, name)) as file:
+        return file.read()
+
+
+def _delimited(pandas: Any, path: str, options: dict[str, Any], first: list[str] | None) -> Any:
+    """Return the texts of a file. first: the names of the first file's columns"""
+    text, delimiter = _text(path, options), options.get("delimiter", ",")
+    if len(delimiter) > 1:
+        text, delimiter = text.replace(delimiter, "\x1f"), "\x1f"
+    csv.field_size_limit(1 << 30)
+    if options.get("support_multi_line"):
+        rows = list(csv.reader((f"{line}\n" for line in text.split("\n")), delimiter=delimiter))
+    else:  # a quotation mark that its line does not close is text
+        rows = [
+            row
+            for line in text.split("\n")
+            for row in csv.reader([line], delimiter=delimiter, quoting=csv.QUOTE_NONE * (line.count('"') % 2))
+        ]
+    rows = [row for row in rows if row]
+    header = str(options.get("header", "all_files_same_headers"))
+    names: list[str] = []
+    if header == "from_first_file" and first is not None:
+        names = first
+    elif header not in ("no_header", "False"):
+        names = rows.pop(0) if rows else []
+        names = first if first is not None and header == "all_files_same_headers" else names
+    width = max(map(len, [names, *rows]))
+    names = [name or f"Column{place + 1}" for place, name in enumerate([*names, *[""] * (width - len(names))])]
+    if len({*names}) < width:
+        raise ValueError("two columns have one name")
+    empty = "" if options.get("empty_as_string") else None
+    values = [[value or empty for value in row] + [None] * (width - len(row)) for row in rows]
+    return pandas.DataFrame(values, columns=names, dtype=object)
+
+
+def _json_lines(pandas: Any, path: str, options: dict[str, Any], _: object) -> Any:
+    records = []
+    for line in filter(str.strip, _text(path, options).splitlines()):
+        try:
+            records.append(json.loads(line))
+        except ValueError:
+            if options.get("invalid_lines") != "drop":
+                raise
+    return pandas.DataFrame(records)
 
 
 _READERS: dict[str, Any] = {
     "read_delimited": _delimited,
-    "read_parquet": lambda pandas, path, _: pandas.read_parquet(path),
-    "read_json_lines": lambda pandas, path, _: pandas.read_json(path, lines=True),
+    "read_parquet": lambda pandas, path, _, __: pandas.read_parquet(path),
+    "read_json_lines": _json_lines,
 }
+
+
+def _inferred(pandas: Any, frame: Any, options: dict[str, Any], known: set[str]) -> Any:
+    """Return the texts of a table as numbers, booleans and times, where a whole column has them. known: not changed"""
+    infers = options.get("infer_column_types", True)
+    overrides = infers.get("column_type_overrides", []) if isinstance(infers, dict) else []
+    known = known.union(*(_listed(each["columns"]) for each in overrides))
+    for name in [name for name in frame.columns if infers and name not in known]:
+        found = frame[name].dropna()
+        if found.isin(["0", "1", "true", "false", "True", "False", "TRUE", "FALSE"]).all():
+            kind: Any = {"boolean": {"true_values": ["1", "true"], "false_values": ["0", "false"]}}
+        elif pandas.to_numeric(found, errors="coerce").notna().all():
+            kind = "float" if found.str.contains(r"[^\d+-]").any() else "int"
+        elif found.str.match(r"\d{4}-\d\d-\d\d$").all():
+            kind = {"datetime": {"formats": "%Y-%m-%d"}}
+        else:
+            continue
+        if len(found):
+            frame[name] = _converted(pandas, frame[name], kind)
+    return _convert(pandas, frame, overrides)
+
+
+def _convert(pandas: Any, frame: Any, conversions: list[dict[str, Any]]) -> Any:
+    for each in conversions:
+        for name in _listed(each["columns"]):
+            if name in frame.columns:
+                frame[name] = _converted(pandas, frame[name], each["column_type"])
+    return frame
+
+
+def _converted(pandas: Any, column: Any, kind: Any) -> Any:
+    """Return a column of another type. A value that has not this type is missing."""
+    kind, options = _named(kind)
+    if kind in ("int", "float"):
+        numbers = pandas.to_numeric(column, errors="coerce")
+        return numbers.astype(float) if kind == "float" else numbers.map(int, na_action="ignore")
+    if kind == "datetime":
+        formats = options["formats"] if isinstance(options["formats"], list) else [options["formats"]]
+        tries = [pandas.to_datetime(column, format=each, errors="coerce") for each in formats]
+        return functools.reduce(lambda first, second: first.fillna(second), tries)
+    texts = [str(value) if known else None for value, known in zip(column, column.notna())]
+    if kind == "string":
+        return pandas.Series(texts, index=column.index, dtype=object)
+    values = {text.lower(): True for text in _listed(options.get("true_values", "true"))}
+    values.update((text.lower(), False) for text in _listed(options.get("false_values", "false")))
+    other = {"true": True, "false": False}.get(str(options.get("mismatch_as")).lower())
+    found = [None if text is None else values.get(text.lower(), other) for text in texts]
+    return pandas.Series(found, index=column.index, dtype=object if None in found else bool)
+
+
+_OPERATORS = {
+    getattr(ast, node): getattr(operator, name)
+    for node, name in zip(
+        ("Eq", "NotEq", "Lt", "LtE", "Gt", "GtE", "And", "Or", "Not", "Add", "Sub", "Mult", "Div", "USub"),
+        ("eq", "ne", "lt", "le", "gt", "ge", "and_", "or_", "invert", "add", "sub", "mul", "truediv", "neg"),
+    )
+}
+
+
+def _evaluated(node: Any, frame: Any) -> Any:
+    """Return the values of an expression over columns, such as ``col("n") > 2 and col("shop") == "x"``."""
+    if isinstance(node, ast.Call):
+        if node.func.id == "col":  # type: ignore[attr-defined]
+            return frame[ast.literal_eval(node.args[0])].convert_dtypes()
+        return datetime.datetime(*map(ast.literal_eval, node.args))
+    if isinstance(node, ast.BoolOp):
+        return functools.reduce(_OPERATORS[type(node.op)], [_evaluated(value, frame) for value in node.values])
+    if isinstance(node, ast.UnaryOp):
+        return _OPERATORS[type(node.op)](_evaluated(node.operand, frame))
+    if isinstance(node, ast.BinOp):
+        return _OPERATORS[type(node.op)](_evaluated(node.left, frame), _evaluated(node.right, frame))
+    if isinstance(node, ast.Compare):
+        sides = _evaluated(node.left, frame), _evaluated(node.comparators[0], frame)
+        return _OPERATORS[type(node.ops[0])](*sides).astype("boolean")
+    return ast.literal_eval(node)
+
+
+def _filter(_: object, frame: Any, expression: str) -> Any:
+    """Return the rows for which an expression is true, and not missing."""
+    return frame[_evaluated(ast.parse(expression.strip(), mode="eval").body, frame).fillna(False).astype(bool)]
+
+
+def _sample(_: object, frame: Any, options: dict[str, Any]) -> Any:
+    chance = random.Random(options.get("seed", 0))  # each process reads the table, and must have the same rows
+    return frame[[chance.random() < options["probability"] for _ in range(len(frame))]]
+
 
 _CHANGES: dict[str, Any] = {
-    "keep_columns": lambda frame, names: frame[_columns(names)],
-    "drop_columns": lambda frame, names: frame.drop(columns=_columns(names)),
-    "take": lambda frame, count: frame.head(_count(count)),
-    "skip": lambda frame, count: frame.iloc[_count(count) :],
+    "convert_column_types": _convert,
+    "drop_columns": lambda _, frame, names: frame.drop(columns=_listed(names), errors="ignore"),
+    "filter": _filter,
+    "keep_columns": lambda _, frame, names: frame[[name for name in frame.columns if name in _listed(names)]],
+    "skip": lambda _, frame, count: frame.iloc[count:],
+    "take": lambda _, frame, count: frame.head(count),
+    "take_random_sample": _sample,
 }
 
 
-def _columns(value: Any) -> list[Any]:
-    value = value.get("columns", []) if isinstance(value, dict) else value
-    return list(value) if isinstance(value, (list, tuple)) else [value]
-
-
-def _count(value: Any) -> int:
-    return int(value["count"] if isinstance(value, dict) else value)
+def _listed(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [value]

@@ -58,8 +58,8 @@ def work(connection: socket.socket, settings: dict[str, Any], name: str, entry: 
             if not callable(run):
                 send("fatal", f"{entry}: it defines no function run(mini_batch)", "")
                 return 0
-            if callable(init := getattr(script, "init", None)):
-                init()
+            if callable(getattr(script, "init", None)):
+                script.init()
         except BaseException as error:
             send("fatal", _told(error, entry), traceback.format_exc())
             return 0
@@ -70,9 +70,9 @@ def work(connection: socket.socket, settings: dict[str, Any], name: str, entry: 
             if order is None:
                 break
             send(*call(*order))
-        if callable(shutdown := getattr(script, "shutdown", None)):
+        if callable(getattr(script, "shutdown", None)):
             try:
-                shutdown()
+                script.shutdown()
             except Exception:
                 traceback.print_exc()
     except (BrokenPipeError, ConnectionResetError):
