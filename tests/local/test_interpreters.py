@@ -52,6 +52,28 @@ def test_without_one_it_is_the_engines_own(tmp_path: Path) -> None:
     assert found == Path(sys.executable)
 
 
+@pytest.mark.parametrize(
+    ("name", "configuration", "version", "is_old"),
+    [
+        ("python3.9", "", "3.9", True),  # as conda and a system have it
+        ("python3.12", "", "3.12", False),
+        ("python3.12", "version_info = 3.8.18\n", "3.8.18", True),
+        ("python", "", "", False),
+    ],
+)
+def test_the_version_of_an_interpreter_that_is_not_started(
+    tmp_path: Path, name: str, configuration: str, version: str, is_old: bool
+) -> None:
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / name).touch()
+    python = tmp_path / "bin" / "python3"
+    python.symlink_to(name)
+    if configuration:
+        (tmp_path / "pyvenv.cfg").write_text(configuration)
+    assert interpreters.version_of(python) == version
+    assert interpreters.runs_fork_server(python) is not is_old
+
+
 def test_a_stack_that_the_interpreter_lacks_is_named_with_the_command_that_installs_it(run_steps) -> None:
     record = run_steps(Step("train", "python -S -c 'import horovod.torch'"))
     assert record.status is Status.FAILED

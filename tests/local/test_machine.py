@@ -14,6 +14,7 @@ from allranks.local import engine, machine, missing_modules, requirements
 from allranks.local.options import Options
 from allranks.plan.environment import Environment
 from allranks.plan.graph import Code, Graph, Plan, Step
+from allranks.plan.parallel import Parallel
 from allranks.plan.ports import Literal
 from allranks.runs.workspace import Workspace
 
@@ -55,6 +56,30 @@ def test_a_program_that_this_machine_lacks(
     lacking = machine.problems(Plan("p", Graph((Step("train", command, environment=own),))))
     assert [each.found.partition(",")[0] for each in lacking] == [found][: bool(found)]
     assert all(each.fix and each.code == "missing-program" for each in lacking)
+
+
+@pytest.mark.parametrize(
+    ("version", "name", "parallel", "found"),
+    [
+        ("3.9.18", "allranks/runtime", False, "Python 3.9.18, with allranks/runtime in its code"),
+        ("3.7.16", "allranks_steps", False, "Python 3.7.16, with allranks_steps in its code"),
+        ("3.6.15", "lib", True, "Python 3.6.15, with the program of a parallel step"),
+        ("3.10.13", "allranks/runtime", False, ""),
+        ("3.7.16", "lib", True, ""),
+        ("3.6.15", "lib", False, ""),
+    ],
+)
+def test_a_python_that_is_too_old_for_what_runs_in_it(
+    tmp_path: Path, version: str, name: str, parallel: bool, found: str
+) -> None:
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin/python").symlink_to(sys.executable)
+    (tmp_path / "pyvenv.cfg").write_text(f"version = {version}\n")
+    (tmp_path / "code" / name).mkdir(parents=True)
+    environment = Environment("old", interpreter=str(tmp_path / "bin/python"))
+    settings = Parallel("train.py", "") if parallel else None
+    listed = problems(step(tmp_path / "code", "", environment=environment, parallel=settings))
+    assert [found in text for text in listed] == [True] * bool(found)
 
 
 SEVERAL = "import lightgbm_x\nimport sklearn\nimport lightgbm\nimport surely_not\n"

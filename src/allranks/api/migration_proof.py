@@ -26,11 +26,12 @@ from allranks.runs.workspace import Workspace
 
 _FOLDER = "ALLRANKS_PROOF"
 _PROBE = f"""\
-import json, os, sys
+import json, os
 folder = os.environ.pop("{_FOLDER}", "")
 if folder:
     with open(os.path.join(folder, str(os.getpid()) + "-" + os.urandom(4).hex()), "w") as file:
-        json.dump({{"arguments": sys.orig_argv[1:], "variables": dict(os.environ)}}, file)
+        words = open("/proc/self/cmdline").read().split(chr(0))  # sys.orig_argv is new in Python 3.10
+        json.dump({{"arguments": words[1:-1], "variables": dict(os.environ)}}, file)
 """
 """Python imports it at its start, as sitecustomize. The first Python program of a rank writes what it was given."""
 

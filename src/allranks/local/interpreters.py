@@ -17,6 +17,8 @@ from allranks.plan.environment import Environment
 from allranks.sdk.paths import shown
 
 FOLDER = ".venvs"
+OLDEST, OLDEST_OF_WORKERS = 10, 7
+"""The minor versions of Python that allranks, and the workers of parallel steps, are written for."""
 
 
 def of_environment(environment: Environment, source: str) -> Path:
@@ -55,18 +57,26 @@ class Interpreter:
 def described(environment: Environment, source: str) -> Interpreter:
     """Return the interpreter of a step's processes with its version, without starting it."""
     path = of_environment(environment, source)
+    return Interpreter(path, version_of(path), path == Path(sys.executable))
+
+
+def version_of(path: Path) -> str:
+    """Return the version of an interpreter without starting it; "" if it is unknown."""
     if path == Path(sys.executable):
-        return Interpreter(path, platform.python_version(), True)
+        return platform.python_version()
     named = re.fullmatch(r"python(3\.\d+)", path.resolve().name)
-    return Interpreter(path, _version_of_venv(path.parent.parent) or (named[1] if named else ""), False)
+    return _version_of_venv(path.parent.parent) or (named[1] if named else "")
+
+
+def is_older(path: Path, minor: int) -> bool:
+    """Return whether an interpreter is known to be older than Python 3.MINOR."""
+    version = version_of(path)
+    return bool(version) and tuple(map(int, version.split(".")[:2])) < (3, minor)
 
 
 def runs_fork_server(path: Path) -> bool:
     """Return whether an interpreter is of this machine, and of a version that fork servers are written for."""
-    if rootfs.of(path):
-        return False
-    version = "" if path == Path(sys.executable) else _version_of_venv(path.parent.parent)
-    return not version or tuple(map(int, version.split(".")[:2])) >= (3, 10)
+    return not rootfs.of(path) and not is_older(path, OLDEST)
 
 
 def _version_of_venv(folder: Path) -> str:

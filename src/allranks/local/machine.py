@@ -30,6 +30,8 @@ IN_CONTAINERS = ("none", "pytorch", "tensorflow")
 """Distributions whose ranks start in a container: those without a launcher of their own."""
 
 _SHOWN_STEPS = 3
+_OWN_PACKAGES = ("allranks/runtime", "allranks_steps")
+"""What `allranks.sdk.runtime_copy` adds to code."""
 
 _StepProgram: TypeAlias = tuple[str, Step, Path, Start, Program]
 """A Python program of a step: the step's path, the step, its interpreter, how the command starts it, what it needs."""
@@ -47,7 +49,22 @@ def problems(plan: Plan, mpi: str = "rsh") -> list[Problem]:
     mpi: how mpirun reaches the instances, a key of the launchers of mpi
     """
     missing = (*missing_launchers(plan, mpi).values(), *_missing_modules(list(_programs(plan))))
-    return [*missing, *_missing_samplers(plan), *_missing_programs(plan)]
+    return [*_old_interpreters(plan), *missing, *_missing_samplers(plan), *_missing_programs(plan)]
+
+
+def _old_interpreters(plan: Plan) -> Iterator[Problem]:
+    """Yield a problem for each step whose Python is too old for what it runs of allranks."""
+    for path, step in steps(plan.graph):
+        names = [name for name in _OWN_PACKAGES if step.code and os.path.isdir(os.path.join(step.code.folder, name))]
+        needs = {f"{' and '.join(names)} in its code": interpreters.OLDEST} if names else {}
+        if step.parallel is not None:
+            needs["the program of a parallel step"] = interpreters.OLDEST_OF_WORKERS
+        for what, minor in needs.items():
+            python = interpreters.of_environment(step.environment, plan.source)
+            if interpreters.is_older(python, minor):
+                found = f"Python {interpreters.version_of(python)}, with {what}"
+                fix = "name a newer Python in the step's environment"
+                yield Problem(f"{WHERE}, for step {path}{step.at}", found, f"Python 3.{minor} or later", fix)
 
 
 def missing_launchers(plan: Plan, mpi: str = "rsh") -> dict[str, Problem]:

@@ -96,7 +96,7 @@ _NODES = (
 )
 
 
-def _object(required: tuple[str, ...] = (), only: int = 0, **properties: Any) -> dict[str, Any]:
+def _object(required: tuple[str, ...] = (), only: int = 0, /, **properties: Any) -> dict[str, Any]:
     """Return the schema of a mapping, which may be missing if no key is required. only: how many keys it has"""
     count = {"minProperties": only, "maxProperties": only} if only else {}
     kind = "object" if required or only else ["object", "null"]
@@ -111,7 +111,7 @@ _OF_TEXT = _object(
 _TYPE = {
     "if": _TEXT,
     "then": {"enum": ["int", "float", "string", "boolean"]},
-    "else": _object(only=1, boolean=_OF_TEXT, datetime=_object(("formats",), formats=_TEXTS)),
+    "else": _object((), 1, boolean=_OF_TEXT, datetime=_object(("formats",), formats=_TEXTS)),
 }
 _CONVERSIONS = {
     "type": "array",
@@ -132,7 +132,8 @@ _INFERRED = {"if": _BOOL, "else": _object(sample_size=_INT, column_type_override
 _FORMAT = _object(("partition_format",), partition_format=_TEXT)
 _CHANCE = {"type": "number", "minimum": 0, "maximum": 1}
 _TRANSFORMATION = _object(
-    only=1,
+    (),
+    1,
     read_delimited=_object(
         **_READ_TEXT,
         delimiter={**_TEXT, "minLength": 1},

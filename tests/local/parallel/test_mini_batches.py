@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from allranks.contract import report
+from allranks.environments import venv
 from allranks.local.attempt import mini_batches
 from allranks.local.attempt.mini_batches import PROGRAM
 from allranks.plan import mltable
@@ -40,7 +41,9 @@ class Trial:
         for letter in "abcde":
             (self.data / letter).write_text(letter)
 
-    def run(self, script: str, *arguments: str, key: str = "k", **settings: Any) -> subprocess.CompletedProcess[str]:
+    def run(
+        self, script: str, *arguments: str, key: str = "k", python: str = sys.executable, **settings: Any
+    ) -> subprocess.CompletedProcess[str]:
         (self.folder / "score.py").write_text(dedent(script))
         table = mltable.read(self.data)
         parallel = Parallel("score.py", "${{inputs.data}}", **{"mini_batch_size": 2, "max_concurrency": 1, **settings})
@@ -60,7 +63,7 @@ class Trial:
             (self.folder / name).unlink(missing_ok=True)
         (self.folder / "settings.json").write_text(json.dumps(whole))
         return subprocess.run(
-            [sys.executable, PROGRAM, "settings.json", "score.py", *arguments],
+            [python, PROGRAM, "settings.json", "score.py", *arguments],
             cwd=self.folder,
             env={"PATH": "", report.VARIABLE: str(self.folder / "reports")},
             capture_output=True,
@@ -101,6 +104,25 @@ def test_results_are_in_the_order_of_the_files_whatever_worker_has_them(trial: T
     lines = done.stdout.splitlines()
     assert lines.count("init score.py --label x y") == lines.count("shutdown") >= 1
     assert lines[-1] == "3 of 3 mini-batches succeeded; 0 items failed"
+
+
+@pytest.mark.parametrize("version", ["3.7", "3.8", "3.9"])
+def test_workers_run_with_an_old_python(trial: Trial, version: str) -> None:
+    if (python := venv.find_python(version, None)) is None:
+        pytest.skip(f"this machine has no Python {version}")
+    script = """
+        import os, sys
+        def init(): assert sys.version_info < (3, 10)
+        def run(batch):
+            if batch[0].endswith("c"): os.kill(os.getpid(), 9)
+            return [os.path.basename(path) for path in batch]
+        def shutdown(): pass
+        """
+    done = trial.run(script, python=python, max_retries=1)
+    assert done.returncode == 0, done.stderr
+    assert trial.rows() == ["a", "b", "e"]
+    assert trial.run(script, python=python, mini_batch_error_threshold=0, key="").returncode == 1
+    assert trial.failure().startswith("1 mini-batches failed, and 0 may")
 
 
 FAILURES = {
@@ -228,7 +250,7 @@ UNREADABLE = {
         "partition key town is not a column; the columns are n",
     ),
     "no file": ("paths: [{file: ./x.csv}]", {}, "has no files"),
-    "format": (f"{TABLE.replace('read_delimited', 'read_parquet')}]", {}, "a.csv cannot be read: "),
+    "format": ("paths: [{pattern: ./*.csv}]\ntransformations: [read_parquet]", {}, "a.csv cannot be read: "),
 }
 
 

@@ -14,8 +14,10 @@ PYTHON_3_7 = (3, 7)
 
 
 def sources() -> dict[Path, ast.Module]:
-    paths = sorted(Path(allranks.__file__).parent.rglob("*.py"))
-    return {path: ast.parse(path.read_bytes()) for path in paths if "template" not in path.parts}
+    """Return the files that may have a program for another interpreter."""
+    texts = {path: path.read_bytes() for path in sorted(Path(allranks.__file__).parent.rglob("*.py"))}
+    may_have = re.compile(rb"\.__file__|\.py\"|\"\s*(\\n)?(import|from) ")
+    return {path: ast.parse(text) for path, text in texts.items() if may_have.search(text)}
 
 
 def travelling(trees: dict[Path, ast.Module]) -> Iterator[Path]:

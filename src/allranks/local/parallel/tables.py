@@ -211,7 +211,9 @@ def _delimited(pandas: Any, path: str, options: dict[str, Any], first: list[str]
         rows = [
             row
             for line in text.split("\n")
-            for row in csv.reader([line], delimiter=delimiter, quoting=csv.QUOTE_NONE * (line.count('"') % 2))
+            for row in csv.reader(
+                [line], delimiter=delimiter, quoting=csv.QUOTE_NONE if line.count('"') % 2 else csv.QUOTE_MINIMAL
+            )
         ]
     rows = [row for row in rows if row]
     header = str(options.get("header", "all_files_same_headers"))
