@@ -19,6 +19,7 @@ from unittest import mock
 
 import psutil
 
+import bounded
 from allranks.cli import main
 from allranks.runs.workspace import Workspace
 from forked import Forked
@@ -113,7 +114,7 @@ def forked(*arguments: object, folder: Path, patience: float = 2 * PATIENCE, **v
 def started(*arguments: object, folder: Path, **options: Any) -> Iterator[subprocess.Popen[str]]:
     """Starts the command in a process group of its own, as a shell does; whatever happens, it is not left behind."""
     options.setdefault("stdout", subprocess.PIPE)
-    with subprocess.Popen(
+    with bounded.Popen(
         words(*arguments),
         cwd=folder,
         env=environment(),

@@ -15,6 +15,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+import bounded
+
 PROGRAM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 """Where Chromium is; None if this machine has none."""
 
@@ -45,7 +47,7 @@ def chromium(profile: Path) -> Iterator[Browser]:
     (commands, send), (receive, replies) = _pipe(), _pipe()
     # It reads commands from file 3 and writes replies to file 4.
     shell = f'exec "$@" 3<&{commands} 4>&{replies}'
-    process = subprocess.Popen(
+    process = bounded.Popen(
         ["bash", "-c", shell, "bash", PROGRAM, *_OPTIONS, f"--user-data-dir={profile}", "about:blank"],
         pass_fds=(commands, replies),
         stdin=subprocess.DEVNULL,

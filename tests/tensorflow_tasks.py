@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+import bounded
 from allranks.contract import report
 
 ROOT = Path(__file__).parents[1]
@@ -73,7 +74,7 @@ def start(
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / f"{task}.out").open("wb") as out, (folder / f"{task}.err").open("wb") as err:
         command = [str(PYTHON), str(script), *map(str, arguments)]
-        return subprocess.Popen(command, env=variables, cwd=folder, stdout=out, stderr=err)
+        return bounded.Popen(command, env=variables, cwd=folder, stdout=out, stderr=err)
 
 
 def finish(folder: Path, processes: Mapping[str, subprocess.Popen[bytes]]) -> dict[str, Ended]:

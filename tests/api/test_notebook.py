@@ -15,6 +15,7 @@ from nbclient import NotebookClient
 from nbformat.v4 import new_code_cell, new_notebook
 
 import allranks
+import bounded
 from allranks.api.run import Run
 from allranks.runs.workspace import Workspace
 
@@ -107,7 +108,7 @@ def test_interrupting_a_cell_stops_only_its_run(kernel: Kernel, folder: Path) ->
     interrupter = threading.Thread(target=_interrupt_when_shown, args=(kernel, len(kernel.notebook.cells)))
     interrupter.start()
     printed, _ = kernel.execute("stopped.wait()", allow_errors=True)
-    interrupter.join()
+    bounded.join(interrupter)
     assert "KeyboardInterrupt" in printed
     assert (stopped.status, other.status) == ("Canceled", "Running")
     gate.unlink()

@@ -17,6 +17,7 @@ import pytest
 import yaml
 
 import allranks
+import bounded
 from allranks.api.run import Run
 
 JOB = {
@@ -162,7 +163,7 @@ def script(folder: Path, *arguments: str) -> Iterator[subprocess.Popen[str]]:
     """A script that starts a run. It does not outlive the block."""
     (folder / "script.py").write_text(SCRIPT)
     command = [sys.executable, "script.py", *arguments]
-    with subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, text=True) as process:
+    with bounded.Popen(command, cwd=folder, stdout=subprocess.PIPE, text=True) as process:
         try:
             yield process
         finally:

@@ -17,6 +17,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from types import TracebackType
 
+import bounded
+
 OTHER_USER = 65534
 """The id of the user who owns nothing."""
 
@@ -54,7 +56,7 @@ class Commands:
     """The process that commands are forked from. Use it as a context manager."""
 
     def __enter__(self) -> Commands:
-        self._process = subprocess.Popen(
+        self._process = bounded.Popen(
             [sys.executable, __file__],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+import bounded
 from allranks.local.engine import run
 from allranks.local.options import Options
 from allranks.plan.graph import Graph, Plan, Step
@@ -102,7 +103,7 @@ def holder(tmp_path: Path) -> Iterator[tuple[str, int]]:
         "with locks.hold(Path(sys.argv[1])): print('held', flush=True); sys.stdin.read()"
     )
     folder = Workspace(tmp_path / ".allranks").run_folder(record.id)
-    with subprocess.Popen(
+    with bounded.Popen(
         [sys.executable, "-c", hold, folder], cwd=tmp_path, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as process:
         assert process.stdout is not None

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+import bounded
 from allranks.contract.pytorch import PyTorch
 from allranks.local.engine import run
 from allranks.local.options import Options
@@ -54,7 +55,7 @@ def engine(tmp_path: Path) -> Iterator[Engine]:
         def start(*nodes: Node, slots: int = 8) -> subprocess.Popen[bytes]:
             plan = converter().dumps(Plan("p", Graph(nodes)), Plan)
             words = [sys.executable, "-c", ENGINE, plan, str(tmp_path / ".allranks"), str(slots)]
-            process = stack.enter_context(subprocess.Popen(words))
+            process = stack.enter_context(bounded.Popen(words))
             stack.callback(process.kill)
             return process
 
@@ -195,7 +196,7 @@ def test_no_other_process_gets_the_signal(tmp_path: Path, fifo: Fifo, engine: En
     wait_for(fifo, 1)
     lock = Workspace(tmp_path / ".allranks").run_folder(record_of(tmp_path).id) / locks.NAME
     text = lock.read_text()
-    with subprocess.Popen(["sleep", "1000"]) as innocent:
+    with bounded.Popen(["sleep", "1000"]) as innocent:
         lock.write_text(json.dumps({"pid": innocent.pid, "since": 1.0}))
         for arguments in ((), ("train",)):
             done = cancel(tmp_path, *arguments)

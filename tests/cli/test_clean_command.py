@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+import bounded
 from allranks.local.engine import run
 from allranks.local.instances import temporary
 from allranks.local.options import Options
@@ -74,7 +75,7 @@ def test_without_a_terminal_it_wants_to_be_told(project: Path) -> None:
 @pytest.mark.parametrize(("answer", "code", "left"), [("n\n", 1, ["second", "first"]), ("y\n", 0, ["second"])])
 def test_a_person_is_asked(project: Path, answer: str, code: int, left: list[str]) -> None:
     ours, theirs = pty.openpty()
-    with subprocess.Popen(
+    with bounded.Popen(
         words("clean", "--keep", "1"), cwd=project, env=environment(), stdin=theirs, stdout=subprocess.PIPE
     ) as process:
         os.write(ours, answer.encode())

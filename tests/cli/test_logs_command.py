@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+import bounded
 from allranks.contract.pytorch import PyTorch
 from allranks.local.engine import run
 from allranks.local.options import Options
@@ -133,7 +134,7 @@ def test_a_reader_that_has_seen_enough_is_no_error(tmp_path: Path, ran: Runner) 
     for arguments in (("logs",), ("logs", "--follow"), ("logs", "--json"), ("show",), ("show", "--json"), ("runs",)):
         reading, writing = os.pipe()
         os.close(reading)
-        command = subprocess.Popen(
+        command = bounded.Popen(
             words(*arguments), cwd=tmp_path, env=environment(), stdout=writing, stderr=subprocess.PIPE
         )
         os.close(writing)

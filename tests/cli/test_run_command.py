@@ -7,12 +7,12 @@ import json
 import os
 import pty
 import struct
-import subprocess
 import termios
 from pathlib import Path
 
 import pytest
 
+import bounded
 from allranks_command import environment, forked, words, write, write_job
 
 CHAIN = """\
@@ -152,7 +152,7 @@ def test_a_terminal_gets_a_tree_that_is_drawn_in_place_and_then_the_summary(tmp_
     arguments = words("run", "pipeline.yml")
     variables = environment()
     del variables["COLUMNS"]
-    with subprocess.Popen(arguments, cwd=tmp_path, env=variables, stdin=theirs, stdout=theirs, stderr=theirs) as run:
+    with bounded.Popen(arguments, cwd=tmp_path, env=variables, stdin=theirs, stdout=theirs, stderr=theirs) as run:
         os.close(theirs)
         screen = read_all(ours)
     os.close(ours)

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+import bounded
 from allranks.cli import streams
 from allranks.cli.console import console
 from allranks.runs.formatting import SYMBOLS
@@ -132,9 +133,7 @@ def test_terminals_with_less(variables: dict[str, str], tmp_path: Path) -> None:
     job = write_job(tmp_path, "true")
     terminal, own = pty.openpty()
     command = words("run", job.name, "--instances", "loopback", "--no-track")
-    with subprocess.Popen(
-        command, cwd=tmp_path, env=environment(**variables), stdin=own, stdout=own, stderr=own
-    ) as run:
+    with bounded.Popen(command, cwd=tmp_path, env=environment(**variables), stdin=own, stdout=own, stderr=own) as run:
         os.close(own)
         text = b""
         with contextlib.suppress(OSError):  # at the end, the other side is closed

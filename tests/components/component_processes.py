@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+import bounded
 from allranks.components.find import find_specs
 from allranks.contract import produce
 from allranks.contract.launch import Launch
@@ -108,7 +109,7 @@ def run_small_script(component: str, *arguments: str, folder: Path, **variables:
 
 def run(commands: list[list[str]], environments: list[dict[str, str]], folder: Path) -> Ended:
     processes = [
-        subprocess.Popen(
+        bounded.Popen(
             command,
             env=variables | temporary(folder),
             cwd=folder,

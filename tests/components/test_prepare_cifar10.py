@@ -18,6 +18,7 @@ import numpy as np
 import pytest
 from image_preparation import Prepare, prepare
 
+import bounded
 from allranks_steps.images import prepared_images as prepared
 
 __all__ = ["prepare"]
@@ -66,7 +67,7 @@ def served(folder: Path) -> Iterator[str]:
             yield f"http://127.0.0.1:{server.server_port}"
         finally:
             server.shutdown()
-            thread.join()
+            bounded.join(thread)
 
 
 @pytest.mark.parametrize("by_url", [False, True], ids=["file", "url"])

@@ -6,7 +6,6 @@ import json
 import os
 import shlex
 import shutil
-import subprocess
 import sys
 import tempfile
 from argparse import Namespace
@@ -19,6 +18,7 @@ import yaml
 from component_processes import COMPONENTS, Ended, clean, folder_of, run
 from launches import BIN, MPIRUN, by_mpirun, by_platform, environment, free_port
 
+import bounded
 from allranks.checks.plan import check as check_plan
 from allranks.contract import own_variables
 from allranks.contract.launch import Distribution
@@ -167,7 +167,7 @@ def test_the_script_runs_when_the_ray_cluster_is_whole(tmp_path: Path, variables
             "--block",
         ]
         with (tmp_path / "head.log").open("wb") as log:
-            head = subprocess.Popen([str(RAY), "start", *options], env=variables, stdout=log, stderr=log)
+            head = bounded.Popen([str(RAY), "start", *options], env=variables, stdout=log, stderr=log)
         try:
             started = command("ray", tmp_path, "on_ray.py", "--join_seconds", "100")
             ended = run([started], [variables | {"RAY_ADDRESS": address}], tmp_path)

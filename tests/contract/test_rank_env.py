@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import bounded
 from allranks.contract import job, produce
 from allranks.contract.detect import detect
 from allranks.contract.launch import Distribution, Launch, Process
@@ -273,7 +274,7 @@ def test_a_real_torchrun_on_two_instances_under_per_node_launch(tmp_path: Path) 
         f"--master-addr $MASTER_ADDR --master-port $MASTER_PORT --redirects 1 --log-dir {tmp_path}/$NODE_RANK {script}"
     )
     agents = [
-        subprocess.Popen(
+        bounded.Popen(
             recipe,
             shell=True,
             env={**os.environ, **produce.environment(of, process)},

@@ -4,7 +4,6 @@ import json
 import math
 import os
 import re
-import subprocess
 import sys
 import tempfile
 from pathlib import Path
@@ -13,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import bounded
 from allranks.contract import report
 from allranks.contract.report import VARIABLE, Event, Failure, Finished, Note, Progress, append, read, truncated
 
@@ -149,7 +149,7 @@ def test_outside_the_engine_nothing_is_written(
 def test_processes_that_write_at_once_do_not_mix_their_lines(tmp_path: Path) -> None:
     path = tmp_path / "shared"
     code = "from allranks.contract.report import *\nfor i in range(200): append(Note('x' * 500 + str(i)))"
-    writers = [subprocess.Popen([sys.executable, "-c", code], env={**os.environ, **named(path)}) for _ in range(2)]
+    writers = [bounded.Popen([sys.executable, "-c", code], env={**os.environ, **named(path)}) for _ in range(2)]
     assert [writer.wait(60) for writer in writers] == [0, 0]
     assert len(report.read(path)[0]) == 400
 

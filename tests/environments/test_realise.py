@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+import bounded
 from allranks.environments import cache, venv
 from allranks.environments.packages import Packages
 from allranks.environments.realise import Realised, realise
@@ -157,7 +158,7 @@ def test_two_runs_make_one_environment(tmp_path: Path) -> None:
     first.start()
     assert entered.wait(30)
     cache.make(folder, create, lambda *_: waits.set())
-    first.join()
+    bounded.join(first)
     assert made == [1]
 
 

@@ -16,6 +16,7 @@ from pathlib import Path
 
 import pytest
 
+import bounded
 from allranks.plan import codec
 from allranks.plan.graph import Code, Graph, Plan, Step, Sweep
 from allranks.plan.parallel import Parallel
@@ -102,7 +103,7 @@ class Project:
 
     def engine(self) -> subprocess.Popen[bytes]:
         """Start an engine that executes the run, or resumes it."""
-        return subprocess.Popen([sys.executable, "-c", ENGINE, str(self.folder)])
+        return bounded.Popen([sys.executable, "-c", ENGINE, str(self.folder)])
 
     def begun(self) -> Counter[str]:
         return Counter(self.marks.read_text().splitlines())

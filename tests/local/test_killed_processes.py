@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -17,10 +18,11 @@ from typing import Any
 import psutil
 import pytest
 
+import bounded
 from allranks import engine_log
 from allranks.local.launchers import mpi_ssh
 from allranks.runs.workspace import Workspace
-from mpirun import needs_mpirun
+from mpirun import MPIRUN, needs_mpirun
 
 pytestmark = pytest.mark.slow  # each starts an engine
 
@@ -75,7 +77,7 @@ class Engine:
         (folder / "code" / "train.py").write_text(SCRIPT)
         command = [sys.executable, "-c", ENGINE, str(folder), f"python train.py {self.gate}"]
         command += [instances, mpi, track]
-        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        self.process = bounded.Popen(command, stdout=subprocess.PIPE, text=True)
 
     def log(self) -> list[dict[str, Any]]:
         lines = [line for file in self._workspace.runs.glob(f"*/{engine_log.FILE}") for line in file.open()]
@@ -210,3 +212,18 @@ def test_the_tracker(tmp_path: Path) -> None:
     assert "the MLflow process failed: it was ended by SIGKILL" in message
     (line,) = engine.lines("tracker ended")
     assert (line["ended"], line["code"]) == (tracker.pid, -signal.SIGKILL)
+
+
+@pytest.mark.parametrize("count", [12, pytest.param(200, marks=pytest.mark.recipe)])
+def test_any_process_at_any_moment(count: int, tmp_path: Path, rack_works: bool) -> None:
+    """The supervisor, an agent, the fork server, one that is lent, the tracker, mpirun, or a rank: from the first
+    millisecond on, no run hangs, and no process is left."""
+    kinds = "loopback,rack" if rack_works else "loopback"
+    program = Path(__file__).with_name("killed_at_random.py")
+    command = [sys.executable, str(program), str(tmp_path), str(count), kinds, "pytorch,mpi" if MPIRUN else "pytorch"]
+    with bounded.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as runs:
+        assert runs.stdout is not None
+        lines = list(runs.stdout)  # it ends by itself if a run hangs
+    wrong = [line for line in lines if not re.match(r"(Completed|Failed), left: 0, killed: ", line)]
+    assert (len(lines), wrong) == (count, [])
+    assert sum("Failed" in line for line in lines) > count // 4

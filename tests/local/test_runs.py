@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import replace
@@ -14,6 +13,7 @@ from typing import ClassVar
 
 import pytest
 
+import bounded
 from allranks import engine_log
 from allranks.contract.pytorch import PyTorch
 from allranks.errors import InputError
@@ -257,7 +257,7 @@ run(converter().loads(sys.argv[1], Plan), Workspace(Path(sys.argv[2])), Options(
                 )
             ),
         )
-        engine = subprocess.Popen(
+        engine = bounded.Popen(
             [sys.executable, "-c", self.ENGINE, converter().dumps(plan, Plan), str(workspace.root), kind]
         )
         fifo.read_text()  # blocks until the training step has come so far

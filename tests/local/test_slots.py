@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-import os
-import re
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+import bounded
 from allranks.errors import InputError
+from allranks.local.options import Options
 from allranks.local.slots import PATIENCE, Machines, SharedLocks, Slots
 
 
@@ -122,7 +121,7 @@ def test_what_another_run_has_is_waited_for(locks: SharedLocks, end: str, monkey
     monkeypatch.setattr("allranks.local.slots.NOTICE_AFTER", 0.0)
     notices: list[str] = []
     command = [sys.executable, "-c", HOLDER, str(locks.folder)]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as holder:
+    with bounded.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as holder:
         assert holder.stdout is not None
         assert holder.stdin is not None
         assert holder.stdout.readline() == "held\n"
@@ -202,34 +201,8 @@ def test_waiters_that_are_canceled_with_who_holds_the_slots_get_none(locks: Shar
     assert asyncio.run(scenario()) == ["a", "c"]
 
 
-@pytest.mark.parametrize(
-    ("make", "found"),
-    [
-        (lambda folder: folder.write_text(""), "it cannot be used: File exists"),
-        (lambda folder: folder.symlink_to("/nonexistent"), "it is a link"),
-        (lambda folder: folder.symlink_to(folder.parent), "it is a link"),
-        (lambda folder: (folder.mkdir(), os.chown(folder, 65534, -1)), "it belongs to nobody"),
-        (
-            lambda folder: (folder.mkdir(), (folder / "slot-0").symlink_to(folder.parent / "made")),
-            "slot-0 in it cannot",
-        ),
-    ],
-)
-def test_a_folder_of_locks_that_others_may_have_made_is_refused(
-    make: Callable[[Path], object], found: str, tmp_path: Path
-) -> None:
-    locks = SharedLocks(tmp_path / "slots")
-    try:
-        make(locks.folder)
-    except PermissionError:
-        pytest.skip("this user cannot give a folder to another one")
-    with pytest.raises(InputError, match=re.escape(f"{locks.folder}: {found}")):
-        locks.take("slot-0")
-    assert not (tmp_path / "made").exists()
-    assert not (tmp_path / "slot-0").exists()
-
-
-def test_an_own_folder_of_locks_is_closed_to_others(tmp_path: Path) -> None:
-    tmp_path.chmod(0o777)
-    SharedLocks(tmp_path).check()
-    assert tmp_path.stat().st_mode & 0o777 == 0o700
+@pytest.mark.parametrize("count", [-1, 0, 10_001, 10**30])
+def test_an_absurd_number_of_slots_is_refused(count: int) -> None:
+    with pytest.raises(InputError, match=f"--slots {count}: not a number of ranks"):
+        Options(slots=count)
+    assert Options(slots=10_000).slots == 10_000

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+import bounded
 from allranks.local import stack_dumps
 from run_records import make_ranks
 
@@ -29,7 +30,7 @@ def test_workers_of_ray_belong_to_the_rank_that_leads_their_session(tmp_path: Pa
     command, pipe = [sys.executable, "-c", INSTANCE, name], subprocess.PIPE
     with (
         open(rank.log, "w") as log,
-        subprocess.Popen(command, stdin=pipe, stdout=log, stderr=pipe, start_new_session=True) as leader,
+        bounded.Popen(command, stdin=pipe, stdout=log, stderr=pipe, start_new_session=True) as leader,
     ):
         assert leader.stderr is not None
         worker = int(leader.stderr.readline())

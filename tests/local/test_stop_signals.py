@@ -70,6 +70,43 @@ def test_a_signal_while(moment: str, number: signal.Signals, tmp_path: Path) -> 
     assert not (tmp_path / "ran").exists()
 
 
+UNENDING = """
+import asyncio, os, signal, subprocess, sys, time
+from allranks.local import stop_signals
+stop_signals.LAST_SECONDS = 0.1
+child = subprocess.Popen(["sleep", "1000"])  # the test's pipes end with it
+
+def wait():
+    while True:
+        try:
+            os.kill(os.getpid(), int(sys.argv[2]))
+            time.sleep(1000)
+        except KeyboardInterrupt:
+            pass
+
+async def run():
+    with stop_signals.handled(lambda _: None, lambda: None):
+        for _ in range(2):
+            os.kill(os.getpid(), int(sys.argv[2]))
+        time.sleep(1000) if sys.argv[1] == "the loop is blocked" else await asyncio.Event().wait()
+
+with stop_signals.raised():
+    wait() if sys.argv[1] == "no run has started" else asyncio.run(run())
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("moment", ["no run has started", "the loop is blocked", "the loop waits for ever"])
+def test_a_second_signal_ends_what_does_not_end_by_itself_while(moment: str, number: signal.Signals) -> None:
+    """Also where a shell has started the process in the background, so that it ignores SIGINT at first."""
+    command = ["sh", "-c", "trap '' INT; exec \"$@\"", "sh", sys.executable, "-c", UNENDING, moment, str(int(number))]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=BOUND, check=False)
+    assert (done.returncode, done.stderr) == (
+        130,
+        "error: it did not end within 0.1 s: all its processes are killed\n",
+    )
+
+
 def test_an_interrupt_that_is_lost_is_raised_again() -> None:
     def engine() -> None:
         with stop_signals.raised():

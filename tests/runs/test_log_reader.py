@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import sys
 import tracemalloc
 from collections.abc import Iterable
@@ -14,8 +15,10 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from allranks.contract import report
 from allranks.runs import log_reader
 from allranks.runs.log_reader import tail
+from allranks.runs.log_redaction import mask_in_file
 from allranks.runs.records import RunRecord, Status
 from run_records import make_ranks, make_run, make_step
 
@@ -151,3 +154,31 @@ def test_a_tail_has_no_line_of_a_secret_that_began_before(tmp_path: Path) -> Non
         + "-----END PRIVATE KEY-----\nlast\n"
     )
     assert tail(str(log)) == ("***", "last")
+
+
+@pytest.mark.parametrize("entry", ["a device", "a link", "a link above", "a FIFO"])
+def test_what_a_rank_puts_in_the_place_of_its_log_is_not_read(entry: str, tmp_path: Path) -> None:
+    private, log = tmp_path / "private", tmp_path / "step" / "user_logs" / "std_log.txt"
+    private.mkdir()
+    (private / "std_log.txt").write_text("private text\n")
+    log.parent.parent.mkdir()
+    if entry == "a link above":
+        log.parent.symlink_to(private)
+    else:
+        log.parent.mkdir()
+    if entry == "a link":
+        log.symlink_to(private / "std_log.txt")
+    elif entry == "a device":
+        log.symlink_to("/dev/zero")
+    elif entry == "a FIFO":
+        os.mkfifo(log)
+    run = record(log.parent, 1)
+    run.steps[0].ranks[0].log = str(log)
+    printed = io.BytesIO()
+    log_reader.print_logs(lambda _: run, run.id, None, None, printed)
+    assert printed.getvalue() == b""
+    assert log_reader.tail(str(log)) == ()
+    with pytest.raises(OSError, match=r"link|FIFO"):
+        mask_in_file(str(log), ["private text"], 100)
+    assert (private / "std_log.txt").read_text() == "private text\n"
+    assert report.read(log)[0] == []

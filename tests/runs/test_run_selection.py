@@ -162,3 +162,13 @@ def test_a_list_of_ten_thousand_runs_reads_only_those_that_it_shows(
     chosen = RunFilter(frozenset({Status.FAILED}), name="dig")
     assert [run.id for run in history.runs(place, 2, chosen=chosen)] == ["0000270f", "0000270e"]
     assert len(read) == 2
+
+
+def test_after_the_clock_was_set_back_the_latest_is_the_last(tmp_path: Path) -> None:
+    place = Workspace(tmp_path / "w")
+    place.make()
+    with Store(place.database) as store:
+        for identity, created in (("first", 2e9), ("second", 1e9), ("third", 1.5e9)):
+            store.add_run(record(identity, "digits", created), "{}")
+        assert store.find("latest") == "third"
+    assert [run.id for run in history.runs(place)] == ["third", "second", "first"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -10,10 +11,12 @@ from pathlib import Path
 import pytest
 from sqlalchemy.engine import make_url
 
+import bounded
 from allranks.errors import InputError
 from allranks.local.engine import resume
 from allranks.local.options import Options
 from allranks.plan.graph import Step
+from allranks.plan.ports import Output
 from allranks.runs import history, locks
 from allranks.runs.records import Status
 from allranks.runs.workspace import Workspace
@@ -69,7 +72,7 @@ def test_another_engine_is_kept_out_and_told_who_holds_it(workspace: Workspace, 
         "import sys; from pathlib import Path; from allranks.runs import locks\n"
         "with locks.hold(Path(sys.argv[1])): print('held', flush=True); sys.stdin.read()"
     )
-    with subprocess.Popen(
+    with bounded.Popen(
         [sys.executable, "-c", hold, str(folder)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
     ) as holder:
         assert holder.stdout is not None
@@ -110,20 +113,42 @@ def test_a_file_that_is_no_store_is_refused_and_left_alone(workspace: Workspace,
 
 
 FULL = """
-import sys
+import subprocess, sys
 from pathlib import Path
-from allranks.local.engine import DiskFullError, run
+from allranks.errors import InputError
+from allranks.local.engine import DiskFullError, resume, run
 from allranks.local.options import Options
 from allranks.plan.graph import Graph, Plan, Step
 from allranks.plan.ports import Output
+from allranks.runs import history
+from allranks.runs.cleaning import clean, plan_cleaning
+from allranks.runs.log_reader import print_logs
 from allranks.runs.workspace import Workspace
+workspace, options = Workspace(Path(sys.argv[1])), Options(instances="loopback")
 out = (Output("out", "uri_folder", "rw_mount"),)
 fill = Step("fill", "dd if=/dev/zero of=${{outputs.out}}/big bs=64k count=1000 2>/dev/null; true", outputs=out)
 after = tuple(Step(f"s{number}", "echo a line of some length", after=("fill",)) for number in range(20))
 try:
-    print(run(Plan("p", Graph((fill, *after))), Workspace(Path(sys.argv[1])), Options(instances="loopback")).status)
+    print(run(Plan("p", Graph((fill, *after))), workspace, options).status)
 except DiskFullError as error:
     print(error)
+(full,) = history.runs(workspace)
+print(full.status)
+try:
+    print(resume(full.id, workspace, options).status)
+except DiskFullError as error:
+    print(error)
+print(len(clean(workspace, plan_cleaning(workspace, before=1e12))), "removed")
+print(run(Plan("p", Graph((Step("a", "echo text"),))), workspace, options).status)
+for options_of_mount in ("--bind", "-oremount,bind,ro"):
+    subprocess.run(["mount", options_of_mount, workspace.root.parent, workspace.root.parent], check=True)
+(last,) = history.runs(workspace)
+print(last.status, history.find(workspace, "latest")[1].id == last.id)
+print_logs(lambda _: last, last.id, None, None)
+try:
+    run(Plan("p", Graph((Step("a", "echo text"),))), workspace, options)
+except InputError as error:
+    print(error.problems[0].code)
 """
 
 
@@ -151,4 +176,37 @@ def test_a_full_disk_ends_the_run_with_one_message(rack_works: bool, tmp_path: P
         timeout=120,
     )
     assert "Traceback" not in done.stderr
-    assert f"no space left on the disk of {tmp_path / 'w'}" in done.stdout
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()
+    assert f"no space left on the disk of {tmp_path / 'w'}" in lines[0]
+    assert " is in fill: " in lines[0]
+    assert lines[1] == "Interrupted"
+    assert f"no space left on the disk of {tmp_path / 'w'}" in lines[2]
+    assert lines[3:] == ["1 removed", "Completed", "Completed True", "text", "workspace-access"]
+
+
+def test_a_moved_workspace_continues(workspace: Workspace, run_steps) -> None:
+    steps = (
+        Step("make", "echo made > ${{outputs.out}}/x", outputs=(Output("out", "uri_folder"),)),
+        Step("fail", "echo tried; exit 1", after=("make",)),
+    )
+    record = run_steps(*steps)
+    moved = Workspace(workspace.root.parent / "moved")
+    workspace.root.rename(moved.root)
+    found = history.run(moved, record.id)
+    (output,) = found.step("make").outputs
+    assert Path(output.path, "x").read_text() == "made\n"
+    assert Path(found.step("fail").ranks[0].log).read_text() == "tried\n"
+    for text in (moved.database.read_bytes(), json.dumps(found.inputs).encode()):
+        assert os.fsencode(workspace.root) not in text
+    again = resume(record.id, moved, Options(instances="loopback"))
+    assert (again.step("make").attempt, again.step("fail").attempt) == (0, 1)
+    assert again.step("fail").ranks[0].log.startswith(str(moved.root))
+    assert not workspace.root.exists()
+
+
+@pytest.mark.parametrize("name", ["link", "real/../real", "link/../real"])
+def test_a_workspace_by_a_link_is_the_folder_itself(name: str, tmp_path: Path) -> None:
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to("real")
+    assert Workspace.at(f"{tmp_path}/{name}") == Workspace(tmp_path / "real")

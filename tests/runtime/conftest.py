@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 import torch
 
+import bounded
 from allranks.contract import report
 from allranks.contract.launch import Distribution, Launch
 from allranks.contract.produce import environment, processes
@@ -80,7 +81,7 @@ class Started:
             with (folder / f"{rank}.out").open("wb") as out, (folder / f"{rank}.err").open("wb") as err:
                 command = [sys.executable, *options, str(script), *arguments]
                 self.processes.append(
-                    subprocess.Popen(command, env=variables, stdout=out, stderr=err, stdin=subprocess.PIPE, cwd=folder)
+                    bounded.Popen(command, env=variables, stdout=out, stderr=err, stdin=subprocess.PIPE, cwd=folder)
                 )
 
     def wait(self) -> list[Ended]:

@@ -11,6 +11,7 @@ from datetime import timedelta
 import pytest
 from torch.distributed import HashStore, PrefixStore, TCPStore
 
+import bounded
 from allranks.runtime.lifecycle import close_all
 from allranks.runtime.ranks.agreement import Agreement, Decision
 
@@ -36,7 +37,7 @@ def agreements() -> Iterator[Callable[[int], list[Agreement]]]:
     for thread in closing:
         thread.start()
     for thread in closing:
-        thread.join()
+        bounded.join(thread)
     left = [thread for thread in threading.enumerate() if thread.name == "allranks-agreement"]
     for thread in left:
         thread.join(60)

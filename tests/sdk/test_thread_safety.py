@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+import bounded
 from allranks.sdk import internals, session, thread_safety
 
 SOON = 0.2
@@ -45,7 +46,7 @@ def test_models_are_created_in_turn(safe: bool) -> None:
     else:
         with pytest.raises(RuntimeError, match="changed size"):
             derived({})
-    created[0].join()
+    bounded.join(created[0])
     assert base({}) == {}
 
 

@@ -186,6 +186,18 @@ def test_links_that_multiply_are_one_problem(code: Path, monkeypatch: pytest.Mon
         list_path(code, "here")
 
 
+def test_the_whole_file_system_is_refused_without_reading_it(code: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(files, "MOST_FILES", 0)
+    (code / "up").symlink_to("/")
+    for path in (Path("/"), Path("//"), code / "up"):
+        with pytest.raises(InputError, match=r"step a.*/ is the whole file system of this machine"):
+            list_path(path, "step a")
+    for name in ("a.key", "b.key"):  # what is left out counts too
+        write(code, name, "")
+    with pytest.raises(InputError, match="more than 0 files"):
+        list_path(code, "here")
+
+
 def _dangling(path: Path) -> None:
     path.symlink_to("nothing")
 

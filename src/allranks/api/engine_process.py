@@ -38,10 +38,11 @@ class EngineError(RuntimeError):
 
 @dataclass
 class EngineProcess:
-    """The process that executes a run. errors: what it prints to standard error"""
+    """The process that executes a run. errors: what it prints to standard error; stopping: whether it must stop"""
 
     process: subprocess.Popen[str]
     errors: IO[bytes]
+    stopping: bool = False
 
     def wait(self, seconds: float | None = None) -> bool:
         """Wait until the process has ended, for at most `seconds`. Return whether it has."""
@@ -52,9 +53,13 @@ class EngineProcess:
         return True
 
     def stop(self) -> None:
-        """Ask the engine to stop the run. The second call kills the ranks at once."""
+        """Ask the engine to stop the run. The second call kills the ranks at once.
+
+        Until the engine handles signals, it may ignore SIGINT. Two pending signals of one kind are one.
+        """
         if self.process.poll() is None:
-            self.process.send_signal(signal.SIGINT)
+            self.process.send_signal(signal.SIGINT if self.stopping else signal.SIGTERM)
+            self.stopping = True
 
     def error(self) -> EngineError:
         """Return an error with the last lines that the engine printed."""

@@ -9,6 +9,7 @@ A parallel step runs this file with its own Python, which may be 3.7.
 from __future__ import annotations
 
 import errno
+import io
 import json
 import os
 import re
@@ -143,10 +144,11 @@ def read(path: str | os.PathLike[str], offset: int = 0) -> tuple[list[Event], in
     A last line that is still being written is left for the next call. Incomplete lines and events of an unknown kind
     are skipped. A missing file has no events."""
     try:
-        with open(path, "rb") as file:
+        size = os.stat(path).st_size  # 0 of a device, whose end is never reached
+        with open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as file:
             file.seek(offset)
-            data = file.read()
-    except FileNotFoundError:
+            data = file.read(max(size - offset, 0))
+    except (FileNotFoundError, io.UnsupportedOperation):  # a pipe has no offsets
         return [], offset
     complete = data[: data.rfind(b"\n") + 1]
     events = (_parsed(line) for line in complete.splitlines())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import errno
+import os
 import secrets
 import shutil
 import time
@@ -11,6 +11,7 @@ from collections.abc import Container, Iterator
 from dataclasses import replace
 from pathlib import Path
 
+from allranks.contract.report import FULL_DISK_NUMBERS
 from allranks.errors import InputError, Problem
 from allranks.local import machine, stop_signals
 from allranks.local.data.inputs import provided
@@ -27,6 +28,8 @@ from allranks.plan import secrets as plan_secrets
 from allranks.plan.graph import Plan
 from allranks.plan.node_records import graph_records
 from allranks.runs import history, locks, secret_values
+from allranks.runs.cleaning import size_of
+from allranks.runs.formatting import in_bytes
 from allranks.runs.observer import Observer
 from allranks.runs.records import RunRecord, Status, StepRecord
 from allranks.runs.store import Store
@@ -129,7 +132,7 @@ def stored_plan(record: RunRecord, workspace: Workspace, replaced: Container[str
     replaced: names of inputs that get new values, so that their secrets are not needed
     """
     secrets_of_plan = secret_values.load(Path(record.folder))
-    with Store(workspace.database) as store:
+    with Store(workspace.database, reads=True) as store:
         return codec.loads(plan_secrets.restored(store.plan(record.id), secrets_of_plan, replaced))
 
 
@@ -219,8 +222,8 @@ def _reset(step: StepRecord, *, again: bool) -> None:
 def _opened(workspace: Workspace, run_id: str) -> Iterator[Store]:
     """Open the store, and hold the run's lock, for the duration of the block."""
     SharedLocks().check()
-    workspace.make()
     try:
+        workspace.make()
         with locks.hold(workspace.run_folder(run_id)), Store(workspace.database) as store:
             store.interrupt(lambda other: locks.holder(workspace.run_folder(other)) is not None)
             try:
@@ -230,6 +233,17 @@ def _opened(workspace: Workspace, run_id: str) -> Iterator[Store]:
                     shutil.rmtree(workspace.run_folder(run_id), ignore_errors=True)
                 raise
     except OSError as error:
-        if error.errno == errno.ENOSPC:
-            raise DiskFullError(f"no space left on the disk of {workspace.root}") from error
+        if error.errno in FULL_DISK_NUMBERS:
+            raise DiskFullError(_full_disk(workspace, run_id, error)) from error
         raise
+
+
+def _full_disk(workspace: Workspace, run_id: str, error: OSError) -> str:
+    """Return what could not be written, and which step of the run has written most."""
+    text = f"no space left on the disk of {workspace.root}"
+    if error.filename:
+        text += f" for {os.path.relpath(os.fsdecode(error.filename), workspace.root)}"
+    with contextlib.suppress(OSError, ValueError):
+        size, name = max((size_of(each), each.name) for each in workspace.run_folder(run_id).iterdir() if each.is_dir())
+        text += f"; most of run {run_id} is in {name}: {in_bytes(size)}"
+    return text

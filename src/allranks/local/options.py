@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING
 
+from allranks.errors import InputError, Problem
 from allranks.local.selection import ALL, Selection
 
 if TYPE_CHECKING:
@@ -14,6 +15,10 @@ if TYPE_CHECKING:
 
 AUTO = "auto"
 """Selects the first kind of instances that this machine supports."""
+
+
+MOST_SLOTS = 10_000
+"""More ranks than any machine runs at once."""
 
 
 @dataclass(frozen=True)
@@ -57,6 +62,10 @@ class Options:
     environment: str = "host"
     records_steps: bool = False
     debug: DebugSession | None = None
+
+    def __post_init__(self) -> None:
+        if self.slots is not None and not 1 <= self.slots <= MOST_SLOTS:
+            raise InputError(Problem(f"--slots {self.slots}", "not a number of ranks", f"1 to {MOST_SLOTS}"))
 
     def debugs(self, path: str) -> bool:
         """Return whether the step at a path of the run is debugged."""

@@ -209,6 +209,9 @@ class Supervisor:
         """Execute a message of a fork server. Fork the agents that it cannot fork from this process."""
         forked = fork_server.forked
         unforkable = fork_server.receive(self._ended)
+        if not fork_server.usable:
+            # An agent that it has forked and not reported would take the commands of another.
+            self._end_orphans(fork_server.pid)
         for agent in unforkable:
             try:
                 self._fork_here(agent, self.isolation.connect(agent.index, agent.address))
@@ -276,9 +279,12 @@ class Supervisor:
         self.log.write("agent ended", "warning" if status else "info", agent=name, ended=pid, **how)
         if status:
             # The agent was killed. Without a PID namespace, its ranks are now children of this process.
-            fork_servers = {fork_server.pid for fork_server in self.fork_servers.alive()}
-            end_orphans({agent.pid for agent in self._processes()} | fork_servers | self.servers)
+            self._end_orphans()
             write_event(self.events, event="gone", agent=name, time=time.time())
+
+    def _end_orphans(self, *spared: int) -> None:
+        fork_servers = {fork_server.pid for fork_server in self.fork_servers.alive()}
+        end_orphans({*spared, *(agent.pid for agent in self._processes()), *fork_servers, *self.servers})
 
 
 def _is_stuck(pid: int) -> bool:

@@ -45,9 +45,12 @@ def add(connection: sqlite3.Connection, asset: RegisteredAsset) -> None:
         found = f"this version is registered already, with {existing.path}"
         fix = f"register version {next_version(connection, asset.kind, asset.name)}"
         raise InputError(Problem(where, found, "a new version", fix))
+    # What is in the workspace moves with it.
+    root, path = _workspace(connection), asset.path
+    stored = str(path.relative_to(root) if path.is_relative_to(root) else path)
     connection.execute(
         "INSERT OR IGNORE INTO asset VALUES (?, ?, ?, ?, ?)",
-        (asset.kind, asset.name, asset.version, str(asset.path), asset.created),
+        (asset.kind, asset.name, asset.version, stored, asset.created),
     )
 
 
@@ -77,10 +80,15 @@ def latest(connection: sqlite3.Connection, kind: str, name: str) -> RegisteredAs
 def versions(connection: sqlite3.Connection, kind: str, name: str) -> tuple[RegisteredAsset, ...]:
     """Return every version of a name, the one that was registered last first."""
     rows = connection.execute(
-        "SELECT version, path, created FROM asset WHERE kind = ? AND name = ? ORDER BY created DESC, rowid DESC",
+        "SELECT version, path, created FROM asset WHERE kind = ? AND name = ? ORDER BY rowid DESC",
         (kind, name),
     )
-    return tuple(RegisteredAsset(kind, name, version, Path(path), created) for version, path, created in rows)
+    root = _workspace(connection)
+    return tuple(RegisteredAsset(kind, name, version, root / path, created) for version, path, created in rows)
+
+
+def _workspace(connection: sqlite3.Connection) -> Path:
+    return Path(connection.execute("PRAGMA database_list").fetchone()[2]).parent
 
 
 def names(connection: sqlite3.Connection, kind: str) -> tuple[str, ...]:

@@ -72,7 +72,7 @@ def plan_cleaning(
     if not workspace.database.exists():
         return CleaningPlan()
     now = time.time() if now is None else now
-    with Store(workspace.database) as store:
+    with Store(workspace.database, reads=True) as store:
         runs = store.runs()
         old = {run.id: run for run in runs[keep:] if run.created < before}
         reasons = _reasons(workspace, runs, old, store.registered_paths())
@@ -103,12 +103,13 @@ def clean(workspace: Workspace, plan: CleaningPlan, remove: Callable[[Path], Non
     remove: removes a folder; errors are ignored
     """
     remove = remove or (lambda folder: shutil.rmtree(folder, ignore_errors=True))
-    removed = []
+    removed = [removal for removal in plan.removals if removal.run is None]
+    for removal in removed:
+        remove(removal.path)
+    workspace.reserve.unlink(missing_ok=True)
     with Store(workspace.database) as store:
         for removal in plan.removals:
-            if removal.run is None:
-                remove(removal.path)
-            elif not _remove_run(workspace, store, removal.run, remove):
+            if removal.run is None or not _remove_run(workspace, store, removal.run, remove):
                 continue
             removed.append(removal)
         store.vacuum()

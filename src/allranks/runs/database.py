@@ -5,7 +5,9 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import shutil
 import sqlite3
+import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,6 +18,10 @@ from allranks.runs.workspace import check_access, private_file
 
 if TYPE_CHECKING:
     from typing_extensions import Self
+
+
+_ROOM = 1 << 18
+"""Bytes that SQLite needs for the files beside a database."""
 
 
 class Database:
@@ -32,12 +38,28 @@ class Database:
     version: ClassVar[int]
     synchronous: ClassVar[str] = "NORMAL"
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, reads: bool = False) -> None:
         """Open the file. Create it if it does not exist.
+
+        reads: whether the file is only read. Then it may be on a full disk, or where this user may not write
 
         Raise InputError if it is of another kind or version, and OSError if the disk is full.
         """
         self.path = path
+        self._copy: tempfile.TemporaryDirectory[str] | None = None
+        if not reads:
+            self._open(path)
+            return
+        check_access(path, os.R_OK)
+        try:
+            # SQLite creates two files beside one that it reads.
+            self._open(path if os.access(path.parent, os.W_OK) and os.access(path, os.W_OK) else self._copied())
+        except OSError as error:
+            if error.errno != errno.ENOSPC or self._copy is not None:
+                raise
+            self._open(self._copied())
+
+    def _open(self, path: Path) -> None:
         check_access(path)
         try:
             private_file(path)
@@ -51,12 +73,22 @@ class Database:
         if version != self.version:
             raise self._unusable(f"a {self.kind} of version {version}, this is version {self.version}")
 
+    def _copied(self) -> Path:
+        """Return a copy of the file in a temporary folder, with the changes that are not in the file itself yet."""
+        self._copy = tempfile.TemporaryDirectory(prefix="allranks-")
+        for suffix in ("", "-wal"):
+            with contextlib.suppress(FileNotFoundError):
+                shutil.copyfile(f"{self.path}{suffix}", Path(self._copy.name, f"{self.path.name}{suffix}"))
+        return Path(self._copy.name, self.path.name)
+
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
         """Close the file. Raise InputError or OSError instead of SQLite's errors, as the constructor does."""
         self.connection.close()
+        if self._copy is not None:
+            self._copy.cleanup()
         if isinstance(error, sqlite3.DatabaseError):
             raise self._plain(error) from None
 
@@ -87,9 +119,15 @@ class Database:
         return self.version
 
     def _plain(self, error: sqlite3.DatabaseError) -> InputError | OSError:
+        number = 0
         if "disk is full" in str(error):
-            return OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self.path))
-        return self._unusable(str(error))
+            number = errno.ENOSPC
+        elif "readonly" in str(error) or "unable to open" in str(error):
+            number = errno.EROFS
+        elif "disk I/O error" in str(error):  # also where there is no room for the files beside it
+            disk = os.statvfs(self.path.parent)
+            number = errno.ENOSPC if disk.f_bavail * disk.f_frsize < _ROOM else errno.EIO
+        return OSError(number, os.strerror(number), str(self.path)) if number else self._unusable(str(error))
 
     def _unusable(self, found: str) -> InputError:
         fix = f"use another folder: --folder DIR; or restore a copy; or move {self.path.name} away"

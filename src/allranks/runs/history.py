@@ -41,7 +41,7 @@ def run(workspace: Workspace, identity: str) -> RunRecord:
 def load_usage(workspace: Workspace, record: RunRecord) -> None:
     """Load the samples of resource usage into the record of a run. By default, they are not loaded, to save time."""
     for place in _places(workspace):
-        with Store(place.database) as store:
+        with Store(place.database, reads=True) as store:
             if store.has(record.id):
                 store.load_usage(record)
                 return
@@ -56,7 +56,7 @@ def find(workspace: Workspace, identity: str) -> tuple[Workspace, RunRecord]:
         raise InputError(Problem(f"run {identity}", found, "", fix, code="unknown-run"))
     unknown: list[UnknownRunError] = []
     for place in _places(workspace):
-        with Store(place.database) as store:
+        with Store(place.database, reads=True) as store:
             try:
                 return place, _with_true_state(store.run(identity), store, place)
             except UnknownRunError as error:
@@ -71,7 +71,7 @@ def _places(workspace: Workspace) -> list[Workspace]:
 
 
 def _runs(stack: contextlib.ExitStack, workspace: Workspace, steps: bool, chosen: RunFilter) -> Iterator[RunRecord]:
-    store = stack.enter_context(Store(workspace.database))
+    store = stack.enter_context(Store(workspace.database, reads=True))
     for record in store.each_run(chosen, steps=steps):
         record = _with_true_state(record, store, workspace)
         if chosen.admits(record):

@@ -7,6 +7,7 @@ masked in what is printed.
 from __future__ import annotations
 
 import codecs
+import io
 import json
 import os
 import sys
@@ -19,7 +20,7 @@ from typing import BinaryIO, Protocol
 from allranks.contract.report import truncated
 from allranks.errors import InputError, Problem
 from allranks.runs import secret_values
-from allranks.runs.log_redaction import redacted
+from allranks.runs.log_redaction import open_log, redacted
 from allranks.runs.nested import records_at
 from allranks.runs.records import RankRecord, RunRecord, StepRecord
 from allranks.secrets import extends_over_lines, redact
@@ -235,7 +236,7 @@ def _texts(pieces: Iterable[bytes]) -> Iterator[str]:
 def _pieces(log: str, start: int, end: int) -> Iterator[bytes]:
     """Yield the bytes between two offsets, in pieces; fewer if the log has become shorter."""
     try:
-        with open(log, "rb", buffering=0) as file:
+        with open_log(log) as file:
             file.seek(start)
             while start < end and (piece := file.read(min(PIECE, end - start))):
                 start += len(piece)
@@ -259,10 +260,10 @@ def tail(log: str, lines: int = _TAIL_LINES, size: int = _TAIL_BYTES) -> tuple[s
     last ones are returned, is masked.
     """
     try:
-        with open(log, "rb") as file:
+        with open_log(log) as file:
             start = max(0, os.fstat(file.fileno()).st_size - size)
             file.seek(start)
-            data = file.read()
+            data = file.read(size)
             if start and data.find(b"\n", 0, _LONG_LINE) < 0:
                 data = _before_long_line(file, start, size // 4) + data
             text = data.decode("utf-8", "replace")
@@ -275,7 +276,7 @@ def tail(log: str, lines: int = _TAIL_LINES, size: int = _TAIL_BYTES) -> tuple[s
     return tuple(text.splitlines()[-lines:])
 
 
-def _before_long_line(file: BinaryIO, place: int, size: int) -> bytes:
+def _before_long_line(file: io.FileIO, place: int, size: int) -> bytes:
     """Return what precedes the line around a place in a log, at most `size` bytes, and the line's beginning."""
     start = end = place
     while start > max(place - _LONGEST_SEARCHED, 0):

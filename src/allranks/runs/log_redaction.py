@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import errno
+import io
 import mmap
+import os
 import re
+import stat
 from collections.abc import Iterable, Iterator
+from typing import Literal
 
 from allranks.secrets import (
     Mask,
@@ -64,6 +69,20 @@ def redacted(
         yield _masked(held, known, mask, lines)
 
 
+def open_log(path: str, mode: Literal["rb", "rb+"] = "rb") -> io.FileIO:
+    """Open a log. Raise OSError if a rank has put something else in its place than a file: a device has no end, and a
+    link may lead to any file of this machine."""
+    if any(map(os.path.islink, (path, os.path.dirname(path)))):
+        raise OSError(errno.ELOOP, "it is a link, which is not followed", path)
+    # Without O_NONBLOCK, opening a FIFO would block.
+    flags = (os.O_RDONLY if mode == "rb" else os.O_RDWR) | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    file = io.FileIO(os.open(path, flags), mode)
+    if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+        file.close()
+        raise OSError(errno.EINVAL, "it is a FIFO or a device, not a file", path)
+    return file
+
+
 def mask_in_file(path: str, known: Iterable[str], most: int, lines: LogLines | None = None) -> int | None:
     """Overwrite the secrets in a log with asterisks: the known ones, and texts with the shape of a secret.
 
@@ -79,7 +98,7 @@ def mask_in_file(path: str, known: Iterable[str], most: int, lines: LogLines | N
     """
     values = [form.encode("utf-8", "surrogateescape") for form in forms(frozenset(known))]
     try:
-        with open(path, "r+b") as file, mmap.mmap(file.fileno(), 0) as content:
+        with open_log(path, "rb+") as file, mmap.mmap(file.fileno(), 0) as content:
             for value in values:
                 place = content.find(value)
                 while place >= 0:

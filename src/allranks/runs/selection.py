@@ -33,7 +33,7 @@ class UnknownRunError(InputError):
 
 
 def find(connection: sqlite3.Connection, text: str, folder: Path) -> str:
-    """Return the id of the run that a text names; "latest" is the newest.
+    """Return the id of the run that a text names; "latest" is the last that was created, whatever the clock says.
 
     A complete id or name of a job takes precedence over the beginning of another one, and over names that several runs
     may have.
@@ -47,13 +47,12 @@ def find(connection: sqlite3.Connection, text: str, folder: Path) -> str:
     if text.startswith(AZURE):
         text, conditions = text.removeprefix(AZURE), conditions[:1]
     elif text == LATEST:
-        conditions = ["rowid = (SELECT rowid FROM run {} LIMIT 1)"]
-    newest_first = "ORDER BY created DESC, rowid DESC"
+        conditions = ["rowid = (SELECT max(rowid) FROM run)"]
     for condition in conditions:
         rows = connection.execute(
             "SELECT id, json_extract(record, '$.name'), json_extract(record, '$.job_name'),"
             " json_extract(record, '$.status'), created FROM run"
-            f" WHERE {condition.format(newest_first)} {newest_first}",
+            f" WHERE {condition} ORDER BY rowid DESC",
             {"text": text} if ":text" in condition else {},
         ).fetchall()
         if len(rows) == 1:

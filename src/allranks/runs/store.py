@@ -7,6 +7,9 @@ engine writes.
 from __future__ import annotations
 
 import contextlib
+import json
+import os
+import re
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
@@ -20,6 +23,8 @@ from allranks.runs.records import Point, RankRecord, RunRecord, Status, StepReco
 from allranks.runs.selection import EVERY_RUN, RunFilter
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from cattrs.preconf.json import JsonConverter
 
 _Record = TypeVar("_Record")
@@ -43,6 +48,10 @@ CREATE TABLE cancellation (run TEXT NOT NULL, path TEXT NOT NULL, PRIMARY KEY (r
 during the run"""
 
 
+_HERE = r"\u0000workspace/"
+"""The workspace's folder at the beginning of a path in a JSON text. No path has this character."""
+
+
 class Store(Database):
     """An open store."""
 
@@ -50,10 +59,16 @@ class Store(Database):
     tables = _TABLES + assets.TABLE + usage.TABLE
     version = 3
 
+    def __init__(self, path: Path, *, reads: bool = False) -> None:
+        super().__init__(path, reads=reads)
+        self._root = json.dumps(os.path.realpath(path.parent))[1:-1] + "/"
+
     def add_run(self, run: RunRecord, plan: str) -> None:
         """Save a new run with all its steps. plan: its graph as JSON, which the store does not read."""
         with transaction(self.connection):
-            self.connection.execute("INSERT INTO run VALUES (?, ?, ?, ?)", (run.id, run.created, _dump_run(run), plan))
+            self.connection.execute(
+                "INSERT INTO run VALUES (?, ?, ?, ?)", (run.id, run.created, self._dump_run(run), self._relative(plan))
+            )
             self._add_steps(run)
 
     def put_run(self, run: RunRecord) -> None:
@@ -66,19 +81,21 @@ class Store(Database):
     def continue_run(self, run: RunRecord, plan: str) -> None:
         """Replace the plan and the steps of an existing run, and remove its decisions."""
         with transaction(self.connection):
-            self.connection.execute("UPDATE run SET record = ?, plan = ? WHERE id = ?", (_dump_run(run), plan, run.id))
+            self.connection.execute(
+                "UPDATE run SET record = ?, plan = ? WHERE id = ?", (self._dump_run(run), self._relative(plan), run.id)
+            )
             for table in ("node", "decision", "cancellation"):
                 self.connection.execute(f"DELETE FROM {table} WHERE run = ?", (run.id,))
             self._add_steps(run)
 
     def save_run(self, run: RunRecord) -> None:
         """Save the run's own state. Its steps are saved by `save_step`."""
-        self.connection.execute("UPDATE run SET record = ? WHERE id = ?", (_dump_run(run), run.id))
+        self.connection.execute("UPDATE run SET record = ? WHERE id = ?", (self._dump_run(run), run.id))
 
     def save_step(self, run: RunRecord, step: StepRecord) -> None:
         """Save a step's state without its curves."""
         self.connection.execute(
-            "UPDATE node SET record = ? WHERE run = ? AND path = ?", (_dump_step(step), run.id, step.name)
+            "UPDATE node SET record = ? WHERE run = ? AND path = ?", (self._dump_step(step), run.id, step.name)
         )
 
     def save_steps(self, run: RunRecord, steps: Iterable[tuple[StepRecord, str | None]]) -> None:
@@ -95,7 +112,8 @@ class Store(Database):
     def add_step(self, run: RunRecord, step: StepRecord) -> None:
         """Add a node that was created during the run."""
         self.connection.execute(
-            "INSERT OR REPLACE INTO node VALUES (?, ?, ?, ?)", (run.id, len(run.steps), step.name, _dump_step(step))
+            "INSERT OR REPLACE INTO node VALUES (?, ?, ?, ?)",
+            (run.id, len(run.steps), step.name, self._dump_step(step)),
         )
 
     def add_decision(self, run: str, path: str, key: str, value: str) -> None:
@@ -148,12 +166,12 @@ class Store(Database):
             " JOIN node ON node.run = result.run AND node.path = result.node WHERE key = ?",
             (key,),
         ).fetchone()
-        return (row[0], _loaded(row[1], StepRecord)) if row else None
+        return (row[0], self._loaded(row[1], StepRecord)) if row else None
 
     def plan(self, run: str) -> str:
         """Return the plan of a run as JSON. Raise InputError if there is no such run."""
         row = self.connection.execute("SELECT plan FROM run WHERE id = ?", (self.find(run),)).fetchone()
-        return str(row[0])
+        return self._absolute(row[0])
 
     def run(self, run: str) -> RunRecord:
         """Return a run with its steps and curves. run: one of its names, see `find`
@@ -162,7 +180,7 @@ class Store(Database):
         """
         identity = self.find(run)
         (text,) = self.connection.execute("SELECT record FROM run WHERE id = ?", (identity,)).fetchone()
-        record = _loaded(text, RunRecord)
+        record = self._loaded(text, RunRecord)
         record.steps = self._steps(identity)
         rows = self.connection.execute("SELECT DISTINCT node FROM point WHERE run = ?", (identity,))
         measured = {node for (node,) in rows}
@@ -188,7 +206,7 @@ class Store(Database):
             step.usage = samples.get(step.name, {})
 
     def runs(self, limit: int | None = None, *, steps: bool = True) -> list[RunRecord]:
-        """Return every run, the newest first, with the state of its steps but without curves.
+        """Return every run, the last created first, with the state of its steps but without curves.
 
         limit: how many at most
         steps: whether the steps are read too, which may be thousands per run
@@ -199,12 +217,12 @@ class Store(Database):
         """Yield the runs that meet the condition of a filter, in the order of `runs`. Each is read when it is
         requested."""
         condition, values = chosen.condition()
-        order = f"SELECT rowid FROM run WHERE {condition} ORDER BY created DESC, rowid DESC"
+        order = f"SELECT rowid FROM run WHERE {condition} ORDER BY rowid DESC"
         for (row,) in self.connection.execute(order, values).fetchall():
             found = self.connection.execute("SELECT id, record FROM run WHERE rowid = ?", (row,)).fetchone()
             if found is None:
                 continue  # another process has removed it
-            record = _loaded(found[1], RunRecord)
+            record = self._loaded(found[1], RunRecord)
             if steps:
                 record.steps = self._steps(found[0])
             yield record
@@ -214,7 +232,7 @@ class Store(Database):
 
     def _steps(self, run: str) -> list[StepRecord]:
         rows = self.connection.execute("SELECT record FROM node WHERE run = ? ORDER BY position", (run,))
-        return [_loaded(row[0], StepRecord) for row in rows]
+        return [self._loaded(row[0], StepRecord) for row in rows]
 
     def find(self, run: str) -> str:
         """Return the id of the run that a text names, see `selection.find`."""
@@ -236,7 +254,7 @@ class Store(Database):
 
     def registered_paths(self) -> list[str]:
         """Return the path of everything that was registered on this machine."""
-        return [path for (path,) in self.connection.execute("SELECT path FROM asset")]
+        return [os.path.join(self.path.parent, path) for (path,) in self.connection.execute("SELECT path FROM asset")]
 
     def vacuum(self) -> None:
         """Return the space of removed rows to the disk, unless an engine is writing."""
@@ -267,8 +285,28 @@ class Store(Database):
     def _add_steps(self, run: RunRecord) -> None:
         self.connection.executemany(
             "INSERT INTO node VALUES (?, ?, ?, ?)",
-            [(run.id, position, step.name, _dump_step(step)) for position, step in enumerate(run.steps)],
+            [(run.id, position, step.name, self._dump_step(step)) for position, step in enumerate(run.steps)],
         )
+
+    def _loaded(self, text: str, kind: type[_Record]) -> _Record:
+        """Parse a record. Raise DatabaseError if the text is damaged."""
+        try:
+            return _converter().loads(self._absolute(text), kind)
+        except Exception as error:  # the errors of JSON and of cattrs have no common class
+            raise sqlite3.DatabaseError(f"a record cannot be read ({type(error).__name__}: {error})") from None
+
+    def _dump_run(self, run: RunRecord) -> str:
+        return self._relative(_converter().dumps(replace(run, steps=[])))
+
+    def _dump_step(self, step: StepRecord) -> str:
+        return self._relative(_converter().dumps(replace(step, metrics={}, usage={})))
+
+    def _relative(self, text: str) -> str:
+        """Replace the workspace's folder in the paths of a JSON text, so that the folder may be moved."""
+        return re.sub(rf"(?<![\w.-]){re.escape(self._root)}", lambda _: _HERE, text)
+
+    def _absolute(self, text: str) -> str:
+        return text.replace(_HERE, self._root)
 
 
 def mark_interrupted(run: RunRecord) -> None:
@@ -278,22 +316,6 @@ def mark_interrupted(run: RunRecord) -> None:
     for item in items:
         if item.status in (Status.RUNNING, Status.PREPARING):
             item.status = Status.INTERRUPTED
-
-
-def _loaded(text: str, kind: type[_Record]) -> _Record:
-    """Parse a record. Raise DatabaseError if the text is damaged."""
-    try:
-        return _converter().loads(text, kind)
-    except Exception as error:  # the errors of JSON and of cattrs have no common class
-        raise sqlite3.DatabaseError(f"a record cannot be read ({type(error).__name__}: {error})") from None
-
-
-def _dump_run(run: RunRecord) -> str:
-    return _converter().dumps(replace(run, steps=[]))
-
-
-def _dump_step(step: StepRecord) -> str:
-    return _converter().dumps(replace(step, metrics={}, usage={}))
 
 
 @cache

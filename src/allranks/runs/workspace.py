@@ -14,6 +14,9 @@ from allranks.errors import InputError, Problem
 
 FOLDER = ".allranks"
 
+RESERVE = 1 << 18
+"""Bytes of the reserve of a workspace."""
+
 
 class _Path:
     """A path in a workspace."""
@@ -39,7 +42,7 @@ class Workspace:
         """Return the workspace at `folder`; by default `.allranks` in the nearest parent that has it, else in the
         current folder."""
         if folder is not None:
-            root = Path(folder).absolute()
+            root = Path(folder).resolve()  # a step's instance may not have the link
         else:
             current = Path.cwd()
             parents = (parent / FOLDER for parent in (current, *current.parents))
@@ -64,6 +67,8 @@ class Workspace:
     """The socket of the process that lends fork servers, `allranks warm`."""
     overlaps = _Path("overlaps")
     """The folder of the workspaces of scheduled runs that overlapped with others, named as the runs."""
+    reserve = _Path("reserve")
+    """A file that `allranks clean` removes first if the disk is full: removing runs from the store takes some room."""
     tracked_files = _Path("mlflow")
     """The folder of MLflow's artifacts and models."""
 
@@ -85,6 +90,9 @@ class Workspace:
             _make_private(self.root)
             self.runs.mkdir(exist_ok=True)
             self.snapshots.mkdir(exist_ok=True)
+            if not self.reserve.exists():
+                with contextlib.suppress(OSError):  # the disk is full already
+                    self.reserve.write_bytes(bytes(RESERVE))
         except OSError as error:
             if error.errno == errno.ENOSPC:
                 raise

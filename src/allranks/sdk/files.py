@@ -196,6 +196,9 @@ class _Entry:
 def _listed(path: Path, name: str, ignored: _Ignored, where: str, without: Collection[Path]) -> FileList:
     """Return the files to upload of a path. name: its name in the list; "" for the root folder of the list."""
     root = os.path.realpath(path if path.is_dir() else path.parent)
+    if os.path.realpath(path) == os.sep:  # reading it up to the limit of files would take minutes
+        found = "/ is the whole file system of this machine"
+        raise InputError(Problem(where, found, "a folder with code", "correct the path of the code"))
     walk = _Walk(root, frozenset(os.path.realpath(folder) for folder in without))
     # The path itself may be a link that leads anywhere.
     walk.all_below(_Entry(path, name, os.path.realpath(path), ignored))
@@ -230,7 +233,7 @@ class _Walk:
             except OSError as error:
                 self.problems.append(f"{shown(entry.path)} cannot be read: {error.strerror or error}")
             self._linked += entry.linked
-            if max(len(self.files), self._linked) > MOST_FILES:
+            if max(len(self.files) + len(self.left_out) + len(self.problems), self._linked) > MOST_FILES:
                 found = f"more than {MOST_FILES:,} files; links among folders multiply them"
                 raise InputError(Problem(shown(root.path), found, "code", "add what is not code to .amlignore"))
 

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote, urlencode
 from xml.etree import ElementTree
 
+import bounded
 from fake import routing
 from fake.blobs import Blob
 from fake.messages import Answer, Refusal, Request
@@ -74,7 +75,7 @@ def running() -> Iterator[Process]:
     key = base64.b64encode(secrets.token_bytes(64)).decode()
     environment = {**os.environ, "AZURITE_ACCOUNTS": f"{ACCOUNT}:{key}"}
     with tempfile.TemporaryDirectory(prefix="allranks-azurite-") as folder:
-        process = subprocess.Popen(
+        process = bounded.Popen(
             ["node", str(_PROGRAM), *_OPTIONS], env=environment, cwd=folder, stdout=subprocess.PIPE, text=True
         )
         assert process.stdout is not None

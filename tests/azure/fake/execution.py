@@ -16,6 +16,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import bounded
 from allranks.errors import InputError
 from allranks.plan.codec import converter
 from allranks.plan.graph import Plan
@@ -76,7 +77,7 @@ class Execution:
                 self._process.send_signal(signal.SIGTERM)
         self._waiting.put(None)
         if self._thread is not None:
-            self._thread.join()
+            bounded.join(self._thread)
 
     def _work(self) -> None:
         while (waiting := self._waiting.get()) is not None:
@@ -119,7 +120,7 @@ class Execution:
             with azure.lock:
                 _Mirror(azure, job, plan).take(run)
         code = self._process.wait()
-        reader.join()
+        bounded.join(reader)
         with azure.lock:
             self._running = self._process = None
             if run is None or job.status not in ENDED:
@@ -130,7 +131,7 @@ class Execution:
         variables = {name: value for name, value in os.environ.items() if name not in _PROXIES}
         variables["PYTHONPATH"] = os.pathsep.join(path for path in sys.path if path)
         track = "track" if self._azure.tracks else "plain"
-        return subprocess.Popen(
+        return bounded.Popen(
             [sys.executable, "-m", "fake.engine_process", plan, self._azure.folder / "workspace", track],
             env=variables,
             stdin=subprocess.DEVNULL,

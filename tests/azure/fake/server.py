@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qsl, unquote, urlsplit
 
+import bounded
 from fake import identity
 from fake.messages import Answer, Refusal, Request
 from fake.names import HOSTS
@@ -67,7 +68,7 @@ def serving() -> Iterator[Server]:
         finally:
             http.shutdown()
             http.server_close()
-            thread.join()
+            bounded.join(thread)
 
 
 class _Http(ThreadingHTTPServer):

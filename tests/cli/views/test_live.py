@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+import bounded
 from allranks.cli.views.progress import LiveTree
 from allranks.cli.views.summary import summary
 from allranks.cli.views.tree import sparkline, tree
@@ -162,7 +163,7 @@ def test_a_record_may_change_while_it_is_drawn(screen: Screens, running: RunReco
             assert drawn(screen, running)
     finally:
         stop.set()
-        thread.join()
+        bounded.join(thread)
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 from local_images import Images, run
 
+import bounded
 from mpi_trainings import BY_LIBRARY, printed
 
 HOSTS = ("node-0", "node-1")
@@ -98,7 +99,7 @@ def cluster(
 
 def output_of_ranks(cluster: Cluster, user: str, program: str) -> str:
     """The output of a Python program that mpirun in the first container starts in each of the two."""
-    sshd = subprocess.Popen(
+    sshd = bounded.Popen(
         cluster.command(1, user, "/usr/sbin/sshd", "-D", "-e"),
         env=cluster.images.environment,
         stderr=subprocess.PIPE,

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+import bounded
 from allranks.local import stack_dumps
 from allranks.local.attempt import stall
 from allranks.local.attempt.stall import StallWatch
@@ -97,7 +98,7 @@ def test_a_rank_that_has_raised_may_take_its_time_to_exit_or_start_another_progr
 def test_what_a_rank_uses_includes_its_children(tmp_path: Path) -> None:
     log = tmp_path / "std_log_process_0.txt"
     with log.open("w") as file:
-        rank = subprocess.Popen(
+        rank = bounded.Popen(
             ["sh", "-c", "(exec head -c 3000000 >/dev/null); :"],
             stdin=subprocess.PIPE,
             stdout=file,

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
-import subprocess
 import sys
 import time
 from collections.abc import Callable
@@ -13,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+import bounded
 from allranks.plan.codec import converter
 from allranks.plan.graph import Graph, Plan, Step
 from allranks.plan.ports import Input, Output
@@ -71,7 +71,7 @@ def test_ctrl_c_while(case: str, tmp_path: Path) -> None:
     step, file = CASES[case](tmp_path)
     workspace = tmp_path / "workspace"
     plan = converter().dumps(Plan("p", Graph((step,))), Plan)
-    with subprocess.Popen([sys.executable, "-c", ENGINE, plan, str(workspace)]) as engine:
+    with bounded.Popen([sys.executable, "-c", ENGINE, plan, str(workspace)]) as engine:
         try:
             _wait_until(lambda: engine.poll() is not None or _has_open(engine.pid, file))
             engine.send_signal(signal.SIGINT)
@@ -121,7 +121,7 @@ run(Plan("p", Graph((Step("a", "true"),))), workspace, Options(instances="loopba
 
 
 def test_ctrl_c_while_mlflow_does_not_answer(tmp_path: Path) -> None:
-    with subprocess.Popen([sys.executable, "-c", HANGING, str(tmp_path)]) as engine:
+    with bounded.Popen([sys.executable, "-c", HANGING, str(tmp_path)]) as engine:
         try:
             _wait_until(lambda: engine.poll() is not None or (tmp_path / "asked").exists())
             engine.send_signal(signal.SIGINT)

@@ -10,6 +10,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+import bounded
+
 
 @dataclass
 class Proxy:
@@ -55,4 +57,4 @@ def cutting(port: int, *, seed: int = 1, longest: int = 3_000_000) -> Iterator[P
             yield proxy
         finally:
             listener.shutdown(socket.SHUT_RDWR)
-            thread.join()
+            bounded.join(thread)

@@ -13,6 +13,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
+import bounded
+
 
 @dataclass
 class Files:
@@ -96,4 +98,4 @@ def served(content: dict[str, bytes], **settings: object) -> Iterator[Files]:
             yield files
         finally:
             server.shutdown()
-            thread.join()
+            bounded.join(thread)

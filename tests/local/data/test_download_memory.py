@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+import bounded
+
 DOWNLOAD = """
 import contextlib, resource, sys
 from allranks.local.data import cache
@@ -63,7 +65,7 @@ def test_five_gigabytes_need_the_memory_of_fifty_megabytes(tmp_path: Path, monke
                 assert arrived == size
         finally:
             server.shutdown()
-            thread.join()
+            bounded.join(thread)
             for copy in tmp_path.rglob("content/*"):
                 copy.unlink()
     print(peaks)

@@ -13,6 +13,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+import bounded
 from allranks.local.forkserver.early import EarlyForkServer
 from allranks.local.instances.programs import ForkServerSpec
 from allranks.runs.workspace import Workspace
@@ -107,7 +108,7 @@ def test_ranks_are_forked_from_it_and_it_ends_with_the_block(kind: str, workspac
 def test_it_ends_with_a_killed_engine(workspace: Workspace) -> None:
     remember(workspace, spec())
     command = [sys.executable, "-c", ENGINE, str(workspace.root)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as engine:
+    with bounded.Popen(command, stdout=subprocess.PIPE, text=True) as engine:
         assert engine.stdout is not None
         socket = Path(engine.stdout.readline().strip())
         until(lambda: len(psutil.Process(engine.pid).children(recursive=True)) == 2, "it did not import")

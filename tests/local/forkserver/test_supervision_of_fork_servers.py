@@ -15,6 +15,8 @@ from pathlib import Path
 import psutil
 import pytest
 
+import bounded
+
 BOUND = 20
 """Seconds after which a test gives up waiting for something that ought to happen at once."""
 
@@ -86,7 +88,7 @@ def _engine(kind: str, folder: Path, mark: str, modules: tuple[str, ...]) -> Ite
     (folder / "train.py").write_text(RANK, encoding="utf-8")
     source = textwrap.dedent(ENGINE).format(mark=mark, modules=modules)
     command = [sys.executable, "-c", source, kind, str(folder)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+    with bounded.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         try:
             yield process
         finally:

@@ -16,6 +16,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+import bounded
 from allranks.contract.expanded_command import PythonProgram
 from allranks.errors import InputError
 from allranks.local.boot import SOURCE
@@ -30,8 +31,9 @@ BOUND = 30
 """Seconds after which a test gives up waiting."""
 
 SERVER = """
-import sys
+import signal, sys
 from pathlib import Path
+signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
 from allranks.local.forkserver.warm import serve
 from allranks.runs.workspace import Workspace
 workspace = Workspace(Path(sys.argv[1]))
@@ -46,7 +48,7 @@ RANK = "import sys\nprint(sys.modules['imported_early'].identity if 'imported_ea
 ENGINE = """
 import asyncio, os, sys
 from pathlib import Path
-sys.path.insert(0, sys.argv[1])
+sys.path[:0] = sys.argv[1].split(os.pathsep)
 from test_warm import run_on
 asyncio.run(run_on(sys.argv[2], Path(sys.argv[3]), Path(sys.argv[4])))
 """
@@ -79,13 +81,13 @@ def code(tmp_path: Path) -> Path:
 def warm(workspace: Workspace) -> Iterator[subprocess.Popen[str]]:
     """The process that lends fork servers."""
     command = [sys.executable, "-c", SERVER, str(workspace.root), "600"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, start_new_session=True) as process:
+    with bounded.Popen(command, stdout=subprocess.PIPE, text=True, start_new_session=True) as process:
         until(workspace.warm.exists, "it did not listen")
         try:
             yield process
         finally:
             below = psutil.Process(process.pid).children(recursive=True) if process.poll() is None else []
-            process.send_signal(signal.SIGINT)
+            process.terminate()
             process.wait(BOUND)
             assert psutil.wait_procs(below, timeout=BOUND)[1] == []
 
@@ -157,8 +159,9 @@ def test_a_lent_fork_server_ends_with_a_killed(
     victim: str, kind: str, code: Path, workspace: Workspace, warm: subprocess.Popen[str]
 ) -> None:
     (code / "train.py").write_text("import threading\nprint('begun', flush=True)\nthreading.Event().wait()\n")
-    arguments = [os.path.dirname(__file__), kind, str(code), str(workspace.warm)]
-    with subprocess.Popen([sys.executable, "-c", ENGINE, *arguments]) as engine:
+    folders = Path(__file__).parents
+    arguments = [f"{folders[0]}{os.pathsep}{folders[2]}", kind, str(code), str(workspace.warm)]
+    with bounded.Popen([sys.executable, "-c", ENGINE, *arguments]) as engine:
         try:
             log = code.parent / "log"
             until(lambda: log.exists() and "begun" in log.read_text(), "the rank did not start")

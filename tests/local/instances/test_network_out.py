@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 import trustme
 
+import bounded
 from allranks.local.engine import run
 from allranks.local.instances import network_out
 from allranks.local.options import Options
@@ -83,7 +84,7 @@ print(json.dumps([reaches(*pair) for pair in json.loads(sys.argv[1])]))
 @contextmanager
 def serving(*prefix: str, program: Sequence[str] = (SERVER,)) -> Iterator[tuple[subprocess.Popen[str], int]]:
     """Start a server, and yield its process and its port."""
-    with subprocess.Popen([*prefix, sys.executable, "-c", *program], stdout=subprocess.PIPE, text=True) as process:
+    with bounded.Popen([*prefix, sys.executable, "-c", *program], stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         try:
             yield process, int(process.stdout.readline())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import os
 import signal
@@ -11,11 +12,17 @@ import textwrap
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
+from unittest import mock
 
 import psutil
 import pytest
 
+import bounded
 from allranks.contract.pytorch import PyTorch
+from allranks.local.instances import supervisor
+from allranks.local.instances.programs import Program
+from allranks.local.instances.supervisor import Event, InstanceSpec, Supervisor
 from allranks.plan.graph import Step
 from allranks.runs.records import Status
 
@@ -77,9 +84,7 @@ def _until(condition: object, what: str) -> None:
 def engine(kind: str, tmp_path: Path, mark: str) -> Iterator[subprocess.Popen[str]]:
     """An engine in a process of its own, with four ranks and four daemons running."""
     source = ENGINE.format(command=STEP.format(mark=mark), workspace=str(tmp_path / "w"), kind=kind)
-    with subprocess.Popen(
-        [sys.executable, "-c", textwrap.dedent(source)], stdout=subprocess.PIPE, text=True
-    ) as process:
+    with bounded.Popen([sys.executable, "-c", textwrap.dedent(source)], stdout=subprocess.PIPE, text=True) as process:
         try:
             _until(lambda: len(_sleepers(mark)) == 4, "the ranks did not start")
             yield process
@@ -137,7 +142,7 @@ def test_nothing_survives_an_end_while_instances_are_starting(
     source = ENGINE.format(command=STEP.format(mark=mark), workspace=str(tmp_path / "w"), kind=kind)
     with (
         (tmp_path / "errors").open("w") as errors,
-        subprocess.Popen(
+        bounded.Popen(
             [sys.executable, "-c", textwrap.dedent(source)], stdout=subprocess.DEVNULL, stderr=errors
         ) as engine,
     ):
@@ -156,6 +161,35 @@ def test_nothing_survives_an_end_while_instances_are_starting(
     errors = (tmp_path / "errors").read_text()
     assert "allranks/local/instances/agent" not in errors
     assert "allranks/local/supervisor" not in errors
+
+
+@pytest.mark.parametrize("moment", ["before it answers", "before the launch", "before its end is known", "stopped"])
+def test_a_launch_fails_whenever_the_supervisor_is_killed(moment: str, kind: str, tmp_path: Path) -> None:
+    async def launch() -> list[str]:
+        create, events = asyncio.create_subprocess_exec, asyncio.Queue[Event | None]()
+
+        async def killed(*arguments: str, **options: Any) -> asyncio.subprocess.Process:
+            process = await create(*arguments, **options)
+            process.kill()
+            return process
+
+        with mock.patch.object(asyncio, "create_subprocess_exec", killed if moment == "before it answers" else create):
+            started = await Supervisor.start(kind)
+        if moment == "stopped":
+            started._process.send_signal(signal.SIGSTOP)
+            with mock.patch.object(supervisor, "CLOSE_SECONDS", 0.1):
+                await started.close()
+        elif moment != "before it answers":
+            started._process.kill()
+        if moment == "before the launch":
+            await started._pump
+        spec = InstanceSpec(0, "127.0.0.1", "here", (("127.0.0.1", "here"),), 1 << 20, str(tmp_path))
+        await started.launch("a", spec, [Program("rank 0", ("/bin/true",), {}, "/", os.devnull)], events)
+        found = [await asyncio.wait_for(events.get(), BOUND) for _ in range(2)]
+        await started.close()
+        return [f"{event.kind} {event.reason}".strip() for event in found if event]
+
+    assert asyncio.run(launch()) == ["failed the supervisor was ended by SIGKILL", "gone"]
 
 
 @pytest.mark.parametrize("times", [1, 2], ids=["once", "twice"])

@@ -14,6 +14,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+import bounded
 from allranks.local.instances import temporary
 from allranks.plan.graph import Step
 from allranks.runs.records import Status
@@ -78,7 +79,7 @@ run(Plan("p", Graph((Step("spin", command),))), workspace, Options(instances=sys
 @pytest.fixture
 def engine(workspace: Workspace, kind: str) -> Iterator[subprocess.Popen[bytes]]:
     """An engine whose step has written a temporary file."""
-    with subprocess.Popen([sys.executable, "-c", ENGINE, str(workspace.root), kind]) as process:
+    with bounded.Popen([sys.executable, "-c", ENGINE, str(workspace.root), kind]) as process:
         try:
             _until(lambda: (workspace.root / "reached").exists() and bool(_left(workspace)))
             yield process

@@ -18,6 +18,7 @@ from types import SimpleNamespace
 import psutil
 import pytest
 
+import bounded
 from allranks.local.instances import sampler as sampler_module
 from allranks.local.instances import sampling as sampling_module
 from allranks.local.instances.sampler import Allowance, Figures, GpuState, Nvml, Sampler
@@ -37,7 +38,7 @@ def start() -> Iterator[Start]:
     started = []
 
     def start(code: str, **environment: str) -> int:
-        process = subprocess.Popen(
+        process = bounded.Popen(
             [sys.executable, "-I", "-S", "-c", code],
             start_new_session=True,
             stdout=subprocess.PIPE,

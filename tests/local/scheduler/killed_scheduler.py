@@ -14,6 +14,7 @@ import time
 from datetime import datetime, timezone
 from pathlib import Path
 
+import bounded
 from allranks.local.scheduler.ledger import Firing, Ledger, SchedulesPlace
 from allranks.local.scheduler.running import carry_out
 from allranks.local.scheduler.scheduler import MissedPolicy, Scheduler, SystemClock, Watcher
@@ -49,7 +50,7 @@ def schedule(root: Path, fired: str, end: float) -> None:
         os.write(1, b".")
         words = [sys.executable, "-S", __file__, str(root), fired, firing.run]
         paths = os.pathsep.join(path for path in sys.path if path)
-        child = subprocess.Popen(
+        child = bounded.Popen(
             words, pass_fds=(descriptor,), start_new_session=True, env={"PYTHONPATH": paths}, stdout=subprocess.DEVNULL
         )
         os.write(1, b".")

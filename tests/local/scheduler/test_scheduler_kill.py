@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+import bounded
 from allranks.local.scheduler.ledger import ENDED, Ledger, SchedulesPlace, run_name
 from allranks.runs.workspace import Workspace
 from allranks.schedules.finding import Schedule
@@ -34,7 +35,7 @@ TRIGGERS = {
 def launch(place: SchedulesPlace, fired: Path) -> subprocess.Popen[bytes]:
     words = [sys.executable, "-S", str(PROGRAM), str(place.workspace.root), str(fired), str(END.timestamp())]
     paths = os.pathsep.join(path for path in sys.path if path)
-    return subprocess.Popen(words, stdout=subprocess.PIPE, env={"PYTHONPATH": paths}, start_new_session=True)
+    return bounded.Popen(words, stdout=subprocess.PIPE, env={"PYTHONPATH": paths}, start_new_session=True)
 
 
 def steps(process: subprocess.Popen[bytes], amount: int) -> bool:

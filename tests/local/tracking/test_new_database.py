@@ -6,6 +6,7 @@ import os
 import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -77,3 +78,19 @@ def test_a_failure_leaves_nothing(tmp_path: Path) -> None:
 
 def test_a_server_has_its_own_database(tmp_path: Path) -> None:
     tracker.create_database(pytest.fail, "postgresql://localhost/mlflow")
+
+
+def test_its_places_move_with_the_workspace(tmp_path: Path) -> None:
+    tables = {"experiments": "artifact_location", "runs": "artifact_uri", "model_versions": "source"}
+    tables |= {"logged_models": "artifact_location"}
+    places = ["file:///gone/mlflow/exp/run", f"file://{tmp_path}/mlflow/exp", "s3://bucket/mlflow/exp"]
+    with closing(sqlite3.connect(tmp_path / "mlflow.db")) as connection, connection:
+        for table, column in tables.items():
+            more = ", storage_location TEXT" if table == "model_versions" else ""
+            connection.execute(f"CREATE TABLE {table} ({column} TEXT{more})")
+            connection.executemany(f"INSERT INTO {table} ({column}) VALUES (?)", [(place,) for place in places])
+        connection.commit()
+        tracker.relocate(tmp_path / "mlflow.db")
+        for table, column in tables.items():
+            found = [place for (place,) in connection.execute(f"SELECT {column} FROM {table}")]
+            assert found == [f"file://{tmp_path}/mlflow/exp/run", *places[1:]]

@@ -235,6 +235,11 @@ WRONG = {
     ("iris:1", "data", "data:\n  '*': data"): "this machine does not have azureml:iris:1; data/iris does not exist",
     ("azureml://datastores/ws/paths/y", "data", "datastores:\n  ws: data"): "this machine does not have "
     "azureml://datastores/ws/paths/y; data/y does not exist",
+    (
+        "azureml://datastores/ws/paths/../y",
+        "data",
+        "datastores:\n  ws: data",
+    ): "azureml://datastores/ws/paths/../y has .. in its path, which does not lead out of a datastore",
     ("torch:1", "environment", "environments:\n  torch: data"): "this machine does not have azureml:torch:1; data is "
     "not a virtual environment, and contains none named torch",
 }
@@ -316,3 +321,12 @@ def test_data_that_is_downloaded(project: Path, text: str, lines: str, uri: str)
     assert lookup.uses[-1].uri == uri
     assert missing(lookup.uses) == ()
     assert lookup.output(text) == (uri if lines else None)
+
+
+@pytest.mark.parametrize("target", ["data", "https://account.blob.core.windows.net/container"])
+def test_an_output_is_not_written_out_of_its_datastore(project: Path, target: str) -> None:
+    write(project, "allranks.yaml", f"datastores:\n  ws: {target}")
+    lookup = AssetLookup.of(project, None)
+    assert lookup.output("azureml://datastores/ws/paths/a/${{name}}")
+    with pytest.raises(InputError, match="does not lead out of a datastore"):
+        lookup.output("azureml://datastores/ws/paths/a/../../${{name}}")

@@ -21,6 +21,7 @@ from unittest import mock
 import psutil
 from fault_cells import Cell
 
+import bounded
 from allranks.local.attempt import monitor
 from allranks.local.engine import run
 from allranks.local.faults import injection
@@ -283,7 +284,7 @@ def _killing(name: str, workspace: Workspace) -> Iterator[None]:
         yield
     finally:
         done.set()
-        thread.join()
+        bounded.join(thread)
 
 
 def _target(name: str, workspace: Workspace) -> psutil.Process:

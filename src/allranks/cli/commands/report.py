@@ -65,7 +65,7 @@ def _contents(workspace: Workspace, record: RunRecord) -> dict[str, str]:
     from allranks.plan.secrets import shown
     from allranks.runs.store import Store
 
-    with Store(workspace.database) as store:
+    with Store(workspace.database, reads=True) as store:
         plan = json.loads(store.plan(record.id))
     log = Path(record.folder) / engine_log.FILE
     packages = sorted({f"{found.name}=={found.version}" for found in distributions()}, key=str.lower)

@@ -19,6 +19,9 @@ from allranks.local.instances.programs import ForkServerSpec
 from allranks.runs.workspace import Workspace, write_file
 from allranks.secrets import is_secret_name
 
+END_SECONDS = 5.0
+"""How long the process may take to end. Then it is killed."""
+
 MOST_FILES = 100
 """Maximum number of files whose fork servers are remembered."""
 
@@ -64,6 +67,9 @@ class EarlyForkServer:
     def __exit__(self, *raised: object) -> None:
         if self._process is not None:
             self._process.terminate()
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._process.wait(END_SECONDS)
+            self._process.kill()  # it was stopped, for example
             self._process.wait()
             Path(self.socket).unlink(missing_ok=True)
 

@@ -153,8 +153,11 @@ def _listening(place: Path) -> Iterator[socket.socket]:
 
 def _is_served(path: str) -> bool:
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as client:
+        client.settimeout(_REQUEST_SECONDS)
         try:
             client.connect(path)
+        except TimeoutError:
+            return True
         except OSError:
             return False
         return True

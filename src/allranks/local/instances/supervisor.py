@@ -17,6 +17,15 @@ from allranks.local.instances.programs import ForkServerSpec, Program
 
 _log = logging.getLogger(__name__)
 
+CLOSE_SECONDS = 30.0
+"""How long a supervisor may take to end its processes. Then it is killed, and they end with it."""
+
+_LAST_SECONDS = 5.0
+"""How long events may arrive after the end of the supervisor: a stopped agent holds the pipe open."""
+
+_LOOK = 0.1
+"""Seconds between two checks whether it has exited. In some versions of Python, `wait` waits for the pipes too."""
+
 
 class UnfitError(Exception):
     """This machine does not support the requested kind of instance. The message is the reason."""
@@ -96,6 +105,7 @@ class Supervisor:
         self._reader, self._writer = process.stdout, process.stdin
         self._queues: dict[str, asyncio.Queue[Event | None]] = {}
         self._pump: asyncio.Task[None] | None = None
+        self._ended = ""
         self._injected: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
         self._serving: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
 
@@ -119,12 +129,14 @@ class Supervisor:
         supervisor = cls(kind, process)
         try:
             first = await supervisor._reader.readline()
+            code = 0 if first else await supervisor._exit_code()
         except asyncio.CancelledError:
             # After Ctrl-C at this point, no other code can end the process.
             await supervisor.close()
             raise
-        event = json.loads(first) if first else {"event": "unfit", "reason": "the supervisor ended at once"}
-        if event["event"] == "unfit":
+        # One that was killed leaves a run that fails, as it does later.
+        event = json.loads(first or '{"event": "unfit", "reason": "the supervisor ended at once"}')
+        if event["event"] == "unfit" and code >= 0:
             await supervisor.close()
             _log.info("instances unsupported", extra={"kind": kind, "reason": event["reason"]})
             raise UnfitError(event["reason"])
@@ -150,6 +162,8 @@ class Supervisor:
                      started like the others.
         """
         self._queues[agent] = events
+        if self._ended:
+            self._report_end()
         await self._send(
             command="start",
             agent=agent,
@@ -191,19 +205,39 @@ class Supervisor:
     async def close(self) -> None:
         """End all processes, and wait until they have ended."""
         self._writer.close()
+        if self._pump is None:
+            self._pump = asyncio.create_task(self._read())
+        await self._kill_if_late(self._pump)
+        await self._pump
         with contextlib.suppress(OSError):
             await self._writer.wait_closed()
-        await self._process.wait()
-        if self._pump is not None:
-            await self._pump
 
     async def _send(self, **command: Any) -> None:
+        if self._ended:
+            return
         self._writer.write((json.dumps(command, separators=(",", ":")) + "\n").encode())
         with contextlib.suppress(ConnectionError):  # `_read` reports the end of the supervisor
             await self._writer.drain()
 
     async def _read(self) -> None:
-        while line := await self._reader.readline():
+        """Pass events on until the supervisor has exited."""
+        reading = asyncio.create_task(self._read_events())
+        exiting = asyncio.create_task(self._exit_code())
+        await asyncio.wait({reading, exiting}, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait({reading}, timeout=_LAST_SECONDS)
+        reading.cancel()
+        await asyncio.gather(reading, return_exceptions=True)
+        await self._kill_if_late(exiting)
+        code = await exiting
+        # Waiting callers must not wait for ever.
+        self._ended = "the supervisor " + (
+            "ended by itself" if code >= 0 else f"was ended by {signal.Signals(-code).name}"
+        )
+        _log.log(logging.WARNING if self._queues or code else logging.INFO, "supervisor exited", extra={"code": code})
+        self._report_end()
+
+    async def _read_events(self) -> None:
+        while (line := await self._reader.readline()).endswith(b"\n"):
             message = json.loads(line)
             if message["event"] == "ready":
                 continue
@@ -216,12 +250,27 @@ class Supervisor:
                 self._queues.pop(event.agent, None)
             if queue is not None:
                 queue.put_nowait(event)
-        # The supervisor and all its processes have ended. Waiting callers must not wait for ever.
-        code = await self._process.wait()
-        how = "ended by itself" if code >= 0 else f"was ended by {signal.Signals(-code).name}"
-        _log.log(logging.WARNING if self._queues or code else logging.INFO, "supervisor exited", extra={"code": code})
+
+    async def _exit_code(self) -> int:
+        """Wait until the supervisor has exited, and return its code, whoever still has its pipes open."""
+        waiting = asyncio.ensure_future(self._process.wait())
+        while self._process.returncode is None:
+            await asyncio.wait({waiting}, timeout=_LOOK)
+        waiting.cancel()
+        return self._process.returncode
+
+    async def _kill_if_late(self, task: asyncio.Task[Any]) -> None:
+        """Kill the supervisor if a task that ends with it does not end in time."""
+        await asyncio.wait({task}, timeout=CLOSE_SECONDS)
+        if not task.done():
+            _log.error("supervisor killed", extra={"reason": f"it did not end within {CLOSE_SECONDS:g} s"})
+            with contextlib.suppress(ProcessLookupError):
+                self._process.kill()
+
+    def _report_end(self) -> None:
+        """Report the end of the agents that have not reported it: the supervisor has ended, and with it they have."""
         now = asyncio.get_running_loop().time()
         for agent, queue in self._queues.items():
-            queue.put_nowait(Event("failed", agent, now, reason=f"the supervisor {how}"))
+            queue.put_nowait(Event("failed", agent, now, reason=self._ended))
             queue.put_nowait(Event("gone", agent, now))
         self._queues.clear()

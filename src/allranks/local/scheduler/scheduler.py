@@ -19,6 +19,7 @@ from datetime import datetime, timedelta, timezone
 from enum import Enum
 from itertools import takewhile
 
+from allranks.local import stop_signals
 from allranks.local.scheduler.ledger import CLAIMED, ENDED, Entry, Firing, Ledger, Missed, SchedulesPlace, run_name
 from allranks.schedules.firings import firings
 from allranks.verdict import judge
@@ -47,8 +48,12 @@ class SystemClock:
         self._receiver.setblocking(False)
         self._sender.setblocking(False)
         self._wakeup = signal.set_wakeup_fd(self._sender.fileno(), warn_on_full_buffer=False)
-        numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-        self._handlers = {number: signal.signal(number, lambda *_: self._stop()) for number in numbers}
+
+        def stop(number: int, _: object) -> None:
+            stop_signals.count(number)
+            self._stop()
+
+        self._handlers = {number: signal.signal(number, stop) for number in stop_signals.STOPS}
         # Only signals with a handler wake the scheduler.
         self._handlers[signal.SIGCHLD] = signal.signal(signal.SIGCHLD, lambda *_: None)
         return self

@@ -9,6 +9,7 @@ import importlib
 import json
 import logging
 import os
+import sqlite3
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -28,6 +29,15 @@ RESULT_TAG = "allranks.result"
 
 CHUNK = 100
 """Maximum parameters, or runs of a query, per request: MLflow's limit for parameters."""
+
+_PLACES = (
+    ("logged_models", "artifact_location"),
+    ("model_versions", "storage_location"),
+    ("model_versions", "source"),
+    ("runs", "artifact_uri"),
+    ("experiments", "artifact_location"),
+)
+"""The columns of MLflow's database with places of artifacts."""
 
 _parents: dict[str, str] = {}
 """The MLflow runs of pipelines that this process has created or continued: by their name, the id. The engine may stop
@@ -122,7 +132,20 @@ def _open(client: Callable[[str], Any], tracking_uri: str) -> Any:
         create_database(client, tracking_uri)
     except Exception:  # the client creates it as usual, or says why it cannot
         _log.warning("database not created quickly", exc_info=True)
+    with contextlib.suppress(sqlite3.Error):  # of a database of another version, or not of SQLite
+        relocate(Path(tracking_uri.removeprefix("sqlite:///")))
     return client(tracking_uri)
+
+
+def relocate(database: Path) -> None:
+    """Correct the places of artifacts in a database whose workspace has been moved."""
+    here = f"file://{database.parent}/mlflow/"
+    with contextlib.closing(sqlite3.connect(f"file:{database}?mode=rw", uri=True)) as connection, connection:
+        for (place,) in connection.execute("SELECT artifact_location FROM experiments").fetchall():
+            before = place[: place.rfind("/mlflow/") + len("/mlflow/")]
+            if before.startswith("file://") and before != here and not os.path.exists(before.removeprefix("file://")):
+                for table, column in _PLACES:
+                    connection.execute(f"UPDATE {table} SET {column} = replace({column}, ?, ?)", (before, here))
 
 
 def create_database(client: Callable[[str], Any], tracking_uri: str) -> None:

@@ -351,7 +351,16 @@ def _data(entry: Entry, asset: AssetId, misses: list[str]) -> Path | None:
 
 
 def _below(entry: Entry, asset: AssetId) -> str:
-    """Return where an asset is in the folder of an entry. The part that a pattern matches is a subfolder."""
+    """Return where an asset is in the folder of an entry. Raise InputError if it is not in it."""
+    below = _relative_path(entry, asset)
+    if ".." in below.split("/"):
+        found = f"{asset} has .. in its path, which does not lead out of a datastore"
+        raise InputError(Problem(entry.where, found, "a path below it", "write the path without .."))
+    return below
+
+
+def _relative_path(entry: Entry, asset: AssetId) -> str:
+    """Return the path of an asset in the folder of an entry. The part that a pattern matches is a subfolder."""
     if entry.section == "datastores":
         return f"{asset.name}/{asset.path}" if entry.is_pattern else asset.path
     spellings = mapping_file.spellings(asset)

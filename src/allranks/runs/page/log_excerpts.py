@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from markupsafe import Markup, escape
 
 from allranks.runs.formatting import plain
+from allranks.runs.log_redaction import open_log
 from allranks.runs.page.items import ATTENTION
 from allranks.runs.records import RankRecord, Status, StepRecord
 from allranks.secrets import redact
@@ -82,7 +83,7 @@ class LogExcerpts:
         start = max(size - limit, 0)
         before = max(start - _BEFORE, 0)
         try:
-            with open(log, "rb") as file:
+            with open_log(log) as file:
                 file.seek(before)
                 data = file.read(size - before)
         except OSError:
