@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import ast
 import csv
 import datetime
 import functools
 import json
-import operator
 import os
 import random
 import re
@@ -298,36 +296,12 @@ def _converted(pandas: Any, column: Any, kind: Any) -> Any:
     return pandas.Series(found, index=column.index, dtype=object if None in found else bool)
 
 
-_OPERATORS = {
-    getattr(ast, node): getattr(operator, name)
-    for node, name in zip(
-        ("Eq", "NotEq", "Lt", "LtE", "Gt", "GtE", "And", "Or", "Not", "Add", "Sub", "Mult", "Div", "USub"),
-        ("eq", "ne", "lt", "le", "gt", "ge", "and_", "or_", "invert", "add", "sub", "mul", "truediv", "neg"),
-    )
-}
-
-
-def _evaluated(node: Any, frame: Any) -> Any:
-    """Return the values of an expression over columns, such as ``col("n") > 2 and col("shop") == "x"``."""
-    if isinstance(node, ast.Call):
-        if node.func.id == "col":  # type: ignore[attr-defined]
-            return frame[ast.literal_eval(node.args[0])].convert_dtypes()
-        return datetime.datetime(*map(ast.literal_eval, node.args))
-    if isinstance(node, ast.BoolOp):
-        return functools.reduce(_OPERATORS[type(node.op)], [_evaluated(value, frame) for value in node.values])
-    if isinstance(node, ast.UnaryOp):
-        return _OPERATORS[type(node.op)](_evaluated(node.operand, frame))
-    if isinstance(node, ast.BinOp):
-        return _OPERATORS[type(node.op)](_evaluated(node.left, frame), _evaluated(node.right, frame))
-    if isinstance(node, ast.Compare):
-        sides = _evaluated(node.left, frame), _evaluated(node.comparators[0], frame)
-        return _OPERATORS[type(node.ops[0])](*sides).astype("boolean")
-    return ast.literal_eval(node)
-
-
-def _filter(_: object, frame: Any, expression: str) -> Any:
-    """Return the rows for which an expression is true, and not missing."""
-    return frame[_evaluated(ast.parse(expression.strip(), mode="eval").body, frame).fillna(False).astype(bool)]
+def _filter(pandas: Any, frame: Any, expression: str) -> Any:
+    """Return the rows for which an expression such as ``col("n") > 2 and col("shop") == "x"`` is true, and known."""
+    text = re.sub(r'col\("([^"]*)"\)', r"`\1`", expression.strip()).replace("datetime(", "@datetime(")
+    with pandas.option_context("mode.string_storage", "python"):
+        found = frame.convert_dtypes().eval(text, engine="python", local_dict={"datetime": datetime.datetime})
+    return frame[found.fillna(False).astype(bool)]
 
 
 def _sample(_: object, frame: Any, options: dict[str, Any]) -> Any:
