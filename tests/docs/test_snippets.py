@@ -6,9 +6,12 @@ import json
 import re
 import subprocess
 import sys
+from importlib.metadata import packages_distributions, requires
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 README = Path(__file__).resolve().parents[2] / "README.md"
 _SNIPPETS = re.findall(r"^```python\n(.*?)^```", README.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
@@ -18,6 +21,27 @@ SNIPPETS = [snippet for snippet in _SNIPPETS if "@pipeline" not in snippet]
 
 def test_there_is_python_in_the_readme() -> None:
     assert SNIPPETS
+
+
+def test_the_installation_brings_what_the_first_pipeline_imports() -> None:
+    text = README.read_text(encoding="utf-8")
+    extra = re.findall(r'^\$ pip install "PATH/TO/allranks\[(\w+)\]"', text, re.MULTILINE)[0]
+    functions = re.findall(r"^from allranks.library import (.*)", text, re.MULTILINE)[0].split(", ")
+    folders = [folder for name in functions for folder in README.parent.glob(f"components/*/{name}")]
+    assert len(folders) == len(functions)
+    folders += [README.parent / "components/shared/allranks_steps" / name for name in ("images", "models")]
+    code = "\n".join(file.read_text(encoding="utf-8") for folder in folders for file in folder.rglob("*.py"))
+    modules = set(re.findall(r"^ *(?:import|from) (\w+)", code, re.MULTILINE))
+    brought = {
+        canonicalize_name(requirement.name)
+        for requirement in map(Requirement, requires("allranks") or ())
+        if requirement.marker is None or requirement.marker.evaluate({"extra": extra})
+    }
+    distributions = packages_distributions()
+    modules &= distributions.keys() - {"allranks", "allranks_steps"}
+    assert {"torch", "sklearn", "PIL", "mlflow"} <= modules
+    missing = [name for name in modules if not brought.intersection(map(canonicalize_name, distributions[name]))]
+    assert not missing
 
 
 @pytest.mark.slow
