@@ -76,7 +76,7 @@ def test_values_are_for_one_file(folder: Path) -> None:
             "command: ls\nenvironment: azureml:x:1\ndistribution:\n  type: jaxx\n",
             "key distribution.type (x.yml:4)",
             "'jaxx'",
-            "mpi, tensorflow, pytorch or ray",
+            "one of pytorch, tensorflow, mpi, ray",
             "",
         ),
         (
@@ -86,7 +86,7 @@ def test_values_are_for_one_file(folder: Path) -> None:
             ),
             "step a, key distribution.type (x.yml:7)",
             "'pytorhc'",
-            "mpi, tensorflow, pytorch or ray",
+            "one of pytorch, tensorflow, mpi, ray",
             "did you mean pytorch?",
         ),
         (
@@ -111,7 +111,7 @@ def test_a_component_with_a_misspelt_key_and_an_unknown_distribution(folder: Pat
     path = write(folder, "component.yaml", text)
     found = {problem.where: problem for problem in problems(check("component.yaml"))}
     assert found[f"{path.name}:5, key enviroment"].fix == "did you mean environment?"
-    assert found[f"{path.name}:7, key distribution.type"].expected == "mpi, tensorflow, pytorch or ray"
+    assert found[f"{path.name}:7, key distribution.type"].expected == "one of mpi, tensorflow, pytorch, ray"
 
 
 def test_a_device_is_no_misspelt_name(folder: Path) -> None:

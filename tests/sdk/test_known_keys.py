@@ -66,7 +66,7 @@ FILES = {
 def test_a_misspelt_key_is_found_with_the_one_that_was_meant(kind: str, text: str, expected: dict[str, str]) -> None:
     assert dict(misspelt(kind, yaml.safe_load(text))) == expected
     for key, meant in expected.items():
-        assert similar(kind, key) == meant
+        assert similar(kind, key, yaml.safe_load(text)) == meant
 
 
 def test_no_component_of_the_project_has_a_misspelt_key() -> None:

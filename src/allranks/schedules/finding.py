@@ -166,19 +166,19 @@ def _refused(text: YamlText, error: Exception) -> Iterator[Problem]:
         yield _unreadable(text, error)
         return
     said = validation_errors.messages_of(error)
-    keys = [key for key, _, _ in said]
-    for key, value, message in said:
+    keys = [key for key, _ in said]
+    for key, message in said:
         # The SDK tries every form of create_job. It says the most of the one that is meant.
         if any(other != key and (other.startswith(f"{key}.") or key == "create_job.create_job") for other in keys):
             continue
         if message == "Unknown field.":
-            similar = validation_errors.similar("schedule", key)
+            similar = validation_errors.similar("schedule", key, text.tree)
             if similar != key.rpartition(".")[2]:
                 yield unknown_key(_key(text, key), similar)
             continue
         owner, inner = _file_of(text, key)
         where = _key(owner, inner) if inner else str(owner.path)
-        yield refused(where, inner, owner.scalar(inner) if value is None else value, message)
+        yield refused(where, inner, owner.value(inner), message, owner.unquoted.get(inner))
 
 
 def _unreadable(text: YamlText, error: Exception) -> Problem:

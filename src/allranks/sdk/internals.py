@@ -70,6 +70,9 @@ BUILD_CODE = "_build_code"
 UPLOAD = "_upload_to_datastore"
 """The function of `artifacts` that uploads a folder."""
 
+DESERIALIZE = "_deserialize"
+"""The method of a schema's field that reads a value."""
+
 RESOLVE_COMMAND, RESOLVE_SWEEP = "_resolve_arm_id_for_command_job", "_resolve_arm_id_for_sweep_job"
 """The methods of JobOperations that replace the local parts of a job by ids."""
 

@@ -18,6 +18,7 @@ from typing import Any
 from allranks.sdk import internals, light_import
 from allranks.sdk.distributed_component import distributed_components
 from allranks.sdk.quick_nodes import quick_nodes
+from allranks.sdk.schema_unions import selected_alternatives
 from allranks.sdk.staging import exact_uploads
 from allranks.sdk.thread_safety import serialized_model_creation
 
@@ -43,6 +44,7 @@ def session(*, client: bool = True) -> Iterator[None]:
         folder = stack.enter_context(_temporary_folders())
         stack.enter_context(quick_nodes())
         stack.enter_context(distributed_components())
+        stack.enter_context(selected_alternatives())
         stack.enter_context(exact_uploads(folder, client=client))
         if client:
             stack.enter_context(serialized_model_creation())

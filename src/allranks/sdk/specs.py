@@ -13,11 +13,11 @@ from typing import Any
 import yaml
 
 from allranks.errors import InputError, Problem
-from allranks.sdk import bounded_yaml, internals, user_code, validation_errors
+from allranks.sdk import bounded_yaml, internals, user_code, validation_errors, yaml_lines
 from allranks.sdk.distributed_component import is_distributed_component
 from allranks.sdk.messages import refused, unknown_distribution, unknown_key
 from allranks.sdk.paths import shown
-from allranks.sdk.yaml_lines import at
+from allranks.sdk.yaml_lines import YamlText
 
 SPECS = ("component.yaml", "component.py")
 """The file names of a component's spec: YAML, or a function with mldesigner's @command_component."""
@@ -28,22 +28,23 @@ def load(spec: Path) -> list[Any]:
 
     Raise InputError if the spec cannot be read or does not describe a component.
     """
+    text = None if spec.suffix == ".py" else yaml_lines.parse(spec)
     try:
-        components = _load_python(spec) if spec.suffix == ".py" else [_load_yaml(spec)]
+        components = [_load_yaml(text)] if text else _load_python(spec)
         results = [internals.validate(component) for component in components]
     except InputError:
         raise
     # Any exception of the user's file or the SDK means that the component cannot be loaded; they have no common class.
     except Exception as error:
-        messages = [("", None, validation_errors.one_line(error))]
+        messages = [("", validation_errors.one_line(error))]
         if validation_errors.is_own(error):
             messages = validation_errors.messages_of(error)
-        raise InputError.of(_problem(spec, *message) for message in messages) from error
+        raise InputError.of(_problem(text, spec, *message) for message in messages) from error
     if not components:
         expected = "a function under mldesigner's @command_component"
         raise InputError(Problem(str(spec), "no component", expected, "decorate the function"))
     complaints = (complaint for result in results for complaint in result.error_messages.items())
-    if problems := [_problem(spec, key, None, message) for key, message in complaints]:
+    if problems := [_problem(text, spec, key, _shortened(message)) for key, message in complaints]:
         raise InputError.of(problems)
     return components
 
@@ -73,38 +74,32 @@ def environment_name(file: Path) -> str:
     return str(tree.get("name") or "") if is_own else ""
 
 
-def _problem(spec: Path, key: str, value: Any, message: str) -> Problem:
-    where = str(spec)
-    if key:
-        place = where if spec.suffix == ".py" else at(spec, *key.split("."))
-        where = f"{place}, key {key}"
-    if message == "Unknown field." and spec.suffix != ".py":
-        return unknown_key(
-            where, validation_errors.similar(validation_errors.kind_of(bounded_yaml.load_file(spec)), key)
-        )
-    problem = refused(where, key, value, _shortened(message) if value is None else message)
+def _problem(text: YamlText | None, spec: Path, key: str, message: str) -> Problem:
+    where = text.place(key) if text else str(spec)
+    where = f"{where}, key {key}" if key else where
+    if message == "Unknown field." and text:
+        return unknown_key(where, validation_errors.similar(validation_errors.kind_of(text.tree), key, text.tree))
+    value, unquoted = (text.value(key), text.unquoted.get(key)) if text else (None, None)
+    problem = refused(where, key, value, message, unquoted)
     return replace(problem, fix=problem.fix or "correct the spec")
 
 
-def _load_yaml(spec: Path) -> Any:
+def _load_yaml(text: YamlText) -> Any:
     from azure.ai.ml import load_component
 
-    # Parse here first: the SDK does not report the line of a mistake.
-    tree = bounded_yaml.read_values(spec)
-    if problems := list(_mistakes(spec, tree)):
+    if problems := list(_mistakes(text)):
         raise InputError.of(problems)
-    return load_component(spec)
+    return load_component(text.path)
 
 
-def _mistakes(spec: Path, tree: Any) -> Iterator[Problem]:
-    """Yield mistakes that the SDK ignores, or of which its message names only some of the allowed values."""
-    if not isinstance(tree, dict) or is_distributed_component(tree):
+def _mistakes(text: YamlText) -> Iterator[Problem]:
+    """Yield misspelt keys, some of which the SDK ignores, and an unknown distribution, which the SDK reports alone."""
+    if is_distributed_component(text.tree):
         return
-    for key, meant in validation_errors.misspelt(validation_errors.kind_of(tree), tree):
-        yield unknown_key(f"{at(spec, *key.split('.'))}, key {key}", meant)
-    settings = tree.get("distribution")
-    if isinstance(settings, dict) and isinstance(kind := settings.get("type"), str):
-        yield from unknown_distribution(kind, f"{at(spec, 'distribution', 'type')}, key distribution.type")
+    for key, meant in validation_errors.misspelt(validation_errors.kind_of(text.tree), text.tree):
+        yield unknown_key(f"{text.place(key)}, key {key}", meant)
+    if isinstance(kind := text.value("distribution.type"), str):
+        yield from unknown_distribution(kind, f"{text.place('distribution.type')}, key distribution.type")
 
 
 def _load_python(spec: Path) -> list[Any]:

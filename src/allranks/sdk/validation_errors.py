@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import ast
 import contextlib
 import copy
 import difflib
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from allranks.sdk import internals
 from allranks.sdk.paths import shown
+from allranks.sdk.schema_unions import MISSING_KEY, alternatives, is_schema, of_type
 
 _MAX_LENGTH = 300
 MISSING_FILE = " does not exist"
@@ -23,22 +23,21 @@ MISSING_FILE = " does not exist"
 
 def is_own(error: BaseException) -> bool:
     """Return whether an exception is the SDK's own, whose message is meant for the user."""
-    return type(error).__module__.partition(".")[0] in ("azure", "marshmallow", "mldesigner", "msrest")
+    own = type(error).__module__.partition(".")[0] in ("azure", "marshmallow", "mldesigner", "msrest")
+    return own or bool(_structured(error))
 
 
-def messages_of(error: BaseException) -> list[tuple[str, Any, str]]:
-    """Return the SDK's complaints: (key such as ``jobs.train.inputs.lr``, its value or None, message).
+def messages_of(error: BaseException) -> list[tuple[str, str]]:
+    """Return the SDK's complaints: (key such as ``jobs.train.inputs.lr``, message).
 
-    Schema errors are JSON within a text, sometimes nested. The message of any other error is its first paragraph.
+    Schema errors have them as data, or else as JSON within a text, sometimes nested. The message of any other error is
+    its first paragraph.
     """
-    by_key: dict[str, tuple[str, Any, str]] = {}
-    own = getattr(error, "messages", None)  # of marshmallow, in a step of a pipeline
-    found = _complaints(str(error), "", None) if "errors" in str(error) or not isinstance(own, dict) else _of(own, "")
-    for complaint in found:
-        # If several types are allowed, the SDK reports an error for each. The missing file is the most likely one.
-        if complaint[0] not in by_key or complaint[2].endswith(MISSING_FILE):
-            by_key[complaint[0]] = complaint
-    return list(by_key.values()) or [("", None, type(error).__name__)]
+    texts: dict[str, list[str]] = {}
+    structured = _structured(error)
+    for key, text in _leaves(structured, "") if structured else _complaints(str(error), ""):
+        texts.setdefault(key, []).append(text)
+    return [(key, meaning(list(dict.fromkeys(each)))) for key, each in texts.items()] or [("", type(error).__name__)]
 
 
 def one_line(error: BaseException) -> str:
@@ -46,42 +45,39 @@ def one_line(error: BaseException) -> str:
     if not is_own(error):
         text = _shortened(str(error))
         return f"{type(error).__name__}: {text}" if text else type(error).__name__
-    found = ((key or "expected" * text.startswith("one of "), text) for key, _, text in messages_of(error))
+    found = ((key or "expected" * text.startswith("one of "), text) for key, text in messages_of(error))
     return _shortened("; ".join(f"{key}: {text}" if key else text for key, text in found))
 
 
-def _complaints(text: str, key: str, value: Any) -> Iterator[tuple[str, Any, str]]:
+def _structured(error: BaseException | None) -> Any:
+    """Return the complaints of marshmallow's error by key. The SDK raises others from it, whose texts contain them, or
+    fails to write such a text."""
+    while error is not None:
+        if isinstance(messages := getattr(error, "messages", None), dict):
+            return messages
+        error = error.__cause__ or error.__context__
+    return {}
+
+
+def _complaints(text: str, key: str) -> Iterator[tuple[str, str]]:
     parsed = _json_in(text)
     if isinstance(parsed, dict) and isinstance(parsed.get("errors"), list):
         for error in parsed["errors"]:
             path = str(error.get("path", "*"))
-            inner = key if path == "*" else f"{key}.{path}".lstrip(".")
-            yield from _complaints(str(error.get("message", "")), inner, _plain(error.get("value")))
+            yield from _complaints(str(error.get("message", "")), key if path == "*" else f"{key}.{path}".lstrip("."))
     elif isinstance(parsed, dict) and text.startswith("Validation for"):
-        yield from _of(parsed, key)
-    elif alternative := _alternative(text):
-        yield from _of(alternative, key)
+        yield from _leaves(parsed, key)
     else:
-        yield key, value, meaning(text)
+        yield key, text
 
 
-def _of(errors: Mapping[str, Any], key: str) -> Iterator[tuple[str, Any, str]]:
-    return ((inner, None, meaning(message)) for inner, message in _leaves(errors, key))
-
-
-def _alternative(text: str) -> dict[str, Any]:
-    """Return what one of several schemas complains of, if it is the only one of the value's type; else {}."""
-    with contextlib.suppress(ValueError, SyntaxError, MemoryError, RecursionError):
-        parts = [ast.literal_eval(part) for part in text.split("; ")]
-        fitting = [part for part in parts if isinstance(part, dict) and "type" not in part]
-        if len(fitting) == 1 and len(parts) > 1 and any(isinstance(part, dict) and "type" in part for part in parts):
-            return fitting[0]
-    return {}
-
-
-def meaning(text: str) -> str:
-    """Return a complaint in short form."""
-    return _shortened(_choices(text) or _missing_file(text) or _kinds(text) or _reference(text) or text)
+def meaning(texts: list[str]) -> str:
+    """Return complaints about one key in short form."""
+    text = "; ".join(texts)
+    if MISSING_KEY in texts:
+        return f"{MISSING_KEY} {_expectation(text)}".strip()
+    missing = next(filter(None, map(_missing_file, texts)), "")
+    return _shortened(missing or _expectation(text) or _reference(text) or text)
 
 
 def _json_in(text: str) -> Any:
@@ -96,36 +92,46 @@ def _json_in(text: str) -> Any:
         return None
 
 
-def _leaves(errors: Any, key: str) -> Iterator[tuple[str, str]]:
+def _leaves(errors: Any, key: str, *, in_mapping: bool = False) -> Iterator[tuple[str, str]]:
     if isinstance(errors, dict):
         for name, inner in errors.items():
-            # The values of a mapping are below "value".
-            is_level = name == "_schema" or (name == "value" and isinstance(inner, dict))
-            yield from _leaves(inner, key if is_level else f"{key}.{name}".lstrip("."))
+            # The complaints about the values of a mapping are below "value", those about a name in it below "key".
+            is_side = name in ("key", "value") and not in_mapping and inner != ["Unknown field."]
+            is_level = name == "_schema" or is_side
+            yield from _leaves(inner, key if is_level else f"{key}.{name}".lstrip("."), in_mapping=is_side)
     elif isinstance(errors, list):
         for inner in errors:
-            yield from _leaves(inner, key)
+            yield from _leaves(inner, key, in_mapping=in_mapping)
     else:
         yield key, str(errors)
 
 
-def _choices(text: str) -> str:
-    """Return the allowed values, if a value matches none of several schemas; "" if they are not listed."""
-    choices = [name for group in re.findall(r"passed is not in set \[([^\]]*)\]", text) for name in group.split(", ")]
-    if not choices:
+_KINDS = {
+    "string": "a text",
+    "integer": "a whole number",
+    "number": "a number",
+    "boolean": "true or false",
+    "mapping": "keys and values",
+    "list": "a list",
+    "datetime": "a text such as 2026-01-31T08:00:00",
+}
+_KIND = re.compile(rf"Not a valid (?:\w+ )*?({'|'.join(_KINDS)})(?: type)?\.")
+_CHOICES = re.compile(r"passed is not in set \[([^\]]*)\]")
+_IMPLIED = ("Value passed is not a data binding string", "Not a valid ISO8601-formatted datetime")
+"""The beginnings of complaints that another one of the same key makes superfluous."""
+
+
+def _expectation(text: str) -> str:
+    """Return the allowed values and the expected types from complaints such as "Not a valid integer."; else ""."""
+    text = text.replace("Invalid input type.", "Not a valid mapping type.").removeprefix(MISSING_KEY)
+    parts = [part for part in text.split("; ") if part and not part.startswith(_IMPLIED)]
+    kinds = [match[1] for part in parts if (match := _KIND.fullmatch(part))]
+    names = [name for group in _CHOICES.findall(text) for name in group.split(", ") if "string" not in kinds]
+    choices = ["one of " + ", ".join(dict.fromkeys(name.strip("'\"\\") for name in names))] if names else []
+    if not names and len(kinds) < len(parts):
         return ""
-    return "one of " + ", ".join(dict.fromkeys(name.strip("'\"\\") for name in choices))
-
-
-def _kinds(text: str) -> str:
-    """Return the expected types from a list of complaints such as "Not a valid integer."; "" for other texts."""
-    kinds = {"string": "a text", "integer": "a whole number", "number": "a number", "boolean": "true or false"}
-    kinds["mapping"] = "keys and values"
-    text = text.replace("Invalid input type.", "Not a valid mapping.").replace("mapping type.", "mapping.")
-    parts = [part for part in text.split("; ") if not part.startswith("Value passed is not a data binding string")]
-    types = [match[1] for part in parts if (match := re.fullmatch(r"Not a valid (?:\w+ )*(\w+)\.", part))]
-    known = dict.fromkeys(kinds.get(kind, f"a {kind}") for kind in types)
-    return " or ".join(known) if len(types) == len(parts) else ""
+    kinds = sorted(set(kinds) - {"integer"} if "number" in kinds else set(kinds), key=[*_KINDS].index)
+    return " or ".join((*choices, *(_KINDS[kind] for kind in kinds)))
 
 
 def _reference(text: str) -> str:
@@ -138,12 +144,6 @@ def _reference(text: str) -> str:
 def _missing_file(text: str) -> str:
     match = re.search(r"(?:No such file or directory|in resolved absolute path): ([^\]'\"]+?)\.?(?:[\]'\"]|$)", text)
     return f"{shown(match[1])}{MISSING_FILE}" if match else ""
-
-
-def _plain(value: Any) -> Any:
-    if value is None or isinstance(value, (str, int, float, bool)):
-        return value
-    return _shortened(json.dumps(value, default=str))
 
 
 def _shortened(text: str) -> str:
@@ -167,6 +167,9 @@ _SCHEMAS = {
 _CLOSE = 0.75
 """Similarity above which an unknown key is a misspelt one."""
 
+_VALUES = ("default", "path", "value")
+"""The keys that hold the value of an input: of a component's, of data in a job, of a literal in a job."""
+
 Level = tuple[Any, ...]
 """The schemas and fields that may describe a value. Several, because many keys accept values of several kinds."""
 
@@ -185,7 +188,7 @@ def misspelt(kind: str, tree: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         yield from _misspelt(level, tree, "")
 
 
-def of_step(tree: Mapping[str, Any], folder: Path) -> list[tuple[str, Any, str]]:
+def of_step(tree: Mapping[str, Any], folder: Path) -> list[tuple[str, str]]:
     """Return the SDK's complaints about a step with a command or a Spark script of its own, as `messages_of`."""
     kind = "spark" if tree.get("type") == "spark" else "command"
     try:
@@ -195,14 +198,16 @@ def of_step(tree: Mapping[str, Any], folder: Path) -> list[tuple[str, Any, str]]
     return []
 
 
-def similar(kind: str, key: str) -> str:
+def similar(kind: str, key: str, tree: Any) -> str:
     """Return the known key that is similar to an unknown one, such as ``compute`` for ``jobs.train.computte``; "" if
-    there is none."""
-    level = _root(kind)
+    there is none. tree: the content of the file"""
+    level = _of_type(_root(kind), tree)
     *parents, name = key.split(".")
     for parent in parents:
-        level = _inside(level, parent)
-    return _closest(name, _keys(level))
+        tree = tree.get(parent) if isinstance(tree, dict) else None
+        level = _of_type(_inside(level, parent), tree)
+    keys = _keys(level) - (tree.keys() if isinstance(tree, dict) else set())
+    return _closest(name, keys, cutoff=0.6) or next((each for each in _VALUES if name in _VALUES and each in keys), "")
 
 
 def kind_of(tree: Mapping[str, Any]) -> str:
@@ -213,6 +218,7 @@ def kind_of(tree: Mapping[str, Any]) -> str:
 def _misspelt(level: Level, tree: Any, path: str) -> Iterator[tuple[str, str]]:
     if not isinstance(tree, dict):
         return
+    level = _of_type(level, tree)
     keys = _keys(level)
     for name, value in tree.items():
         key = f"{path}{name}"
@@ -233,56 +239,41 @@ def _root(kind: str) -> Level:
     return ()
 
 
+def _of_type(level: Level, tree: Any) -> Level:
+    """Return the alternatives of the type that a mapping names; all of them if none has this type."""
+    return (of_type(level, tree) if isinstance(tree, dict) else ()) or level
+
+
 def _inside(level: Level, name: str) -> Level:
     """Return what may describe the value of a key."""
     # In a mapping with names of the user, such as those of steps, the name makes no difference.
-    return _described(level, name if any(map(_is_schema, level)) else "")
+    return _described(level, name if any(map(is_schema, level)) else "")
 
 
 @cache
 def _described(level: Level, name: str) -> Level:
     found: list[Any] = []
     for each in level:
-        if _is_schema(each):
+        if is_schema(each):
             fields = (field for key, field in each.fields.items() if (field.data_key or key) == name)
             for field in fields:
-                found += _alternatives(field)
+                found += alternatives(field)
         elif (values := getattr(each, "value_field", None)) is not None:
-            found += _alternatives(values)
+            found += alternatives(values)
     return tuple(found)
-
-
-def _alternatives(field: Any) -> Iterator[Any]:
-    """Yield the schemas and the mappings that a field accepts."""
-    if (inner := getattr(field, "experimental_field", None)) is not None:
-        yield from _alternatives(inner)
-    elif hasattr(field, "union_fields"):
-        for each in field.union_fields:
-            yield from _alternatives(each)
-    elif hasattr(field, "nested"):
-        try:
-            yield field.schema
-        except Exception:  # a schema that the SDK registers elsewhere
-            yield field
-    elif type(field).__name__ in ("Dict", "Mapping", "Raw", "Field"):
-        yield field
-
-
-def _is_schema(each: Any) -> bool:
-    return hasattr(each, "fields") and hasattr(each, "load")
 
 
 def _is_open(level: Level) -> bool:
     """Return whether any key is accepted."""
-    return not level or any(not _is_schema(each) for each in level)
+    return not level or any(not is_schema(each) for each in level)
 
 
 @cache
 def _keys(level: Level) -> frozenset[str]:
     return frozenset(
-        str(field.data_key or name) for each in level if _is_schema(each) for name, field in each.fields.items()
+        str(field.data_key or name) for each in level if is_schema(each) for name, field in each.fields.items()
     )
 
 
-def _closest(name: str, keys: frozenset[str]) -> str:
-    return next(iter(difflib.get_close_matches(name, sorted(keys), n=1, cutoff=_CLOSE)), "")
+def _closest(name: str, keys: Set[str], cutoff: float = _CLOSE) -> str:
+    return next(iter(difflib.get_close_matches(name, sorted(keys), n=1, cutoff=cutoff)), "")

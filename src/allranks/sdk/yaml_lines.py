@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -64,14 +64,16 @@ class YamlText:
     """The content of a file.
 
     tree:     its content; of a key that is repeated, the last value
-    lines:    the line of each key, such as ``jobs.train.inputs.lr``, from 1
+    lines:    the line of each key, such as ``jobs.train.inputs.lr`` or ``inputs.kind.enum.0``, from 1
     repeated: the problems of repeated keys
+    unquoted: the values as they are written that YAML does not read as text, such as 2026-01-31 or no, by key
     """
 
     path: Path
     tree: dict[str, Any]
     lines: dict[str, int]
     repeated: tuple[Problem, ...] = ()
+    unquoted: Mapping[str, str] = field(default_factory=dict)
 
     def place(self, key: str = "") -> str:
         """Return the file and the line of a key, or of its innermost parent that is in the file."""
@@ -83,7 +85,10 @@ class YamlText:
         """Return the value at a key; None if the file has none there."""
         value: Any = self.tree
         for part in key.split("."):
-            value = value.get(part) if isinstance(value, dict) else None
+            if isinstance(value, list) and part.isdecimal():
+                value = value[int(part)] if int(part) < len(value) else None
+            else:
+                value = value.get(part) if isinstance(value, dict) else None
         return value
 
     def scalar(self, key: str) -> str | int | float | bool | None:
@@ -114,17 +119,23 @@ def parse(path: Path, *, may_be_empty: bool = False) -> YamlText:
         found = "it is empty" if tree is None else f"it is a {'list' if isinstance(tree, list) else 'single value'}"
         raise InputError(Problem(shown(path), found, "a mapping of keys to values, such as type: pipeline"))
     lines: dict[str, int] = {}
-    problems = Suppressions().remaining(_walk(root, "", lines, shown(path)))
+    unquoted: dict[str, str] = {}
+    problems = Suppressions().remaining(_walk(root, "", lines, unquoted, shown(path)))
     repeated = tuple(problem for problem in problems if problem.rule == REPEATED_KEY.code)
     if len(problems) > len(repeated):
         raise InputError.of(problems)
-    return YamlText(path, tree, lines, repeated)
+    return YamlText(path, tree, lines, repeated, unquoted)
 
 
-def _walk(node: yaml.Node, prefix: str, lines: dict[str, int], file: str) -> Iterator[Problem]:
+def _walk(
+    node: yaml.Node, prefix: str, lines: dict[str, int], unquoted: dict[str, str], file: str
+) -> Iterator[Problem]:
     if isinstance(node, yaml.SequenceNode):
-        for inner in node.value:
-            yield from _walk(inner, prefix, {}, file)
+        for number, inner in enumerate(node.value):
+            lines.setdefault(f"{prefix}.{number}", inner.start_mark.line + 1)
+            yield from _walk(inner, f"{prefix}.{number}", lines, unquoted, file)
+    if isinstance(node, yaml.ScalarNode) and node.tag != _TEXT:
+        unquoted[prefix] = node.value
     if not isinstance(node, yaml.MappingNode):
         return
     seen: set[str] = set()
@@ -140,7 +151,7 @@ def _walk(node: yaml.Node, prefix: str, lines: dict[str, int], file: str) -> Ite
             yield REPEATED_KEY.problem(place, f"duplicate key {name}", "each name once", "rename one of the two")
         seen.add(key.value)
         lines.setdefault(name, line)
-        yield from _walk(value, name, lines, file)
+        yield from _walk(value, name, lines, unquoted, file)
 
 
 _TEXT = "tag:yaml.org,2002:str"

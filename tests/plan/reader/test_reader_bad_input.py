@@ -131,8 +131,8 @@ YAML = {
             "type: pipeline\njobs:\n  a:\n    command: ls\n    environment: azureml:x:1\n"
             "    outputs: {score: {type: number}}\n"
         ),
-        "step a, key outputs.score (x.yml:6)",
-        '\'{"type": "number"}\'',
+        "step a, key outputs.score.type (x.yml:6)",
+        "'number'",
     ),
     "declared like a component's": (
         "type: pipeline\ninputs: {n: {type: integer, default: 3}}\n" + JOB.removeprefix("type: pipeline\n"),

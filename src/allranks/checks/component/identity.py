@@ -75,7 +75,7 @@ def version(subject: Subject) -> Iterator[Problem]:
         yield subject.report(VERSION_MISSING, ("version",), "no version", "such as 1.0.0")
     elif isinstance(value, float):
         found = f"version {value}, which YAML reads as a number: 1.10 becomes 1.1"
-        yield subject.report(VERSION_NUMBER, ("version",), found, "a text", f'put it in quotes: version: "{value}"')
+        yield subject.report(VERSION_NUMBER, ("version",), found, "a text", subject.in_quotes(value, "version"))
     elif not _VERSION.fullmatch(str(value)):
         expected = "letters, digits, dots, hyphens and underscores, at most 100"
         yield subject.report(VERSION, ("version",), f"version {value!r}", expected)
@@ -113,7 +113,7 @@ def tags(subject: Subject) -> Iterator[Problem]:
         yield subject.report(GROUP_TAG, ("tags",), found, expected)
     for key, value in subject.tags.items():
         if not isinstance(value, str):  # fields.Str in the SDK's _schema/component/component.py
-            fix = f'put it in quotes: {key}: "{value}"'
+            fix = subject.in_quotes(value, "tags", str(key))
             yield subject.report(TAG_TEXT, ("tags", str(key)), f"tag {key}: {value!r}", "a text", fix)
 
 

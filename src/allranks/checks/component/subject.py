@@ -18,8 +18,9 @@ from allranks.components.find import describe
 from allranks.components.ports import PortSpec, port_specs
 from allranks.contract.templating import used_names
 from allranks.errors import Problem, Rule
+from allranks.sdk import yaml_lines
 from allranks.sdk.distributed_component import as_current
-from allranks.sdk.yaml_lines import at, read_mapping
+from allranks.sdk.yaml_lines import at
 
 
 @dataclass(frozen=True)
@@ -49,6 +50,7 @@ class Subject:
     needs_command: whether its type has a command, and it is not a function
     needs_environment: whether its type runs in an environment: command and parallel components
     place:         returns the file and line of a key: place("inputs", "lr", "default")
+    unquoted:      the values as they are written that YAML does not read as text, by key such as inputs.lr.default
     """
 
     path: Path
@@ -72,10 +74,15 @@ class Subject:
     is_pipeline: bool = False
     needs_command: bool = False
     needs_environment: bool = True
+    unquoted: Mapping[str, str] = field(default_factory=dict)
 
     def report(self, rule: Rule, keys: tuple[str, ...], found: str, expected: str, fix: str = "") -> Problem:
         """Return a finding in one key. fix: by default the rule's"""
         return rule.problem(self.place(*keys), found, expected, fix)
+
+    def in_quotes(self, value: Any, *keys: str) -> str:
+        """Return the fix for a value that is not a text, with what the file has."""
+        return f'put it in quotes: "{self.unquoted.get(".".join(keys), value)}"'
 
     def ports(self) -> tuple[tuple[str, PortSpec], ...]:
         """Return every port with its section, inputs or outputs."""
@@ -89,7 +96,8 @@ _NOT_USES = ("inputs", "outputs", "description", "tags", "display_name")
 
 def read_yaml(path: Path) -> Subject:
     """Return the component as a subject. Raise InputError if the file is not a mapping in YAML."""
-    document = as_current(read_mapping(path), path)
+    text = yaml_lines.parse(path)
+    document = as_current(text.tree, path)
     # A parallel component declares its code, environment and program below this key.
     task = document.get("task")
     inner: dict[str, Any] = task if isinstance(task, dict) else {}
@@ -126,6 +134,7 @@ def read_yaml(path: Path) -> Subject:
         entries=tuple(_entries(command, folder, includes)),
         folders=(folder if os.path.isdir(folder) else folder.parent, *includes),
         is_pipeline=document.get("type") == "pipeline" or "jobs" in document,
+        unquoted=text.unquoted,
     )
 
 

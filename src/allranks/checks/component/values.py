@@ -115,10 +115,10 @@ def enums(subject: Subject) -> Iterator[Problem]:
             yield subject.report(ENUM_SINGLE, keys, f"enum {port.enum!r}", "a list of at least two values")
         elif len({str(value) for value in values}) < len(values):
             yield subject.report(ENUM_REPEATED, keys, f"enum {values}", "each value once")
-        for value in values:
+        for number, value in enumerate(values):
             if port.type in _PYTHON and port.type != "boolean" and not _fits(value, port.type):
                 # YAML reads yes, no, on and off as booleans.
-                fix = f'put it in quotes: "{value}"' if port.type == "string" else "correct it"
+                fix = subject.in_quotes(value, *keys, str(number)) if port.type == "string" else "correct it"
                 yield subject.report(
                     ENUM_TYPE, keys, f"{value!r} in the enum of type {port.type}", _EXPECTED[port.type], fix
                 )
@@ -134,7 +134,7 @@ def defaults(subject: Subject) -> Iterator[Problem]:
             yield subject.report(DEFAULT_OF_DATA, keys, found, "no default: the designer connects data")
         elif port.type in _PYTHON and not _fits(port.default, port.type):
             if port.type == "string":
-                fix = f'put it in quotes: "{port.default}"'
+                fix = subject.in_quotes(port.default, *keys)
             else:
                 fix = (number_with_point(port.default) if port.type == "number" else "") or "write it without quotes"
             is_refused = not _parses(port.default, port.type)

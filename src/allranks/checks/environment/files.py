@@ -132,7 +132,7 @@ def refused(file: Path, document: Mapping[str, Any]) -> Iterator[Problem]:
         return
     # The SDK's errors have no common class; any of them means that it would not register this.
     except Exception as error:
-        for key, _, message in validation_errors.messages_of(error):
+        for key, message in validation_errors.messages_of(error):
             if not message.endswith(" does not exist"):
                 where = f"{at(file, *key.split('.'))}, key {key}" if key else str(file)
                 yield REFUSED.problem(where, message, "what its schema accepts")

@@ -104,7 +104,7 @@ def _refused(entity: Any, place: Place) -> Iterator[Problem]:
         name = key.removeprefix("component.")
         value = plain(entity.resources.instance_type) if name == "resources.instance_type" else None
         text = re.sub(r"/\S+", lambda path: shown(path[0]), message)
-        problem = refused(place.key(name), name, value, validation_errors.meaning(text))
+        problem = refused(place.key(name), name, value, validation_errors.meaning(text.split("; ")))
         fixes = (fix for part, fix in _FIXES.items() if part in message)
         yield replace(problem, fix=problem.fix or next(fixes, "correct the value"))
 

@@ -20,8 +20,9 @@ from allranks.plan.reader.settings import Setting
 from allranks.plan.rules import IGNORED_KEY, bound_counts, count_problem
 from allranks.sdk import bounded_yaml, spec_files, specs, validation_errors, yaml_lines
 from allranks.sdk.distributed_component import is_distributed_component
-from allranks.sdk.messages import MISSING_KEY, refused, unknown_distribution, unknown_key
+from allranks.sdk.messages import refused, unknown_key
 from allranks.sdk.paths import is_remote, shown
+from allranks.sdk.schema_unions import MISSING_KEY
 from allranks.sdk.suppressions import Suppressions
 from allranks.sdk.yaml_lines import YamlText
 
@@ -60,7 +61,7 @@ class YamlFile:
         """
         overrides = [self._override(name, kind, value) for name, (kind, value) in values.items()]
         shapes = yaml_shapes.problems(self.text.tree, lambda key: where(self.text, key))
-        misspelt = (*self._misspelt(overrides), *_unknown_distributions(self.text))
+        misspelt = self._misspelt(overrides)
         files = (*_missing_components(self.text), *_environment_files(self.text))
         problems = list(dict.fromkeys((*shapes, *files, *misspelt, *self.text.repeated)))
         self.warnings[:] = [problem for problem in problems if problem.level is Level.WARNING]
@@ -275,22 +276,20 @@ def _texts(tree: Any, key: str) -> Iterator[tuple[str, str]]:
 
 def _refused(text: YamlText, error: Exception) -> list[Problem]:
     details = validation_errors.messages_of(error)
-    others = [key.rpartition(".")[0] for key, _, message in details if _is_other_kind(text, key, message)]
+    others = [key.rpartition(".")[0] for key, message in details if _is_other_kind(text, key, message)]
     if others and len(others) == len(details):
         # Of a wrong step with a command or a Spark script, the SDK reports the missing component only.
         details = [
-            (f"{job}.{name}", value, message)
+            (f"{job}.{name}", message)
             for job in others
-            for name, value, message in validation_errors.of_step(text.value(job) or {}, text.path.parent)
+            for name, message in validation_errors.of_step(text.value(job) or {}, text.path.parent)
         ] or details
     # A job has a command or a component. For a wrong command, the SDK also reports the missing component.
-    likely = [
-        (key, value, message) for key, value, message in details if not _is_other_kind(text, key, message)
-    ] or details
-    files = {key: path for key, _, _ in likely if (path := _component_file(text, key))}
+    likely = [(key, message) for key, message in details if not _is_other_kind(text, key, message)] or details
+    files = {key: path for key, _ in likely if (path := _component_file(text, key))}
     of_files = [problem for path in dict.fromkeys(files.values()) for problem in _of_component(path)]
     rest = likely if not of_files else [each for each in likely if each[0] not in files]
-    return of_files + [_problem(text, key, value, message, error) for key, value, message in rest]
+    return of_files + [_problem(text, key, message, error) for key, message in rest]
 
 
 def _component_file(text: YamlText, key: str) -> Path | None:
@@ -309,7 +308,7 @@ def _of_component(path: Path) -> tuple[Problem, ...]:
     return ()
 
 
-def _problem(text: YamlText, key: str, value: Any, message: str, error: Exception) -> Problem:
+def _problem(text: YamlText, key: str, message: str, error: Exception) -> Problem:
     at = where(text, key)
     name = key.rpartition(".")[2]
     section, _, port = key.partition(".")
@@ -318,25 +317,14 @@ def _problem(text: YamlText, key: str, value: Any, message: str, error: Exceptio
         expected = "in a job a literal is its value alone"
         return Problem(where(text, f"inputs.{port}"), "it declares a type", expected, f"write {port}: VALUE")
     if message == "Unknown field.":
-        return unknown_key(at, validation_errors.similar(f"{_kind(text.tree, 'job')} job", key))
+        return unknown_key(at, validation_errors.similar(f"{_kind(text.tree, 'job')} job", key, text.tree))
     if "node name should be" in message:
         expected = "lower-case letters, digits and _, beginning with a letter or _"
         return Problem(at, f"{name!r} cannot be the name of a step", expected, "rename it")
-    value = text.value(key) if value is None else value
+    value = text.value(key)
     if value is None and not validation_errors.is_own(error) and not message.endswith(validation_errors.MISSING_FILE):
         message = validation_errors.one_line(error)
-    return refused(at, key, value, message)
-
-
-def _unknown_distributions(text: YamlText) -> Iterator[Problem]:
-    """Report unknown types of distributions, of which the SDK's message names only some of the known ones."""
-    jobs = text.tree.get("jobs")
-    nodes = {f"jobs.{name}.": job for name, job in jobs.items()} if isinstance(jobs, dict) else {"": text.tree}
-    for prefix, node in nodes.items():
-        settings = node.get("distribution") if isinstance(node, dict) else None
-        kind = settings.get("type") if isinstance(settings, dict) else None
-        if isinstance(kind, str) and "${{" not in kind:
-            yield from unknown_distribution(kind, where(text, f"{prefix}distribution.type"))
+    return refused(at, key, value, message, text.unquoted.get(key))
 
 
 def _is_other_kind(text: YamlText, key: str, message: str) -> bool:

@@ -1,0 +1,130 @@
+"""Report the mistakes of one alternative only, where azure-ai-ml's schemas accept values of several kinds.
+
+azure-ai-ml lists what every alternative of a union complains of: for a distribution of the type pytorch also what is
+wrong with it as one of tensorflow, mpi and ray.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from allranks.sdk import internals
+
+MISSING_KEY = "Missing data for required field."
+"""The SDK's message for a key that must be there."""
+_NOT_A_MAPPING = "Not a valid mapping type."
+
+
+@contextlib.contextmanager
+def selected_alternatives() -> Iterator[None]:
+    """Let azure-ai-ml report the mistakes of the alternative that a value selects inside of the block."""
+    from marshmallow import ValidationError
+
+    union = internals.schema_fields.UnionField
+    deserialize = vars(union)[internals.DESERIALIZE]
+
+    def deserialized(field: Any, value: Any, *arguments: Any, **options: Any) -> Any:
+        try:
+            return deserialize(field, value, *arguments, **options)
+        except ValidationError as error:
+            complaints = dict(zip(field.union_fields, error.messages, strict=True))
+            raise ValidationError(_selected(complaints, value)) from None
+        except AttributeError:  # the SDK's own preparation of mappings, which fails for any other value
+            if isinstance(value, dict):
+                raise
+            raise ValidationError(_NOT_A_MAPPING) from None
+
+    with internals.replaced(union, internals.DESERIALIZE, deserialized):
+        yield
+
+
+def alternatives(field: Any) -> Iterator[Any]:
+    """Yield the schemas and the mappings that a field accepts."""
+    if (inner := getattr(field, "experimental_field", None)) is not None:
+        yield from alternatives(inner)
+    elif hasattr(field, "union_fields"):
+        for each in field.union_fields:
+            yield from alternatives(each)
+    elif hasattr(field, "nested"):
+        try:
+            yield field.schema
+        except Exception:  # a schema that the SDK registers elsewhere
+            yield field
+    elif type(field).__name__ in ("Dict", "Mapping", "Raw", "Field"):
+        yield field
+
+
+def is_schema(each: Any) -> bool:
+    return hasattr(each, "fields") and hasattr(each, "load")
+
+
+def of_type(level: Iterable[Any], value: Mapping[str, Any]) -> tuple[Any, ...]:
+    """Return those of the schemas and mappings that have the type of a value; all of them if it has no type."""
+    level = tuple(level)
+    return tuple(each for each in level if _has_type(each, value["type"])) if "type" in value else level
+
+
+def _has_type(each: Any, kind: Any) -> bool:
+    from marshmallow import ValidationError
+
+    if not is_schema(each):
+        return True
+    try:
+        return "type" in each.fields and bool(each.fields["type"].deserialize(kind))
+    except ValidationError:
+        return False
+
+
+def _selected(complaints: Mapping[Any, Any], value: Any) -> list[Any]:
+    """Return the complaints of the alternatives for a value. complaints: those of each field of a union"""
+    kind = type(value) if isinstance(value, (dict, list)) else str
+    binding = internals.schema_fields.DataBindingStr
+    complaints = {field: complaint for field, complaint in complaints.items() if not isinstance(field, binding)}
+    fitting = {field: complaint for field, complaint in complaints.items() if _takes(field, kind)}
+    if kind is not dict or not fitting:
+        mapping = [_NOT_A_MAPPING] if any(_takes(field, dict) for field in complaints) else []
+        return list(fitting.values()) or [
+            *(complaints[each] for each in complaints if not _takes(each, dict)),
+            *mapping,
+        ]
+    schemas = {schema: complaint for field, complaint in fitting.items() for schema in alternatives(field)}
+    typed = of_type(schemas, value)
+    if not typed:
+        return [{"type": [f"Value {value['type']!r} passed is not in set {_types(schemas)}"]}]
+    fewest = min(_unknown_keys(schema, value) for schema in typed)
+    likely = [schema for schema in typed if _unknown_keys(schema, value) == fewest]
+    complaint = schemas[likely[0]]
+    if "type" not in value and all(is_schema(each) and each.fields["type"].required for each in likely):
+        return [{**complaint, "type": [MISSING_KEY, f"Value None passed is not in set {_types(likely)}"]}]
+    return [complaint]
+
+
+def _takes(field: Any, kind: type) -> bool:
+    """Return whether an alternative accepts mappings (dict), lists (list) or single values (str)."""
+    if (inner := getattr(field, "experimental_field", None)) is not None:
+        return _takes(inner, kind)
+    if hasattr(field, "union_fields"):
+        return any(_takes(each, kind) for each in field.union_fields)
+    if any(alternatives(field)):
+        return kind is dict
+    return kind is (list if hasattr(field, "inner") else str)
+
+
+def _types(schemas: Iterable[Any]) -> list[str]:
+    """Return the types that schemas accept."""
+    return list(
+        dict.fromkeys(name for each in schemas if is_schema(each) for name in _choices(each.fields.get("type")))
+    )
+
+
+def _choices(field: Any) -> Iterator[str]:
+    yield from getattr(field, "allowed_values", ())
+    for each in getattr(field, "union_fields", ()):
+        yield from _choices(each)
+
+
+def _unknown_keys(schema: Any, value: Mapping[str, Any]) -> int:
+    known = {field.data_key or name for name, field in schema.fields.items()} if is_schema(schema) else set(value)
+    return len(value.keys() - known)
