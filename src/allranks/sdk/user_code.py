@@ -13,6 +13,7 @@ from types import FrameType, ModuleType
 
 from allranks.errors import InputError, Problem
 from allranks.sdk import validation_errors
+from allranks.sdk.dsl_mistakes import explained
 from allranks.sdk.paths import shown
 
 _LIBRARIES = (
@@ -108,7 +109,8 @@ def problem(error: BaseException, path: Path) -> Problem:
     if isinstance(error, SystemExit):
         expected = "a file that only defines pipelines when imported"
         return Problem(place, "it ends Python while it is read", expected, code="file-fails")
-    return Problem(place, validation_errors.one_line(error), "", fix, code="file-fails")
+    problem = Problem(place, validation_errors.one_line(error), "", fix, code="file-fails")
+    return explained(problem, error, path)
 
 
 def _is_of(file: str, path: Path) -> bool:

@@ -53,7 +53,10 @@ def _structured(error: BaseException | None) -> Any:
     """Return the complaints of marshmallow's error by key. The SDK raises others from it, whose texts contain them, or
     fails to write such a text."""
     while error is not None:
-        if isinstance(messages := getattr(error, "messages", None), dict):
+        messages = getattr(error, "messages", None)
+        if isinstance(messages, dict) or (
+            isinstance(messages, list) and any(isinstance(each, dict) for each in messages)
+        ):
             return messages
         error = error.__cause__ or error.__context__
     return {}
