@@ -271,13 +271,13 @@ DSL = {
     "unknown argument": (
         "@dsl.pipeline()\ndef digits():\n    step = train(data=Input(path='data'), lrr=1)\n",
         "pipeline.py:7",
-        "[component] Train() got an unexpected keyword argument 'lrr'",
+        "there is no input lrr",
     ),
     "assert": ("@dsl.pipeline()\ndef digits():\n    assert False\n", "pipeline.py:7", "AssertionError"),
     "returns nonsense": (
         "@dsl.pipeline()\ndef digits():\n    return 3\n",
         "pipeline.py",
-        "The return type of dsl.pipeline",
+        "the function returns something else than a dictionary of outputs",
     ),
     "code": (
         (

@@ -28,7 +28,7 @@ objective: {goal: minimize, primary_metric: loss}
 limits: {max_total_trials: 2}
 compute: azureml:c
 """
-SPACE = "sampling_algorithm: random\nsearch_space: {lr: {type: uniform, min_value: 0.1, max_value: 0.9}}\n"
+SPACE = "search_space: {lr: {type: uniform, min_value: 0.1, max_value: 0.9}}\n"
 COMPONENT = "type: command\nname: c\nversion: '1'\ncommand: ls\nenvironment: azureml:x:1\n"
 SCHEDULE = "name: s\ncreate_job: azureml:job\n"
 NO_KEY = "Azure ML has no such key"
@@ -46,8 +46,8 @@ FILES = {
     "bandit": (SWEEP + SPACE, "early_termination: {type: bandit, slack_factor: a lot}", "'a lot'", "a number"),
     "median": (SWEEP + SPACE, "early_termination: {type: median_stopping, slack_factor: 0.1}", NO_KEY, ""),
     "truncation": (SWEEP + SPACE, "early_termination: {type: truncation_selection}", MISSING, ""),
-    "sampling": (SWEEP, "sampling_algorithm: {type: random, seed: abc}", "'abc'", "a whole number"),
-    "sampling by name": (SWEEP, "sampling_algorithm: hyperopt", "'hyperopt'", "one of bayesian, grid, random"),
+    "sampling": (SWEEP + SPACE, "sampling_algorithm: {type: random, seed: abc}", "'abc'", "a whole number"),
+    "sampling by name": (SWEEP + SPACE, "sampling_algorithm: hyperopt", "'hyperopt'", "one of bayesian, grid, random"),
     "choice": (SWEEP, "search_space: {lr: {type: choice, value: [1, 2]}}", NO_KEY, ""),
     "uniform": (SWEEP, "search_space: {lr: {type: uniform, min_value: 0.1}}", MISSING, ""),
     "distribution of a parameter": (
@@ -60,7 +60,7 @@ FILES = {
                         "one of download, ro_mount, eval_mount, eval_download, direct"),
     "mode of an output": (STEP, "outputs: {x: {type: uri_folder, mode: ro_mount}}", "'ro_mount'",
                           "one of mount, upload, rw_mount, direct"),
-    "value in place of path": (STEP, "inputs: {x: {type: uri_folder, value: data}}", NO_KEY, ""),
+    "value in place of path": (STEP, "inputs: {x: {type: uri_folder, value: 'azureml:d:1'}}", NO_KEY, ""),
     "value in place of default": (COMPONENT, "inputs: {x: {type: integer, value: 3}}", NO_KEY, ""),
     "service": (STEP, "services: {s: {type: ssh, port: many}}", "'many'", "a whole number"),
     "identity": (STEP, "identity: {type: managed, client: x}", NO_KEY, ""),
@@ -68,7 +68,7 @@ FILES = {
     "cron": (SCHEDULE, "trigger: {type: cron, expression: 5}", "5, which YAML reads as a number", "a text"),
     "recurrence": (SCHEDULE, "trigger: {type: recurrence, frequency: day}", MISSING, ""),
     "frequency": (SCHEDULE, "trigger: {type: recurrence, frequency: daily, interval: 1}", "'daily'",
-                  "one of minute, hour, day, week, month"),
+                  "minute or hour or day or week or month"),
 }  # fmt: skip
 FIXES = {
     "choice": "did you mean values?",
