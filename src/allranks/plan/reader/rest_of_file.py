@@ -58,8 +58,8 @@ def _correct(tree: dict[str, Any], key: str, problem: Problem) -> bool:
 
 
 def is_new(problem: Problem, known: Iterable[Problem], file: YamlFile, keys: Iterable[str]) -> bool:
-    """Return whether a problem is none of those known, and not at a key that was removed or replaced, or at the one that
-    now lacks it."""
+    """Return whether a problem is none of those known, and not at a key that was removed or replaced, or that now lacks
+    such a key."""
     key = key_in(problem.where, file.text) or ""
     is_at = any(f"{key}.".startswith(f"{each}.") or key == each.rpartition(".")[0] != "" for each in keys)
     return problem not in list(known) and not is_at
