@@ -72,9 +72,24 @@ COUNT_BINDING = Rule.error(
     "write the value, and set the binding on the step of a pipeline that uses the component",
 )
 
+BOUND_SECTION = Rule.warning(
+    "bound-section",
+    "A group of settings of a step, such as environment_variables or distribution, is bound to an input as a whole. "
+    "azure-ai-ml sends the binding. It is not documented how Azure ML reads the input's value; here it is JSON.",
+    "azure-ai-ml, the request of Command._to_rest_object; Azure/azure-sdk-for-python#28882",
+    "bind each value: {NAME: ${{parent.inputs.INPUT}}}",
+)
+UNSENT_BINDING = Rule.warning(
+    "unsent-binding",
+    "A setting of a step has a binding that azure-ai-ml drops, or that it cannot send, so that it does not submit the "
+    "job.",
+    "azure-ai-ml, the request of each node: BaseNode._to_rest_object",
+    "write the value",
+)
+
 RULES = (
     *(WRONG_REFERENCE, UNKNOWN_FORM, ENVIRONMENT_EMPTY, NO_ENVIRONMENT, NO_COMPUTE),
-    *(UNKNOWN_PORT, UNKNOWN_STEP, IGNORED_KEY, REPEATED_KEY, COUNT_BINDING),
+    *(UNKNOWN_PORT, UNKNOWN_STEP, IGNORED_KEY, REPEATED_KEY, COUNT_BINDING, BOUND_SECTION, UNSENT_BINDING),
 )
 
 _NUMBERS = (("resources", "instance_count"), ("distribution", "process_count_per_instance"))

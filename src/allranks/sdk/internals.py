@@ -44,6 +44,8 @@ PARTS = {
     "LoopNode": f"{_SDK}.entities._builders.control_flow_node:LoopNode",
     "OutputsAttrDict": f"{_SDK}.entities._job.pipeline._io:OutputsAttrDict",
     "Sweep": f"{_SDK}.entities._builders:Sweep",
+    "PipelineExpression": f"{_SDK}.entities._job.pipeline._pipeline_expression:PipelineExpression",
+    "PipelineInput": f"{_SDK}.entities._job.pipeline._io:PipelineInput",
     "NodeOutput": f"{_SDK}.entities._job.pipeline._io:NodeOutput",
     "builders": f"{_SDK}.dsl._pipeline_component_builder:_definition_builder_stack",
     "PipelineComponentBuilder": f"{_SDK}.dsl._pipeline_component_builder:PipelineComponentBuilder",
@@ -171,6 +173,18 @@ def set_component(node: Any, found: Any) -> Callable[[], None]:
 def source(port: Any) -> Any:
     """Return the node whose output a port is bound to in the DSL; None for any other value."""
     return getattr(data(port), "_owner", None) if isinstance(data(port), __getattr__("NodeOutput")) else None
+
+
+def is_binding(value: Any) -> bool:
+    """Return whether a value is a binding to the pipeline: the DSL's object or a text."""
+    if isinstance(value, str):
+        return re.search(r"\$\{\{\s*parent\.", value) is not None
+    kinds = tuple(__getattr__(name) for name in ("PipelineInput", "NodeOutput", "PipelineExpression"))
+    return isinstance(value, kinds)
+
+
+node_request = methodcaller("_to_rest_object")
+"""What the SDK sends of a node, before its values are converted to JSON. Raises any error if it cannot send it."""
 
 
 def declare(node: Any, name: str, port: Any) -> None:

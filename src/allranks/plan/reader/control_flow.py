@@ -13,7 +13,7 @@ from allranks.errors import Level, Problem
 from allranks.plan.graph import Condition, DoWhile, Item, Node, ParallelFor, Pipeline, StandIn, Step, Sweep
 from allranks.plan.ports import Literal, NodeOutput, Output, Path, Text, Value
 from allranks.plan.reader import step_ports
-from allranks.plan.reader.context import Context, Place, plain, value_of
+from allranks.plan.reader.context import Context, Place, plain, value_of, whole
 from allranks.sdk import internals
 from allranks.sdk.paths import located
 
@@ -135,7 +135,7 @@ def parallel_for(name: str, entity: Any, context: Context, read_node: ReadNode) 
         return None
     if isinstance(items, tuple):
         items = tuple(_resolved(item, body, place, context) for item in items)
-    concurrency = plain(entity.max_concurrency)
+    concurrency = whole(entity.max_concurrency, "max_concurrency", place, context)
     return ParallelFor(name, body, items, outputs, concurrency, location=place.location)
 
 

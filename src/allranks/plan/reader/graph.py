@@ -15,6 +15,7 @@ from allranks.plan.graph import DoWhile, Graph, Location, Node, ParallelFor, Pip
 from allranks.plan.output_paths import with_bound_artifacts
 from allranks.plan.ports import PRIMITIVES, GraphInput, GraphOutput, Input, Literal, NodeOutput
 from allranks.plan.reader import (
+    bound_settings,
     command_step,
     control_flow,
     data_transfer,
@@ -90,7 +91,8 @@ def read_node(name: str, entity: Any, context: Context) -> Node | None:
     runs_here = kind in READERS and not special
     folder = stand_in.folder_of(name, context)
     if runs_here and (folder is None or kind == "ConditionNode"):
-        return READERS[kind](name, entity, context)
+        with bound_settings.replaced(entity, context.place(name), context):
+            return READERS[kind](name, entity, context)
     what = "" if runs_here else special or stand_in.what_is(entity)
     return stand_in.read(name, entity, folder, context, what)
 

@@ -22,12 +22,17 @@ REFUSED = "azure-ai-ml sends an empty text, which Azure ML refuses as the value 
 
 def inputs(node: Any, place: Place, context: Context) -> tuple[Input, ...]:
     """Return every input of the node's component; those of groups have dotted names."""
-    return tuple(_input(name, port, place, context) for name, port in flat(node.inputs))
+    return tuple(_input(name, port, place, context) for name, port in flat(node.inputs) if is_port(port))
 
 
 def outputs(node: Any, context: Context) -> tuple[Output, ...]:
     """Return every output of the node's component."""
-    return tuple(_output(name, port, context) for name, port in node.outputs.items())
+    return tuple(_output(name, port, context) for name, port in node.outputs.items() if is_port(port))
+
+
+def is_port(value: Any) -> bool:
+    """Return whether a value is a port, which the DSL can replace by anything."""
+    return hasattr(value, "_meta")
 
 
 def refuse_unknown(node: Any, place: Place, context: Context) -> None:

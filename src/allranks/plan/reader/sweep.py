@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import re
 from dataclasses import replace
@@ -11,6 +12,7 @@ from allranks.errors import Problem
 from allranks.plan.graph import StandIn, Step, Sweep
 from allranks.plan.ports import Input, Literal
 from allranks.plan.reader import command_step, registered_component, stand_in
+from allranks.plan.reader.command_step import setting
 from allranks.plan.reader.context import Context, Place, plain, settled, whole
 from allranks.plan.sweep import DISTRIBUTIONS, MOST_TRIALS, EarlyTermination, Parameter, Sampling, SweepLimits
 from allranks.sdk import internals
@@ -43,14 +45,14 @@ def read(name: str, node: Any, context: Context) -> Sweep | StandIn | None:
     total, concurrent = (whole(getattr(node.limits, key, None), f"limits.{key}", place, context) for key in keys)
     timeout = settled(getattr(node.limits, "timeout", None), "limits.timeout", place, context)
     objective = node.objective
-    goal = str(settled(getattr(objective, "goal", None), "objective.goal", place, context) or "").lower()
+    goal = str(settled(setting(objective, "goal"), "objective.goal", place, context) or "").lower()
     if goal not in ("minimize", "maximize"):
         context.problems.append(Problem(place.key("objective.goal"), repr(goal), "minimize or maximize"))
     return Sweep(
         name,
         _trial(step, space),
         space,
-        str(settled(getattr(objective, "primary_metric", None), "objective.primary_metric", place, context) or ""),
+        str(settled(setting(objective, "primary_metric"), "objective.primary_metric", place, context) or ""),
         goal == "maximize",
         _sampling(node.sampling_algorithm, place, context),
         _early_termination(node.early_termination, place, context),
@@ -61,7 +63,7 @@ def read(name: str, node: Any, context: Context) -> Sweep | StandIn | None:
 
 def is_conditional(sweep: Any) -> bool:
     """Return whether a sweep of the SDK has a choice of mappings: parameters that depend on another one's value."""
-    choices = (getattr(distribution, "values", None) or () for distribution in (sweep.search_space or {}).values())
+    choices = (_choices(distribution) for distribution in (sweep.search_space or {}).values())
     return any(isinstance(value, dict) for values in choices for value in values)
 
 
@@ -76,18 +78,27 @@ def _trial(step: Step, space: tuple[Parameter, ...]) -> Step:
 
 
 def _parameter(name: str, distribution: Any, place: Place, context: Context) -> Parameter | None:
-    where, kind = place.key(f"search_space.{name}"), str(getattr(distribution, "type", "")).lower()
+    where, kind = place.key(f"search_space.{name}"), str(setting(distribution, "type") or "").lower()
     if kind not in DISTRIBUTIONS:
         expected = f"a distribution: {', '.join(DISTRIBUTIONS)}"
         context.problems.append(Problem(where, repr(plain(distribution)), expected))
         return None
-    values = getattr(distribution, "values", None) or ()
-    numbers = (_number(getattr(distribution, key, None)) for key in DISTRIBUTIONS[kind])
-    settled_values = (settled(value, f"search_space.{name}", place, context) for value in values)
+    key = f"search_space.{name}"
+    numbers = (_number(setting(distribution, each), key, place, context) for each in DISTRIBUTIONS[kind])
+    settled_values = (settled(value, key, place, context) for value in _choices(distribution))
     return Parameter(name, kind, tuple(numbers), tuple(Literal(each) for each in settled_values if each is not None))
 
 
-def _number(value: Any) -> float | None:
+def _choices(distribution: Any) -> tuple[Any, ...]:
+    values = setting(distribution, "values")
+    return tuple(values) if isinstance(values, (list, tuple)) else ()
+
+
+def _number(value: Any, key: str, place: Place, context: Context) -> float | None:
+    is_bound, value = internals.is_binding(value), settled(value, key, place, context)
+    if is_bound and isinstance(value, str):
+        with contextlib.suppress(ValueError):
+            value = float(value)
     is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
     return float(value) if is_number and math.isfinite(value) else None
 
@@ -96,9 +107,9 @@ def _sampling(given: Any, place: Place, context: Context) -> Sampling:
     """Return how the search space is sampled. azure-ai-ml takes the name of an algorithm or an object."""
     text = given if isinstance(given, str) else getattr(given, "type", None) or "random"
     seed = whole(getattr(given, "seed", None), "sampling_algorithm.seed", place, context)
-    rule = str(plain(getattr(given, "rule", None)) or "random").lower()
-    base = getattr(given, "logbase", None)
-    number = math.e if base in (None, "e") else _number(base)
+    rule = str(settled(getattr(given, "rule", None), "sampling_algorithm.rule", place, context) or "random").lower()
+    base = settled(getattr(given, "logbase", None), "sampling_algorithm.logbase", place, context)
+    number = math.e if base in (None, "e") else _number(base, "", place, context)
     if number is None or number <= 1:
         context.problems.append(Problem(place.key("sampling_algorithm.logbase"), repr(base), "a number above 1, or e"))
     return Sampling(str(plain(text)).lower(), rule, seed or 0, number or math.e)
@@ -120,7 +131,7 @@ def _early_termination(given: Any, place: Place, context: Context) -> EarlyTermi
         policy,
         whole_number("evaluation_interval") or 1,  # azure-ai-ml's default for bandit is 0
         whole_number("delay_evaluation"),
-        _number(getattr(given, "slack_factor", None)) or None,
-        _number(getattr(given, "slack_amount", None)) or None,
+        _number(getattr(given, "slack_factor", None), "early_termination.slack_factor", place, context) or None,
+        _number(getattr(given, "slack_amount", None), "early_termination.slack_amount", place, context) or None,
         whole_number("truncation_percentage"),
     )

@@ -1,0 +1,184 @@
+"""Settings that are bound to an input as a whole: what azure-ai-ml sends runs, what it drops or refuses is named."""
+
+from __future__ import annotations
+
+import inspect
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from allranks.api.jobs import Checked, check
+from allranks.contract.pytorch import PyTorch
+from allranks.errors import Level, Problem
+from allranks.plan.graph import Step, Sweep
+from pipeline_files import write
+
+HEAD = """
+from azure.ai.ml import Input, Output, command, dsl, load_component, spark
+from azure.ai.ml.entities import *
+from azure.ai.ml.parallel import RunFunction, parallel_run_function
+from azure.ai.ml.sweep import *
+def say():
+    return command(name="say", command="echo ${{inputs.x}}", inputs={"x": "a"}, environment="azureml:base:1",
+                   outputs={"out": Output(type="uri_folder")}, distribution={"type": "mpi"})()
+def score():
+    task = RunFunction(code="src", entry_script="score.py", environment="azureml:base:1")
+    made = parallel_run_function(name="score", inputs={"data": Input(type="uri_folder")}, task=task,
+                                 mini_batch_size="2", input_data="${{inputs.data}}",
+                                 outputs={"out": Output(type="uri_file")})
+    return made(data=data)
+def tuned():
+    made = command(name="tuned", command="echo ${{inputs.rate}}", inputs={"rate": 1.5}, environment="azureml:base:1")
+    return made(rate=Choice([1.5])).sweep(primary_metric="m", goal="minimize", sampling_algorithm="random")
+data = Input(type="uri_folder", path="data")
+@dsl.pipeline
+def inner():
+    say()
+"""
+KINDS = {
+    "Command": "say()",
+    "Parallel": "score()",
+    "Sweep": "tuned()",
+    "Pipeline": "inner()",
+    "DataTransferCopy": "load_component('copy.yml')(folder=data)",
+    "Spark": (
+        "spark(name='s', code='src', entry={'file': 'score.py'}, driver_cores=1, driver_memory='2g', executor_cores=1, "
+        "executor_memory='2g', executor_instances=1, compute='c')()"
+    ),
+}
+COPY = (
+    "type: data_transfer\nname: copier\nversion: '1'\ntask: copy_data\ndata_copy_mode: merge_with_overwrite\n"
+    "inputs: {folder: {type: uri_folder}}\noutputs: {out: {type: uri_folder}}\n"
+)
+FORMS = ("x", "'${{parent.inputs.x}}'", "x + '1'", "['${{parent.inputs.x}}', x]", "{'a': x, x: 'a'}")
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    write(tmp_path, "src/score.py", "def run(batch): return batch")
+    write(tmp_path, "copy.yml", COPY)
+    write(tmp_path, "data/a.csv", "1")
+    return tmp_path
+
+
+def checked(folder: Path, kind: str, *statements: str, value: str = "v") -> Checked:
+    """Check a pipeline with a node n, which the statements change."""
+    lines = [f"n = {KINDS[kind]}", *statements]
+    body = "".join(f"    {line}\n" for line in lines)
+    file = write(folder, "flow.py", f"{HEAD}@dsl.pipeline(default_compute='c')\ndef flow(x: str = {value!r}):\n{body}")
+    return check(f"{file}:flow")
+
+
+def attributes(kind: str) -> list[str]:
+    """The settings of a node, by the SDK's class: those that can be set, and those of its constructor."""
+    from azure.ai.ml.entities import _builders
+    from azure.ai.ml.entities._builders import data_transfer
+
+    sdk: Any = getattr(_builders, kind, None) or getattr(data_transfer, kind)
+    settable = {name for name, member in inspect.getmembers(sdk) if isinstance(member, property) and member.fset}
+    named = {
+        name
+        for base in sdk.__mro__
+        if "__init__" in vars(base) and base.__module__.startswith("azure.ai.ml")
+        for name, each in inspect.signature(base.__init__).parameters.items()
+        if each.kind is each.KEYWORD_ONLY
+    }
+    return sorted(name for name in {*settable, *named, "unheard_of"} if not name.startswith("_"))
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_attribute_of_a_node_raises(folder: Path, kind: str, form: str) -> None:
+    """All attributes, several in one file: each in a pipeline function of its own, so that none hides another."""
+    names = attributes(kind)
+    functions = [
+        f"@dsl.pipeline\ndef flow_{name}(x: str = 'v'):\n    n = {KINDS[kind]}\n    n.{name} = {form}\n"
+        for name in names
+    ]
+    found = check(write(folder, "flows.py", HEAD + "".join(functions)))
+    assert isinstance(found, Checked)
+    assert len(found.plans) >= 3  # some are accepted
+
+
+def named(found: Checked, key: str) -> list[Problem]:
+    return [each for each in found.found if f", key {key} (" in each.where or f", key {key}." in each.where]
+
+
+SENT = {
+    "environment_variables": ('{"FOO": "y"}', lambda step: step.environment_variables == {"FOO": "y"}),
+    "distribution": (
+        '{"type": "pytorch", "process_count_per_instance": 2}',
+        lambda step: step.distribution == PyTorch(2),
+    ),
+    "resources": ('{"instance_count": 2}', lambda step: step.instance_count == 2),
+    "limits": ('{"timeout": 30}', lambda step: step.timeout == 30),
+}
+
+
+@pytest.mark.parametrize("form", FORMS[:2])
+@pytest.mark.parametrize("key", SENT)
+def test_what_is_sent_is_read_as_json(folder: Path, key: str, form: str) -> None:
+    value, holds = SENT[key]
+    found = checked(folder, "Command", f"n.{key} = {form}", value=value)
+    assert not found.problems
+    assert [each.rule for each in named(found, key)] == ["bound-section"]
+    assert found.plan is not None
+    (step,) = found.plan.graph.nodes
+    assert isinstance(step, Step)
+    assert holds(step)
+
+
+@pytest.mark.parametrize("value", ["no JSON", "[1]", "3"])
+@pytest.mark.parametrize("key", SENT)
+def test_another_value_is_one_problem(folder: Path, key: str, value: str) -> None:
+    (problem,) = checked(folder, "Command", f"n.{key} = x", value=value).problems
+    assert f"key {key} " in problem.where
+    assert "not an object in JSON" in problem.found
+
+
+NAMED = [
+    ("Command", "n.environment = x", "environment", "warning", "which azure-ai-ml does not send"),
+    ("Command", "n.description = x", "description", "warning", "which azure-ai-ml does not send"),
+    ("Command", "n.display_name = x", "display_name", "warning", "as an object"),
+    ("Command", "n.tags = {'a': x}", "tags", "warning", "as an object"),
+    ("Command", "n.environment_variables = {'A': x}", "environment_variables", "warning", "as an object"),
+    ("Command", "n.properties = x", "properties", "warning", "cannot send it"),
+    ("Command", "n.component.environment = x", "environment", "error", "in the component"),
+    ("Command", "n.component.distribution = x", "distribution", "error", "in the component"),
+    ("Command", "n.component.environment_variables = x", "environment_variables", "error", "in the component"),
+    ("Command", "n.component.tags = x", "tags", "error", "in the component"),
+    ("Command", "n.code = x", "code", "error", "in the component"),
+    ("Command", "n.inputs['x'] = [x]", "inputs.x", "error", "type list"),
+    ("Command", "n.outputs.out.mode = x", "outputs.out.mode", "error", "a binding"),
+    ("Parallel", "n.partition_keys = x", "partition_keys", "error", "a binding"),
+    ("Sweep", "n.resources = x", "resources", "warning", "does not send"),
+    ("Sweep", "n.early_termination = x", "early_termination", "error", "a binding"),
+]
+
+
+@pytest.mark.parametrize(("kind", "statement", "key", "level", "found"), NAMED)
+def test_what_is_dropped_or_refused_is_named(
+    folder: Path, kind: str, statement: str, key: str, level: str, found: str
+) -> None:
+    problems = [each for each in named(checked(folder, kind, statement), key) if found in each.found]
+    assert [each.level for each in problems] == [Level(level)]
+
+
+@pytest.mark.parametrize(
+    ("statement", "value", "expected"),
+    [
+        ("n.search_space = {'rate': Uniform(min_value=x, max_value=3)}", "2", (2, 3)),
+        ("n.search_space = {'rate': QUniform(1, 9, q='${{parent.inputs.x}}')}", "2", (1, 9, 2)),
+    ],
+)
+def test_a_number_of_a_search_space_has_the_input_s_value(
+    folder: Path, statement: str, value: str, expected: tuple[float, ...]
+) -> None:
+    found = checked(folder, "Sweep", statement, value=value)
+    assert not found.problems
+    assert found.plan is not None
+    (tuned,) = found.plan.graph.nodes
+    assert isinstance(tuned, Sweep)
+    assert tuned.search_space[0].numbers == expected
