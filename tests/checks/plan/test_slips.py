@@ -117,10 +117,11 @@ def test_the_rank_of_a_process_as_that_of_its_instance(
 @pytest.mark.parametrize(
     ("command", "files", "name", "fix"),
     [
-        ("python t.py --addr $AZ_BATCHAI_JOB_MASTER_NODE_IP", {}, "AZ_BATCHAI_JOB_MASTER_NODE_IP", "$MASTER_ADDR"),
+        ("python t.py --addr $AZ_BATCHAI_JOB_MASTER_NODE_IP", {}, "AZ_BATCHAI_JOB_MASTER_NODE_IP", "read MASTER_ADDR"),
         ("bash run.sh", {"run.sh": "echo $AZUREML_NODE_COUNTS"}, "AZUREML_NODE_COUNTS", "AZUREML_NODE_COUNT?"),
         ("python t.py", {"t.py": "os.environ['AZUREML_RUN_IDS']"}, "AZUREML_RUN_IDS", "AZUREML_RUN_ID?"),
         ("python t.py", {"t.py": "os.getenv('AZ_BATCHAI_NODE_INDEX')"}, "AZ_BATCHAI_NODE_INDEX", "TASK_INDEX"),
+        ("echo $AZ_BATCHAI_WORKER_HOSTS_LIST", {}, "AZ_BATCHAI_WORKER_HOSTS_LIST", "read AZ_BATCH_HOST_LIST"),
         ("echo $AZUREML_NODE_COUNT $AZ_BATCH_MASTER_NODE $AZUREML_MODEL_DIR $AZUREML_OF_MINE", {}, "", ""),
         ("echo ${AZ_BATCHAI_JOB_MASTER_NODE_IP:-x}", {}, "", ""),
         ("AZ_BATCHAI_X=1; echo $AZ_BATCHAI_X", {}, "", ""),

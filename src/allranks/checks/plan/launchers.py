@@ -14,6 +14,7 @@ from allranks.contract.launchers import OF_ALL_INSTANCES, find
 from allranks.contract.mpi import OPEN_MPI, Mpi
 from allranks.contract.pytorch import PyTorch
 from allranks.contract.requirements import LAUNCH, PER_NODE
+from allranks.contract.single import Single
 from allranks.errors import Problem, Rule
 from allranks.plan.graph import Step
 
@@ -191,7 +192,7 @@ def sets(command: str, name: str) -> bool:
 def instead(step: Step, name: str) -> str:
     """Return what a step has in place of a variable of PyTorch's launch."""
     if not isinstance(step.distribution, Mpi):
-        return f"${name}"
+        return f"${name}" + (", which the distribution pytorch sets" if isinstance(step.distribution, Single) else "")
     if name in _OF_RANK:
         return f"${_OF_RANK[name]}"
     if name == "NODE_RANK":

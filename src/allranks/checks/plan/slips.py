@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from itertools import combinations
 
 from allranks.checks.plan.launchers import PYTORCH_ONLY, instead, launcher_of, scripts, sets
@@ -102,16 +102,22 @@ def rank_variables(_scope: Scope, step: Step) -> Iterator[Problem]:
 
 
 _READ = re.compile(r"environ(?:\.get\(|\[)\s*[\"'](\w+)[\"']\s*[\])]|getenv\(\s*[\"'](\w+)[\"']\s*\)")
-_GIVEN: Mapping[str, str] = dict.fromkeys(
-    (
+_GIVEN = frozenset(
+    {
         "AZUREML_ARM_PROJECT_NAME", "AZUREML_ARM_RESOURCEGROUP", "AZUREML_ARM_SUBSCRIPTION", "AZUREML_RUN_ID",
         "AZUREML_ARM_WORKSPACE_NAME", "AZUREML_CR_DISTRIBUTED_CONFIG", "AZUREML_CR_NODE_RANK", "AZUREML_EXPERIMENT_ID",
         "AZUREML_NODE_COUNT", "AZUREML_PROCESS_NAME", "AZUREML_ROOT_RUN_ID", "AZUREML_RUN_TOKEN",
         "AZUREML_SERVICE_ENDPOINT", "AZUREML_WORKSPACE_ID", "AZ_BATCHAI_MPI_MASTER_NODE", "AZ_BATCHAI_TASK_INDEX",
         "AZ_BATCH_HOST_LIST", "AZ_BATCH_IS_CURRENT_NODE_MASTER", "AZ_BATCH_MASTER_NODE", "AZ_BATCH_NODE_LIST",
-    ), "",
+    }
 )  # fmt: skip
 """The variables that Azure ML sets, as far as public code reads them."""
+_INSTEAD = {
+    "LIST": "AZ_BATCH_HOST_LIST",
+    "RANK|INDEX|ID$": "AZ_BATCHAI_TASK_INDEX",
+    "COUNT|NUM|NODES": "AZUREML_NODE_COUNT",
+}
+"""What is set in place of the variables of Batch AI, by a pattern of their names."""
 
 
 def variables_not_given(_scope: Scope, step: Step) -> Iterator[Problem]:
@@ -121,12 +127,15 @@ def variables_not_given(_scope: Scope, step: Step) -> Iterator[Problem]:
     for place, text in texts.items():
         read = {each.name for each in expansions(text) if not each.has_default} if not place.endswith(".py") else set()
         read |= {first or second for first, second in _READ.findall(text)}
-        for name in sorted(read - _GIVEN.keys() - step.environment_variables.keys()):
+        for name in sorted(read - _GIVEN - step.environment_variables.keys()):
             # Of Azure ML's own there are more than are known; those of Batch AI are no longer given.
             near = did_you_mean(name, _GIVEN, cutoff=0.9) if name.startswith(("AZUREML_", "AZ_BATCH_")) else ""
             if sets(everything, name) or not (near or name.startswith("AZ_BATCHAI_")):
                 continue
-            fix = near or (f"use {instead(step, 'MASTER_ADDR')}" if "MASTER" in name else "read AZ_BATCHAI_TASK_INDEX")
+            other = next((each for words, each in _INSTEAD.items() if re.search(words, name)), "")
+            if "MASTER" in name or "INIT" in name:
+                other = instead(step, "MASTER_ADDR").lstrip("$")
+            fix = near or (f"read {other}" if other else NOT_GIVEN.fix)
             yield NOT_GIVEN.problem("command", f"{name}, which {place} reads and nothing sets", "one that is set", fix)
 
 
