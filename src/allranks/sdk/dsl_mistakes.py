@@ -16,82 +16,35 @@ _DECIDE = (
 )
 
 _SENTENCES = (
-    (
-        r"unexpected attribute '(?P<name>.*?)'.*?: (?P<known>.*)\.",
-        "there is no output {name}",
-        "one of {known}",
-        "{near}",
-    ),
+    (r"unexpected attribute '(?P<name>.*?)'.*?: (?P<known>.*)\.", "there is no output {name}", "one of {known}",
+     "{near}"),
     (r"unexpected attribute '(?P<name>.*?)'", "there is no output {name}", "a step with outputs", "remove it"),
-    (
-        r"unexpected keyword argument '(?P<name>.*?)', valid keywords: (?P<known>.*)\.",
-        "there is no input {name}",
-        "one of {known}",
-        "{near}",
-    ),
-    (
-        r"positional arguments, got .* for (?P<name>\w+)\..*component_func\((?P<known>.*)\)",
-        "{name} is called with arguments that have no names",
-        "named arguments",
-        "write {name}({known})",
-    ),
-    (
-        r"only path input is supported now but get .*?: (?P<name>.*)\.",
-        "{name} is bound to an input of data",
-        "an Input with type and path, an input of the pipeline, or an output of a step",
-        "write Input(type=TYPE, path=PATH)",
-    ),
-    (
-        r"Exactly 1 output is required, got (?P<count>\d+)\. \((?P<known>.*)\)",
-        "a step with {count} outputs",
-        "one output: {known}",
-        "write .outputs.NAME",
-    ),
-    (
-        r"Invalid node name found: '(?P<name>.*?)'",
-        "'{name}' cannot be the name of a step",
-        _NAMES,
-        "rename it: {valid}",
-    ),
-    (
-        r"Duplicate node name .* node name: '(?P<name>.*?)'",
-        "two steps have the name {name}",
-        "names that differ in more than case",
-        "rename one",
-    ),
-    (
-        r"Defining component '(?P<name>.*?)' failed: Name is not valid",
-        "'{name}' cannot be the name of a component",
-        _NAMES,
-        "rename it: {valid}",
-    ),
-    (
-        r"^(?:in|out)puts\.(?P<name>\w+)\.(?P<key>\w+): Unknown field",
-        "the component declares {key} of {name}",
-        "what is the same in each use, such as type and mode",
-        "set {key} where the component is used",
-    ),
+    (r"unexpected keyword argument '(?P<name>.*?)', valid keywords: (?P<known>.*)\.", "there is no input {name}",
+     "one of {known}", "{near}"),
+    (r"positional arguments, got .* for (?P<name>\w+)\..*component_func\((?P<known>.*)\)",
+     "{name} is called with arguments that have no names", "named arguments", "write {name}({known})"),
+    (r"only path input is supported now but get .*?: (?P<name>.*)\.", "{name} is bound to an input of data",
+     "an Input with type and path, an input of the pipeline, or an output of a step",
+     "write Input(type=TYPE, path=PATH)"),
+    (r"Exactly 1 output is required, got (?P<count>\d+)\. \((?P<known>.*)\)", "a step with {count} outputs",
+     "one output: {known}", "write .outputs.NAME"),
+    (r"Invalid node name found: '(?P<name>.*?)'", "'{name}' cannot be the name of a step", _NAMES,
+     "rename it: {valid}"),
+    (r"Duplicate node name .* node name: '(?P<name>.*?)'", "two steps have the name {name}",
+     "names that differ in more than case", "rename one"),
+    (r"Defining component '(?P<name>.*?)' failed: Name is not valid", "'{name}' cannot be the name of a component",
+     _NAMES, "rename it: {valid}"),
+    (r"^(?:in|out)puts\.(?P<name>\w+)\.(?P<key>\w+): Unknown field", "the component declares {key} of {name}",
+     "what is the same in each use, such as type and mode", "set {key} where the component is used"),
     (r"^(?P<name>[\w.]+): (?P<known>(?:one of|a) .*)$", "azure-ai-ml refuses {name}", "{known}", ""),
-    (
-        r"return type of dsl.pipeline",
-        "the function returns something else than a dictionary of outputs",
-        "names with outputs of steps",
-        'write return {{"NAME": STEP.outputs.OUTPUT}}',
-    ),
-    (
-        r"unsupported sampling algorithm: (?P<name>\w+)",
-        "sampling algorithm '{name}'",
-        "one of random, grid, bayesian",
-        "",
-    ),
+    (r"return type of dsl.pipeline", "the function returns something else than a dictionary of outputs",
+     "names with outputs of steps", 'write return {{"NAME": STEP.outputs.OUTPUT}}'),
+    (r"unsupported sampling algorithm: (?P<name>\w+)", "sampling algorithm '{name}'", "one of random, grid, bayesian",
+     ""),
     (r"\bNodeOutput\b", "the function reads the value of a step's output, which the run makes", _UNKNOWN, _DECIDE),
-    (
-        r"\bPipeline(?:Input|Expression)\b",
-        "the function reads the value of an input of the pipeline, which each run sets",
-        _UNKNOWN,
-        _DECIDE,
-    ),
-)
+    (r"\bPipeline(?:Input|Expression)\b",
+     "the function reads the value of an input of the pipeline, which each run sets", _UNKNOWN, _DECIDE),
+)  # fmt: skip
 """A pattern of the SDK's message, and what was found, what was expected and the fix, with the pattern's groups."""
 
 
