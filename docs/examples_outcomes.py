@@ -44,7 +44,8 @@ LACKS = {
     "": "check, and this machine lacks nothing",
     "unresolved-name": "check; name something that only a workspace or a registry has",
     "not-run-here": "check; have a node that does not run here: AutoML, Flow, fine-tuning or Spark",
-    "missing-package": "check; need a package or a program that this machine lacks",
+    "missing-package": "check; need a package that this machine lacks",
+    "missing-program": "check; need a program that this machine lacks",
     "file-fails": "check; a cell of theirs needs a package, or downloads something, that this machine lacks",
     "missing-data": "check; use data that a cell would download",
 }

@@ -126,6 +126,7 @@ WHY = {
     r"does not exist": "the repository does not have it",
     r"is a file$": "names a file as a folder, which azure-ai-ml refuses when it submits the job",
     r"has no value|< ?your": "is a template: a value must be written first",
+    r"^refused": "gives a key a value that azure-ai-ml refuses",
     r"^time": f"takes longer than {PATIENCE:.0f} s to execute",
 }
 """Why a file does not check, by what its first error contains."""
@@ -150,6 +151,7 @@ ENDED = {
 WHERE_ELSE = {
     "": "not run",
     "missing-package": "lacks a package",
+    "missing-program": "lacks a program",
     "unresolved-name": "needs a workspace or a download",
     "not-run-here": "needs an Azure service",
 }
