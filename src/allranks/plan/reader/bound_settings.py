@@ -20,6 +20,7 @@ from allranks.sdk import internals, validation_errors
 _SECTIONS = (
     *("distribution", "environment_variables", "identity", "limits", "queue_settings", "resources", "retry_settings"),
 )
+_WRONG_TYPES: dict[str, tuple[type, ...]] = {**dict.fromkeys(_SECTIONS, (list, tuple)), "environment": (dict, list)}
 _NEVER_BOUND = ("early_termination", "partition_keys")
 _OF_COMPONENTS = ("code", "distribution", "environment", "environment_variables", "resources", "tags")
 _OF_PORTS = ("mode", "name", "type", "version")
@@ -43,6 +44,13 @@ def replaced(node: Any, place: Place, context: Context) -> Iterator[None]:
             if internals.is_binding(value) and (owner is node or key in (*_OF_COMPONENTS, "command")):
                 changes.append((vars(owner), name, value))
                 vars(owner)[name] = _value(key, value, place, context, of_node=owner is node, is_sent=key not in unsent)
+            elif owner is node and isinstance(value, _WRONG_TYPES.get(key, ())):
+                found = f"a value of type {type(value).__name__}"
+                context.problems.append(
+                    Problem(place.key(key), found, "a text" if key == "environment" else "a mapping")
+                )
+                changes.append((vars(owner), name, value))
+                vars(owner)[name] = None
     _check_ports(node, place, context)
     try:
         yield

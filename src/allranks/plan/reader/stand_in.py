@@ -102,7 +102,7 @@ def _refused(entity: Any, place: Place) -> Iterator[Problem]:
         found = {"resources.instance_type" if validation_errors.is_own(error) else "conf": str(error)}
     for message, key in {message: key for key, message in found.items()}.items():
         name = key.removeprefix("component.")
-        value = plain(entity.resources.instance_type) if name == "resources.instance_type" else None
+        value = plain(getattr(entity.resources, "instance_type", None)) if name == "resources.instance_type" else None
         text = re.sub(r"/\S+", lambda path: shown(path[0]), message)
         problem = refused(place.key(name), name, value, validation_errors.meaning(text.split("; ")))
         fixes = (fix for part, fix in _FIXES.items() if part in message)
