@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import subprocess
 import sys
 import tempfile
@@ -24,10 +25,13 @@ PROJECT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(PROJECT / "tests" / "verdict" / "faults"))
 
 from fault_cells import CELLS, FAULTS, STACKS, Cell  # noqa: E402
-from fault_runs import NOTHING, STALL, Outcome, run_cell, with_own_logs  # noqa: E402
+from fault_runs import NOTHING, STALL, Outcome, run_cell, run_program, with_own_logs  # noqa: E402
+from program_faults import PROGRAM_FAULTS, ProgramFault  # noqa: E402
 
+from allranks.runs.formatting import shortened  # noqa: E402
 from allranks.runs.workspace import Workspace  # noqa: E402
 
+ALL: Sequence[Cell | ProgramFault] = (*CELLS, *PROGRAM_FAULTS)
 PAGE = PROJECT / "docs" / "faults.md"
 FAILURE = 5.0
 HANG = STALL + 5.0
@@ -67,6 +71,20 @@ connected. Of a bad master every rank tells, so that any of them may be named.
 
 """
 
+PROGRAMS = """
+## Faults of single programs
+
+Programs that break themselves in other ways, and know nothing of allranks either: they are in
+`tests/verdict/faults/programs`. The verdict is right if it names the rank and the cause that the table
+`program_faults.py` beside them expects. Where a shell hides the failure, the step completes, as on Azure ML, and a note
+tells of it.
+
+{right} are right; processes left: {left}.
+
+| program | right | the verdict |
+| --- | --- | --- |
+"""
+
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -80,10 +98,10 @@ def main() -> None:
     arguments = parser.parse_args()
     if arguments.cell:
         earlier = _saved(arguments.results).get(arguments.cell) if arguments.logs else None
-        _save(next(cell for cell in CELLS if cell.name == arguments.cell), arguments.results, earlier)
+        _save(next(cell for cell in ALL if cell.name == arguments.cell), arguments.results, earlier)
         return
     outcomes = _saved(arguments.results)
-    chosen = [cell for cell in CELLS if not arguments.names or any(name in cell.name for name in arguments.names)]
+    chosen = [cell for cell in ALL if not arguments.names or any(name in cell.name for name in arguments.names)]
     if arguments.logs:
         chosen = [cell for cell in chosen if cell.name in outcomes and outcomes[cell.name].logs_right is False]
     else:
@@ -91,24 +109,26 @@ def main() -> None:
     due = time.monotonic() + arguments.seconds
     command = [sys.executable, __file__, "--results", str(arguments.results), *["--logs"] * arguments.logs, "--cell"]
 
-    def start(cell: Cell) -> None:
+    def start(cell: Cell | ProgramFault) -> None:
         if time.monotonic() < due and not cell.launch.missing(PROJECT):
             # A process of its own: what it leaves is its own.
             subprocess.run([*command, cell.name], check=False)
 
     with ThreadPoolExecutor(arguments.workers) as workers:
         list(workers.map(start, chosen))
-    outcomes = _saved(arguments.results)
-    PAGE.write_text(page(outcomes), encoding="utf-8")
+    PAGE.write_text(page(_saved(arguments.results)), encoding="utf-8")
 
 
-def _save(cell: Cell, results: Path, earlier: Outcome | None) -> None:
+def _save(cell: Cell | ProgramFault, results: Path, earlier: Outcome | None) -> None:
     """Run a cell, and append its outcome to a file. earlier: of which only the logs are made again"""
     with tempfile.TemporaryDirectory(prefix="faults-", ignore_cleanup_errors=True) as folder:
         workspace = Workspace(Path(folder))
-        outcome = earlier or run_cell(cell, workspace)
-        if cell.is_told_by_others:
-            outcome = with_own_logs(outcome, cell, workspace)
+        if isinstance(cell, ProgramFault):
+            outcome = run_program(cell, workspace)
+        else:
+            outcome = earlier or run_cell(cell, workspace)
+            if cell.is_told_by_others:
+                outcome = with_own_logs(outcome, cell, workspace)
     with results.open("a", encoding="utf-8") as file:
         file.write(json.dumps({"cell": cell.name, **asdict(outcome)}) + "\n")
     print(f"{cell.name}: {'' if outcome.right else 'WRONG '}{outcome}", flush=True)
@@ -141,11 +161,22 @@ def page(outcomes: Mapping[str, Outcome]) -> str:
         cell: "silent" if each.by_logs == NOTHING else {True: "yes", False: "**wrong**", None: "-"}[each.logs_right]
         for cell, each in done
     }
-    text += LOGS + _table(logs)
+    text += LOGS + _table(logs) + _programs(outcomes)
     wrong = [(cell, each) for cell, each in done if not each.right]
     if wrong:
         text += "\n## What the wrong verdicts said\n\n| cell | the verdict |\n| --- | --- |\n"
         text += "".join(f"| {cell.name} | {each.found.replace('|', ' ')} |\n" for cell, each in wrong)
+    return text
+
+
+def _programs(outcomes: Mapping[str, Outcome]) -> str:
+    found = [(fault, outcomes[fault.name]) for fault in PROGRAM_FAULTS if fault.name in outcomes]
+    left = sum(each.left for _, each in found)
+    text = PROGRAMS.format(right=_share(each.right for _, each in found), left=left)
+    for fault, each in found:
+        verdict = shortened(re.sub(r"/\S*/(?=\w+\.py)|\[/__w\S*/", "", each.found)).replace("|", "\\|")
+        right = "yes" if each.right else "**no**"
+        text += f"| {fault.name.replace('|', '&#124;')} | {right} | {verdict} |\n"
     return text
 
 

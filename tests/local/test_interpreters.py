@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from allranks.local import interpreters
+from allranks.local import interpreters, machine_variables
 from allranks.plan.environment import registered
 from allranks.plan.graph import Graph, Plan, Step
 from allranks.runs.records import Status
@@ -27,6 +27,16 @@ from allranks.runs.records import Status
 def test_the_name_of_an_environment(environment: str, name: str) -> None:
     assert registered(environment).name == name
     assert str(registered(environment)) == environment or "labels" in environment
+
+
+@pytest.mark.parametrize("has_open_mpi", [True, False])
+def test_mpi4py_finds_the_open_mpi_beside_it(tmp_path: Path, has_open_mpi: bool) -> None:
+    """Without mpirun too: Lightning imports it, and it aborts the process otherwise."""
+    (tmp_path / "bin").mkdir()
+    if has_open_mpi:
+        (tmp_path / "share" / "openmpi").mkdir(parents=True)
+    variables = machine_variables.of({"PATH": "/bin"}, tmp_path / "bin" / "python", 4)
+    assert variables.get("OPAL_PREFIX") == (str(tmp_path) if has_open_mpi else None)
 
 
 def test_a_virtual_environment_of_that_name_is_used(tmp_path: Path, run_steps) -> None:

@@ -1,10 +1,13 @@
-"""Which processes belong to a rank."""
+"""Which processes belong to a rank, and what is read of them."""
 
 from __future__ import annotations
 
+import json
+import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -37,3 +40,51 @@ def test_workers_of_ray_belong_to_the_rank_that_leads_their_session(tmp_path: Pa
         found = dict(stack_dumps.processes_of([rank]))
         leader.communicate()
     assert found == {leader.pid: 0} | ({worker: 0} if belongs else {})
+
+
+def _thread(name: str, *calls: tuple[str, str]) -> dict[str, Any]:
+    frames = [{"name": function, "filename": file, "line": 1, "locals": None} for function, file in calls]
+    return {"thread_name": name, "frames": frames, "owns_gil": False, "active": False}
+
+
+SCRIPT, STANDARD = "/code/train.py", "/usr/lib/python3.11/threading.py"
+WORKER = "/venv/lib/python3.11/site-packages/torch/utils/data/_utils/worker.py"
+LOADER = "/venv/lib/python3.11/site-packages/torch/utils/data/dataloader.py"
+ENGINE = "/venv/lib/python3.11/site-packages/allranks/local/forkserver/flight_recorder.py"
+EXITING = _thread("MainThread", ("_shutdown", STANDARD))
+LOADING = _thread("MainThread", ("_next_data", LOADER), ("<module>", SCRIPT))
+
+
+@pytest.mark.parametrize(
+    ("processes", "waits_for"),
+    [
+        (
+            [[EXITING, _thread("uploader", ("wait", STANDARD), ("send", SCRIPT))]],
+            "its thread uploader, which is at `` (t",
+        ),
+        ([[EXITING, _thread("uploader", ("wait", STANDARD))]], "its thread uploader, which is in wait"),
+        ([[EXITING, _thread("Dummy-1", ("_serve", ENGINE))]], ""),
+        ([[_thread("MainThread", ("main", SCRIPT)), _thread("uploader", ("send", SCRIPT))]], ""),
+        (
+            [[LOADING], [_thread("MainThread", ("get", STANDARD), ("_worker_loop", WORKER), ("<module>", SCRIPT))]],
+            "",
+        ),
+        (
+            [[LOADING], [_thread("MainThread", ("read", SCRIPT), ("_worker_loop", WORKER), ("<module>", SCRIPT))]],
+            "a worker of its data loader, which is at `` (train.py:1)",
+        ),
+    ],
+)
+def test_what_a_rank_waits_for_in_its_own_process_or_its_workers(
+    monkeypatch: pytest.MonkeyPatch, processes: list[list[dict[str, Any]]], waits_for: str
+) -> None:
+    dumps = iter(processes)
+
+    def dump(spy: str, pid: int, *options: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.CompletedProcess(["py-spy"], 0, json.dumps(next(dumps)), "")
+
+    monkeypatch.setattr(stack_dumps, "program", lambda: "py-spy")
+    monkeypatch.setattr(stack_dumps, "processes_of", lambda ranks: [(os.getpid(), 0)] * len(processes))
+    monkeypatch.setattr(stack_dumps, "_dump", dump)
+    (stack,) = stack_dumps.of_ranks(make_ranks(1, 1))
+    assert stack.waits_for.startswith(waits_for) if waits_for else not stack.waits_for

@@ -10,6 +10,8 @@ from allranks.contract import report
 from allranks.runs.formatting import cause
 from allranks.runs.records import RankRecord, Status
 from allranks.verdict import judge
+from allranks.verdict.collectives import Call, Recording
+from allranks.verdict.folder import of_waiting
 
 OWN = """\
 [rank{0}]: Traceback (most recent call last):
@@ -99,3 +101,25 @@ def test_workers_that_lose_each_other_whose_launcher_was_killed(
     verdict = judge.of_ranks("train", ranks, reports)
     assert verdict is not None
     assert (verdict.rank, verdict.worker, verdict.reason) == (rank, None, reason)
+
+
+def test_a_worker_that_ended_early_and_said_nothing(tmp_path: Path) -> None:
+    """Its launcher tells of those alone that failed; it has called fewer collectives than they."""
+    ranks = [
+        RankRecord(rank, rank, 0, "", Status.FAILED, 0.0, 9.0, 1, log=str(tmp_path / str(rank))) for rank in (0, 1)
+    ]
+    frames = '  File "/lib/python3.11/site-packages/torch/distributed/distributed_c10d.py", line 8, in all_reduce\n'
+    lost = OWN.replace("step()\n", f"step()\n[rank{{0}}]: {frames}")
+    Path(ranks[0].log).write_text(lost.format(0, LOST) + lost.format(1, LOST) + TABLE.format(0, 40))
+    Path(ranks[1].log).write_text(lost.format(2, LOST) + TABLE.format(2, 41))
+    verdict = judge.of_ranks("train", ranks, {})
+    assert verdict is not None
+    calls = [Call("0", number, "gloo", "all_reduce", where="train.py:6") for number in (1, 2)]
+    recordings = [Recording(rank, tuple(calls[: 1 if rank == 3 else 2]), rank // 2) for rank in range(4)]
+    early = of_waiting(verdict, ranks, recordings)
+    assert (early.rank, early.worker) == (1, 3)
+    reason = (
+        "its last collective is all_reduce (train.py:6), and ranks 0, 1 and 2 wait for it in all_reduce (train.py:6)"
+    )
+    assert early.reason == reason
+    assert of_waiting(verdict, ranks, recordings[:3]).rank is None

@@ -213,12 +213,95 @@ def test_ranks_that_wait_in_collectives_of_different_process_groups(script: str)
     assert verdict.reason.startswith("it waits in barrier, and rank 0 waits for it in all_reduce (train.py:3)")
 
 
+def test_ranks_that_wait_for_each_other_in_different_process_groups(script: str) -> None:
+    stacks = [_stack(rank, what, script) for rank, what in enumerate(("all_reduce", "barrier", "barrier", "barrier"))]
+    groups = ("1", "2", "0", "0")
+    calls = [Call(group, 1, "gloo", stack.collective) for group, stack in zip(groups, stacks, strict=True)]
+    verdict = of_hang("train", _running(4), stacks, 60, [Recording(*each) for each in enumerate((c,) for c in calls)])
+    assert verdict is not None
+    assert verdict.rank is None
+    assert verdict.reason == (
+        "ranks wait in different process groups: rank 0 in all_reduce of group 1 (train.py:3), rank 1 in barrier of"
+        " group 2 (train.py:4), ranks 2 and 3 in barrier of the default group (train.py:4) for 60 s"
+    )
+
+
+@pytest.mark.parametrize(("host", "port"), [("localhost", "6105"), ("10.0.0.4", "6106")])
+def test_a_rank_that_connects_to_another_address(host: str, port: str, script: str) -> None:
+    stacks = [
+        replace(_stack(rank, "init_process_group", script), settings={"hostname": "10.0.0.4", "port": "6105"})
+        for rank in range(3)
+    ]
+    stacks[1] = replace(stacks[1], settings={"hostname": host, "port": port})
+    verdict = of_hang("train", _running(3), stacks, 60)
+    assert verdict is not None
+    reason = f"it joins a process group at {host}:{port}, and ranks 0 and 2 at 10.0.0.4:6105"
+    assert (verdict.rank, verdict.reason) == (1, reason)
+
+
+def test_of_two_addresses_that_of_the_rank_that_is_not_the_master_is_wrong(script: str) -> None:
+    stacks = [
+        replace(_stack(rank, "init_process_group", script), settings={"hostname": "10.0.0.4", "port": f"610{rank}"})
+        for rank in range(2)
+    ]
+    verdict = of_hang("train", _running(2), stacks)
+    assert verdict is not None
+    assert verdict.rank == 1
+
+
+def test_a_thread_that_does_not_end(script: str) -> None:
+    thread = "its thread uploader, which is at `send()` (train.py:9)"
+    stacks = [_stack(0, "exiting", script), replace(_stack(1, "exiting", script), waits_for=thread)]
+    ranks = _running(2)
+    verdict = of_hang("train", ranks, stacks, 60)
+    assert verdict is not None
+    assert (verdict.rank, verdict.reason) == (1, f"it waits for {thread} for 60 s")
+    assert of_hang("train", ranks, [_stack(0, "sleep", script), stacks[1]], 60) is None
+    verdict = of_hang("train", ranks, [_stack(0, "all_reduce", script), stacks[1]], 60)
+    assert verdict is not None
+    assert verdict.reason == f"it waits for {thread}, and rank 0 waits for it in all_reduce for 60 s"
+
+
+def test_the_exception_of_a_thread_that_a_rank_waits_for(script: str, tmp_path: Path) -> None:
+    ranks = _running(2)
+    ranks[1].log = str(tmp_path / "log")
+    lines = 'Traceback (most recent call last):\n  File "/code/load.py", line 3, in load\nValueError: bad shard\n'
+    Path(ranks[1].log).write_text(f"Exception in thread Thread-1 (load):\n{lines}")
+    verdict = of_hang("train", ranks, [_stack(0, "all_reduce", script), _stack(1, "sleep", script)], 60)
+    assert verdict is not None
+    assert verdict.reason == (
+        "a thread of it ended with ValueError: bad shard (load.py:3), and it is at `time.sleep(1000)`, and rank 0 waits"
+        " for it in all_reduce for 60 s"
+    )
+
+
+def test_a_rank_that_exits_while_another_one_loses_it(script: str, tmp_path: Path) -> None:
+    """Horovod and torch close their connections before the process ends."""
+    ranks = _running(3)
+    for rank, text in zip(ranks, ("RuntimeError: x", "", "ValueError: y"), strict=True):
+        rank.log = str(tmp_path / str(rank.rank))
+        Path(rank.log).write_text(f"Traceback (most recent call last):\n{text}\n" if text else "step 3\n")
+    lost = Verdict("train", "HorovodInternalError: Horovod has been shut down", rank=0, instance_rank=0)
+    verdict = of_time_out(lost, ranks, [_stack(rank, "exiting", script) for rank in range(3)])
+    assert (verdict.rank, verdict.reason) == (1, "it exits, and rank 0 lost the connection to it")
+    assert of_time_out(lost, ranks, [_stack(1, "sleep", script)]) == lost
+
+
+def test_where_the_rank_is_that_monitored_barrier_names(script: str) -> None:
+    said = Verdict("train", "Rank 1 failed to pass monitoredBarrier in 3000 ms, says rank 0", rank=1, instance_rank=0)
+    stacks = [_stack(rank, "sleep", script) for rank in (2, 1)]
+    verdict = of_time_out(said, _running(3), stacks)
+    assert (verdict.rank, verdict.where) == (1, "train.py:2")
+    assert verdict.reason == "it is at `time.sleep(1000)`, and rank 0 waited for it in vain"
+    assert of_time_out(said, _running(3), stacks[:1]) == said
+
+
 def test_a_rank_that_has_ended_before_the_others(script: str) -> None:
     ranks = [*_running(2), make_ranks(1, 3)[2]]
     verdict = of_hang("train", ranks, [_stack(rank, "all_reduce", script) for rank in (0, 1)], 60)
     assert verdict is not None
     assert (verdict.rank, verdict.where) == (2, "")
-    assert verdict.reason == "it has ended, and ranks 0 and 1 wait for it in all_reduce for 60 s"
+    assert verdict.reason == "it ended with exit code 0, and ranks 0 and 1 wait for it in all_reduce for 60 s"
 
 
 def test_the_time_out_of_one_rank_blames_the_one_that_it_waited_for(script: str) -> None:

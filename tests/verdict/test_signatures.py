@@ -7,6 +7,8 @@ import pytest
 from allranks.runs.records import Verdict
 from allranks.verdict import judge, signatures
 
+CIRCULAR = "most likely due to a circular import"
+
 
 @pytest.mark.parametrize(
     ("line", "code"),
@@ -40,6 +42,26 @@ from allranks.verdict import judge, signatures
         ("ConnectionError: rank 2 has ended; its own log says why", "lost-rank"),
         ("RuntimeError: Rank 2 failed to pass monitoredBarrier in 30000 ms", "collective-timeout"),
         ("Accelerate CLI tool: error: unrecognized arguments: --multi_cpu", "wrong-arguments"),
+        ("ImportError: cannot import name 'Queue' from 'queue' (/code/queue.py)", "shadowed-module"),
+        (
+            f"ImportError: cannot import name 'x' from partially initialized module 'types' ({CIRCULAR})",
+            "shadowed-module",
+        ),
+        (
+            f"AttributeError: partially initialized module 'random' has no attribute 'seed' ({CIRCULAR})",
+            "shadowed-module",
+        ),
+        (
+            "AttributeError: module 'random' has no attribute 'seed' (consider renaming '/code/random.py'",
+            "shadowed-module",
+        ),
+        (
+            "ImportError: cannot import name 'Mapping' from 'collections' (/lib/python3.11/collections/__init__.py)",
+            None,
+        ),
+        ("ImportError: cannot import name 'load' from 'model' (/code/model.py)", None),
+        ("AttributeError: module 'inspect' has no attribute 'getargspec'", None),
+        ("RuntimeError: Rank 2 successfully reached monitoredBarrier, but received errors while waiting", "lost-rank"),
         ("ValueError: bad batch in shard 7", None),
     ],
 )

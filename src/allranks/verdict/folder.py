@@ -122,13 +122,21 @@ def _of_servers(name: str, ranks: Sequence[RankRecord]) -> Verdict | None:
     return Verdict(name, reason, log=ranks[0].log, tail=tail(ranks[0].log), code=hangs.CODE)
 
 
-def of_waiting(verdict: Verdict, ranks: Sequence[RankRecord]) -> Verdict:
+def of_waiting(verdict: Verdict, ranks: Sequence[RankRecord], recordings: Sequence[Recording] = ()) -> Verdict:
     """Return the verdict on ranks of which all gave up waiting, by where they waited; the same one if some did not.
 
-    verdict: blames the first one, or one that has written nothing
+    verdict:    blames the first one, or one that has written nothing
+    recordings: of the ranks that have one. One that has called fewer collectives, and has no exception, ended early
     """
+    if signatures.FAILED_TO_PASS.search(verdict.reason):
+        return verdict
     found = [(rank, each) for rank in ranks for each in tracebacks.of_lines(tracebacks.last_lines(rank.log))]
     waiting = [rank_stack.of_exception(rank.rank, each) for rank, each in found if each.is_consequence]
+    numbers = {stack.number for stack in waiting} | {verdict.rank if verdict.worker is None else verdict.worker}
+    late = collectives.missing(recordings)
+    if late is not None and late.first.rank not in numbers and len(waiting) == len(found):
+        early = hangs.of_recordings(verdict.step, ranks, recordings) or verdict
+        return replace(early, consequences=(f"{rank_list([verdict.rank or 0])}: {shortened(verdict.reason)}",))
     if len(waiting) < 2 or judge.LOST in verdict.reason or not all(stack.may_wait for stack in waiting):
         return verdict
     hang = hangs.of_hang(verdict.step, ranks, waiting) or verdict

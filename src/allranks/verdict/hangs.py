@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from allranks.runs.formatting import rank_list, shortened
 from allranks.runs.records import RankRecord, Status, Verdict
-from allranks.verdict import collectives, signatures
+from allranks.verdict import collectives, signatures, tracebacks
 from allranks.verdict.collectives import Call, Difference, Recording
 from allranks.verdict.rank_stack import Stack
 
@@ -20,6 +21,12 @@ MISMATCH = "collective-mismatch"
 ADVICE = "every rank must call the same collectives, as often and in the same order: see where this rank is"
 IF_SLOW = "; if it is only slow, choose a longer --stall"
 ADVICE_ON_MISMATCH = "every rank must call the same collectives in the same order, with the same sizes and types"
+
+_JOINED = (
+    ({"world_size"}, "joins a process group with world size", "with", "pass the same world size"),
+    ({"hostname", "port"}, "joins a process group at", "at", "have the same MASTER_ADDR and MASTER_PORT"),
+)
+"""What ranks must share while they join a process group: names in `Stack.settings`, the texts, the advice."""
 
 _SIZES = re.compile(r"op\.preamble\.length <= op\.nbytes\. (\d+) vs (\d+)")
 """gloo/transport/tcp/pair.cc"""
@@ -44,6 +51,11 @@ def of_hang(
     that.
     """
     waiting = [stack for stack in stacks if stack.collective]
+    for_how_long = f" for {seconds:.0f} s" if seconds else ""
+    for stack in stacks if all(each.is_exiting for each in stacks) else ():
+        if stack.waits_for:
+            made = _blaming(step, ranks, stack, f"{_doing(stack)}{for_how_long}")
+            return replace(made, advice="end the thread, or make it a daemon")
     computations_wait = all(each.is_idle for each in stacks) or any(not each.may_wait for each in stacks)
     if not waiting and len(stacks) > 1 and computations_wait:
         waiting = [stack for stack in stacks if stack.may_wait]
@@ -55,8 +67,7 @@ def of_hang(
     calls = {recording.rank: recording.calls[-1] for recording in recordings if recording.calls}
     late = collectives.missing(recordings)
     verb = "wait" if len(waiting) > 1 else "waits"
-    for_how_long = f" for {seconds:.0f} s" if seconds else ""
-    if (joining := _of_world_size(step, ranks, stacks)) is not None:
+    if (joining := _of_settings(step, ranks, stacks)) is not None:
         return joining
     groups = _groups([stack for stack in stacks if stack.may_wait])
     names = " or ".join(dict.fromkeys(_called(stack, calls) or stack.computation for stack in waiting))
@@ -71,8 +82,13 @@ def of_hang(
         first = next((stack for stack in absent if stack in behind), absent[0])
         reason = f"{_doing(first)}, and {_numbers(waiting)} {verb} for it in {names}{for_how_long}"
     elif ended:
-        first = Stack(ended[0].rank, ())
-        reason = f"it has ended, and {_numbers(waiting)} {verb} for it in {names}{for_how_long}"
+        first = Stack(min(ended, key=lambda rank: rank.ended or 0.0).rank, ())
+        reason = f"it ended with exit code 0, and {_numbers(waiting)} {verb} for it in {names}{for_how_long}"
+    elif not is_lost and _differ_in_group(behind or waiting, calls, anyhow=bool(behind)):
+        places = dict.fromkeys(_in_group(each, calls) for each in waiting)
+        texts = (f"{_numbers(each for each in waiting if _in_group(each, calls) == text)} in {text}" for text in places)
+        reason = f"ranks wait in different process groups: {', '.join(texts)}{for_how_long}"
+        return Verdict(step, reason, traceback=str(waiting[0]), code=CODE, advice=ADVICE)
     elif late is not None and behind and not is_lost:
         first = behind[0]
         reason = f"it waits in {_called(first, calls)}, and {late.others_wait}{for_how_long}"
@@ -89,6 +105,18 @@ def of_hang(
         return _of_lost_messages(step, waiting, groups, calls, lost, for_how_long)
     made = _blaming(step, ranks, first, reason)
     return replace(made, consequences=_folded(groups, first), advice=made.advice + IF_SLOW * bool(seconds))
+
+
+def _differ_in_group(waiting: Sequence[Stack], calls: Mapping[int, Call], *, anyhow: bool) -> bool:
+    """Return whether ranks wait in different process groups, and not one of them elsewhere than all others, if not
+    anyhow."""
+    sizes = Counter(calls[stack.number].group for stack in waiting if stack.number in calls)
+    return len(sizes) > 1 and (anyhow or len(sizes) > 2 or min(sizes.values()) > 1 or len(waiting) == 2)
+
+
+def _in_group(stack: Stack, calls: Mapping[int, Call]) -> str:
+    group = calls[stack.number].group if stack.number in calls else "0"
+    return f"{stack.collective} of {'the default group' if group == '0' else f'group {group}'} ({stack.where})"
 
 
 def _of_lost_messages(
@@ -125,18 +153,22 @@ def _of_lost_messages(
     return Verdict(step, reason, traceback=str(waiting[0]), code=CODE, advice=advice)
 
 
-def _of_world_size(step: str, ranks: Sequence[RankRecord], stacks: Sequence[Stack]) -> Verdict | None:
-    """Return the verdict on ranks that join a process group with different world sizes; None if they are equal."""
-    sizes: dict[str, list[Stack]] = {}
-    for stack in stacks:
-        if "world_size" in stack.settings:
-            sizes.setdefault(stack.settings["world_size"], []).append(stack)
-    if len(sizes) < 2:
-        return None
+def _of_settings(step: str, ranks: Sequence[RankRecord], stacks: Sequence[Stack]) -> Verdict | None:
+    """Return the verdict on ranks that join a process group with different world sizes or at different addresses; None
+    if these are equal."""
     count = str(max(len(ranks), len(stacks)))  # a launcher's workers are more than the job's ranks
-    (wrong, few), (size, others), *_ = sorted(sizes.items(), key=lambda each: (each[0] == count, len(each[1])))
-    reason = f"it joins a process group with world size {wrong}, and {_numbers(others)} with {size}"
-    return replace(_blaming(step, ranks, few[0], reason), advice="every rank must pass the same world size")
+    for names, own, other, advice in _JOINED:
+        values: dict[str, list[Stack]] = {}
+        for stack in stacks:
+            if names <= stack.settings.keys():
+                values.setdefault(":".join(stack.settings[name] for name in sorted(names)), []).append(stack)
+        # Rank 0 is where the others have to connect to.
+        right = {value: value == count or (other == "at" and each[0].number == 0) for value, each in values.items()}
+        if len(values) > 1:
+            (wrong, few), *_, (value, others) = sorted(values.items(), key=lambda each: (right[each[0]], len(each[1])))
+            reason = f"it {own} {wrong}, and {_numbers(others)} {other} {value}"
+            return replace(_blaming(step, ranks, few[0], reason), advice=f"every rank must {advice}")
+    return None
 
 
 def of_recordings(step: str, ranks: Sequence[RankRecord], recordings: Sequence[Recording]) -> Verdict | None:
@@ -182,19 +214,29 @@ def with_mismatch(verdict: Verdict, ranks: Sequence[RankRecord], recordings: Seq
 def of_time_out(verdict: Verdict, ranks: Sequence[RankRecord], stacks: Sequence[Stack]) -> Verdict:
     """Return the verdict on ranks that waited in vain for one that still runs: it blames that one.
 
-    verdict: blames one that waited
+    verdict: blames one that waited, or lost its connection
     stacks:  of the ranks that still ran when the first one gave up
     """
+    waited, ending = rank_list([verdict.rank or 0]), "waited for it in vain"
     absent = [stack for stack in stacks if not stack.may_wait and not stack.is_exiting]
+    if signatures.FAILED_TO_PASS.search(verdict.reason):
+        absent = [stack for stack in absent if stack.number == verdict.rank]
+        waited = signatures.FAILED_TO_PASS.sub("", verdict.reason).removeprefix(", says ")
+    elif signatures.depth(verdict.reason) > 1:  # a rank that ends may have closed its connections before
+        logs = {rank.rank: rank.log for rank in ranks}
+        exiting = (stack for stack in stacks if stack.is_exiting)
+        absent = [stack for stack in exiting if not tracebacks.of_lines(tracebacks.last_lines(logs[stack.rank]))]
+        ending = "lost the connection to it"
     if not absent:
         return verdict
-    waited = rank_list([verdict.rank or 0])
-    made = _blaming(verdict.step, ranks, absent[0], f"{_doing(absent[0])}, and {waited} waited for it in vain")
+    made = _blaming(verdict.step, ranks, absent[0], f"{_doing(absent[0])}, and {waited} {ending}")
     return replace(made, consequences=(f"{waited}: {shortened(verdict.reason)}", *verdict.consequences))
 
 
 def _blaming(step: str, ranks: Sequence[RankRecord], stack: Stack, reason: str) -> Verdict:
     rank = next(rank for rank in ranks if rank.rank == stack.rank)
+    if not stack.may_wait and (raised := tracebacks.of_thread(rank.log)) is not None:
+        reason = f"a thread of it ended with {raised.located}, and {reason}"
     return Verdict(
         step,
         reason,
@@ -210,6 +252,8 @@ def _blaming(step: str, ranks: Sequence[RankRecord], stack: Stack, reason: str) 
 
 
 def _doing(stack: Stack) -> str:
+    if stack.waits_for:
+        return f"it waits for {stack.waits_for}"
     if stack.is_exiting:
         return "it exits"
     text = stack.user.text if stack.user else ""

@@ -66,12 +66,13 @@ def of_ranks(
     )
     raised_by = {symptom.number for symptom in symptoms if symptom.raised}
     # The exit code that a launcher reports of a rank says less than the exception in the log of that rank.
-    symptoms = [each for each in symptoms if not (each.order[1] and each.number in raised_by)]
+    symptoms = [each for each in symptoms if each.raised or not (each.order[1] and each.number in raised_by)]
     if not symptoms:
         return None
     first = symptoms[0]
-    if first.order[0] > 0 and (missing := _ended_early(ranks, first) or _silent(ranks, symptoms)) is not None:
-        first = missing
+    if first.order[0] > 0:
+        missing = _named(ranks, symptoms) or _ended_early(ranks, reports, first) or _terminated(symptoms)
+        first = missing or _silent(ranks, symptoms) or first
     rank, raised = first.rank, first.raised
     last = tail(rank.log)
     return Verdict(
@@ -90,12 +91,52 @@ def of_ranks(
     )
 
 
-def _ended_early(ranks: Sequence[RankRecord], lost: Symptom) -> Symptom | None:
-    """Return the symptom of a rank that had completed before others lost their connection to it, as where it has fewer
-    batches than they."""
-    early = [rank for rank in ranks if rank.status is Status.COMPLETED and (rank.ended or 0.0) <= lost.order[2]]
-    how = "it ended with exit code 0, and others still waited for it"
-    return Symptom(early[0], how, None, lost.order) if early else None
+def _named(ranks: Sequence[RankRecord], symptoms: Sequence[Symptom]) -> Symptom | None:
+    """Return the symptom of the rank that another one has waited for in monitored_barrier, which names it; None if none
+    is named, or if a launcher counts the ranks."""
+    for symptom in symptoms:
+        named = signatures.FAILED_TO_PASS.search(symptom.reason)
+        rank = next((each for each in ranks if named is not None and each.rank == int(named["rank"])), None)
+        if named is not None and rank is not None and symptom.worker in (None, symptom.rank.rank):
+            return Symptom(rank, f"{named[0]}, says {rank_list([symptom.number])}", None, symptom.order)
+    return None
+
+
+def _ended_early(ranks: Sequence[RankRecord], reports: Mapping[int, Path], lost: Symptom) -> Symptom | None:
+    """Return the symptom of the first rank that completed while others lost their connection to it, as where it has
+    fewer batches than they. It closes its connections before it ends, so that they notice before its exit is seen. A
+    rank that handled the loss of another one has not ended early."""
+    if lost.raised is not None and lost.raised.is_foreign:
+        return None
+    for rank in sorted(ranks, key=lambda rank: rank.ended or 0.0):
+        if rank.status is Status.COMPLETED:
+            after = hidden(rank, reports.get(rank.rank))
+            if after is None or not after.is_consequence:
+                said = f" after {after.text}" if after else ""
+                how = f"it ended with exit code 0{said}, and others still waited for it"
+                return Symptom(rank, how, None, lost.order, after)
+    return None
+
+
+def _terminated(symptoms: Sequence[Symptom]) -> Symptom | None:
+    """Return the symptom of a rank that SIGTERM ended before any other one had ended: nothing has ended it because of
+    the others."""
+    ended = [each for each in symptoms if each.rank.status is Status.FAILED and each.rank.ended]
+    first = min(ended, key=lambda each: each.rank.ended or 0.0, default=None)
+    return first if first is not None and first.reason == _TERMINATED else None
+
+
+def hidden(rank: RankRecord, reported: Path | None) -> Raised | None:
+    """Return the exception that ended a program of a rank whose command ended with exit code 0 all the same; None if
+    none is known: its program reported it, or its log ends with it."""
+    for failure in report.read(reported)[0] if reported else ():
+        if isinstance(failure, report.Failure):
+            return _raised(failure)
+    if not tracebacks.is_exception("".join(tail(rank.log, 1))):
+        return None  # soon, as for most
+    lines = list(filter(str.strip, tracebacks.last_lines(rank.log)))
+    found = _at_the_end(tracebacks.of_lines(lines), lines, 1)
+    return next((each for each in found if not each.aside), None)
 
 
 def _silent(ranks: Sequence[RankRecord], symptoms: Sequence[Symptom]) -> Symptom | None:
@@ -156,11 +197,16 @@ def _symptoms(rank: RankRecord, reported: Path | None, memory_kills: int) -> lis
     if rank.status is Status.COMPLETED:
         return []
     ended = rank.ended or rank.started or 0.0
-    first: dict[int | None, report.Failure] = {}
+    first: dict[int | None, tuple[Raised, float]] = {}
+    said: Raised | None = None
     for failure in report.read(reported)[0] if reported else ():
-        if isinstance(failure, report.Failure) and not tracebacks.WRAPPER.match(failure.type):
-            first.setdefault(failure.rank, failure)
-    symptoms = [_of_exception(rank, _raised(failure), failure.time) for failure in first.values()]
+        if isinstance(failure, report.Failure):
+            raised = _raised(failure)
+            if not raised.is_wrapper:
+                first.setdefault(failure.rank, (raised, failure.time))
+            elif rank.exit_code == 1 and failure.type == "SystemExit" and "exit code" not in failure.message:
+                said = replace(raised, text=f"exit code 1: {failure.message}")
+    symptoms = [_of_exception(rank, raised, time) for raised, time in first.values()]
     lines = tracebacks.last_lines(rank.log)
     is_killed = rank.status is not Status.CANCELED and rank.signal in {each.name for each in _CAUSES}
     if is_killed and not {None, rank.rank}.issuperset(first):
@@ -182,10 +228,14 @@ def _symptoms(rank: RankRecord, reported: Path | None, memory_kills: int) -> lis
             if known is not None and known.signature.depth <= 0:
                 return [_of_exception(rank, Raised(known.match.string.strip()), ended)]
             return symptoms
-        elif rank.exit_code not in (None, 1) and not _is_signal(rank.exit_code) and not _at_the_end(found, lines):
-            return [_of_exit(rank, (), lines, ended, memory_kills)]
-        elif found and rank.signal is None and not _is_signal(rank.exit_code):
-            return [_of_exception(rank, each, ended) for each in found]
+        elif rank.signal is None and not _is_of_shell(rank.exit_code, lines):
+            # Python ends with code 1 after an exception: one before another code was handled.
+            if found and (rank.exit_code == 1 or any(each.is_consequence for each in _at_the_end(found, lines))):
+                return [_of_exception(rank, each, ended) for each in found]
+            if said is not None:
+                return [_of_exception(rank, said, ended)]
+            last = _at_the_end(found, list(filter(str.strip, lines)), 1)
+            return [_of_exit(rank, last, lines, ended, memory_kills)]
         else:
             return [_of_exit(rank, found, lines, ended, memory_kills)]
     if table is not None and all(each.worker != table.rank for each in symptoms):
@@ -203,9 +253,9 @@ def _symptoms(rank: RankRecord, reported: Path | None, memory_kills: int) -> lis
     return symptoms
 
 
-def _at_the_end(found: Sequence[Raised], lines: Sequence[str]) -> list[Raised]:
+def _at_the_end(found: Sequence[Raised], lines: Sequence[str], count: int = _NATIVE) -> list[Raised]:
     """Return the exceptions at the end of a log. What a process has logged long before it ended may be handled."""
-    end = [line.strip() for line in lines[-_NATIVE:]]
+    end = [line.strip() for line in lines[-count:]]
     return [each for each in found if any(line.endswith(each.lines[-1].strip()) for line in end)]
 
 
@@ -219,8 +269,12 @@ def _of_exit(
     rank: RankRecord, found: Sequence[Raised], lines: Sequence[str], ended: float, memory_kills: int
 ) -> Symptom:
     """Return the symptom of a rank whose exit says more than its exceptions, or that has none."""
-    reason = f"ended by {rank.signal}" if rank.signal else _how(rank.exit_code or 0)
-    known = signatures.find(lines[-_NATIVE:])
+    code = rank.exit_code or 0
+    reason = _how(code) if _is_of_shell(code, lines) else f"exit code {code}"
+    if rank.signal:
+        reason = f"ended by {rank.signal}"
+    handled = {each.lines[-1].strip() for each in tracebacks.of_lines(lines)} if code > 1 else set()
+    known = signatures.find(line for line in lines[-_NATIVE:] if line.strip() not in handled)
     follows = signatures.depth(known.match.string) if known is not None else 0
     if reason == "ended by SIGKILL":
         follows = 0
@@ -229,14 +283,17 @@ def _of_exit(
             reason = f"{signatures.KERNEL_OUT_OF_MEMORY}{memory}"
     elif found and (reason == "ended by SIGABRT" or (reason == _TERMINATED and _at_the_end(found, lines))):
         return _of_exception(rank, found[0], ended)
-    elif known is not None and follows <= 0 and rank.signal in (None, "SIGABRT"):
+    elif known is not None and follows <= 0 and (reason == "ended by SIGABRT" or reason.startswith("exit code")):
         reason = known.match.string.strip()
+    elif found and reason.startswith("exit code"):
+        return Symptom(rank, f"{reason}, after {found[-1].text}", None, (0, True, ended, False), found[-1])
     follows = follows or 2 * (reason == _TERMINATED)
     return Symptom(rank, reason, None, (follows, reason.startswith("exit code"), ended, False))
 
 
 def _of_exception(rank: RankRecord, raised: Raised, time: float, *, later: bool = False) -> Symptom:
-    return Symptom(rank, raised.text, raised.worker, (signatures.depth(raised.text), False, time, later), raised)
+    depth = min(signatures.depth(raised.text), 1) if raised.is_foreign else signatures.depth(raised.text)
+    return Symptom(rank, raised.text, raised.worker, (depth, False, time, later), raised)
 
 
 def _raised(failure: report.Failure) -> Raised:
@@ -297,6 +354,16 @@ def how(program: str, code: int) -> str:
 
 def _is_signal(code: int | None) -> bool:
     return code is not None and code - _SHELL in (*_CAUSES, signal.SIGABRT, signal.SIGTERM)
+
+
+_SAID = {_SHELL + number: signal.strsignal(number) or "" for number in (*_CAUSES, signal.SIGABRT, signal.SIGTERM)}
+"""What a shell writes of a command that a signal has ended, by the code with which it ends itself then."""
+
+
+def _is_of_shell(code: int | None, lines: Sequence[str]) -> bool:
+    """Return whether an exit code is that of a shell for a signal, and not one that the program has chosen."""
+    said = _SAID.get(code or 0)
+    return said is not None and any(said in line for line in lines[-_NATIVE:])
 
 
 def _how(code: int) -> str:

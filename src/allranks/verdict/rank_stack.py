@@ -75,6 +75,7 @@ class Stack:
     is_idle:  whether it waits in the kernel
     pid: of the process; 0 if it is not known
     uses_mpi: whether it has loaded mpi4py, as far as that is known
+    waits_for: a thread of it that is not a daemon, or a worker of its data loader, and where that is; "" for none
     settings: what it was given while it joins a process group: world_size, and the master's hostname and port
     """
 
@@ -86,6 +87,7 @@ class Stack:
     is_idle: bool = False
     pid: int = 0
     uses_mpi: bool = True
+    waits_for: str = ""
     settings: Mapping[str, str] = field(default_factory=dict)
 
     @property

@@ -6,6 +6,7 @@ To add one, add a row, and for a new code a section. The first signature that ma
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
@@ -63,6 +64,9 @@ def depth(text: str) -> int:
     return 0 if known is None else known.signature.depth
 
 
+FAILED_TO_PASS = re.compile(r"Ranks? (?P<rank>\d+)(?:, \d+)* failed to pass monitoredBarrier in \d+ ms")
+"""What rank 0 says of the ranks that it has waited for in vain."""
+
 GLOO_ABORT = "terminate called without an active exception"
 """Printed by libstdc++ if torch's gloo threads still exist while the interpreter shuts down (seen with torch 2.13)."""
 
@@ -91,6 +95,13 @@ SIGNATURES: tuple[Signature, ...] = (
         pattern=report.FULL_DISK.pattern,
         advice="a disk was full, or a quota reached, while the rank wrote a file; the traceback shows which one",
         source="errno ENOSPC and EDQUOT; caffe2/serialize/inline_container.cc",
+    ),
+    Signature(
+        code="shadowed-module",
+        pattern=rf"'(?P<module>{'|'.join(sys.stdlib_module_names)})'(?: has no attribute '\w+')?"
+        r" \((?:most likely|consider renaming|(?!\S*/lib/python3)\S*/)",
+        advice="the code's {module}.py hides the module {module} of the standard library: rename the file",
+        source="CPython's Python/ceval.c and Objects/moduleobject.c",
     ),
     Signature(
         code="missing-package",
@@ -205,7 +216,7 @@ SIGNATURES: tuple[Signature, ...] = (
         r"|remote process|its own log says why|Socket (?:closed|Timeout)|Application timeout caused pair closure"
         r"|ncclRemoteError|ncclInternalError|ncclSystemError|NCCL communicator was aborted|Store is not available"
         r"|Horovod has been shut down|HorovodInternalError|peer process has unexpectedly disconnected"
-        r"|MPI_ERR_PROC_FAILED"
+        r"|MPI_ERR_PROC_FAILED|successfully reached monitoredBarrier, but received errors"
         r"|(?:Collective ops is aborted|\bUnavailableError\b)(?!.*stopped sending heartbeats)"
         r"|coordination service|\bAbortedError\b|\bCancelledError\b"
         r"|failed to connect to|ActorDiedError(?!.*worker process has died(?!.*SIGTERM))|ActorUnavailableError"

@@ -28,6 +28,7 @@ _PREFIX = re.compile(
 _START = re.compile(r"(?P<indent>\s*)(?:Original )?Traceback \(most recent call last\):$")
 FRAME = re.compile(r'\s*File "(?P<file>[^"]+)", line (?P<line>\d+)(?:, in (?P<function>\S+))?')
 _HEADER = re.compile(r"(?:Graph execution error:|The actor died unexpectedly before finishing this task\.)$")
+_OF_OTHERS = re.compile(r": Caught \w+ in \w+ .*\d\.$|ExceptionGroup: |ProcessRaisedException")
 _NCCL = re.compile(r"NCCL error in: \S+:\d+, ([^,(]*\w).*")
 _LAST_ERROR = re.compile(r"(?:nccl\w+: |Unknown NCCL).*\nLast error:\n(.+)")
 """torch/csrc/distributed/c10d/NCCLUtils.cpp, getNcclErrorDetailStr"""
@@ -37,13 +38,25 @@ _SAID = re.compile(r"(?!\s|<|Detected at|The actor .*because its node).|\s+the a
 _MARKS = re.compile(r"\s*[\^~]+\s*")
 _EXCEPTION = re.compile(r"[A-Za-z_][\w.]*(?:\([\w.]+\))?(?::|$)")
 _SYNTAX = re.compile(r"(?:SyntaxError|IndentationError|TabError): ")
+_GROUP = re.compile(r"\s*\+ Exception Group Traceback \(most recent call last\):$")
+_MARGIN = re.compile(r"^\s*(?:\| ?|\+[-+ ].*)")
+_MEMBER = re.compile(r"(?m)^\s*\+[-+ ].*\n?")
+"""Of lines of an exception group, and the line above each of its exceptions."""
 _CHAINED = re.compile(r"(?:During handling of the above|The above) exception")
-_ASIDE = re.compile(r"Exception (?:in thread|ignored)|Error in (?:atexit|sys\.)")
+IN_THREAD = "Exception in thread"
+_ASIDE = re.compile(rf"{IN_THREAD}|Exception ignored|Error in (?:atexit|sys\.)")
 _LIBRARY = re.compile(r"/(?:site|dist)-packages/|/lib/python\d|^<|/allranks/|/allranks_steps/|/mpi4py/|/bin/[\w.-]+$")
 WRAPPER = re.compile(
     r"(?:torch\.distributed\.elastic\.|torch\.multiprocessing\.spawn\.Process|subprocess\.CalledProcessError|SystemExit\b)"
 )
 """An exception of a launcher, which only reports that a process that it started has failed."""
+_COMMAND = re.compile(r"subprocess\.CalledProcessError: (?!.*\b(?:python|torchrun|mpirun|accelerate|deepspeed))")
+"""That of a command which is no launcher, such as cp."""
+_OF_PYTHON = re.compile(
+    r"(?:Connection(?:Refused|Reset|Aborted)|BrokenPipe|Timeout)Error\b"
+    r"|(?:subprocess|asyncio|concurrent|socket|ssl|http|urllib3?|requests|aiohttp|httpx|azure|botocore)\.\S*"
+)
+_DISTRIBUTED = re.compile(r"/(?:torch|horovod|deepspeed|tensorflow|ray|mpi4py|oneccl\w*)/")
 
 _ROW = r"rank\s*:\s*(?P<rank>\d+) \(local_rank: \d+\)\s+exitcode\s*:\s*(?P<code>-?\d+)"
 _ELASTIC = re.compile(
@@ -70,7 +83,7 @@ class Raised:
     lines:   of the traceback, up to `text`
     worker:  the rank in the prefix of its lines; None without one
     chained: whether it was raised while the exception before it was handled
-    aside:   whether it ended only a thread, or was ignored
+    aside:   what Python writes before it if it ended only a thread, or was ignored; "" for others
     """
 
     text: str
@@ -78,12 +91,29 @@ class Raised:
     lines: tuple[str, ...] = ()
     worker: int | None = None
     chained: bool = False
-    aside: bool = False
+    aside: str = ""
 
     @property
     def is_consequence(self) -> bool:
         """Whether it follows from the failure of another rank."""
         return signatures.depth(self.text) > 0
+
+    @property
+    def is_foreign(self) -> bool:
+        """Whether it tells of a connection or a time-out that is none of a library of collectives, such as that of a
+        data server. It comes before what those tell."""
+        frames = [frame["file"] for frame in map(FRAME.match, self.lines) if frame]
+        return bool(_OF_PYTHON.match(self.text) and frames) and not any(map(_DISTRIBUTED.search, frames))
+
+    @property
+    def is_wrapper(self) -> bool:
+        """Whether it only reports that a process that this one started has failed, and may have said why."""
+        return bool(WRAPPER.match(self.text)) and not (self.where and _COMMAND.match(self.text))
+
+    @property
+    def located(self) -> str:
+        """It and its line, such as ``KeyError: 'loss' (train.py:10)``."""
+        return f"{self.text} ({self.where})" if self.where else self.text
 
 
 @dataclass(frozen=True)
@@ -101,14 +131,20 @@ class LauncherTable:
 
 
 def is_header(text: str) -> bool:
-    """Return whether the first line of an exception's message lacks the cause: TensorFlow, Ray, NCCL say it below."""
-    return (_HEADER.search(text) or _NCCL.search(text)) is not None
+    """Return whether the first line of an exception's message lacks the cause: TensorFlow, Ray, NCCL say it below, as
+    does an exception of another process, or a group of them."""
+    return any(pattern.search(text) for pattern in (_HEADER, _NCCL, _OF_OTHERS))
 
 
 @lru_cache  # a recording has each of its files thousands of times
 def is_library(file: str) -> bool:
     """Return whether a file of a traceback is no code of the user."""
     return _LIBRARY.search(file) is not None
+
+
+def is_exception(line: str) -> bool:
+    """Return whether a line of a log may be the last one of a traceback."""
+    return _EXCEPTION.match(_PREFIX.sub("", plain(line), count=1).strip()) is not None
 
 
 def of_lines(lines: Iterable[str]) -> tuple[Raised, ...]:
@@ -141,6 +177,11 @@ def of_text(text: str) -> Raised | None:
     return _fatal(list(_raised(text.splitlines())), None)
 
 
+def of_thread(log: str) -> Raised | None:
+    """Return the last exception in a log that ended a thread of the process, which may wait for that thread since."""
+    return next((each for each in reversed(list(_raised(last_lines(log)))) if each.aside == IN_THREAD), None)
+
+
 def launcher_table(lines: Sequence[str]) -> LauncherTable | None:
     """Return the last table of a launcher in a log."""
     text = "\n".join(_PREFIX.sub("", line, count=1) for line in lines)
@@ -160,7 +201,9 @@ def launcher_table(lines: Sequence[str]) -> LauncherTable | None:
 
 def _fatal(found: Sequence[Raised], worker: int | None) -> Raised | None:
     """Return the last exception that ended the process. In a chain of them, the last one that is not a consequence."""
-    own = [each for each in found if not WRAPPER.match(each.text)]
+    own = [each for each in found if not each.is_wrapper]
+    # A command that failed is all that is known of its failure, unless a process has written an exception.
+    own = own or [each for each in found if each.where and each.text.startswith("subprocess.CalledProcessError")]
     last = next((each for each in reversed(own) if not each.aside), None) or (own[-1] if own else None)
     if last is None:
         return None
@@ -175,10 +218,16 @@ def _fatal(found: Sequence[Raised], worker: int | None) -> Raised | None:
 
 def _raised(lines: Sequence[str]) -> Iterator[Raised]:
     """Yield the exceptions in the lines of one process, in their order."""
-    place, chained, aside = 0, False, False
+    place, chained, aside = 0, False, ""
     while place < len(lines):
         line = lines[place]
         start = _START.match(line)
+        if start is None and _GROUP.match(line):
+            below = next((n for n in range(place + 1, len(lines)) if not _MARGIN.match(lines[n])), len(lines))
+            if (raised := _of_group(lines[place:below])) is not None:
+                yield replace(raised, chained=chained, aside=aside)
+            place, chained, aside = below, False, ""
+            continue
         if start is None:
             if _SYNTAX.match(line) and place and not lines[place - 1].startswith("Traceback"):
                 first = max((n for n in range(max(0, place - 4), place) if FRAME.match(lines[n])), default=place)
@@ -186,22 +235,37 @@ def _raised(lines: Sequence[str]) -> Iterator[Raised]:
             if _CHAINED.match(line):
                 chained = True
             elif line.strip():
-                chained, aside = False, bool(_ASIDE.match(line))
+                chained, aside = False, (ignored[0] if (ignored := _ASIDE.match(line)) else "")
             place += 1
             continue
         end = _end(lines, place + 1, len(start["indent"]))
         if end is None:
             return  # cut off: the process was killed while it wrote
         text, where = lines[end].strip(), _user_line(lines[place : end + 1])
-        below = (n for n in range(end + 1, min(end + LINES, len(lines))) if _SAID.match(lines[n]))
-        if _HEADER.search(text) and (said := next(below, None)):
+        rest = (n for n in range(end + 1, min(end + LINES, len(lines))) if _SAID.match(lines[n]))
+        if _HEADER.search(text) and (said := next(rest, None)):
             end = said
             text = _HEADER.sub("", text) + _EXTRA.sub("", lines[end].strip())
         elif (nccl := _NCCL.search(text)) and (last := _LAST_ERROR.match("\n".join(lines[end + 1 : end + 4]))):
             end += 3
             text = f"{text[: nccl.start()]}NCCL {nccl[1]}: {last[1].strip()}"
         yield Raised(text, where, tuple(lines[place : end + 1]), None, chained, aside)
-        place, chained, aside = end + 1, False, False
+        place, chained, aside = end + 1, False, ""
+
+
+def _of_group(lines: Sequence[str]) -> Raised | None:
+    """Return the first exception of a group that is not a consequence, with the group's own text; None if the lines are
+    cut off."""
+    parts = [[_MARGIN.sub("", line) for line in part.splitlines()] for part in _MEMBER.split("\n".join(lines))]
+    titled = [(part, title) for part in parts if (title := next(filter(_EXCEPTION.match, part), ""))]
+    found = [next(_raised(part), Raised(title, _user_line(part))) for part, title in titled]
+    if not found:
+        return None
+    group, *members = found
+    own = [each for each in members if "Group: " not in each.text]
+    chosen = next((each for each in own if not each.is_consequence), (own or found)[0])
+    text = chosen.text if chosen is group else f"{chosen.text} (in {group.text})"
+    return Raised(text, chosen.where or group.where, tuple(lines))
 
 
 def _end(lines: Sequence[str], place: int, indent: int) -> int | None:

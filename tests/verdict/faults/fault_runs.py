@@ -20,6 +20,7 @@ from unittest import mock
 
 import psutil
 from fault_cells import Cell
+from program_faults import ProgramFault
 
 import bounded
 from allranks.local.attempt import monitor
@@ -32,12 +33,13 @@ from allranks.plan import codec, digest
 from allranks.plan.environment import Environment
 from allranks.plan.graph import Code, Graph, Plan, Step
 from allranks.runs import history
-from allranks.runs.records import RunRecord, StepRecord, Verdict
+from allranks.runs.records import RunRecord, Status, StepRecord, Verdict
 from allranks.runs.workspace import Workspace
 from allranks.verdict import folder
 
 PROJECT = Path(__file__).resolve().parents[3]
 SCRIPTS = Path(__file__).resolve().parent / "scripts"
+PROGRAMS = Path(__file__).resolve().parent / "programs"
 STALL = 5.0
 LIMIT = 120.0
 """Seconds after which the step ends by its limit: no fault has to need them."""
@@ -96,6 +98,42 @@ def run_cell(cell: Cell, workspace: Workspace, kind: str = "rack", *, stall: flo
         None,
     )
     return outcome if cell.by_logs is None else _with_logs(outcome, cell.by_logs, record, workspace)
+
+
+def run_program(fault: ProgramFault, workspace: Workspace, kind: str = "rack") -> Outcome:
+    """Run a program that breaks itself, and judge its verdict, or its notes where the step completes. The time is that
+    of the whole step."""
+    others = psutil.Process().children(recursive=True)
+    ctypes.CDLL(None).prctl(36, 1)  # PR_SET_CHILD_SUBREAPER, as in run_cell
+    launch = fault.launch
+    step = Step(
+        "train",
+        launch.command_for(fault.layout),
+        code=Code(str(PROGRAMS), digest.of_path(PROGRAMS)),
+        environment=Environment(launch.stacks[0].environment),
+        environment_variables={"OMP_NUM_THREADS": "1", "TF_CPP_MIN_LOG_LEVEL": "2"},
+        distribution=launch.distribution(fault.layout),
+        instance_count=fault.layout.instance_count,
+        timeout=LIMIT,
+        deterministic=False,
+    )
+    plan = Plan("faults", Graph((step,)), source=str(PROJECT / "faults"))
+    options = Options(instances=kind, track=False, offline=True, stall=STALL, slots=8)
+    try:
+        record = run(plan, workspace, options).steps[0]
+        left = processes_left(others)
+    finally:
+        ctypes.CDLL(None).prctl(36, 0)
+    found = described(record.verdict, " ".join((str(record.status), *record.notes)))
+    if fault.completes:
+        right = record.status is Status.COMPLETED and any(re.search(fault.cause, note) for note in record.notes)
+    else:
+        verdict = record.verdict or Verdict("train", "")
+        number = verdict.rank if verdict.worker is None else verdict.worker
+        said = f"{verdict.reason} ({verdict.where}): {verdict.advice}"
+        right = number in fault.ranks and re.search(fault.cause, said) is not None
+    seconds = round((record.ended or 0.0) - (record.started or 0.0), 1)
+    return Outcome(found, right, seconds, left, "", None)
 
 
 def with_own_logs(outcome: Outcome, cell: Cell, workspace: Workspace, kind: str = "rack") -> Outcome:

@@ -328,6 +328,11 @@ class AttemptMonitor:
             self.recorder.note(record, found)
             verdict = verdict and replace(verdict, consequences=(*verdict.consequences, found))
         record.verdict = verdict
+        failed = {rank.rank: raised for rank in ranks if (raised := judge.hidden(rank, self.reports[rank.rank]))}
+        if failed and record.status is Status.COMPLETED and not self.step.parallel:
+            number, raised = min(failed.items(), key=lambda each: each[1].is_consequence)
+            ends = "its command hides that and ends with exit code 0, and the step completes, as on Azure ML"
+            self.recorder.note(record, f"rank {number} failed with {raised.located}; {ends}")
 
     def _verdict(self, calls: Sequence[Recording]) -> Verdict | None:
         """Return the verdict on the attempt; None if it has not failed."""
@@ -368,10 +373,10 @@ class AttemptMonitor:
         verdict = judge.of_ranks(self.record.name, ranks, self.reports, memory_kills=kills)
         if verdict is None:
             return None
-        if self._stacks and signatures.depth(verdict.reason) == 1:
+        if self._stacks and signatures.depth(verdict.reason) > 0:
             verdict = of_time_out(verdict, ranks, self._stacks)
         verdict = with_mismatch(verdict, ranks, calls)
-        return of_waiting(verdict, ranks) if signatures.depth(verdict.reason) > 0 else verdict
+        return of_waiting(verdict, ranks, calls) if signatures.depth(verdict.reason) > 0 else verdict
 
     def _limit(self) -> str:
         return f"stopped after {self._timeout:g} s, its limits.timeout"

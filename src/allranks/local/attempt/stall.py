@@ -91,6 +91,7 @@ class StallWatch:
         self._next_comparison = self._next_exceptions = 0.0
         self._noted = self._noted_problem = False
         self._announce, self._announced = ANNOUNCE, 0.0
+        self._ending: set[int] = set()
 
     async def verdict(self, now: float, on_stall: str, recorder: RunRecorder) -> Verdict | None:
         """Return the verdict on ranks that make no progress, or whose collectives never match; None if there are none.
@@ -212,6 +213,9 @@ class StallWatch:
         stacks = await self.stacks() if raised else []
         busy = {stack.rank for stack in stacks if not stack.is_exiting}
         exits = [stack for stack in stacks if stack.is_exiting and stack.rank in raised and not self.problem]
+        # A large library's end may take as long, but for MPI's, which waits for the others.
+        ending, self._ending = self._ending, {each.rank for each in exits}
+        exits = [each for each in exits if each.frames or each.uses_mpi or each.rank in ending]
         return [each.rank for each in exits if each.rank not in busy or each.worker in raised[each.rank]]
 
     def close(self) -> None:

@@ -135,7 +135,7 @@ def _run_script(code: CodeType) -> None:
 def _record(error: BaseException) -> None:
     """Report the exception that ended the program, also of a script that knows nothing of this package."""
     if not isinstance(error, (SystemExit, KeyboardInterrupt)) or isinstance(getattr(error, "code", None), str):
-        report.append(report.failure_of(error, str(error)))
+        report.append(report.failure_of(error))
 
 
 def _below_this_package(traceback: TracebackType | None) -> TracebackType | None:

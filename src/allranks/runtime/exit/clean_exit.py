@@ -35,7 +35,7 @@ def record(error: BaseException) -> int:
     if isinstance(error, KeyboardInterrupt):
         print("interrupted", file=sys.stderr)
         return INTERRUPTED
-    _report(error, str(error))
+    _report(error)
     if isinstance(error, InputError):
         print(error, file=sys.stderr)
         return 2
@@ -77,7 +77,7 @@ def leave_now(code: int) -> NoReturn:
     os._exit(code)
 
 
-def _report(error: BaseException, message: str) -> None:
+def _report(error: BaseException, message: str | None = None) -> None:
     report.append(report.failure_of(error, message))
 
 

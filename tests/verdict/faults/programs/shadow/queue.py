@@ -1,0 +1,3 @@
+"""The queue of the team's experiments."""
+
+experiments = []
