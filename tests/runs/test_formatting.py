@@ -96,6 +96,27 @@ def test_cause(changes: dict[str, object], expected: str) -> None:
     assert formatting.cause(Verdict(**{"step": "train", "reason": "reason", **changes})) == expected  # type: ignore[arg-type]
 
 
+FOLDER = "/home/someone/a project/.allranks/runs/calm_otter/steps/train"
+MISSING = "FileNotFoundError: [Errno 2] No such file or directory: "
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (f"No file {FOLDER}/x.csv", f"No file {FOLDER}/x.csv"),
+        (f"{MISSING}'{FOLDER}/data/x.csv'", f"{MISSING}'/home/…/data/x.csv'"),
+        (f"{MISSING}'{'a/' * 30}x.csv'", f"{MISSING}'a/a/…/a/x.csv'"),
+        (f"cannot read https://host.example{'/a' * 60}/x.csv: 404", "cannot read https://host.example/…/a/x.csv: 404"),
+        (f"{MISSING}/a/{'f' * 90}.csv", f"{MISSING}/a/{'f' * 17}…{'f' * 21}.csv"),
+        (f"{'word ' * 19}/a/b/c.csv is missing", f"{'word ' * 19}/a/b/c.csv …"),
+        (f"ValueError: {'x' * 100}", f"ValueError: {'x' * 88} …"),
+    ],
+    ids=["short", "a path", "relative", "a URI", "a long name", "at the end", "no path"],
+)
+def test_a_headline_is_not_cut_inside_a_path(text: str, expected: str) -> None:
+    assert formatting.shortened(text) == expected
+
+
 @pytest.mark.parametrize(
     ("distribution", "expected"), [("none", "1 process"), ("pytorch", "pytorch 1 x 1"), ("mpi", "mpi 1 x 1")]
 )

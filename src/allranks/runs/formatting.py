@@ -40,6 +40,11 @@ LONG = 100
 _EXIT = re.compile(r"exit code -?\d+|ended by \w+(?: \d+)?")
 """A reason that only says how a rank ended."""
 
+_PATH = re.compile(
+    r"(?<=['\"])(?:\w+:/)?/[^'\"]+(?=['\"])|(?<![\w/])[\w.~+:-]*/[^\s'\",;()\[\]<>]*[^\s'\",;:.()\[\]<>]"
+)
+"""A path or a URI; in quotes, it may contain blanks."""
+
 _ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\-_])?")
 _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 _LONE = re.compile("[\ud800-\udfff]")
@@ -147,16 +152,16 @@ def node_layout(node: Node) -> str:
     return step_layout(node.record)
 
 
-def cause(verdict: Verdict) -> str:
+def cause(verdict: Verdict, *, whole: bool = False) -> str:
     """Return who failed and how: ``rank 2 on instance 1: ValueError: bad batch (train.py:10)``. Empty if neither is
-    known."""
+    known. whole: not shortened to about a line"""
     number = verdict.rank if verdict.worker is None else verdict.worker
     who = "" if number is None else f"rank {number}"
     if who and verdict.instance_rank is not None:
         who += f" on instance {verdict.instance_rank}"
     if who and verdict.reason and not _EXIT.fullmatch(verdict.reason):
         where = f" ({verdict.where})" if verdict.where else ""
-        return f"{who}: {shortened(verdict.reason)}{where}"
+        return f"{who}: {verdict.reason if whole else shortened(verdict.reason)}{where}"
     if who and verdict.reason.startswith("ended by"):
         return f"{who} {verdict.reason}"
     if verdict.signal:
@@ -182,14 +187,30 @@ def what_to_do(verdict: Verdict) -> str:
 
 
 def shortened(text: str) -> str:
-    """Return the text, cut to about a line."""
-    return text if len(text) <= LONG else f"{text[:LONG].rstrip()} …"
+    """Return the text, cut to about a line. Long paths lose folders in their middle, and none is cut."""
+    if len(text) <= LONG:
+        return text
+    text = _PATH.sub(_without_middle, text)
+    end = next((path.end() for path in _PATH.finditer(text) if path.start() < LONG < path.end()), LONG)
+    return text if len(text) <= end + 1 else f"{text[:end].rstrip()} …"
+
+
+def _without_middle(path: re.Match[str]) -> str:
+    parts = path[0].split("/")
+    first = 3 if "://" in path[0] else 2
+    short = "/".join((*parts[:first], "…", *parts[-2:])) if len(parts) > first + 3 else path[0]
+    return short if len(short) <= LONG // 2 else f"{short[: LONG // 5]}…{short[-LONG // 4 :]}"
+
+
+def without_reason(lines: Sequence[str], verdict: Verdict) -> list[str]:
+    """Return the lines of a log or a traceback without those that repeat the reason, which is printed before them."""
+    text = verdict.reason.strip()
+    return [line for line in lines if not text or not line.strip().endswith(text)]
 
 
 def tail_without_reason(verdict: Verdict) -> list[str]:
-    """Return the last lines of the log without those that repeat a long reason, which is printed before them."""
-    text = verdict.reason.strip()
-    return [line for line in verdict.tail if len(text) <= LONG or not line.strip().endswith(text)]
+    """Return the last lines of the log, without a long reason."""
+    return without_reason(verdict.tail, verdict) if len(verdict.reason.strip()) > LONG else list(verdict.tail)
 
 
 def plain(text: str) -> str:

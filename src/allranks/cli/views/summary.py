@@ -23,10 +23,10 @@ from allranks.runs.formatting import (
     number,
     outputs_of,
     plain,
-    reason,
     reported_results,
     tail_without_reason,
     what_to_do,
+    without_reason,
 )
 from allranks.runs.nested import count_steps, in_every_iteration, nested, walk
 from allranks.runs.records import Point, RunRecord, Status, StepRecord, Verdict
@@ -106,8 +106,8 @@ def _verdict(run: RunRecord, verdict: Verdict) -> list[Text]:
 
 def explained(verdict: Verdict) -> list[Text]:
     """Return the whole verdict as lines: the cause, its traceback, all that followed, the advice, and the log."""
-    lines = _explanation(verdict, len(verdict.consequences))
-    lines += _quotation(verdict.traceback.splitlines() or verdict.tail)
+    lines = _explanation(verdict, len(verdict.consequences), whole=True)
+    lines += _quotation(without_reason(verdict.traceback.splitlines() or verdict.tail, verdict))
     log = Text.assemble(("  the log  ", "bright_black"), (plain(verdict.log), "cyan"))
     return [*lines, log] if verdict.log else lines
 
@@ -116,11 +116,12 @@ def _quotation(lines: Sequence[str]) -> list[Text]:
     return [Text.assemble(("  │ ", "red"), plain(line)) for line in lines]
 
 
-def _explanation(verdict: Verdict, most: int) -> list[Text]:
-    """Return the lines of the cause, what followed, at most so much of it, and the advice."""
-    lines = [Text.assemble("  ", (plain(verdict.step), "bold"), ": ", plain(cause(verdict)) or "failed")]
-    if why := reason(verdict):
-        lines.append(Text(f"  {_one_line(why)}", style="red"))
+def _explanation(verdict: Verdict, most: int, *, whole: bool = False) -> list[Text]:
+    """Return the lines of the cause, what followed, at most so much of it, and the advice. whole: as of `cause`"""
+    headline = cause(verdict, whole=whole)
+    lines = [Text.assemble("  ", (plain(verdict.step), "bold"), ": ", plain(headline) or "failed")]
+    if verdict.reason not in headline:
+        lines.append(Text(f"  {_one_line(verdict.reason)}", style="red"))
     for text in verdict.consequences[:most]:
         lines.append(Text(f"  then {_one_line(text)}", style="bright_black"))
     if advice := what_to_do(verdict):
