@@ -114,6 +114,18 @@ CASES: dict[str, tuple[list[End], str]] = {
         [LOSES, End(log=raised("Unprintable: <exception str() failed>"))],
         "rank 1: Unprintable: <exception str() failed> (train.py:10)",
     ),
+    "a message that begins with a line feed": (
+        [LOSES, End(log=raised("ValueError: \nshard 7 is bad\n  see its labels"))],
+        "rank 1: ValueError: shard 7 is bad (train.py:10)",
+    ),
+    "a message that begins with blank lines": (
+        [LOSES, End(log=raised("my.errors.Bad: \n\n  shard 7 is bad\n"))],
+        "rank 1: my.errors.Bad: shard 7 is bad (train.py:10)",
+    ),
+    "an empty message, and the end of the log": (
+        [LOSES, End(log=raised("ValueError: \n"))],
+        "rank 1: ValueError: (train.py:10)",
+    ),
     "an exception group": ([LOSES, End(log=GROUP)], f"rank 1: {IN_GROUP} (read.py:7)"),
     "monitored_barrier": (
         [
@@ -158,6 +170,8 @@ class _Unprintable(Exception):
     [
         (SystemExit("no images in shard 7"), "exit code 1: no images in shard 7"),
         (SystemExit("the script ended itself with exit code 1"), "exit code 1"),
+        (ValueError("\n\n  shard 7 is bad\nsee its labels"), "ValueError: shard 7 is bad"),
+        (ConnectionError("\nlost rank 3"), "ConnectionError: lost rank 3"),
         (_Unprintable(7), f"{__name__}._Unprintable: <exception str() failed>"),
     ],
 )

@@ -187,12 +187,14 @@ def what_to_do(verdict: Verdict) -> str:
 
 
 def shortened(text: str) -> str:
-    """Return the text, cut to about a line. Long paths lose folders in their middle, and none is cut."""
+    """Return the text, cut between words to about a line. Long paths lose folders in their middle; none is cut."""
+    text = _PATH.sub(_without_middle, text) if len(text) > LONG else text
     if len(text) <= LONG:
         return text
-    text = _PATH.sub(_without_middle, text)
-    end = next((path.end() for path in _PATH.finditer(text) if path.start() < LONG < path.end()), LONG)
-    return text if len(text) <= end + 1 else f"{text[:end].rstrip()} …"
+    word = text.rfind(" ", LONG // 2, LONG + 1)
+    crossing = (path.end() for path in _PATH.finditer(text) if path.start() < LONG < path.end())
+    end = next(crossing, word if word > 0 else LONG)
+    return text[:end].rstrip() + (" …" if end < len(text) else "")
 
 
 def _without_middle(path: re.Match[str]) -> str:
