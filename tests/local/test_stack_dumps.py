@@ -88,3 +88,43 @@ def test_what_a_rank_waits_for_in_its_own_process_or_its_workers(
     monkeypatch.setattr(stack_dumps, "_dump", dump)
     (stack,) = stack_dumps.of_ranks(make_ranks(1, 1))
     assert stack.waits_for.startswith(waits_for) if waits_for else not stack.waits_for
+
+
+@pytest.mark.parametrize(
+    ("arguments", "command"),
+    [
+        (("bash", "-c", "until test -e marker;\n do read end; done"),
+         "its shell runs `until test -e marker; do read end; done`"),
+        (("bash", "-c", "cat; true"), "its shell runs `cat; true`"),
+        (("bash", "train.sh", "-v"), "it runs `bash train.sh -v`, now `cat -`"),
+        (("pip", "install", "torch"), "it runs `pip install torch`"),
+        (("python", "install"), None),
+        (("bash", "-c", f"{sys.executable} install; true"), None),
+    ],
+    ids=["a loop over a marker file", "a program", "a script", "pip", "Python", "Python in a shell"],
+)  # fmt: skip
+def test_what_a_rank_runs_that_has_not_started_python(
+    tmp_path: Path, arguments: tuple[str, ...], command: str | None
+) -> None:
+    (tmp_path / "train.sh").write_text("cat -; true\n")
+    (tmp_path / "install").write_text("import sys\nfor line in sys.stdin: print(line, end='', flush=True)\n")
+    (rank,) = make_ranks(1, 1)
+    rank.log = str(tmp_path / "log.txt")
+    program = "/bin/bash" if arguments[0] == "bash" else sys.executable
+    pipe = subprocess.PIPE
+    with (
+        open(rank.log, "w") as log,
+        bounded.Popen(arguments, executable=program, cwd=tmp_path, stdin=pipe, stdout=pipe, stderr=log) as process,
+    ):
+        assert process.stdin is not None
+        assert process.stdout is not None
+        if "marker" not in str(arguments):  # the innermost program has started once it answers
+            process.stdin.write(b"x\n")
+            process.stdin.flush()
+            assert process.stdout.readline() == b"x\n"
+        stacks = stack_dumps.in_shells([rank])
+        (tmp_path / "marker").touch()
+        process.communicate()
+    assert [(stack.rank, stack.command, stack.pid) for stack in stacks] == (
+        [] if command is None else [(0, command, process.pid)]
+    )

@@ -66,6 +66,8 @@ def _stack(rank: int, what: str, script: str) -> Stack:
         return Stack(rank, frames if what == "task" else frames[::-1], is_idle=True)
     if what == "exiting":
         return Stack(rank, ())
+    if what == "shell":
+        return Stack(rank, (), command="its shell runs `until test -e marker; do sleep 1; done`")
     if what == "stopped":
         return replace(_stack(rank, "all_reduce", script), is_stopped=True)
     line, frames = calls[what]
@@ -95,6 +97,11 @@ def _running(count: int) -> list[RankRecord]:
         (("all_reduce", "stopped"), 1, "stopped by a signal at `dist.all_reduce(loss)`, and rank 0 wait"),
         (("init_process_group", "exiting"), 1, "it exits, and rank 0 wait"),
         (
+            ("init_process_group", "shell", "init_process_group"),
+            1,
+            "started Python; its shell runs `until test -e marker; do sleep 1; done`, and ranks 0 and 2 wait for it",
+        ),
+        (
             ("build", "build"),
             None,
             "every rank waits in the build of a C++ extension, whose lock another process holds",
@@ -115,7 +122,9 @@ def test_the_rank_that_is_not_there(places: tuple[str, ...], blamed: int | None,
     assert ("a longer --stall" in verdict.advice) is (blamed is not None)
 
 
-@pytest.mark.parametrize("places", [("sleep", "sleep"), ("backward",), ("exiting",), (), ("keras",)])
+@pytest.mark.parametrize(
+    "places", [("sleep", "sleep"), ("backward",), ("exiting",), (), ("keras",), ("shell", "shell")]
+)
 def test_no_hang_without_a_rank_that_waits(places: tuple[str, ...], script: str) -> None:
     stacks = [_stack(rank, place, script) for rank, place in enumerate(places)]
     assert of_hang("train", make_ranks(1, 2), stacks) is None

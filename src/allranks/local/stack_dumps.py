@@ -32,8 +32,11 @@ PATIENCE = 10.0
 ENGINE = "/allranks/local/"
 _DATA_WORKER, _DATA_LOADER = "/torch/utils/data/_utils/worker.py", "/torch/utils/data/dataloader.py"
 _HELPERS = (_DATA_WORKER, "/torch/distributed/run.py", "/multiprocessing/resource_tracker.py",
-            "/torch/distributed/launcher/", "/accelerate/commands/")  # fmt: skip
-"""Files of processes that are no ranks: workers of data loaders, and launchers."""
+            "/torch/distributed/launcher/", "/accelerate/commands/", "/pip/_internal/", "-packages/conda/")  # fmt: skip
+"""Files of processes that are no ranks: workers of data loaders, launchers, and installers."""
+
+_INSTALLERS = re.compile(rb"(?:^|/|\0-m\0)(?:pip[\d.]*|conda)\0")
+"""In the command line of one."""
 
 _FINALIZED = "Failed to find a python interpreter"
 """py-spy's message on a process whose interpreter has ended, and which MPI_Finalize or a library's thread keeps."""
@@ -69,6 +72,36 @@ def of_ranks(ranks: Iterable[RankRecord], silent: Collection[int] = ()) -> list[
                 for stack in stacks
             ]
     return sorted(stacks, key=lambda stack: stack.number)
+
+
+def in_shells(ranks: Iterable[RankRecord]) -> list[Stack]:
+    """Return the stack, without frames, of each rank that runs no Python program, or only an installer in Python."""
+    found: dict[int, list[tuple[int, list[str]]]] = {}
+    is_python = set()
+    for pid, rank in processes_of(ranks):
+        try:
+            line = Path(f"/proc/{pid}/cmdline").read_bytes()
+            program = os.path.basename(os.readlink(f"/proc/{pid}/exe"))
+        except OSError:
+            continue
+        if program.startswith("python") and not _INSTALLERS.search(line):
+            is_python.add(rank)
+        found.setdefault(rank, []).append((pid, line.decode(errors="replace").rstrip("\0").split("\0")))
+    return [
+        Stack(rank, (), pid=each[0][0], command=_command([words for _, words in each]))
+        for rank, each in found.items()
+        if rank not in is_python
+    ]
+
+
+def _command(lines: Sequence[Sequence[str]]) -> str:
+    """Return what a rank runs. lines: the command lines of its processes, its own first"""
+    own, last = (
+        shortened(" ".join((words[2] if words[1:2] == ["-c"] else " ".join(words)).split()))
+        for words in (lines[0], lines[-1])
+    )
+    now = "" if last in own else f", now `{last}`"
+    return f"{'its shell' if lines[0][1:2] == ['-c'] else 'it'} runs `{own}`{now}"
 
 
 def activity(ranks: Iterable[RankRecord]) -> dict[int, tuple[float, int]]:

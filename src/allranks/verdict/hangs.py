@@ -19,6 +19,7 @@ CODE = "collective-timeout"
 MISMATCH = "collective-mismatch"
 
 ADVICE = "every rank must call the same collectives, as often and in the same order: see where this rank is"
+ADVICE_ON_COMMAND = "see what its command waits for: every rank must reach the script"
 IF_SLOW = "; if it is only slow, choose a longer --stall"
 ADVICE_ON_MISMATCH = "every rank must call the same collectives in the same order, with the same sizes and types"
 
@@ -247,13 +248,19 @@ def _blaming(step: str, ranks: Sequence[RankRecord], stack: Stack, reason: str) 
         worker=stack.worker if stack.worker != rank.rank else None,
         where=stack.where,
         code=CODE,
-        advice="see what this line of the task waits for" if stack.is_of_ray else ADVICE,
+        advice="see what this line of the task waits for"
+        if stack.is_of_ray
+        else ADVICE_ON_COMMAND
+        if stack.command
+        else ADVICE,
     )
 
 
 def _doing(stack: Stack) -> str:
     if stack.waits_for:
         return f"it waits for {stack.waits_for}"
+    if stack.command:
+        return f"it has not started Python; {stack.command}"
     if stack.is_exiting:
         return "it exits"
     text = stack.user.text if stack.user else ""

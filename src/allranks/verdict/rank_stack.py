@@ -76,6 +76,7 @@ class Stack:
     pid: of the process; 0 if it is not known
     uses_mpi: whether it has loaded mpi4py, as far as that is known
     waits_for: a thread of it that is not a daemon, or a worker of its data loader, and where that is; "" for none
+    command: what it runs, if that is not Python yet; "" if it is
     settings: what it was given while it joins a process group: world_size, and the master's hostname and port
     """
 
@@ -88,6 +89,7 @@ class Stack:
     pid: int = 0
     uses_mpi: bool = True
     waits_for: str = ""
+    command: str = ""
     settings: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -147,7 +149,7 @@ class Stack:
     @property
     def is_exiting(self) -> bool:
         """Whether its interpreter exits: it runs nothing any more, or waits for threads."""
-        if self.is_stopped:
+        if self.is_stopped or self.command:
             return False
         return not self.frames or self.frames[-1].function in ("_shutdown", "_run_exitfuncs")
 

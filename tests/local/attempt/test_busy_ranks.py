@@ -21,10 +21,15 @@ USER = Frame("<module>", "/code/train.py", 7)
 BARRIER = (Frame("barrier", "/lib/python3.11/site-packages/torch/distributed/distributed_c10d.py", 1), USER)
 KERAS = (Frame("quick_execute", "/lib/python3.11/site-packages/tensorflow/python/eager/execute.py", 53), USER)
 
+SHELL = (Frame("pip", "", 0),)
+"""Of a rank that has not started Python, and has no frames."""
+
 
 @pytest.mark.parametrize(
     ("frames", "share", "expected"),
     [
+        ((BARRIER, SHELL), 0.0, 10),
+        ((BARRIER, SHELL), 1.0, 10 * stall.BUSY),
         ((BARRIER, (USER,)), 0.0, 10),
         ((BARRIER, (USER,)), 1.0, 10 * stall.BUSY),
         ((KERAS, (USER,)), 1.0, 10 * stall.BUSY),
@@ -34,6 +39,8 @@ KERAS = (Frame("quick_execute", "/lib/python3.11/site-packages/tensorflow/python
         ((BARRIER, ()), 1.0, 10),
     ],
     ids=[
+        "a marker file",
+        "installs packages",
         "asleep",
         "evaluates",
         "evaluates without torch",
@@ -51,7 +58,9 @@ def test_the_time_for_which_ranks_may_wait(
     for rank in ranks:
         rank.status = Status.RUNNING
     stacks = [Stack(rank, each, pid=rank + 1) for rank, each in enumerate(frames)]
-    monkeypatch.setattr(stack_dumps, "of_ranks", lambda *_: stacks)
+    in_shells = [replace(stack, frames=(), command="it runs `pip`") for stack in stacks if stack.frames == SHELL]
+    monkeypatch.setattr(stack_dumps, "of_ranks", lambda *_: [each for each in stacks if each.frames != SHELL])
+    monkeypatch.setattr(stack_dumps, "in_shells", lambda _: in_shells)
     monkeypatch.setattr(stack_dumps, "activity", lambda _: {1: (0.0, 0), 2: (share * now, 0)})
 
     async def first_stall() -> float | None:

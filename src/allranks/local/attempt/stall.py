@@ -166,7 +166,7 @@ class StallWatch:
         return [rank for rank in self._record.ranks if rank.status is Status.RUNNING]
 
     async def stacks(self) -> list[Stack]:
-        """Return the stacks of the running ranks now."""
+        """Return the stacks of the running ranks now, and what those run that have not started Python."""
         running = self._running()
         self._silent = await asyncio.to_thread(flight_recordings.ask, self._reports, self._silent)
         try:
@@ -175,7 +175,8 @@ class StallWatch:
         except PermissionError:
             stacks, self.problem = [], NOT_PERMITTED
         numbers = {rank.rank for rank in running}
-        return stacks or [stack for stack in flight_recordings.stacks(self._reports) if stack.rank in numbers]
+        stacks = stacks or [stack for stack in flight_recordings.stacks(self._reports) if stack.rank in numbers]
+        return [*stacks, *await asyncio.to_thread(stack_dumps.in_shells, running)]
 
     def differs(self, now: float) -> bool:
         """Return whether ranks wait in collectives that never match: no time of waiting ends that."""
@@ -252,7 +253,7 @@ class StallWatch:
         (before, earlier), self._looked_at = self._looked_at, (now, used)
         # Of backward() and a function of TensorFlow, the stack is the same while they compute and while they wait. A
         # rank without frames exits: MPI_Finalize uses the processor while it waits for the others.
-        free = [stack for stack in stacks if stack.frames and not stack.collective]
+        free = [stack for stack in stacks if (stack.frames or stack.command) and not stack.collective]
         computes = not all(_is_idle(earlier, used, now - before, stack.pid) for stack in free)
         if any(stack.is_of_ray for stack in stacks):
             computes = not _is_idle(earlier, used, now - before)  # a task may take any time, in any thread
