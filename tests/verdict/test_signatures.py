@@ -62,6 +62,15 @@ CIRCULAR = "most likely due to a circular import"
         ("ImportError: cannot import name 'load' from 'model' (/code/model.py)", None),
         ("AttributeError: module 'inspect' has no attribute 'getargspec'", None),
         ("RuntimeError: Rank 2 successfully reached monitoredBarrier, but received errors while waiting", "lost-rank"),
+        ("OSError: [Errno 30] Read-only file system: '/mnt/inputs/data/x'", "read-only-input"),
+        ("touch: cannot touch '/mnt/inputs/data/x': Read-only file system", "read-only-input"),
+        ("OSError: unable to create file (name = 'x.h5', errno = 30, error message = '...')", "read-only-input"),
+        ("/bin/bash: line 2: --lr: command not found", "option-line"),
+        ("bash: --lr=a:b: command not found", "option-line"),
+        ("sh: 2: -j: not found", "option-line"),
+        ("/bin/bash: line 2: julia: command not found", None),
+        ("pydantic_core.ValidationError: 1 validation error for DeepSpeedZeroConfig", None),
+        ("TypeError: '>' not supported between instances of 'str' and 'int'", None),
         ("ValueError: bad batch in shard 7", None),
     ],
 )
@@ -107,3 +116,31 @@ def test_packages_that_a_rack_without_a_way_out_installs(
     assert ("apt install passt, or use --instances loopback" in verdict.advice) is bool(code)
     expected = "ended with exit code 1: it installs packages, and its instances have no way out to the network"
     assert verdict.reason == (expected if installs else "ended with exit code 1")
+
+
+def _frames(*files: str) -> str:
+    return "Traceback (most recent call last):\n" + "".join(
+        f'  File "{file}", line 9, in f\n    g()\n' for file in files
+    )
+
+
+CONFIG, TORCH = "/venv/site-packages/deepspeed/runtime/config.py", "/venv/site-packages/torch/optim/adamw.py"
+FEW = "TypeError: '>' not supported between instances of 'str' and 'int'"
+
+
+@pytest.mark.parametrize(
+    ("reason", "files", "code"),
+    [
+        (FEW, ("train.py", CONFIG), "deepspeed-auto"),
+        ("TypeError: unsupported operand type(s) for //: 'str' and 'int'", ("train.py", CONFIG), "deepspeed-auto"),
+        ("TypeError: '<=' not supported between instances of 'float' and 'str'", (CONFIG, TORCH), "deepspeed-auto"),
+        ("pydantic_core.ValidationError: 1 validation error for DeepSpeedZeroConfig", (CONFIG,), "deepspeed-auto"),
+        (FEW, ("train.py",), ""),
+        (FEW, (CONFIG, "/code/model.py"), ""),
+        (FEW, (CONFIG, "/code/model.py", TORCH), ""),
+        ("TypeError: f() missing 1 argument", (CONFIG,), ""),
+    ],
+)
+def test_auto_in_the_configuration_of_deepspeed(reason: str, files: tuple[str, ...], code: str) -> None:
+    verdict = judge.with_advice(Verdict("train", reason, traceback=f"{_frames(*files)}{reason}"))
+    assert verdict.code == code

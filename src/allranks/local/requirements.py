@@ -13,6 +13,7 @@ from allranks.local.instances.kinds import InstanceKind
 from allranks.local.launchers import mpi_ssh
 from allranks.local.options import Options
 from allranks.plan.graph import Plan
+from allranks.plan.ports import MOUNTED
 from allranks.plan.walk import steps
 
 
@@ -68,3 +69,10 @@ def of_instances(plan: Plan, options: Options, kind: InstanceKind, folder: Path)
         return []
     problem = mpi_ssh.unfit(kind, folder)
     return [problem] if problem else []
+
+
+def unprotected_inputs(plan: Plan, kind: InstanceKind) -> list[str]:
+    """Return a note if a process can write to inputs, because instances of this kind cannot mount; else nothing."""
+    mounted = any(port.mode in MOUNTED for _, step in steps(plan.graph) for port in step.inputs)
+    text = "inputs are not protected on loopback: a process can write to them; on Azure ML and in the rack it cannot"
+    return [text] if mounted and not kind.isolated else []

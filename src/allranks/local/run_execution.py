@@ -133,6 +133,7 @@ class RunExecution:
                 keys = (f"{key} of {path}" for path, step in steps(self.plan.graph) for key in step.azure_only)
                 only = ", ".join(keys)
                 of_plan = [*left_out(self.plan), *([f"no effect on this machine: {only}"] if only else [])]
+                of_plan += requirements.unprotected_inputs(self.plan, kind)
                 for text in (*(text for text in of_plan if text not in self.record.notes), *self.notes):
                     self._recorder.note(None, text)
                 if self.options.offline and not kind.isolated:

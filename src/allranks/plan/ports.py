@@ -12,6 +12,9 @@ PRIMITIVES = frozenset({"integer", "number", "string", "boolean"})
 FILE_TYPES = frozenset({"uri_file"}) | PRIMITIVES
 """Port types whose output is a file. An output of any other type is a folder."""
 
+MOUNTED = frozenset({"ro_mount", "mount", "eval_mount"})
+"""Modes of inputs in which the data is read-only, where instances can mount."""
+
 
 @dataclass(frozen=True)
 class Literal:

@@ -168,14 +168,17 @@ _INSTALLS = re.compile(
 
 
 def with_advice(
-    verdict: Verdict, missing: Callable[[str, str], str] | None = None, *, isolated: bool | None = None
+    verdict: Verdict,
+    of_step: Callable[[signatures.Known], tuple[str, str] | None] = lambda _: None,
+    *,
+    isolated: bool | None = None,
 ) -> Verdict:
     """Return the verdict with the code and the advice of a known signature, if it has one.
 
-    missing:  returns the advice on a missing module, for its name and what Python said
+    of_step:  returns the code and the advice that depend on the step; None for other signatures
     isolated: whether the instances have a network of their own; None if it is not known
     """
-    known = signatures.find([verdict.reason], isolated=isolated)
+    known = signatures.find([verdict.reason], isolated=isolated, traceback=verdict.traceback)
     if known is None and not verdict.where:
         known = signatures.find(verdict.tail[-_NATIVE:], isolated=isolated)
         if known is not None and known.signature.depth > 0:
@@ -185,11 +188,9 @@ def with_advice(
     if known.signature.code == signatures.NO_NETWORK and any(_INSTALLS.search(line) for line in verdict.tail):
         text = f"{verdict.reason}: it installs packages, and its instances have no way out to the network"
         verdict = replace(verdict, reason=text)
-    groups = known.match.groupdict()
-    advice = known.signature.advice.format(**groups)
-    if missing is not None and "module" in groups:
-        advice = missing(groups["module"], known.match.string)
-    return replace(verdict, code=known.signature.code, advice=advice)
+    advice = known.signature.advice.format(**known.match.groupdict())
+    code, advice = of_step(known) or (known.signature.code, advice)
+    return replace(verdict, code=code, advice=advice)
 
 
 def _symptoms(rank: RankRecord, reported: Path | None, memory_kills: int) -> list[Symptom]:

@@ -1,6 +1,7 @@
-"""Known signatures of failures in exceptions and logs. A code is a section of docs/troubleshooting.md.
+"""Known signatures of failures in exceptions and logs.
 
-To add one, add a row, and for a new code a section. The first signature that matches counts.
+A code is a section of docs/troubleshooting.md, or a rule of `allranks check`. To add a signature, add a row, and for a
+new code a section. The first signature that matches counts.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ class Signature:
     pattern:   of an exception, or of a line of a log
     advice:    what to do, in one sentence; may name a group of the pattern
     source:    where the text comes from
+    within:    pattern that the traceback must have
     isolated:  whether it counts only on instances with (True) or without (False) a network of their own; None: always
     depth:     how far it is from the cause of a failure: -1 for a mismatch of collectives, from which crashes of other
                ranks may follow, 0 for any other cause, 1 for a time-out of a collective, 2 for a lost connection, which
@@ -32,6 +34,7 @@ class Signature:
     pattern: str
     advice: str
     source: str
+    within: str = ""
     isolated: bool | None = None
     depth: int = 0
 
@@ -48,13 +51,14 @@ class Known:
     match: re.Match[str]
 
 
-def find(lines: Iterable[str], *, isolated: bool | None = None) -> Known | None:
+def find(lines: Iterable[str], *, isolated: bool | None = None, traceback: str = "") -> Known | None:
     """Return the first signature of the table that one of the lines has.
 
-    isolated: whether the instances have a network of their own; None if it is not known
+    isolated:  whether the instances have a network of their own; None if it is not known
+    traceback: of the exception that is the only line
     """
     texts = list(lines)
-    rows = (row for row in SIGNATURES if row.isolated is None or row.isolated is isolated)
+    rows = (row for row in SIGNATURES if row.isolated in (None, isolated) and re.search(row.within, traceback))
     return next((Known(row, match) for row in rows for text in texts if (match := row.regex.search(text))), None)
 
 
@@ -71,6 +75,8 @@ GLOO_ABORT = "terminate called without an active exception"
 """Printed by libstdc++ if torch's gloo threads still exist while the interpreter shuts down (seen with torch 2.13)."""
 
 NO_NETWORK = "no-network"
+MISSING_PACKAGE = "missing-package"
+READ_ONLY = "read-only-input"
 
 NOT_STARTED = "did not start"
 """In the reason of a verdict about an instance."""
@@ -97,6 +103,27 @@ SIGNATURES: tuple[Signature, ...] = (
         source="errno ENOSPC and EDQUOT; caffe2/serialize/inline_container.cc",
     ),
     Signature(
+        code=READ_ONLY,
+        pattern=r"Read-only file system|errno = 30\b",
+        advice="the file system is read-only, as that of a mounted input is; outputs are for writing: write to one",
+        source="errno EROFS; hdf5 src/H5FDsec2.c",
+    ),
+    Signature(
+        code="option-line",
+        pattern=r"(?:^|: )--?[A-Za-z]\S*: (?:command )?not found",
+        advice="a line of the command begins with this option, and the shell ends a command at the end of its line:"
+        " write command: >- in place of |, or end the line before with a \\",
+        source="bash execute_cmd.c; dash src/exec.c",
+    ),
+    Signature(
+        code="deepspeed-auto",
+        pattern=r"TypeError: .*\bstr\b|validation errors? for DeepSpeed\w+",
+        within=r"/deepspeed/(?!(?s:.*\n  File \"(?!\S*/(?:deepspeed|torch)/)))",
+        advice='a value in DeepSpeed\'s configuration is a text where DeepSpeed needs a number, such as "auto", which'
+        " only the Trainer of Transformers and Accelerate replace: write the number",
+        source="deepspeed/runtime/config.py",
+    ),
+    Signature(
         code="shadowed-module",
         pattern=rf"'(?P<module>{'|'.join(sys.stdlib_module_names)})'(?: has no attribute '\w+')?"
         r" \((?:most likely|consider renaming|(?!\S*/lib/python3)\S*/)",
@@ -104,9 +131,10 @@ SIGNATURES: tuple[Signature, ...] = (
         source="CPython's Python/ceval.c and Objects/moduleobject.c",
     ),
     Signature(
-        code="missing-package",
+        code=MISSING_PACKAGE,
         pattern=r"(?:ModuleNotFoundError: No module named '|/python[\d.]*: No module named )(?P<module>[\w.]+)",
-        advice="the Python of this step has no {module}",
+        advice="Python does not find {module}: install its package in the step's environment; if it is in the code,"
+        " start the script with python -m, or set PYTHONPATH",
         source="CPython's Lib/importlib/_bootstrap.py",
     ),
     Signature(

@@ -41,7 +41,8 @@ from allranks.plan.ports import PRIMITIVES
 from allranks.runs.recorder import RunRecorder
 from allranks.runs.records import Status, StepRecord
 from allranks.sdk.paths import is_downloadable
-from allranks.verdict import judge
+from allranks.verdict import judge, signatures
+from allranks.verdict.signatures import Known
 
 if TYPE_CHECKING:
     from allranks.local.faults.injection import Injector
@@ -319,13 +320,20 @@ class Attempt:
         """Add advice on a failure with a known cause."""
         if self.record.verdict:
             isolated = self.context.kind.isolated
-            self.record.verdict = judge.with_advice(self.record.verdict, self._missing_module, isolated=isolated)
+            self.record.verdict = judge.with_advice(self.record.verdict, self._advice, isolated=isolated)
 
-    def _missing_module(self, name: str, said: str) -> str:
+    def _advice(self, known: Known) -> tuple[str, str] | None:
+        code, said = known.signature.code, known.match.string
+        if code == signatures.READ_ONLY:
+            names = " or ".join(stage.read_only(self._resolved, said))
+            text = f"input {names} is read-only, as on Azure ML; outputs are for writing: declare one, and write there"
+            return (code, text) if names else None
+        if code != signatures.MISSING_PACKAGE:
+            return None
         from allranks.local import missing_modules  # only failures need it
 
         start = next(iter(starts(self.step.command)), None)
-        return missing_modules.explained(name, said, self.step.code, start, self._interpreter)
+        return missing_modules.explained(known.match["module"], said, self.step.code, start, self._interpreter)
 
     def _note_left_out(self, staged: Sequence[InstanceFolders]) -> None:
         for text in dict.fromkeys(text for instance in staged for text in instance.ports.left_out):

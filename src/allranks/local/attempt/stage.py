@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import functools
 import os
+import re
 import shutil
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
@@ -28,7 +29,7 @@ from allranks.local.boot import SOURCE
 from allranks.plan import file_tree
 from allranks.plan.file_tree import Stop
 from allranks.plan.graph import Step
-from allranks.plan.ports import FILE_TYPES, PRIMITIVES, Output
+from allranks.plan.ports import FILE_TYPES, MOUNTED, PRIMITIVES, Output
 from allranks.plan.values import ResolvedInput
 
 DOWNLOADED = frozenset({"download", "eval_download"})
@@ -111,6 +112,14 @@ def seen_output(output: Output, place: Path, folder: Path) -> Path:
     if uploaded or (output.type in FILE_TYPES and not is_plain(place.name)):
         return folder / "outputs" / output.name
     return place
+
+
+def read_only(given: Sequence[ResolvedInput], said: str) -> list[str]:
+    """Return the inputs into which a program may have written, by what it said of a read-only file system: those in
+    whose path that was, or all that are mounted if it said no path."""
+    mounted = [port.name for port in given if port.mode in MOUNTED and port.value is not None]
+    named = [name for name in mounted if re.search(rf"/inputs/{re.escape(name)}(?![\w-])", said)]
+    return named or ([] if re.search(r"[' ]/", said) else mounted)
 
 
 def upload(ports: Ports, stop: Stop | None = None) -> None:
