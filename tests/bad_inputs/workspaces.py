@@ -138,7 +138,12 @@ ROWS = {
         other=True,
     ),
     "another user's database": _state(
-        "show latest", "allranks.db", "this user may not read or write it", "belongs to root", other=True
+        "show latest",
+        "allranks.db",
+        "this user may not read it",
+        "belongs to root",
+        make=_closed(".allranks", 0o755),
+        other=True,
     ),
     "another user's database to run in": _state("run job.yml", "this user may not", "belongs to root", other=True),
     "another user's lock": _state(

@@ -82,7 +82,8 @@ def _selected(complaints: Mapping[Any, Any], value: Any) -> list[Any]:
     kind = type(value) if isinstance(value, (dict, list)) else str
     binding = internals.schema_fields.DataBindingStr
     complaints = {field: complaint for field, complaint in complaints.items() if not isinstance(field, binding)}
-    fitting = {field: complaint for field, complaint in complaints.items() if _takes(field, kind)}
+    of_file = isinstance(value, str) and value.startswith("file:")  # it is read in place of keys and values
+    fitting = {field: complaint for field, complaint in complaints.items() if _takes(field, dict if of_file else kind)}
     if kind is not dict or not fitting:
         mapping = [_NOT_A_MAPPING] if any(_takes(field, dict) for field in complaints) else []
         return list(fitting.values()) or [

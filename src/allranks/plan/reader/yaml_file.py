@@ -313,7 +313,7 @@ def _problem(text: YamlText, key: str, message: str, error: Exception) -> Proble
     name = key.rpartition(".")[2]
     section, _, port = key.partition(".")
     port = port.partition(".")[0]
-    if section == "inputs" and _type((text.tree.get("inputs") or {}).get(port)) in PRIMITIVES:
+    if section == "inputs" and _type(text.value(f"inputs.{port}")) in PRIMITIVES:
         expected = "in a job a literal is its value alone"
         return Problem(where(text, f"inputs.{port}"), "it declares a type", expected, f"write {port}: VALUE")
     if message == "Unknown field.":
@@ -322,6 +322,9 @@ def _problem(text: YamlText, key: str, message: str, error: Exception) -> Proble
         expected = "lower-case letters, digits and _, beginning with a letter or _"
         return Problem(at, f"{name!r} cannot be the name of a step", expected, "rename it")
     value = text.value(key)
+    if name == "code" and isinstance(value, str) and is_remote(value):
+        fix = "get a copy, and use its path as the component's code"
+        return Problem(at, f"{value} is not on this machine", "a local folder", fix)
     if value is None and not validation_errors.is_own(error) and not message.endswith(validation_errors.MISSING_FILE):
         message = validation_errors.one_line(error)
     return refused(at, key, value, message, text.unquoted.get(key))
