@@ -102,6 +102,10 @@ CASES: dict[str, tuple[list[End], str]] = {
         [End(5), End(log=raised(BAD), time=12)],
         f"rank 1: {BAD} (train.py:10)",
     ),
+    "a line of the command that begins with an option": (
+        [LOSES, End(127, raised(BAD) + "/bin/bash: line 2: --lr: command not found\n", 11)],
+        "rank 1: /bin/bash: line 2: --lr: command not found",
+    ),
     "sys.exit(137)": ([LOSES, End(137, "no more shards\n")], "rank 1: exit code 137"),
     "a shell's code for SIGKILL": ([LOSES, End(137, KILLED)], "rank 1: ended by SIGKILL"),
     "a command that failed": ([LOSES, End(log=raised(COMMAND, 7))], f"rank 1: {COMMAND} (train.py:7)"),

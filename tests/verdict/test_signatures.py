@@ -135,6 +135,7 @@ FEW = "TypeError: '>' not supported between instances of 'str' and 'int'"
         ("TypeError: unsupported operand type(s) for //: 'str' and 'int'", ("train.py", CONFIG), "deepspeed-auto"),
         ("TypeError: '<=' not supported between instances of 'float' and 'str'", (CONFIG, TORCH), "deepspeed-auto"),
         ("pydantic_core.ValidationError: 1 validation error for DeepSpeedZeroConfig", (CONFIG,), "deepspeed-auto"),
+        ("AssertionError: train_batch_size is not equal: auto != 2 * auto * 4", (CONFIG,), "deepspeed-auto"),
         (FEW, ("train.py",), ""),
         (FEW, (CONFIG, "/code/model.py"), ""),
         (FEW, (CONFIG, "/code/model.py", TORCH), ""),

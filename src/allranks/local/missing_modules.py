@@ -194,18 +194,14 @@ def _extras() -> dict[str, list[str]]:
 
 
 def explained(name: str, said: str, code: Code | None, start: Start | None, interpreter: Path) -> tuple[str, str]:
-    """Return the code for why a program has not found a module, and what to do. said: the whole message about the
-    name"""
+    """Return the code of the problem and what to do, if a program did not find a module. said: the whole message"""
     module, _, rest = name.partition(".")
     own = modules_in_code.find(module, code, start, is_package=is_known(module))
-    problem = "module-in-code" if own else "missing-package"
+    install_it = f"; to get it: {install(name, interpreter)}" if is_known(module) or name in PACKAGES else ""
+    text = f"{module} is {own.place}: {own.fix}" if own else f"the Python of this step has no {name}{install_it}"
     if "is not a package" in said:
-        return problem, f"{module} is a file, {module}.py, which hides the package of that name: rename the file"
-    if rest and name not in PACKAGES and package_of(name) == package_of(module):
+        text = f"{module} is a file, {module}.py, which hides the package of that name: rename the file"
+    elif rest and name not in PACKAGES and package_of(name) == package_of(module):
         where = own.place.rpartition(",")[0] if own else "installed"
         text = f"{module} is {where}, and has no module {rest}: correct the import, or use a version that has it"
-        return problem, text
-    if own:
-        return problem, f"{module} is {own.place}: {own.fix}"
-    how = f"; to get it: {install(name, interpreter)}" if is_known(module) or name in PACKAGES else ""
-    return problem, f"the Python of this step has no {name}{how}"
+    return "module-in-code" if own else "missing-package", text

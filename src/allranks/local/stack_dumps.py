@@ -76,32 +76,27 @@ def of_ranks(ranks: Iterable[RankRecord], silent: Collection[int] = ()) -> list[
 
 def in_shells(ranks: Iterable[RankRecord]) -> list[Stack]:
     """Return the stack, without frames, of each rank that runs no Python program, or only an installer in Python."""
-    found: dict[int, list[tuple[int, list[str]]]] = {}
-    is_python = set()
+    found: dict[int, list[tuple[int, bytes, bool]]] = {}
     for pid, rank in processes_of(ranks):
-        try:
+        with contextlib.suppress(OSError):
             line = Path(f"/proc/{pid}/cmdline").read_bytes()
             program = os.path.basename(os.readlink(f"/proc/{pid}/exe"))
-        except OSError:
-            continue
-        if program.startswith("python") and not _INSTALLERS.search(line):
-            is_python.add(rank)
-        found.setdefault(rank, []).append((pid, line.decode(errors="replace").rstrip("\0").split("\0")))
+            is_python = program.startswith("python") and not _INSTALLERS.search(line)
+            found.setdefault(rank, []).append((pid, line, is_python))
     return [
-        Stack(rank, (), pid=each[0][0], command=_command([words for _, words in each]))
-        for rank, each in found.items()
-        if rank not in is_python
+        Stack(rank, (), pid=own[0], command=_command(own[1], last[1]))
+        for rank, processes in found.items()
+        for own, last in [(processes[0], processes[-1])]
+        if not any(is_python for _, _, is_python in processes)
     ]
 
 
-def _command(lines: Sequence[Sequence[str]]) -> str:
-    """Return what a rank runs. lines: the command lines of its processes, its own first"""
-    own, last = (
-        shortened(" ".join((words[2] if words[1:2] == ["-c"] else " ".join(words)).split()))
-        for words in (lines[0], lines[-1])
-    )
-    now = "" if last in own else f", now `{last}`"
-    return f"{'its shell' if lines[0][1:2] == ['-c'] else 'it'} runs `{own}`{now}"
+def _command(own: bytes, last: bytes) -> str:
+    """Return what a rank runs, by the command lines of its own process and of the last one that that has started."""
+    texts = [line.decode(errors="replace").rstrip("\0").split("\0") for line in (own, last)]
+    text, now = (shortened(" ".join(" ".join(each[2:] if each[1:2] == ["-c"] else each).split())) for each in texts)
+    who = "its shell" if texts[0][1:2] == ["-c"] else "it"
+    return f"{who} runs `{text}`{'' if now in text else f', now `{now}`'}"
 
 
 def activity(ranks: Iterable[RankRecord]) -> dict[int, tuple[float, int]]:

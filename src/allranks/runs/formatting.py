@@ -206,13 +206,8 @@ def _without_middle(path: re.Match[str]) -> str:
 
 def without_reason(lines: Sequence[str], verdict: Verdict) -> list[str]:
     """Return the lines of a log or a traceback without those that repeat the reason, which is printed before them."""
-    text = verdict.reason.strip()
-    return [line for line in lines if not text or not line.strip().endswith(text)]
-
-
-def tail_without_reason(verdict: Verdict) -> list[str]:
-    """Return the last lines of the log, without a long reason."""
-    return without_reason(verdict.tail, verdict) if len(verdict.reason.strip()) > LONG else list(verdict.tail)
+    text = r"\s+".join(map(re.escape, verdict.reason.split()))
+    return re.sub(rf"(?m)^.*?{text}\s*?$\n?", "", "\n".join(lines)).splitlines() if text else list(lines)
 
 
 def plain(text: str) -> str:

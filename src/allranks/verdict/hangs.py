@@ -236,6 +236,7 @@ def of_time_out(verdict: Verdict, ranks: Sequence[RankRecord], stacks: Sequence[
 
 def _blaming(step: str, ranks: Sequence[RankRecord], stack: Stack, reason: str) -> Verdict:
     rank = next(rank for rank in ranks if rank.rank == stack.rank)
+    advice = "see what this line of the task waits for" if stack.is_of_ray else ADVICE
     if not stack.may_wait and (raised := tracebacks.of_thread(rank.log)) is not None:
         reason = f"a thread of it ended with {raised.located}, and {reason}"
     return Verdict(
@@ -248,21 +249,15 @@ def _blaming(step: str, ranks: Sequence[RankRecord], stack: Stack, reason: str) 
         worker=stack.worker if stack.worker != rank.rank else None,
         where=stack.where,
         code=CODE,
-        advice="see what this line of the task waits for"
-        if stack.is_of_ray
-        else ADVICE_ON_COMMAND
-        if stack.command
-        else ADVICE,
+        advice=ADVICE_ON_COMMAND if stack.command else advice,
     )
 
 
 def _doing(stack: Stack) -> str:
     if stack.waits_for:
         return f"it waits for {stack.waits_for}"
-    if stack.command:
-        return f"it has not started Python; {stack.command}"
-    if stack.is_exiting:
-        return "it exits"
+    if stack.command or stack.is_exiting:
+        return f"it has not started Python; {stack.command}" if stack.command else "it exits"
     text = stack.user.text if stack.user else ""
     state = "holds the GIL" if stack.holds_gil else "is stopped by a signal" if stack.is_stopped else "is"
     place = f"at `{text}`" if text else f"in {stack.frames[0].function}" if stack.frames else ""

@@ -117,7 +117,7 @@ SIGNATURES: tuple[Signature, ...] = (
     ),
     Signature(
         code="deepspeed-auto",
-        pattern=r"TypeError: .*\bstr\b|validation errors? for DeepSpeed\w+",
+        pattern=r"TypeError: .*\bstr\b|\bauto\b|incompatible function arguments|validation errors? for DeepSpeed\w+",
         within=r"/deepspeed/(?!(?s:.*\n  File \"(?!\S*/(?:deepspeed|torch)/)))",
         advice='a value in DeepSpeed\'s configuration is a text where DeepSpeed needs a number, such as "auto", which'
         " only the Trainer of Transformers and Accelerate replace: write the number",

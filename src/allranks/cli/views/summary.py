@@ -11,6 +11,7 @@ from rich.text import Text
 from allranks.cli.views.tables import STYLES
 from allranks.runs.curves import best
 from allranks.runs.formatting import (
+    LONG,
     SYMBOLS,
     cause,
     count,
@@ -24,7 +25,6 @@ from allranks.runs.formatting import (
     outputs_of,
     plain,
     reported_results,
-    tail_without_reason,
     what_to_do,
     without_reason,
 )
@@ -96,7 +96,7 @@ def _verdict(run: RunRecord, verdict: Verdict) -> list[Text]:
     for fault in run.faults:
         if fault.node == verdict.step and fault.attempt == run.step(fault.node).attempt:
             lines.append(Text(f"  injected by --fault {fault.fault}"))
-    if tail := tail_without_reason(verdict):
+    if tail := without_reason(verdict.tail, verdict) if len(verdict.reason.strip()) > LONG else verdict.tail:
         lines.append(Text(f"  the last lines of {plain(verdict.log)}", style="bright_black"))
         lines += _quotation(tail[-_TAIL:])
     rank = "" if verdict.rank is None else f" --rank {verdict.rank}"

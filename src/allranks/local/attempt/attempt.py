@@ -42,7 +42,6 @@ from allranks.runs.recorder import RunRecorder
 from allranks.runs.records import Status, StepRecord
 from allranks.sdk.paths import is_downloadable
 from allranks.verdict import judge, signatures
-from allranks.verdict.signatures import Known
 
 if TYPE_CHECKING:
     from allranks.local.faults.injection import Injector
@@ -322,7 +321,7 @@ class Attempt:
             isolated = self.context.kind.isolated
             self.record.verdict = judge.with_advice(self.record.verdict, self._advice, isolated=isolated)
 
-    def _advice(self, known: Known) -> tuple[str, str] | None:
+    def _advice(self, known: signatures.Known) -> tuple[str, str] | None:
         code, said = known.signature.code, known.match.string
         if code == signatures.READ_ONLY:
             names = " or ".join(stage.read_only(self._resolved, said))
