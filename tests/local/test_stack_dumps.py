@@ -100,8 +100,9 @@ def test_what_a_rank_waits_for_in_its_own_process_or_its_workers(
         (("pip", "install", "torch"), "it runs `pip install torch`"),
         (("python", "install"), None),
         (("bash", "-c", f"{sys.executable} install; true"), None),
+        (("bash", "-c", f"{sys.executable} install 2>errors.txt; true"), None),
     ],
-    ids=["a loop over a marker file", "a program", "a script", "pip", "Python", "Python in a shell"],
+    ids=["a loop over a marker file", "a program", "a script", "pip", "Python", "in a shell", "with output elsewhere"],
 )  # fmt: skip
 def test_what_a_rank_runs_that_has_not_started_python(
     tmp_path: Path, arguments: tuple[str, ...], command: str | None

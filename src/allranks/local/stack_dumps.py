@@ -76,27 +76,31 @@ def of_ranks(ranks: Iterable[RankRecord], silent: Collection[int] = ()) -> list[
 
 def in_shells(ranks: Iterable[RankRecord]) -> list[Stack]:
     """Return the stack, without frames, of each rank that runs no Python program, or only an installer in Python."""
-    found: dict[int, list[tuple[int, bytes, bool]]] = {}
+    pids: dict[int, list[int]] = {}
     for pid, rank in processes_of(ranks):
-        with contextlib.suppress(OSError):
-            line = Path(f"/proc/{pid}/cmdline").read_bytes()
-            program = os.path.basename(os.readlink(f"/proc/{pid}/exe"))
-            is_python = program.startswith("python") and not _INSTALLERS.search(line)
-            found.setdefault(rank, []).append((pid, line, is_python))
-    return [
-        Stack(rank, (), pid=own[0], command=_command(own[1], last[1]))
-        for rank, processes in found.items()
-        for own, last in [(processes[0], processes[-1])]
-        if not any(is_python for _, _, is_python in processes)
-    ]
+        pids.setdefault(rank, []).append(pid)
+    # A program whose output is redirected does not write to the log.
+    families = {rank: [*own, *descendants(own[0])] for rank, own in pids.items()}
+    shells = {rank: family for rank, family in families.items() if not any(map(_is_python, family))}
+    return [Stack(rank, (), pid=each[0], command=_command(each[0], each[-1])) for rank, each in shells.items()]
 
 
-def _command(own: bytes, last: bytes) -> str:
-    """Return what a rank runs, by the command lines of its own process and of the last one that that has started."""
-    texts = [line.decode(errors="replace").rstrip("\0").split("\0") for line in (own, last)]
-    text, now = (shortened(" ".join(" ".join(each[2:] if each[1:2] == ["-c"] else each).split())) for each in texts)
-    who = "its shell" if texts[0][1:2] == ["-c"] else "it"
-    return f"{who} runs `{text}`{'' if now in text else f', now `{now}`'}"
+def _is_python(pid: int) -> bool:
+    try:
+        program = os.path.basename(os.readlink(f"/proc/{pid}/exe"))
+        return program.startswith("python") and not _INSTALLERS.search(Path(f"/proc/{pid}/cmdline").read_bytes())
+    except OSError as error:
+        return isinstance(error, PermissionError)
+
+
+def _command(*pids: int) -> str:
+    """Return what a rank runs: its own process, and the last one that it has started."""
+    with contextlib.suppress(OSError):
+        lines = [Path(f"/proc/{pid}/cmdline").read_text(errors="replace").rstrip("\0").split("\0") for pid in pids]
+        text, now = (shortened(" ".join(" ".join(each[2:] if each[1:2] == ["-c"] else each).split())) for each in lines)
+        who = "its shell" if lines[0][1:2] == ["-c"] else "it"
+        return f"{who} runs `{text}`{'' if now in text else f', now `{now}`'}"
+    return "it runs a command"
 
 
 def activity(ranks: Iterable[RankRecord]) -> dict[int, tuple[float, int]]:
