@@ -22,11 +22,19 @@ COMMAND = re.compile(r"`allranks ([^`]+)`")
 
 
 def codes() -> Iterator[str]:
-    """Yield the codes in the source: the text that is passed as `code`."""
+    """Yield the codes in the source: the text that is passed as `code`, or the constant of the module that has it."""
     for file in (PROJECT / "src" / "allranks").rglob("*.py"):
-        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        module = ast.parse(file.read_text(encoding="utf-8"))
+        constants = {
+            node.targets[0].id: node.value
+            for node in module.body
+            if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name)
+        }
+        for node in ast.walk(module):
             for keyword in node.keywords if isinstance(node, ast.Call) else ():
-                value = keyword.value
+                value: Any = keyword.value
+                if isinstance(value, ast.Name):
+                    value = constants.get(value.id)
                 if keyword.arg == "code" and isinstance(value, ast.Constant) and isinstance(value.value, str):
                     yield value.value
 

@@ -36,7 +36,7 @@ app = lazy_group(
         "logs": "Print the logs of the ranks of a run, or of the engine.",
         "why": "Say why a run has failed: the rank that failed first, its exception, what followed, and what to do.",
         "report": "Pack what an issue about a run needs into one file.",
-        "check": "Check a pipeline, job or component without running it.",
+        "check": "Check a pipeline, job, component or schedule without running it.",
         "map": "List the names in a pipeline that this machine cannot resolve.",
         "components": "List the components of a project or of the library, and copy those of the library.",
         "register": "Register components for Azure ML's designer.",
