@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from rich.text import Text
@@ -136,28 +136,24 @@ def _one_line(text: str) -> str:
 def _results(run: RunRecord) -> list[list[Text]]:
     tables = {"outputs": outputs_of(run), "registered models": models_of(run), "results": reported_results(run)}
     return [
-        _table(title, [(plain(name), plain(text)) for name, text in table.items()]) for title, table in tables.items()
+        [Text(f"  {title}", style="bright_black"), *_rows(rows, "    ", "")] for title, rows in tables.items() if rows
     ]
+
+
+def _rows(rows: Mapping[str, str], indent: str, style: str) -> list[Text]:
+    rows = {plain(name): plain(value) for name, value in rows.items()}
+    width = max(map(len, rows), default=0)
+    return [Text.assemble((f"{indent}{name:<{width}}  ", style), (value, "cyan")) for name, value in rows.items()]
 
 
 def _metrics(run: RunRecord) -> list[Text]:
     rows = _metric_rows(run)
-    if not rows:
-        return []
-    steps = max(len(plain(row.step)) for row in rows)
-    names = max(len(plain(row.name)) for row in rows)
-    lines = [Text("  metrics", style="bright_black")]
-    before = ""
-    for row in rows:
-        shown = plain(row.step) if row.step != before else ""
-        before = row.step
-        lines.append(
-            Text.assemble(
-                f"    {shown:<{steps}}  {plain(row.name):<{names}}  ",
-                (f"{number(row.last):>9}", "bold"),
-                (row.best, "bright_black"),
-            )
-        )
+    steps = max((len(plain(row.step)) for row in rows), default=0)
+    names = max((len(plain(row.name)) for row in rows), default=0)
+    lines = [Text("  metrics", style="bright_black")] if rows else []
+    for before, row in zip(("", *(row.step for row in rows)), rows, strict=False):
+        heading = f"    {plain(row.step) if row.step != before else '':<{steps}}  {plain(row.name):<{names}}  "
+        lines.append(Text.assemble(heading, (f"{number(row.last):>9}", "bold"), (row.best, "bright_black")))
     return lines
 
 
@@ -179,10 +175,9 @@ def _metric_rows(run: RunRecord) -> list[_MetricRow]:
     rows = []
     for (path, name), iterations in curves.items():
         latest, points = iterations[-1]
-        if len(iterations) == 1:
-            rows.append(_MetricRow(latest, name, points[-1].value, _best(name, points)))
-        else:
-            rows.append(_MetricRow(path, name, points[-1].value, _best_iteration(name, iterations)))
+        is_only = len(iterations) == 1
+        top = _best(name, points) if is_only else _best_iteration(name, iterations)
+        rows.append(_MetricRow(latest if is_only else path, name, points[-1].value, top))
     # Metrics of one step are grouped, even if another iteration ran in between.
     order = {path: place for place, path in reversed(list(enumerate(row.step for row in rows)))}
     return sorted(rows, key=lambda row: order[row.step])
@@ -200,25 +195,14 @@ def _best_iteration(name: str, iterations: list[tuple[str, list[Point]]]) -> str
 
 
 def _next(run: RunRecord) -> list[Text]:
-    rows = {"page": plain(run.page)} if run.page else {}
+    rows = {"page": run.page} if run.page else {}
     if run.submitted:
-        rows["studio"] = plain(run.submitted.studio)
+        rows["studio"] = run.submitted.studio
     elif run.status in (Status.FAILED, Status.CANCELED, Status.INTERRUPTED):
         rows["resume with the same code"] = f"allranks resume {_quoted(run.id)}"
         if run.target:
             rows["resume with the latest code"] = f"allranks resume {_quoted(run.id)} --latest-code"
-    width = max(map(len, rows), default=0)
-    return [Text.assemble((f"  {name:<{width}}  ", "bright_black"), (value, "cyan")) for name, value in rows.items()]
-
-
-def _table(title: str, rows: list[tuple[str, str]]) -> list[Text]:
-    if not rows:
-        return []
-    width = max(len(name) for name, _ in rows)
-    return [
-        Text(f"  {title}", style="bright_black"),
-        *(Text.assemble(f"    {name:<{width}}  ", (value, "cyan")) for name, value in rows),
-    ]
+    return _rows(rows, "  ", "bright_black")
 
 
 def _quoted(name: str) -> str:
@@ -236,13 +220,9 @@ def _usage_lines(steps: Sequence[StepRecord]) -> list[Text]:
     width = max((len(plain(step.name)) for step in chosen), default=0)
     for step in (step for step in rows if step.name in names):
         ranks = f"  {count(len(step.ranks), 'rank')}" if len(step.ranks) > 1 else ""
-        facts = {
-            "cpu": cpu_of_ranks(step, step.ended),
-            "memory": memory_of_ranks(step),
-            "gpu memory": gpu_memory_of_ranks(step),
-        }
+        cpu, memory = cpu_of_ranks(step, step.ended), memory_of_ranks(step)
         line = Text.assemble(f"    {plain(step.name):<{width}}")
-        for name, value in facts.items():
+        for name, value in (("cpu", cpu), ("memory", memory), ("gpu memory", gpu_memory_of_ranks(step))):
             if value:
                 line.append(f"  {name} ", style="bright_black").append(value)
         lines.append(line.append(ranks, style="bright_black"))
