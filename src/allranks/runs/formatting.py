@@ -270,13 +270,9 @@ def gpu_memory_of_ranks(step: StepRecord) -> str:
 
 
 def _current(step: StepRecord) -> list[tuple[float, RankUsage]]:
-    usage = []
-    for rank in list(step.ranks):
-        if rank.status is Status.RUNNING:
-            found = latest(step.usage.get(rank.instance_rank, ()), rank.rank, rank.started)
-            if found is not None and found[0] is not None:
-                usage.append((found[0], found[1]))
-    return usage
+    running = [rank for rank in step.ranks if rank.status is Status.RUNNING]
+    found = (latest(step.usage.get(rank.instance_rank, ()), rank.rank, rank.started) for rank in running)
+    return [(each[0], each[1]) for each in found if each is not None and each[0] is not None]
 
 
 def _percent(cores: float) -> str:
@@ -284,9 +280,7 @@ def _percent(cores: float) -> str:
 
 
 def _range(texts: Sequence[str]) -> str:
-    if not texts:
-        return ""
-    return texts[0] if texts[0] == texts[-1] else f"{texts[0]} to {texts[-1]}"
+    return " to ".join(dict.fromkeys((*texts[:1], *texts[-1:])))
 
 
 def outputs_of(run: RunRecord) -> dict[str, str]:

@@ -19,7 +19,6 @@ CODE = "collective-timeout"
 MISMATCH = "collective-mismatch"
 
 ADVICE = "every rank must call the same collectives, as often and in the same order: see where this rank is"
-ADVICE_ON_COMMAND = "see what its command waits for: every rank must reach the script"
 IF_SLOW = "; if it is only slow, choose a longer --stall"
 ADVICE_ON_MISMATCH = "every rank must call the same collectives in the same order, with the same sizes and types"
 
@@ -249,7 +248,7 @@ def _blaming(step: str, ranks: Sequence[RankRecord], stack: Stack, reason: str) 
         worker=stack.worker if stack.worker != rank.rank else None,
         where=stack.where,
         code=CODE,
-        advice=ADVICE_ON_COMMAND if stack.command else advice,
+        advice="every rank must reach its script: see what this command waits for" if stack.command else advice,
     )
 
 

@@ -35,8 +35,6 @@ _LAST_ERROR = re.compile(r"(?:nccl\w+: |Unknown NCCL).*\nLast error:\n(.+)")
 _EXTRA = re.compile(r"^Collective ops is aborted by: |^The actor.*? because | Worker exit type.*detail:| Some common.*")
 _SAID = re.compile(r"(?!\s|<|Detected at|The actor .*because its node).|\s+the actor's node")
 """The line with the cause, below the calls of TensorFlow's graph or Ray's fields."""
-_FEEDS = 4
-"""How many lines below that of its type a message may begin, with line feeds before it."""
 _MARKS = re.compile(r"\s*[\^~]+\s*")
 _EXCEPTION = re.compile(r"[A-Za-z_][\w.]*(?:\([\w.]+\))?(?::|$)")
 _SYNTAX = re.compile(r"(?:SyntaxError|IndentationError|TabError): ")
@@ -251,8 +249,8 @@ def _raised(lines: Sequence[str]) -> Iterator[Raised]:
         elif (nccl := _NCCL.search(text)) and (last := _LAST_ERROR.match("\n".join(lines[end + 1 : end + 4]))):
             end += 3
             text = f"{text[: nccl.start()]}NCCL {nccl[1]}: {last[1].strip()}"
-        elif text.endswith(":") and (filled := [n for n in range(end + 1, len(lines))[:_FEEDS] if lines[n].strip()]):
-            end = filled[0]
+        elif text.endswith(":") and (filled := [n for n in range(end + 1, len(lines))[:4] if lines[n].strip()]):
+            end = filled[0]  # the message begins with line feeds
             text += f" {lines[end].strip()}"
         yield Raised(text, where, tuple(lines[place : end + 1]), None, chained, aside)
         place, chained, aside = end + 1, False, ""

@@ -127,13 +127,9 @@ class StallWatch:
         running = [rank.rank for rank in self._running()]
         if self._announced != self._since and running and self.silence(now) >= self._announce:
             self._announced = self._since
-            after = (
-                f"after {self._limit:g} s, the step is judged (--stall)"
-                if self._seconds
-                else "--stall 0: it is not judged"
-            )
-            text = f"silent for {self.silence(now):.0f} s: {rank_list(running)}; {after}"
-            recorder.announce(self._record, text)
+            judged = f"after {self._limit:g} s, the step is judged (--stall)"
+            text = f"silent for {self.silence(now):.0f} s: {rank_list(running)}; "
+            recorder.announce(self._record, text + (judged if self._seconds else "--stall 0: it is not judged"))
             self._announce *= 2
 
     def stalled(self, now: float) -> Sequence[Stack]:
