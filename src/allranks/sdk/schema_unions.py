@@ -77,6 +77,10 @@ def _has_type(each: Any, kind: Any) -> bool:
         return False
 
 
+def _needs_type(each: Any) -> bool:
+    return is_schema(each) and "type" in each.fields and bool(each.fields["type"].required)
+
+
 def _selected(complaints: Mapping[Any, Any], value: Any) -> list[Any]:
     """Return the complaints of the alternatives for a value. complaints: those of each field of a union"""
     kind = type(value) if isinstance(value, (dict, list)) else str
@@ -97,7 +101,7 @@ def _selected(complaints: Mapping[Any, Any], value: Any) -> list[Any]:
     fewest = min(_unknown_keys(schema, value) for schema in typed)
     likely = [schema for schema in typed if _unknown_keys(schema, value) == fewest]
     complaint = schemas[likely[0]]
-    if "type" not in value and all(is_schema(each) and each.fields["type"].required for each in likely):
+    if "type" not in value and all(map(_needs_type, likely)):
         return [{**complaint, "type": [MISSING_KEY, f"Value None passed is not in set {_types(likely)}"]}]
     return [complaint]
 
