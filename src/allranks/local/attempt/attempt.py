@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from allranks.contract.commands import starts
+from allranks.contract.mpi import Mpi
 from allranks.contract.produce import processes
 from allranks.contract.templating import output_path
 from allranks.environments import rootfs
@@ -178,7 +179,9 @@ class Attempt:
     ) -> tuple[list[RankProgram], Start]:
         """Return the program of each rank, with its environment, and what starts the ranks."""
         context, step, record = self.context, self.step, self.record
-        machine = machine_variables.of(os.environ, self._interpreter, len(processes(self._launch)))
+        machine = machine_variables.of(
+            os.environ, self._interpreter, len(processes(self._launch)), mpirun=isinstance(step.distribution, Mpi)
+        )
         variables = [
             machine | ({} if context.kind.isolated else {"TMPDIR": folder.seen}) | gpu
             for (folder, _), gpu in zip(places, self.gpus, strict=True)

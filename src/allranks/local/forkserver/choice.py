@@ -12,6 +12,7 @@ from pathlib import Path
 from allranks.contract.commands import Start, start_of, without_placeholders
 from allranks.contract.expanded_command import PythonProgram, python_program
 from allranks.contract.job import Job
+from allranks.contract.mpi import Mpi
 from allranks.contract.produce import processes
 from allranks.local import installed, interpreters, machine_variables, rank_environment
 from allranks.local.forkserver import imports, packages
@@ -85,7 +86,7 @@ class ForkServers:
             return None
         launch = launch_of(step, self.kind.instances(range(step.instance_count)), self.kind)
         ranks = processes(launch)
-        machine = machine_variables.of(os.environ, interpreter, len(ranks))
+        machine = machine_variables.of(os.environ, interpreter, len(ranks), mpirun=isinstance(step.distribution, Mpi))
         programs = []
         for process in ranks:
             selected = gpus[process.instance_rank] if gpus else {}
