@@ -122,7 +122,7 @@ class Database:
         number = 0
         if "disk is full" in str(error):
             number = errno.ENOSPC
-        elif "readonly" in str(error) or "unable to open" in str(error):
+        elif "readonly" in str(error) or ("unable to open" in str(error) and not self.path.is_dir()):
             number = errno.EROFS
         elif "disk I/O error" in str(error):  # also where there is no room for the files beside it
             disk = os.statvfs(self.path.parent)
