@@ -376,6 +376,8 @@ class AttemptMonitor:
         if self._stacks and signatures.depth(verdict.reason) > 0:
             verdict = of_time_out(verdict, ranks, self._stacks)
         verdict = with_mismatch(verdict, ranks, calls)
+        # What ranks called last says nothing where something else has ended some of them.
+        calls = () if self._broken or self._orphaned else calls
         return of_waiting(verdict, ranks, calls) if signatures.depth(verdict.reason) > 0 else verdict
 
     def _limit(self) -> str:
