@@ -39,7 +39,7 @@ class Fault:
 
 FAULTS = {
     "a name that Azure ML refuses": Fault("name: greet", "name: Greet-People", "'Greet-People'", "rename it"),
-    "a version that YAML reads as a number": Fault('version: "1.2.0"', "version: 1.10", "a number", 'version: "1.1"'),
+    "a version that YAML reads as a number": Fault('version: "1.2.0"', "version: 1.10", "a number", '"1.10"'),
     "a version with a space": Fault('version: "1.2.0"', 'version: "1 2"', "'1 2'", "1.0.0"),
     "no version": Fault('version: "1.2.0"\n', "", "no version", "1.0.0", after=None),
     "no display name": Fault("display_name: Greet people\n", "", "no display name", "Greet", after=None),
@@ -60,7 +60,7 @@ FAULTS = {
     "a default outside of the range": Fault("default: 3", "default: 30", "default 30", "the range"),
     "a default that is not in the enum": Fault("default: warm", "default: hot", "'hot'", "the enum"),
     "a default that YAML reads as a boolean": Fault(
-        r"cool\]\n    default: warm", "cool]\n    default: no", "False", '"False"', after=1
+        r"cool\]\n    default: warm", "cool]\n    default: no", "False", '"no"', after=1
     ),
     "a default of another type": Fault("default: 3", "default: three", "'three'", "quotes"),
     "a number without a point": Fault(
@@ -68,7 +68,7 @@ FAULTS = {
     ),
     "a boolean as text": Fault("default: false", 'default: "no"', "'no'", "quotes"),
     "a default of data": Fault("type: uri_file\n", "type: uri_file\n    default: a\n", "'a'", "optional", after=1),
-    "an enum that YAML reads as a boolean": Fault(r"\[warm, cool\]", "[warm, off]", "False", '"False"'),
+    "an enum that YAML reads as a boolean": Fault(r"\[warm, cool\]", "[warm, off]", "False", '"off"'),
     "an enum with one value twice": Fault(r"\[warm, cool\]", "[warm, warm]", "enum", "repetition"),
     "optional with a default": Fault(
         "default: warm", "default: warm\n    optional: true", "is never omitted", "remove either", after=1
