@@ -328,7 +328,8 @@ def test_arguments_with_the_quotes_of_the_command_are_refused() -> None:
         given = {"script": "train.py", "arguments": arguments}
         ports = tuple(Input(name, "string", Literal(value)) for name, value in given.items())
         problems = check_plan(Plan("p", Graph((Step("train", command_text, inputs=ports),))))
-        assert [problem.found for problem in problems] == found
+        # What is left of the command begins with an option.
+        assert [problem.found for problem in problems if problem.rule != "option-line"] == found
 
 
 @pytest.mark.parametrize("component", ["run_pytorch", "run_torchrun"])

@@ -36,7 +36,7 @@ _SENTENCES = (
      _NAMES, "rename it: {valid}"),
     (r"^(?:in|out)puts\.(?P<name>\w+)\.(?P<key>\w+): Unknown field", "the component declares {key} of {name}",
      "what is the same in each use, such as type and mode", "set {key} where the component is used"),
-    (r"^(?P<name>[\w.]+): (?P<known>(?:one of|a) .*)$", "azure-ai-ml refuses {name}", "{known}", ""),
+    (r"^(?!expected:)(?P<name>[\w.]+): (?P<known>(?:one of|a) .*)$", "azure-ai-ml refuses {name}", "{known}", ""),
     (r"return type of dsl.pipeline", "the function returns something else than a dictionary of outputs",
      "names with outputs of steps", 'write return {{"NAME": STEP.outputs.OUTPUT}}'),
     (r"unsupported sampling algorithm: (?P<name>\w+)", "sampling algorithm '{name}'", "one of random, grid, bayesian",

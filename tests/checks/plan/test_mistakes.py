@@ -127,7 +127,7 @@ def test_variables_that_an_mpi_job_does_not_have(command: str, processes: int, f
     problems = of(Mpi(processes))
     assert [problem.rule for problem in problems] == ["mpi-variable"] * len(fixes)
     assert all(fix in problem.fix for fix, problem in zip(fixes, problems, strict=True))
-    assert of(PyTorch(processes)) == []
+    assert [problem for problem in of(PyTorch(processes)) if problem.rule != "rank-variable"] == []
     own = dict.fromkeys(launchers.PYTORCH_ONLY, "1")
     of_own = [each for each in of(Mpi(processes), environment_variables=own) if each.rule == "mpi-variable"]
     assert len(of_own) == sum(fix.startswith("write") for fix in fixes)
