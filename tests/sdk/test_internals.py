@@ -508,6 +508,22 @@ def test_the_page_of_a_job_is_in_the_studio_of_its_cloud(
     assert page == f"https://{host}/runs/run_1?wsid=/subscriptions/s/resourcegroups/g/workspaces/w"
 
 
+def test_what_is_a_binding_and_what_is_sent_of_it() -> None:
+    from azure.ai.ml import command, dsl
+
+    sent: list[object] = []
+
+    @dsl.pipeline()
+    def bound(size: str = "a") -> None:
+        node = command(command="echo", environment="azureml:e:1", compute="cpu")()
+        node.compute = size
+        sent.extend([internals.is_binding(size), str(internals.node_request(node)["computeId"])])
+
+    bound()
+    assert sent == [True, "${{parent.inputs.size}}"]
+    assert not internals.is_binding("cpu")
+
+
 def test_every_function_has_a_test_here_or_against_the_service() -> None:
     functions = [
         name

@@ -218,7 +218,7 @@ SPARK = {
         "    args",
         "    jars: [a, a]\n    args",
         "jars (pipeline.yml:13)",
-        '\'["a", "a"]\': jars must not',
+        "a list: jars must not",
     ),
     "an unknown input": ("${{inputs.table}}", "${{inputs.tab}}", "args (pipeline.yml:13)", "Inputs to job does not"),
     "mode of an input": (

@@ -32,7 +32,11 @@ def outputs(node: Any, context: Context) -> tuple[Output, ...]:
 
 def is_port(value: Any) -> bool:
     """Return whether a value is a port, which the DSL can replace by anything."""
-    return hasattr(value, "_meta")
+    try:
+        internals.declaration(value)
+    except AttributeError:
+        return False
+    return True
 
 
 def refuse_unknown(node: Any, place: Place, context: Context) -> None:
