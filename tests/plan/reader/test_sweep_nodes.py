@@ -208,7 +208,7 @@ REFUSED = {
     ),
     "a bound parameter without a distribution": (
         YAML.replace("type: loguniform", "type: gamma"),
-        "step tune, key search_space.lr (pipeline.yml:15)",
+        "step tune, key search_space.lr.type (pipeline.yml:15)",
     ),
     "an unknown policy": (
         YAML.replace("type: bandit", "type: gangster"),
