@@ -293,7 +293,7 @@ DSL = {
             "    step = command(command='ls', environment='azureml:x:1', code='git+https://x/y')()\n"
         ),
         "step step, key code (pipeline.py:8)",
-        "git+https://x/y is not on this machine",
+        "this machine does not have git+https://x/y",
     ),
     "bound count": (
         (
