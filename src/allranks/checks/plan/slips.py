@@ -147,11 +147,8 @@ def crossed(scope: Scope, node: Node) -> Iterator[Problem]:
         is_crossed = to_first & others and to_second & own and not (to_first & own or to_second & others)
         if one.node == other.node and is_crossed:
             found = f"{first} gets {one.name} of {one.node}, and {second} gets {other.name}"
-            where, right = (
-                scope.key(node, f"inputs.{first}"),
-                f"{first} from {other.name}, and {second} from {one.name}",
-            )
-            yield CROSSED.problem(where, found, right)
+            right = f"{first} from {other.name}, and {second} from {one.name}"
+            yield CROSSED.problem(scope.key(node, f"inputs.{first}"), found, right)
 
 
 def _words(name: str) -> set[str]:

@@ -17,8 +17,8 @@ from allranks.plan.reader.context import Context, Place, plain, settled
 from allranks.plan.rules import BOUND_SECTION, UNSENT_BINDING
 from allranks.sdk import internals, validation_errors
 
-_SECTIONS = (
-    *("distribution", "environment_variables", "identity", "limits", "queue_settings", "resources", "retry_settings"),
+_SECTIONS = frozenset(
+    ["distribution", "environment_variables", "identity", "limits", "queue_settings", "resources", "retry_settings"]
 )
 _WRONG_TYPES: dict[str, tuple[type, ...]] = {**dict.fromkeys(_SECTIONS, (list, tuple)), "environment": (dict, list)}
 _NEVER_BOUND = ("early_termination", "partition_keys")
@@ -133,7 +133,7 @@ def _unsent(node: Any) -> dict[str, tuple[str, str]]:
             vars(node)[name] = value
             if is_cause or len(held) == 1:
                 unsent[key] = f"azure-ai-ml cannot send it: {validation_errors.one_line(request)}", "write the value"
-        elif _holds_object(sent):
+        elif _holds_binding(sent, objects_only=True):
             text = f'write it as a text: "{_text(value)}"' if internals.is_binding(value) else "write bindings as texts"
             unsent[key] = "azure-ai-ml cannot send a binding as an object here", text
         elif internals.is_binding(value) and "${{" not in str(sent):
@@ -148,10 +148,6 @@ def _request(node: Any) -> dict[str, Any] | Exception:
     except Exception as error:
         return error
     return request
-
-
-def _holds_object(value: Any) -> bool:
-    return _holds_binding(value, objects_only=True)
 
 
 def _holds_binding(value: Any, depth: int = 4, *, objects_only: bool = False) -> bool:
