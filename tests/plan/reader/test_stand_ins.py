@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shutil
 import subprocess
 import textwrap
 from pathlib import Path
@@ -15,7 +14,6 @@ from allranks.contract.templating import render
 from allranks.errors import InputError, Level
 from allranks.plan.graph import StandIn, Step
 from allranks.plan.ports import Output
-from allranks.plan.ports import Path as DataPath
 from allranks.plan.reader import read_plan
 from allranks.plan.reader.settings import with_stand_ins
 from allranks.runs.workspace import Workspace
@@ -124,17 +122,11 @@ jobs:
     task: copy_data
     inputs: {file: {type: uri_file, path: data/numbers.csv}}
     outputs: {sink: {type: uri_file}}
-  brought:
-    type: data_transfer
-    task: import_data
-    source: {type: file_system, connection: "azureml:s3", path: "WHERE"}
-    outputs: {sink: {type: uri_folder}}
 """
 
 
-def transfer(folder: Path, name: str, mode: str = "merge_with_overwrite", where: str = "in") -> Step:
-    write(folder, "transfers.yml", TRANSFERS.replace("MODE", mode).replace("WHERE", where))
-    write(folder, "allranks.yaml", "datastores: {s3: bucket}\n")
+def transfer(folder: Path, name: str, mode: str = "merge_with_overwrite") -> Step:
+    write(folder, "transfers.yml", TRANSFERS.replace("MODE", mode))
     plan = read_plan("transfers.yml", {}, folder / "snapshots", Workspace(folder / "workspace"))
     assert [row for row in check(plan) if row.rule != "data"] == []
     step = plan.graph.by_name[name]
@@ -147,63 +139,50 @@ def carry_out(step: Step, folder: Path) -> tuple[int, list[str]]:
     (sink.parent if step.outputs[0].type == "uri_file" else sink).mkdir(exist_ok=True)
     paths = {"one": folder / "data", "two": folder / "src", "file": folder / "data/numbers.csv"}
     inputs = {name: str(path) for name, path in paths.items()}
-    inputs |= {port.name: port.value.path for port in step.inputs if isinstance(port.value, DataPath)}
     code = subprocess.run(["bash", "-c", render(step.command, inputs, {"sink": str(sink)})], check=False).returncode
     return code, sorted(str(path.relative_to(folder)) for path in (sink, *sink.rglob("*")) if path.is_file())
 
 
 def test_a_transfer_copies_files(here: Path) -> None:
-    write(here, "bucket/in/deep/a.csv", "1\n")
-    write(here, "bucket/in/b.txt", "1\n")
     assert carry_out(transfer(here, "file"), here) == (0, ["out"])
     (here / "out").unlink()
     write(here, "src/numbers.csv", "3\n")
     assert carry_out(transfer(here, "merged", "fail_if_conflict"), here)[0] == 1
     assert carry_out(transfer(here, "merged"), here) == (0, ["out/main.py", "out/numbers.csv"])
     assert (here / "out/numbers.csv").read_text() == "3\n"
-    shutil.rmtree(here / "out")
-    assert carry_out(transfer(here, "brought"), here) == (0, ["out/b.txt", "out/deep/a.csv"])
-    shutil.rmtree(here / "out")
-    assert carry_out(transfer(here, "brought", where="in/*.txt"), here) == (0, ["out/b.txt"])
-    assert "fsspec.core.url_to_fs" in transfer(here, "brought", where="s3://bucket/in").command
 
 
-def test_a_source_that_is_bound_to_inputs(here: Path) -> None:
-    write(here, "bucket/in/b.txt", "1\n")
-    sink = "outputs: {sink: {type: uri_folder, path: 'azureml://datastores/${{default_datastore}}/paths/out'}}"
-    text = TRANSFERS.replace("azureml:s3", "${{parent.inputs.connection}}").replace("MODE", "fail_if_conflict")
-    text = text.replace("WHERE", "${{parent.inputs.from}}").replace("two:", "connection: azureml:s3, from: in, two:")
-    write(here, "transfers.yml", text.rpartition("    outputs")[0] + f"    {sink}\n")
-    write(here, "allranks.yaml", "datastores: {s3: bucket, workspaceblobstore: blob}\n")
-    plan = read_plan("transfers.yml", {}, here / "snapshots", Workspace(here / "workspace"))
-    assert check(plan) == []
-    step = plan.graph.by_name["brought"]
-    assert step.inputs[0].value == DataPath(str(here / "bucket/in"))
-    assert step.outputs[0].path == str(here / "blob/out")
+TRANSFER_NOT_RUN = """\
+type: pipeline
+settings: {default_compute: azureml:cpu}
+jobs:
+  moved:
+    type: data_transfer
+    task: TASK
+"""
+IMPORT = "source: {SIDE}\noutputs: {sink: {type: TYPE}}"
+EXPORT = "sink: {SIDE}\ninputs: {source: {type: TYPE, path: data}}"
+DATABASE = "type: database, connection: azureml:db"
 
 
 @pytest.mark.parametrize(
-    ("source", "found"),
+    ("task", "keys", "side", "kind"),
     [
-        ("{type: database, query: select 1, connection: azureml:db}", "a data transfer from or to a database does not"),
-        (
-            "{type: file_system, connection: azureml:other, path: in}",
-            "this machine does not have azureml://datastores/other/paths/in",
-        ),
+        ("import_data", IMPORT, f"{DATABASE}, query: select 1", "mltable"),
+        ("import_data", IMPORT, "type: file_system, connection: azureml:s3, path: in", "uri_folder"),
+        ("export_data", EXPORT, f"{DATABASE}, table_name: t", "uri_file"),
     ],
 )
-def test_a_source_that_this_machine_lacks(here: Path, source: str, found: str) -> None:
-    text = TRANSFERS.replace("MODE", "fail_if_conflict")
-    before = '{type: file_system, connection: "azureml:s3", path: "WHERE"}'
-    text = text.replace(before, source)
-    write(here, "transfers.yml", text.replace("uri_folder}}\n", "mltable}}\n") if "database" in source else text)
-    try:
-        problems = check(read_plan("transfers.yml", {}, here / "snapshots", Workspace(here / "workspace")))
-    except InputError as error:
-        problems = list(error.problems)
-    (problem,) = problems
-    assert problem.found.startswith(found)
-    assert problem.level is Level.MACHINE
+def test_an_import_or_export_does_not_run(here: Path, task: str, keys: str, side: str, kind: str) -> None:
+    keys = textwrap.indent(keys.replace("SIDE", side).replace("TYPE", kind), "    ")
+    write(here, "transfer.yml", TRANSFER_NOT_RUN.replace("TASK", task) + keys + "\n")
+    workspace = Workspace(here / "workspace")
+    (problem,) = check(read_plan("transfer.yml", {}, here / "snapshots", workspace))
+    assert problem.found == "a data transfer that imports or exports does not run on this machine"
+    assert (problem.code, problem.level) == ("not-run-here", Level.MACHINE)
+    plan = read_plan("transfer.yml", with_stand_ins({}, {"moved": "data"}), here / "snapshots", workspace)
+    assert check(plan) == []
+    assert isinstance(plan.graph.by_name["moved"], StandIn)
 
 
 EXECUTORS = "spark.executor.instances: 1"

@@ -128,7 +128,6 @@ READERS: dict[str, ReadNode] = {
     "Parallel": parallel_step.read,
     "Pipeline": _pipeline,
     "DataTransferCopy": data_transfer.copy,
-    "DataTransferImport": data_transfer.from_files,
     "ConditionNode": control_flow.condition,
     "DoWhile": lambda name, entity, context: control_flow.do_while(name, entity, context, read_node),
     "ParallelFor": lambda name, entity, context: control_flow.parallel_for(name, entity, context, read_node),

@@ -22,7 +22,7 @@ from allranks.sdk.paths import shown
 OPTION = "--stand-in"
 KINDS = {
     "automl": "an AutoML job",
-    "data_transfer": "a data transfer from or to a database",
+    "data_transfer": "a data transfer that imports or exports",
     "finetuning": "a fine-tuning job of the service",
     "import": "an import node",
     "spark": "a Spark node",
