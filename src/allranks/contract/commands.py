@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import re
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import dropwhile, pairwise
 from os.path import join, normpath
@@ -42,16 +42,11 @@ class SimpleCommand:
         """The program without its folder."""
         return PurePath(self.program).name
 
-
-@dataclass(frozen=True)
-class Expansion:
-    """A variable that the shell replaces: ``$NAME`` or ``${NAME}``.
-
-    has_default: whether the expansion handles an unset variable, as in ``${NAME:-0}``
-    """
-
-    name: str
-    has_default: bool = False
+    @property
+    def assigned(self) -> Mapping[str, str]:
+        """The variables that are assigned for the program, or exported."""
+        texts = (*self.assignments, *(self.arguments if self.name == "export" else ()))
+        return dict(text.split("=", 1) for text in texts if "=" in text)
 
 
 def without_placeholders(command: str, replacement: str) -> str:
@@ -60,10 +55,13 @@ def without_placeholders(command: str, replacement: str) -> str:
     return _PLACEHOLDER.sub(replacement, command.replace("$[[", " ").replace("]]", " "))
 
 
-def expansions(command: str) -> Iterator[Expansion]:
-    """Yield the variables that the shell of a command replaces, in order. In single quotes it replaces none."""
-    for match in _EXPANSION.finditer(_SINGLE_QUOTED.sub("", command)):
-        yield Expansion(match["braced"] or match["bare"], bool(match["default"]))
+def expansions(command: str, *, with_default: bool) -> list[str]:
+    """Return the variables that the shell of a command replaces, in order. In single quotes it replaces none.
+
+    with_default: whether also those that may be unset, as in ``${NAME:-0}``
+    """
+    found = _EXPANSION.finditer(_SINGLE_QUOTED.sub("", command))
+    return [each["braced"] or each["bare"] for each in found if with_default or not each["default"]]
 
 
 def simple_commands(command: str) -> tuple[SimpleCommand, ...]:
@@ -167,8 +165,7 @@ def _starts(command: str) -> tuple[Start, ...]:
         changes = (simple.name, *(arguments if simple.name in _BLOCKS else ()))
         if (not is_export and not CHANGES.isdisjoint(changes)) or arguments[:2] == ("-m", "pip"):
             return ()
-        assigned = dict(text.partition("=")[::2] for text in (*simple.assignments, *(arguments if is_export else ())))
-        added = _EARLIER.sub(exported, assigned.get(_PATH, exported))
+        added = _EARLIER.sub(exported, simple.assigned.get(_PATH, exported))
         if "$" in added:
             return ()
         exported = added if is_export else exported

@@ -56,16 +56,17 @@ def launcher_of(command: str) -> str:
 
 def _launch_in(step: Step) -> tuple[str, str]:
     """Return the launcher that a step's command starts, or a shell script that it calls, and the text with it."""
-    texts = (step.command, *(_COMMENT.sub("", text) for name, text, _ in scripts(step) if name.endswith(".sh")))
-    return next(((launcher, text) for text in texts if (launcher := launcher_of(text))), ("", ""))
+    read = (_COMMENT.sub("", text) for _, text, by_shell in texts(step) if by_shell)
+    return next(((launcher, text) for text in read if (launcher := launcher_of(text))), ("", ""))
 
 
-def scripts(step: Step, *, python: bool = False) -> Iterator[tuple[str, str, bool]]:
-    """Yield each file of the step's code that its command starts, or a shell script of it: its path, its text with its
-    own line ends, and whether a shell reads it.
+def texts(step: Step, *, python: bool = False) -> Iterator[tuple[str, str, bool]]:
+    """Yield the command, and each file of the step's code that it starts, or a shell script of it: its name, its text
+    with its own line ends, and whether a shell reads it.
 
     python: whether also those that Python reads
     """
+    yield "the command", step.command, True
     waiting, seen = [step.command] if step.code else [], set[str]()
     while waiting:
         for simple in simple_commands(waiting.pop()):
@@ -162,11 +163,10 @@ def mpi_variables(_scope: Scope, step: Step) -> Iterator[Problem]:
     if not isinstance(step.distribution, Mpi):
         return
     yield from _not_set(step)
-    texts = {"": step.command, **{f" in {name}": text for name, text, _ in scripts(step, python=True)}}
-    matches = ((place, _AS_NODE_RANK.search(text)) for place, text in texts.items())
+    matches = ((place, _AS_NODE_RANK.search(text)) for place, text, _ in texts(step, python=True))
     place, match = next(((place, match) for place, match in matches if match), ("", None))
     if match and (match["name"] != OPEN_MPI.rank or processes_per_instance(step.distribution) > 1):
-        found = f"${match['name']} as the rank of the instance{place}: it is the rank of a process"
+        found = f"${match['name']} as the rank of the instance in {place}: it is the rank of a process"
         expected = "the rank of the instance"
         yield MPI_VARIABLE.problem("command", found, expected, f"write {_node_rank(step)}")
 
@@ -176,9 +176,9 @@ def _not_set(step: Step) -> Iterator[Problem]:
         return
     # A launcher sets these for its ranks: that they are expanded in front of it is another mistake.
     by_launcher = _BY_LAUNCHER if launcher_of(step.command) else frozenset()
-    names = {expansion.name for expansion in expansions(step.command) if not expansion.has_default}
+    names = {*expansions(step.command, with_default=False)} - by_launcher
     for name in PYTORCH_ONLY:
-        if name in names - by_launcher and name not in step.environment_variables and not sets(step.command, name):
+        if name in names and name not in step.environment_variables and not sets(step.command, name):
             found = f"${name}, which is empty: Azure ML sets it for the distribution pytorch, and mpirun does not"
             fix = f"use {instead(step, name)}, or the distribution pytorch"
             yield MPI_VARIABLE.problem("command", found, "a variable that an MPI job has", fix)
@@ -213,7 +213,7 @@ def expanded_once(_scope: Scope, step: Step) -> Iterator[Problem]:
     launcher = launcher_of(step.command)
     if not launcher and step.tags.get(LAUNCH) != PER_NODE:
         return
-    name = next((expansion.name for expansion in expansions(step.command) if expansion.name in _BY_LAUNCHER), "")
+    name = next((each for each in expansions(step.command, with_default=True) if each in _BY_LAUNCHER), "")
     if name:
         found = f"${name} in front of the ranks that {launcher or 'the command'} starts: it is expanded once"
         fix = f'read it in the script: os.environ["{name}"]'

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from itertools import combinations
+from itertools import combinations, islice
 
-from allranks.checks.plan.launchers import PYTORCH_ONLY, instead, launcher_of, scripts, sets
+from allranks.checks.plan.launchers import PYTORCH_ONLY, instead, launcher_of, sets, texts
 from allranks.checks.plan.scope import Scope
 from allranks.contract.commands import expansions, simple_commands
 from allranks.contract.distributions import processes_per_instance
@@ -77,7 +77,7 @@ def option_lines(_scope: Scope, step: Step) -> Iterator[Problem]:
 
 
 def line_ends(_scope: Scope, step: Step) -> Iterator[Problem]:
-    for name, text, by_shell in scripts(step):
+    for name, text, by_shell in islice(texts(step), 1, None):
         if "\r\n" in text if by_shell else text.startswith("#!") and "\r\n" in text[: text.find("\n") + 1]:
             fix = LINE_ENDS.fix.replace("FILE", name)
             yield LINE_ENDS.problem("command", f"{name}, whose lines end with \\r\\n", "lines that end with \\n", fix)
@@ -91,13 +91,13 @@ def rank_variables(_scope: Scope, step: Step) -> Iterator[Problem]:
     if isinstance(step.distribution, Mpi):  # mpirun sets no master
         names = [name for name in names if not name.startswith("MASTER")]
     world = str(processes_per_instance(step.distribution) * step.instance_count)
+    assigned = dict(item for each in simple_commands(step.command) for item in each.assigned.items())
     for name in names:
-        value = step.environment_variables.get(name)
-        where, texts = f"environment_variables.{name}", [value] if isinstance(value, str) else []
-        if not texts:
-            where, texts = "command", re.findall(rf"(?:^|[\s;&])(?:export\s+)?{name}=([^\s;&$'\"]+)", step.command)
-        if texts and (name, texts[-1]) != ("WORLD_SIZE", world):
-            found = f"{name} is {texts[-1]} in every rank, below the distribution {step.distribution.type}"
+        where, value = f"environment_variables.{name}", step.environment_variables.get(name)
+        if value is None:
+            where, value = "command", assigned.get(name)
+        if isinstance(value, str) and "$" not in value and (name, value) != ("WORLD_SIZE", world):
+            found = f"{name} is {value} in every rank, below the distribution {step.distribution.type}"
             yield RANK_VARIABLE.problem(where, found, "the value that the launch gives to each rank")
 
 
@@ -122,10 +122,10 @@ _INSTEAD = {
 
 def variables_not_given(_scope: Scope, step: Step) -> Iterator[Problem]:
     """Yield a warning for each variable with a name of Azure ML's that is not set."""
-    texts = {"the command": step.command, **{name: text for name, text, _ in scripts(step, python=True)}}
-    everything = "\n".join(texts.values())
-    for place, text in texts.items():
-        read = {each.name for each in expansions(text) if not each.has_default} if not place.endswith(".py") else set()
+    read_texts = [*texts(step, python=True)]
+    everything = "\n".join(text for _, text, _ in read_texts)
+    for place, text, by_shell in read_texts:
+        read = {*expansions(text, with_default=False)} if by_shell else set[str]()
         read |= {first or second for first, second in _READ.findall(text)}
         for name in sorted(read - _GIVEN - step.environment_variables.keys()):
             # Of Azure ML's own there are more than are known; those of Batch AI are no longer given.
