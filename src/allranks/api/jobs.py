@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import tempfile
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -99,16 +99,15 @@ def _found(plan: Plan | InputError, job: Any, texts: Mapping[str, str], workspac
     from allranks.checks.plan import findings
     from allranks.local import capacity, gpus, requirements
     from allranks.plan.reader import read_rest
+    from allranks.plan.reader.rest_of_file import is_new
 
     if isinstance(plan, InputError):
-        yield from plan.problems
         more, rest = list[Problem](), plan.rest
         if rest is None and is_path(job):
             with _READING:
                 more, rest = read_rest(os.fspath(job), texts, workspace, plan.problems)
         more += findings(rest).errors if isinstance(rest, Plan) else ()
-        known = [problem.where for problem in plan.problems]
-        yield from (problem for problem in more if problem.where not in known and not _lacks_a_key(problem, known))
+        yield from (*plan.problems, *(problem for problem in more if is_new(problem, plan.problems)))
         return
     of_plan = findings(plan)
     yield from of_plan.found
@@ -117,12 +116,6 @@ def _found(plan: Plan | InputError, job: Any, texts: Mapping[str, str], workspac
     lacking += gpus.problems(plan, gpus.AUTO, gpus.found(os.environ))
     yield from (replace(problem, level=Level.MACHINE) for problem in lacking)
     yield from (replace(problem, level=Level.WARNING) for problem in capacity.warnings(plan))
-
-
-def _lacks_a_key(problem: Problem, places: Iterable[str]) -> bool:
-    """Return whether a problem is at a key that has lost one of those at the places, which were refused."""
-    owner = problem.where.partition("key ")[2].partition(" (")[0]
-    return bool(owner) and any(f"key {owner}." in place for place in places)
 
 
 def read(

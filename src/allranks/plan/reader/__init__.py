@@ -159,23 +159,20 @@ def read_rest(
 ) -> tuple[list[Problem], Plan | None]:
     """Return what else is wrong in a YAML file that cannot be read because of some problems, and its plan without the
     keys that they name; None if there is no such plan."""
-    found, rejected, keys = list(problems), list(problems), list[str]()
+    found, rejected = list(problems), list(problems)
     if not target.lower().endswith((".yml", ".yaml")):
         return [], None
     with session.session(client=False), contextlib.suppress(InputError):
         path, _ = _split(target)
-        lookup, file = lookup_of(target, values, workspace), yaml_file.read(path)
-        for _ in range(rest_of_file.MOST_READINGS):
-            if not isinstance(file, YamlFile) or (without := rest_of_file.corrected(file, rejected)) is None:
-                break
-            file, more_keys = without
-            keys += more_keys
+        lookup, read = lookup_of(target, values, workspace), yaml_file.read(path)
+        file = read if isinstance(read, YamlFile) else None
+        while file and rejected and (file := rest_of_file.corrected(file, rejected)):
             try:
                 job = file.build(_converted(file, settings.split(values)[0]))
                 plan = OpenJob(job, str(path), file.location, lookup).plan()
                 return found[len(problems) :], plan
             except InputError as error:
-                rejected = [each for each in error.problems if rest_of_file.is_new(each, found, file, keys)]
+                rejected = [each for each in error.problems if rest_of_file.is_new(each, found)]
                 found += rejected
                 if isinstance(error.rest, Plan):
                     return found[len(problems) :], error.rest

@@ -13,53 +13,39 @@ from allranks.plan.exact_places import key_in
 from allranks.plan.reader.yaml_file import YamlFile
 from allranks.plan.rules import IGNORED_KEY
 
-MOST_READINGS = 5
 _MEANT = re.compile(r"did you mean (\w+)\?")
 _BINDING = re.compile(r"\$\{\{\s*parent\.[^{}]*}}")
 _NEEDED = frozenset(["command", "component", "inputs", "jobs", "outputs", "task", "trial", "type"])
 """Keys whose removal would cause other problems."""
 
 
-def corrected(file: YamlFile, problems: Iterable[Problem]) -> tuple[YamlFile, list[str]] | None:
-    """Return the file without the keys that the problems name, or with the correct ones in their place, and those keys.
-    Return None if a problem has no such key."""
-    tree, keys = copy.deepcopy(file.text.tree), []
+def corrected(file: YamlFile, problems: Iterable[Problem]) -> YamlFile | None:
+    """Return the file without the keys that the problems name, or with the correct ones in their place. Return None if
+    a problem has no such key."""
+    tree = copy.deepcopy(file.text.tree)
     for problem in problems:
-        if problem.level is not Level.ERROR and problem.rule != IGNORED_KEY.code:
+        is_unknown = problem.code == "unknown-key" or problem.rule == IGNORED_KEY.code
+        if problem.level is not Level.ERROR and not is_unknown:
             continue
-        key = key_in(problem.where, file.text)
-        if not key or not _correct(tree, key, problem):
+        *parents, name = key_in(problem.where, file.text).split(".")
+        owner: Any = tree
+        for part in parents:
+            owner = owner.get(part) if isinstance(owner, dict) else None
+        if not isinstance(owner, dict) or name not in owner:
             return None
-        keys.append(key)
-    return replace(file, text=replace(file.text, tree=tree, repeated=()), is_corrected=True), keys
+        value = owner.pop(name)
+        if is_unknown:
+            if meant := _MEANT.fullmatch(problem.fix):
+                owner.setdefault(meant[1], value)
+        elif isinstance(value, str) and _BINDING.search(value):
+            owner[name] = _BINDING.sub("x", value)  # the port stays
+        elif not _NEEDED.isdisjoint([name, *parents[-1:]]):
+            return None
+    return replace(file, text=replace(file.text, tree=tree, repeated=()), is_corrected=True)
 
 
-def _correct(tree: dict[str, Any], key: str, problem: Problem) -> bool:
-    *parents, name = key.split(".")
-    owner: Any = tree
-    for part in parents:
-        owner = owner.get(part) if isinstance(owner, dict) else None
-    if not isinstance(owner, dict) or name not in owner:
-        return False
-    value = owner[name]
-    if problem.code == "unknown-key" or problem.rule == IGNORED_KEY.code:
-        del owner[name]
-        if meant := _MEANT.fullmatch(problem.fix):
-            owner.setdefault(meant[1], value)
-        return True
-    if isinstance(value, str) and _BINDING.search(value):
-        # The port stays. What it is bound to is reported already.
-        owner[name] = _BINDING.sub("x", value)
-        return True
-    if name in _NEEDED or (parents and parents[-1] in _NEEDED):
-        return False
-    del owner[name]
-    return True
-
-
-def is_new(problem: Problem, known: Iterable[Problem], file: YamlFile, keys: Iterable[str]) -> bool:
-    """Return whether a problem is none of those known, and not at a key that was removed or replaced, or that now lacks
-    such a key."""
-    key = key_in(problem.where, file.text) or ""
-    is_at = any(f"{key}.".startswith(f"{each}.") or key == each.rpartition(".")[0] != "" for each in keys)
-    return problem not in list(known) and not is_at
+def is_new(problem: Problem, known: Iterable[Problem]) -> bool:
+    """Return whether a problem is at none of the places of those known, and not at a key that has lost one of them."""
+    places = [each.where for each in known]
+    key = problem.where.partition("key ")[2].partition(" (")[0]
+    return problem.where not in places and not (key and any(f"key {key}." in place for place in places))
