@@ -24,7 +24,7 @@ from allranks.local.attempt import collect, stage
 from allranks.local.attempt.digests import FileDigests
 from allranks.local.attempt.environment import JobSettings, RankProgram, rank_programs
 from allranks.local.attempt.monitor import AttemptMonitor
-from allranks.local.attempt.place import TMP, NextFolders, TemporaryFolder, TemporaryFolders
+from allranks.local.attempt.place import TMP, TemporaryFolder, temporary_folders
 from allranks.local.attempt.running_steps import RunningSteps, StepStops, judged, run_io
 from allranks.local.attempt.stage import InstanceFolders, InstancePaths
 from allranks.local.attempt.start import Start, instance_specs, plan_start
@@ -52,7 +52,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class AttemptContext:
-    """The objects that all attempts of one run share."""
+    """The objects that all attempts of one run share. temporary: the folder for the instances' own /tmp"""
 
     plan: Plan
     options: Options
@@ -64,8 +64,7 @@ class AttemptContext:
     mlflow_server: server.MlflowServer
     running: RunningSteps
     fork_servers: ForkServers
-    temporary_folders: TemporaryFolders
-    next_folders: NextFolders
+    temporary: Path
     file_digests: FileDigests
     paths: InstancePaths
     injector: Injector | None = None
@@ -137,7 +136,6 @@ class Attempt:
             len(self.instances),
             mounts=context.kind.isolated,
             stop=self.stops.staging,
-            next_folders=context.next_folders,
         )
         staged = await run_io(prepare, in_thread=bool(self.step.code or self._resolved))
         self._note_left_out(staged)
@@ -169,7 +167,7 @@ class Attempt:
         keep = [paths.of(self._interpreter, self._resolved, instance.ports) for instance in staged]
         data = {port.name for port in self._resolved if port.type not in PRIMITIVES}
         own_tmp = self.context.kind.isolated and not any(TMP in paths for paths in keep)
-        with self.context.temporary_folders.take(keep, own_tmp=own_tmp) as folders:
+        with temporary_folders(self.context.temporary, len(keep), own_tmp=own_tmp) as folders:
             for instance, folder in zip(staged, folders, strict=True):
                 stage.link(instance.ports, data, Path(folder.path), folder.seen)
             yield list(zip(folders, keep, strict=True))
@@ -210,7 +208,6 @@ class Attempt:
                 staged,
                 own_variables,
                 variables,
-                context.next_folders.make_file,
                 self.key,
             )
         )
@@ -253,7 +250,6 @@ class Attempt:
             await context.fork_servers.prepare_followers(self.step, self.scope)
             # The ranks are starting, so there is time for what need not precede them.
             context.recorder.flush()
-            context.next_folders.make_next()
             monitor = AttemptMonitor(
                 self.step,
                 record,

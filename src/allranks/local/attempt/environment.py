@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -68,7 +68,6 @@ def rank_programs(
     prepared: Sequence[InstanceFolders],
     own_variables: Mapping[str, str],
     machine_variables: Sequence[Mapping[str, str]],
-    make_file: Callable[[Path], None],
     key: str = "",
 ) -> Iterator[RankProgram]:
     """Yield the ranks of an attempt, after adding each to the record and creating its log.
@@ -76,7 +75,6 @@ def rank_programs(
     interpreter:       of the step's processes
     own_variables:     the step's environment variables
     machine_variables: for each instance, the variables that every process on it needs
-    make_file:         makes an empty file, unless there is one
     key:               of the step's result, under which the results of a parallel step's mini-batches are saved
     """
     folder = Path(record.folder)
@@ -114,7 +112,7 @@ def rank_programs(
         log = folder / logs.log_of(launch, process, record.attempt)
         if record.attempt:  # the logs of a retry have their own folder
             log.parent.mkdir(parents=True, exist_ok=True)
-        make_file(log)
+        log.touch(0o600)
         hostname = launch.hostnames[process.instance_rank]
         record.ranks.append(RankRecord(process.rank, process.instance_rank, process.local_rank, hostname, log=str(log)))
         shell, command, code = settings.shell, commands[process.instance_rank], str(instance.code)

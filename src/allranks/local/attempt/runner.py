@@ -19,7 +19,6 @@ from allranks.local.attempt.attempt import Attempt, AttemptContext
 from allranks.local.attempt.digests import Digests, FileDigests
 from allranks.local.attempt.earlier_results import EarlierResult, EarlierResults, is_intact, restore
 from allranks.local.attempt.environment import JobSettings
-from allranks.local.attempt.place import NextFolders, TemporaryFolders
 from allranks.local.attempt.running_steps import RunningSteps, StepStops, judged, run_io
 from allranks.local.attempt.stage import InstancePaths
 from allranks.local.forkserver.choice import ForkServers
@@ -75,8 +74,6 @@ class CommandRunner:
         self._earlier = earlier
         self._injector = injector
         self._machines = Machines()
-        self._temporary_folders = TemporaryFolders(workspace.temporary)
-        self._next_folders = NextFolders(lambda: self._temporary_folders.folder)
         self._file_digests = FileDigests(workspace.file_digests)
         shell = shutil.which("bash") or "/bin/sh"
         self._context = AttemptContext(
@@ -98,8 +95,7 @@ class CommandRunner:
             MlflowServer(supervisor, workspace, Path(run.folder)),
             RunningSteps(supervisor, tracking),
             ForkServers(supervisor, kind, plan.source, shell, tracking.tracks, self._is_cold),
-            self._temporary_folders,
-            self._next_folders,
+            workspace.temporary,
             self._file_digests,
             InstancePaths(str(workspace.root)),
             injector,
@@ -188,9 +184,8 @@ class CommandRunner:
         _log.info("attempt ended", extra=data | {"status": record.status.value, "seconds": seconds})
         key = None
         if record.status is Status.COMPLETED:
-            folder = Path(record.folder)
-            if not self._next_folders.take_back(folder):
-                self._remove_later(folder / "instances")
+            remove = functools.partial(shutil.rmtree, Path(record.folder) / "instances", ignore_errors=True)
+            asyncio.get_running_loop().run_in_executor(None, remove)  # only the end of the event loop waits for it
             self._digests.add(record.outputs)
             keys = self._results.take_keys(record)
             # Whoever debugs a step may have changed what it computes.
@@ -219,13 +214,10 @@ class CommandRunner:
         return self._context.fork_servers.used
 
     def close(self) -> None:
-        """Close the runner's files, and remove its folders. No step may be running."""
+        """Close the runner's files. No step may be running."""
         if self._injector is not None:
             self._injector.close()
         self._file_digests.close()
-        for folder in self._next_folders.returned():
-            self._remove_later(folder)
-        self._temporary_folders.close()
 
     def _begin(self, scope: Scope, step: Step, record: StepRecord) -> None:
         record.ended, record.verdict, record.progress, record.ranks = None, None, None, []
@@ -264,8 +256,3 @@ class CommandRunner:
         self._recorder.add_points(record, earlier.metrics)
         self._recorder.note(record, f"reused from run {run}")
         _log.info("node reused", extra={"node": record.name, "run": run})
-
-    def _remove_later(self, folder: str | Path) -> None:
-        """Remove a folder in a thread. Only the end of the event loop waits for it."""
-        remove = functools.partial(shutil.rmtree, folder, ignore_errors=True)
-        asyncio.get_running_loop().run_in_executor(None, remove)

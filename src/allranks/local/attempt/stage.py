@@ -21,10 +21,11 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from allranks.contract import logs
 from allranks.environments import rootfs
 from allranks.local import interpreters
 from allranks.local.attempt.copying import copy
-from allranks.local.attempt.place import CODE, FOLDERS, INSTANCE, OUTPUTS, NextFolders, is_plain, plain_name
+from allranks.local.attempt.place import is_plain, plain_name
 from allranks.local.boot import SOURCE
 from allranks.plan import file_tree
 from allranks.plan.file_tree import Stop
@@ -221,7 +222,6 @@ def prepare(
     *,
     mounts: bool,
     stop: Stop,
-    next_folders: NextFolders,
 ) -> list[InstanceFolders]:
     """Make a step's folders, and on each instance the copy of its code and its ports.
 
@@ -229,22 +229,14 @@ def prepare(
     places: each output with its final path
     count:  how many instances the step has
     mounts: whether an instance can mount
-    next_folders: folders that were made beforehand
 
     Raise OSError if something cannot be copied, StoppedError once `stop` is set.
     """
     code = Path(step.code.folder) if step.code else None
-    is_root = any(output.holds_artifacts for output, _ in places)
-    if not is_root and next_folders.place(folder):
-        if not code and count == 1:
-            copy = folder / "instances" / INSTANCE / CODE
-            return [InstanceFolders(copy, stage(given, places, copy.parent, mounts=mounts, stop=stop))]
-    else:
-        folder.mkdir(parents=True, exist_ok=True)
-        for name in FOLDERS:
-            if name != OUTPUTS:
-                (folder / name).mkdir(exist_ok=True)
-        _make_artifacts(folder, places)
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in ("reports", logs.FOLDER, "instances"):
+        (folder / name).mkdir(exist_ok=True)
+    _make_artifacts(folder, places)
     prepared = []
     for rank in range(count):
         instance_folder = folder / "instances" / str(rank)
