@@ -123,3 +123,9 @@ def test_how_a_script_ends(text: str, code: int, words: str, allranks, tmp_path:
     for words in (["script.py", "extra"], ["--dry-run", "--as-azure", "script.py"]):
         ended, _, err = allranks(*words)
         assert (ended, "--as-azure" in err) == (2, True)
+
+
+def test_options_after_a_notebook_are_not_lost(allranks, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+    write(tmp_path, "submit.ipynb", json.dumps({"cells": [], "nbformat": 4}))
+    ended, _, err = allranks("--as-azure", "submit.ipynb", "--instances", "loopback")
+    assert (ended, "--instances after a notebook" in err, "in front of" in err) == (2, True, True), err

@@ -12,7 +12,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from allranks.errors import InputError
+from allranks.errors import InputError, Problem
 from allranks.local.options import Options
 from allranks.runs.workspace import Workspace
 from allranks.sdk import notebook, python_file, user_code
@@ -25,11 +25,14 @@ def run_as_azure(file: str, arguments: Sequence[str], workspace: Workspace, opti
     """Run a Python script, or the cells of a notebook, as the main program, and return its exit code.
 
     Its MLClient and its credentials are replaced: its jobs run on this machine, and Azure is not contacted. A traceback
-    of the script is printed as Python prints it. Raise InputError if the file cannot be read, or if a job cannot run
-    here.
+    of the script is printed as Python prints it. Raise InputError if the file cannot be read, if a notebook is given
+    arguments, or if a job cannot run here.
     """
     path = Path(file).absolute()
     require_file(path, "a script or a notebook", python_file.SUFFIXES)
+    if arguments and path.suffix == python_file.NOTEBOOK:
+        found, fix = f"{arguments[0]} after a notebook", "write the options of allranks in front of the notebook"
+        raise InputError(Problem(str(path), found, "no arguments: a notebook cannot read them", fix))
     with contextlib.ExitStack() as stack:
         stack.enter_context(_local_clients(workspace, options))
         from allranks.api.client import running_jobs
