@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from allranks.errors import Problem, Rule
-from allranks.sdk.yaml_lines import REPEATED_KEY
+from allranks.sdk.yaml_lines import REPEATED_KEY, UNQUOTED_VALUE
 
 WRONG_REFERENCE = Rule.error(
     "asset-reference",
@@ -89,7 +89,8 @@ UNSENT_BINDING = Rule.warning(
 
 RULES = (
     *(WRONG_REFERENCE, UNKNOWN_FORM, ENVIRONMENT_EMPTY, NO_ENVIRONMENT, NO_COMPUTE),
-    *(UNKNOWN_PORT, UNKNOWN_STEP, IGNORED_KEY, REPEATED_KEY, COUNT_BINDING, BOUND_SECTION, UNSENT_BINDING),
+    *(UNKNOWN_PORT, UNKNOWN_STEP, IGNORED_KEY, REPEATED_KEY, UNQUOTED_VALUE),
+    *(COUNT_BINDING, BOUND_SECTION, UNSENT_BINDING),
 )
 
 _NUMBERS = (("resources", "instance_count"), ("distribution", "process_count_per_instance"))

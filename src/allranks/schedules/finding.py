@@ -134,8 +134,8 @@ def _may_declare(file: Path) -> bool:
 
 def _yaml(file: Path) -> list[Declared]:
     text = yaml_lines.parse(file)
-    if text.repeated:
-        raise InputError.of(text.repeated)
+    if text.warnings:
+        raise InputError.of(text.warnings)
     job = text.tree.get("create_job")
     if isinstance(job, dict) and "job" not in job:
         # The SDK would call each key of the job unknown: it reads a job from another file only.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -9,7 +10,7 @@ from typing import Any
 
 import yaml
 
-from allranks.errors import InputError, Problem, Rule
+from allranks.errors import InputError, Level, Problem, Rule
 from allranks.sdk import bounded_yaml
 from allranks.sdk.paths import shown
 from allranks.sdk.suppressions import Suppressions
@@ -57,6 +58,13 @@ REPEATED_KEY = Rule.warning(
     "Azure-Samples/multi_env_mlops, `mlops/azureml/train/pipeline.yml`, which has one",
     "remove one of the two",
 )
+UNQUOTED_VALUE = Rule.warning(
+    "unquoted-value",
+    "A value without quotes is not what is written: azure-ai-ml sends False for no, 8 for 010, 750 for 12:30, and as "
+    "an environment variable 1.1 for 1.10.",
+    "azure-ai-ml, load_job; YAML 1.1, whose booleans, octal and sexagesimal numbers PyYAML reads",
+    "put it in quotes",
+)
 
 
 @dataclass(frozen=True)
@@ -65,14 +73,14 @@ class YamlText:
 
     tree:     its content; of a key that is repeated, the last value
     lines:    the line of each key, such as ``jobs.train.inputs.lr`` or ``inputs.kind.enum.0``, from 1
-    repeated: the problems of repeated keys
+    warnings: of repeated keys, and of values that YAML does not read as they are written
     unquoted: the values as they are written that YAML does not read as text, such as 2026-01-31 or no, by key
     """
 
     path: Path
     tree: dict[str, Any]
     lines: dict[str, int]
-    repeated: tuple[Problem, ...] = ()
+    warnings: tuple[Problem, ...] = ()
     unquoted: Mapping[str, str] = field(default_factory=dict)
 
     def place(self, key: str = "") -> str:
@@ -121,10 +129,9 @@ def parse(path: Path, *, may_be_empty: bool = False) -> YamlText:
     lines: dict[str, int] = {}
     unquoted: dict[str, str] = {}
     problems = Suppressions().remaining(_walk(root, "", lines, unquoted, shown(path)))
-    repeated = tuple(problem for problem in problems if problem.rule == REPEATED_KEY.code)
-    if len(problems) > len(repeated):
+    if any(problem.level is Level.ERROR for problem in problems):
         raise InputError.of(problems)
-    return YamlText(path, tree, lines, repeated, unquoted)
+    return YamlText(path, tree, lines, tuple(problems), unquoted)
 
 
 def _walk(
@@ -136,6 +143,10 @@ def _walk(
             yield from _walk(inner, f"{prefix}.{number}", lines, unquoted, file)
     if isinstance(node, yaml.ScalarNode) and node.tag != _TEXT:
         unquoted[prefix] = node.value
+        if _is_changed(node, prefix):
+            found = f"{node.value}, which YAML reads as {yaml.safe_load(node.value)}"
+            fix = f'put it in quotes: "{node.value}", or write what is meant'
+            yield UNQUOTED_VALUE.problem(f"{file}:{node.start_mark.line + 1}, key {prefix}", found, "", fix)
     if not isinstance(node, yaml.MappingNode):
         return
     seen: set[str] = set()
@@ -154,5 +165,19 @@ def _walk(
         yield from _walk(value, name, lines, unquoted, file)
 
 
+def _is_changed(node: yaml.ScalarNode, key: str) -> bool:
+    """Return whether YAML 1.1 reads a number or a boolean that is not what the file says."""
+    section, kind = key.rpartition(".")[0].rpartition(".")[2], node.tag.rpartition(":")[2]
+    if kind == "bool":
+        return section in ("inputs", _VARIABLES) and node.value.lower() not in ("true", "false")
+    if kind == "float" and section == _VARIABLES:
+        return bool(str(yaml.safe_load(node.value)) != node.value)
+    return kind in ("int", "float") and key != "version" and _OTHER_NUMBER.fullmatch(node.value) is not None
+
+
+_OTHER_NUMBER = re.compile(r"[-+]?(0[0-7_]+|\d[\d_]*(:\d+)+(\.\d*)?)")
+"""An octal number, and one in base 60."""
+
+_VARIABLES = "environment_variables"
 _TEXT = "tag:yaml.org,2002:str"
 _MERGE = "tag:yaml.org,2002:merge"

@@ -62,7 +62,7 @@ def by_submit(folder: Path) -> set[Finding]:
 Finding = tuple[str, str, str]
 OURS = (
     *("unknown-port", "value-outside-enum", "dangling-binding", "asset-id"),
-    *("repeated-key", "ignored-key", "no-environment", "no-compute", "unknown-expression"),
+    *("repeated-key", "unquoted-value", "ignored-key", "no-environment", "no-compute", "unknown-expression"),
 )
 UNKNOWN = "Azure ML has no such key"
 
@@ -96,6 +96,15 @@ REPEATED = "tags: {a: '1'}\ntype: pipeline\ntags: {b: '2'}\n"
         ("style: cool", "style: '${{parent.jobs.prepare.outputs.style}}'", [("error", "dangling-binding")]),
         ("type: pipeline\n", REPEATED, [("warning", "repeated-key")]),
         ("type: pipeline\n", REPEATED + "displ_nam: x\n", [("error", "unknown-key"), ("warning", "repeated-key")]),
+        ("style: cool", "note: no", [("warning", "unquoted-value")]),
+        ("style: cool", "note: 12:30", [("warning", "unquoted-value")]),
+        ("style: cool", "note: 0.10", []),
+        (
+            "style: cool}",
+            "style: cool}\n    environment_variables: {A: no, B: '010', C: 1.5}",
+            [("warning", "unquoted-value")],
+        ),
+        ("style: cool}", "style: cool}\n    environment_variables: {A: 1.10}", [("warning", "unquoted-value")]),
         ("default_compute", "default_computer", [("warning", "ignored-key"), ("warning", "no-compute")]),
         ('{default_compute: "azureml:cpu"}', "{force_rerun: false}", [("warning", "no-compute")]),
         ('settings: {default_compute: "azureml:cpu"}', "# allranks: ignore no-compute\nsettings: {}", []),

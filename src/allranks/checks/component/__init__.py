@@ -24,6 +24,7 @@ from allranks.sdk.quick_nodes import quiet
 from allranks.sdk.session import session
 from allranks.sdk.specs import load
 from allranks.sdk.suppressions import Suppressions
+from allranks.sdk.yaml_lines import REPEATED_KEY, UNQUOTED_VALUE
 
 MODULE = Rule(
     "module-missing",
@@ -62,6 +63,7 @@ OF_COMPONENTS = (
         *(values.DEFAULT_ENUM, values.DEFAULT_RANGE),
     ),
     Row(ports.port_order, ports.PORT_ORDER),
+    Row(values.as_written, REPEATED_KEY, UNQUOTED_VALUE),
 )
 
 OF_COMMANDS = (
@@ -90,7 +92,8 @@ OF_ALL = (Row(identity.unique_names, identity.DUPLICATE_NAME, identity.DUPLICATE
 def catalogue() -> tuple[Rule, ...]:
     """Return every rule about components, for docs/checks.md. Those of pipelines apply to a component by itself too."""
     own = (*rules_of(OF_COMPONENTS, OF_COMMANDS, OF_ALL), MODULE)
-    return tuple(rule for rule in own if rule not in (COUNT_BINDING, ENVIRONMENT_EMPTY, DOCKERFILE_MISSING))
+    of_plans = (COUNT_BINDING, ENVIRONMENT_EMPTY, DOCKERFILE_MISSING, REPEATED_KEY, UNQUOTED_VALUE)
+    return tuple(rule for rule in own if rule not in of_plans)
 
 
 def check(specs: Sequence[Path], *, by_themselves: bool = True) -> Findings:

@@ -51,6 +51,7 @@ class Subject:
     needs_environment: whether its type runs in an environment: command and parallel components
     place:         returns the file and line of a key: place("inputs", "lr", "default")
     unquoted:      the values as they are written that YAML does not read as text, by key such as inputs.lr.default
+    warnings:      of its file, as YAML is read
     """
 
     path: Path
@@ -75,6 +76,7 @@ class Subject:
     needs_command: bool = False
     needs_environment: bool = True
     unquoted: Mapping[str, str] = field(default_factory=dict)
+    warnings: tuple[Problem, ...] = ()
 
     def report(self, rule: Rule, keys: tuple[str, ...], found: str, expected: str, fix: str = "") -> Problem:
         """Return a finding in one key. fix: by default the rule's"""
@@ -135,6 +137,7 @@ def read_yaml(path: Path) -> Subject:
         folders=(folder if os.path.isdir(folder) else folder.parent, *includes),
         is_pipeline=document.get("type") == "pipeline" or "jobs" in document,
         unquoted=text.unquoted,
+        warnings=text.warnings,
     )
 
 

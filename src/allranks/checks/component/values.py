@@ -119,9 +119,14 @@ def enums(subject: Subject) -> Iterator[Problem]:
             if port.type in _PYTHON and port.type != "boolean" and not _fits(value, port.type):
                 # YAML reads yes, no, on and off as booleans.
                 fix = subject.in_quotes(value, *keys, str(number)) if port.type == "string" else "correct it"
-                yield subject.report(
-                    ENUM_TYPE, keys, f"{value!r} in the enum of type {port.type}", _EXPECTED[port.type], fix
-                )
+                written = subject.unquoted.get(".".join((*keys, str(number))), repr(value))
+                found = f"{written} in the enum of type {port.type}"
+                yield subject.report(ENUM_TYPE, keys, found, _EXPECTED[port.type], fix)
+
+
+def as_written(subject: Subject) -> Iterator[Problem]:
+    """Yield the warnings of its YAML file."""
+    yield from subject.warnings
 
 
 def defaults(subject: Subject) -> Iterator[Problem]:

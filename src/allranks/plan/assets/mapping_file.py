@@ -141,8 +141,8 @@ def spellings(asset: AssetId) -> tuple[str, ...]:
 def read(path: Path) -> MappingFile:
     """Return the content of the file. Raise InputError, with every mistake, if it is invalid."""
     text = yaml_lines.parse(path, may_be_empty=True)
-    if text.repeated:
-        raise InputError.of(replace(problem, level=Level.ERROR) for problem in text.repeated)
+    if text.warnings:
+        raise InputError.of(replace(problem, level=Level.ERROR) for problem in text.warnings)
     problems: list[Problem] = []
     entries: dict[str, tuple[Entry, ...]] = {}
     retries: dict[str, tuple[int, str]] = {}

@@ -41,7 +41,7 @@ def corrected(file: YamlFile, problems: Iterable[Problem]) -> YamlFile | None:
             owner[name] = _BINDING.sub("x", value)  # the port stays
         elif not _NEEDED.isdisjoint([name, *parents[-1:]]):
             return None
-    return replace(file, text=replace(file.text, tree=tree, repeated=()), is_corrected=True)
+    return replace(file, text=replace(file.text, tree=tree, warnings=()), is_corrected=True)
 
 
 def is_new(problem: Problem, known: Iterable[Problem]) -> bool:

@@ -8,6 +8,7 @@ import os
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -63,7 +64,7 @@ class YamlFile:
         shapes = yaml_shapes.problems(self.text.tree, lambda key: where(self.text, key))
         misspelt = self._misspelt(overrides)
         files = (*_missing_components(self.text), *_environment_files(self.text))
-        problems = list(dict.fromkeys((*shapes, *files, *misspelt, *self.text.repeated)))
+        problems = list(dict.fromkeys((*shapes, *files, *misspelt, *self.text.warnings)))
         self.warnings[:] = [problem for problem in problems if problem.level is Level.WARNING]
         if len(problems) > len(self.warnings):
             raise InputError.of(problems)
@@ -72,7 +73,7 @@ class YamlFile:
         except InputError:
             raise
         except Exception as error:
-            problems = [*_dangling(self.text), *_bound_counts(self.text)]
+            problems = [*_dangling(self.text), *_bound_counts(self.text), *_dated(self.text)]
             problems = problems or _refused(self.text, self._explained(error, overrides))
             raise InputError.of((*problems, *self.warnings)) from None
         return job
@@ -205,7 +206,7 @@ def _missing_components(text: YamlText) -> Iterator[Problem]:
         else:
             parsed.add(path)
             try:
-                yield from yaml_lines.parse(path).repeated
+                yield from yaml_lines.parse(path).warnings
             except InputError as error:
                 yield from error.problems
 
@@ -256,6 +257,13 @@ def _bound_counts(text: YamlText) -> Iterator[Problem]:
         if isinstance(node, dict) and "component" not in node:
             for keys, value in bound_counts(node):
                 yield count_problem(where(text, f"{prefix}{'.'.join(keys)}"), value)
+
+
+def _dated(text: YamlText) -> Iterator[Problem]:
+    """Report dates as versions, for which the SDK's message has no key."""
+    for key, written in text.unquoted.items():
+        if key.endswith(".version") and isinstance(text.value(key), date):
+            yield refused(where(text, key), key, text.value(key), "a text", written)
 
 
 def _declared_outputs(job: Any) -> dict[str, Any] | None:
