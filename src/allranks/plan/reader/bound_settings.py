@@ -22,7 +22,7 @@ _SECTIONS = frozenset(
 )
 _WRONG_TYPES: dict[str, tuple[type, ...]] = {**dict.fromkeys(_SECTIONS, (list, tuple)), "environment": (dict, list)}
 _NEVER_BOUND = ("early_termination", "partition_keys")
-_OF_COMPONENTS = ("code", "distribution", "environment", "environment_variables", "resources", "tags")
+_OF_COMPONENTS = ("code", "command", "distribution", "environment", "environment_variables", "resources", "tags")
 _OF_PORTS = ("mode", "name", "type", "version")
 _SENT_AS = {"compute": "computeId"}
 _READ_ELSEWHERE = ("component", "environment", "inputs", "job_inputs", "job_outputs", "name", "outputs", "trial")
@@ -37,26 +37,16 @@ def replaced(node: Any, place: Place, context: Context) -> Iterator[None]:
         return
     known, unsent = len(context.problems), _unsent(node)
     component = internals.component(node)
-    changes: list[tuple[dict[str, Any], str, Any]] = []
-    for owner in (node, component) if hasattr(component, "__dict__") else (node,):
-        for name, value in [*vars(owner).items()]:
-            key = name.lstrip("_")
-            if internals.is_binding(value) and (owner is node or key in (*_OF_COMPONENTS, "command")):
-                changes.append((vars(owner), name, value))
-                vars(owner)[name] = _value(key, value, place, context, of_node=owner is node, is_sent=key not in unsent)
-            elif owner is node and isinstance(value, _WRONG_TYPES.get(key, ())):
-                found = f"a value of type {type(value).__name__}"
-                context.problems.append(
-                    Problem(place.key(key), found, "a text" if key == "environment" else "a mapping")
-                )
-                changes.append((vars(owner), name, value))
-                vars(owner)[name] = None
-    _check_ports(node, place, context)
-    try:
+    with contextlib.ExitStack() as restored:
+        for owner in (node, component) if hasattr(component, "__dict__") else (node,):
+            for name, value in [*vars(owner).items()]:
+                key, is_bound = name.lstrip("_"), internals.is_binding(value)
+                wrong = _WRONG_TYPES.get(key, ()) if owner is node else ()
+                if isinstance(value, wrong) or (is_bound and (owner is node or key in _OF_COMPONENTS)):
+                    restored.callback(vars(owner).update, {name: value})
+                    vars(owner)[name] = _value(key, value, place, context, owner is node, key not in unsent)
+        _check_ports(node, place, context)
         yield
-    finally:
-        for owner_vars, name, value in changes:
-            owner_vars[name] = value
     said = [problem.where for problem in context.problems[known:]]
     for key, (found, fix) in unsent.items():
         where = place.key(key)
@@ -64,30 +54,30 @@ def replaced(node: Any, place: Place, context: Context) -> Iterator[None]:
             context.problems.append(UNSENT_BINDING.problem(where, found, "", fix))
 
 
-def _value(key: str, value: Any, place: Place, context: Context, *, of_node: bool, is_sent: bool) -> Any:
-    """Return what a setting has in place of a binding."""
-    text = _text(value)
-    if not of_node and key != "command":
-        fix = "write the value, or bind the setting on the step"
-        context.problems.append(Problem(place.key(key), f"{text}, a binding, in the component", "a value", fix))
-        return None
-    if of_node and key in _NEVER_BOUND:
+def _value(key: str, value: Any, place: Place, context: Context, of_node: bool, is_sent: bool) -> Any:
+    """Return what a setting has in place of a binding, or of a value of a wrong type."""
+    text, expected, fix = _text(value), "a value", "write the value"
+    if not internals.is_binding(value):
+        found, expected, fix = _type(value), "a text" if key == "environment" else "a mapping", ""
+    elif not of_node and key != "command":
+        found, fix = f"{text}, a binding, in the component", "write the value, or bind the setting on the step"
+    elif of_node and key in _NEVER_BOUND:
         found = f"{text}, a binding, which azure-ai-ml refuses"
-        context.problems.append(Problem(place.key(key), found, "a value", "write the value"))
-        return None
-    if of_node and key in _SECTIONS:
+    elif of_node and key in _SECTIONS:
         return _section(key, value, place, context) if is_sent else None
-    return text if key in ("command", "environment") else value
+    else:
+        return text if key in ("command", "environment") else value
+    context.problems.append(Problem(place.key(key), found, expected, fix))
+    return None
 
 
 def _section(key: str, value: Any, place: Place, context: Context) -> Mapping[str, Any] | None:
     """Return keys and values that are bound as a whole. A text is read as JSON."""
     known = len(context.problems)
-    given = settled(value, key, place, context)
-    try:
-        section = json.loads(given) if isinstance(given, str) else given
-    except ValueError:
-        section = given
+    section = settled(value, key, place, context)
+    if isinstance(section, str):
+        with contextlib.suppress(ValueError):
+            section = json.loads(section)
     if isinstance(section, dict):
         context.problems.append(BOUND_SECTION.problem(place.key(key), f"{_text(value)}, in place of keys and values"))
         return section
@@ -103,8 +93,7 @@ def _check_ports(node: Any, place: Place, context: Context) -> None:
         for name, port in step_ports.flat(getattr(node, side)):
             where = f"{side}.{name}"
             if not step_ports.is_port(port):
-                found = f"a value of type {type(port).__name__}"
-                context.problems.append(Problem(place.key(where), found, "a value, a path or a binding"))
+                context.problems.append(Problem(place.key(where), _type(port), "a value, a path or a binding"))
                 continue
             data = internals.data(port)
             own = {} if internals.is_binding(data) else {**getattr(data, "__dict__", {}), **vars(port)}
@@ -160,6 +149,10 @@ def _holds_binding(value: Any, depth: int = 4, *, objects_only: bool = False) ->
     else:
         parts = list(vars(value).values()) if type(value).__module__.startswith("azure.ai.ml") else []
     return depth > 0 and any(_holds_binding(part, depth - 1, objects_only=objects_only) for part in parts)
+
+
+def _type(value: Any) -> str:
+    return f"a value of type {type(value).__name__}"
 
 
 def _text(value: Any) -> str:
