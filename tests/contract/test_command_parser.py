@@ -45,6 +45,10 @@ TRAIN = Start("python", "train.py")
         ("cd src/jobs && cd .. && python train.py", [Start("python", "train.py", folder="src")]),
         ("export PYTHONPATH=src; python train.py", [Start("python", "train.py", python_path=("src",))]),
         (
+            "export PYTHONPATH=src; export PYTHONPATH; python train.py",
+            [Start("python", "train.py", python_path=("src",))],
+        ),
+        (
             "export A=1 PYTHONPATH=src:$PYTHONPATH && PYTHONPATH=lib:${PYTHONPATH} python train.py",
             [Start("python", "train.py", python_path=("lib", "src"))],
         ),

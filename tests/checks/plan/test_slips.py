@@ -82,6 +82,7 @@ def test_line_ends_of_windows(tmp_path: Path, command: str, files: dict[str, str
         (PyTorch(2), 2, {"WORLD_SIZE": "4"}, "python t.py", []),
         (PyTorch(1), 1, {"MASTER_PORT": "29500"}, "torchrun --master-port $MASTER_PORT t.py", []),
         (Mpi(2), 2, {}, "RANK=$OMPI_COMM_WORLD_RANK python t.py", []),
+        (PyTorch(2), 2, {}, "export RANK; echo RANK=0", []),
         (Single(), 1, {"RANK": "0", "WORLD_SIZE": "1"}, "python t.py", []),
     ],
 )
