@@ -4,8 +4,7 @@ The step makes one all-reduce over gloo (benchmarks/launches/ranks/pytorch.py) a
 
 allranks run job.yml --force-rerun
     Wall time, medians of 5, in a workspace that has had a run. Peer: torchrun alone, which starts the same file on as
-    many ranks, one agent an instance, and neither reads a job nor writes logs, records or metrics. The same beside
-    `allranks warm`, which keeps the processes that have imported torch from one run to the next.
+    many ranks, one agent an instance, and neither reads a job nor writes logs, records or metrics.
 
 import azure.ai.ml
     CPU time of the import, and together with reading the job, measured inside the process, medians of 5 new processes.
@@ -18,12 +17,9 @@ first use of a workspace
 from __future__ import annotations
 
 import argparse
-import contextlib
 import itertools
 import shutil
-import signal
 import statistics
-import subprocess
 import sys
 import tempfile
 import time
@@ -32,7 +28,7 @@ from functools import partial
 from pathlib import Path
 
 from bench.figures import Figure, finish
-from bench.timing import environment, medians, run, seconds
+from bench.timing import medians, run, seconds
 from launches.launch import RANKS, layout_text
 from launches.torchrun import VARIABLES, torchrun
 
@@ -41,8 +37,6 @@ from allranks.contract.layout import Layout
 BIN = Path(sys.executable).parent
 TIMES = 5
 GOALS = {Layout(2, 2): 1.0, Layout(2, 8): 0.4}
-WARM_LAYOUT = Layout(2, 2)
-WARM_GOAL = 0.5
 IMPORT_GOAL = 0.5
 
 JOB = """\
@@ -88,25 +82,6 @@ def _whole(folder: Path) -> Iterator[Figure]:
         ours = partial(seconds, _command(_job(folder, layout), folder / "workspace"))
         measured, peer = medians(TIMES, ours, partial(_torchrun, folder, layout))
         yield Figure(f"allranks run, {layout_text(layout)}, s (peer: torchrun)", measured, peer, goal, of="ratio")
-
-    with _warm(folder / "workspace"):
-        ours = partial(seconds, _command(_job(folder, WARM_LAYOUT), folder / "workspace"))
-        measured, peer = medians(TIMES, ours, partial(_torchrun, folder, WARM_LAYOUT))
-    name = f"with allranks warm: allranks run, {layout_text(WARM_LAYOUT)}, s (peer: torchrun)"
-    yield Figure(name, measured, peer, WARM_GOAL, of="ratio")
-
-
-@contextlib.contextmanager
-def _warm(workspace: Path) -> Iterator[None]:
-    """Serve the runs of the workspace inside of the block."""
-    command = [str(BIN / "allranks"), "warm", "--folder", str(workspace)]
-    with subprocess.Popen(command, env=environment(), stdout=subprocess.PIPE, text=True) as server:
-        try:
-            assert server.stdout is not None
-            server.stdout.readline()  # it says that it serves
-            yield
-        finally:
-            server.send_signal(signal.SIGINT)
 
 
 def _torchrun(folder: Path, layout: Layout) -> float:

@@ -17,11 +17,8 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
-import psutil
-
 import bounded
 from allranks.cli import main
-from allranks.runs.workspace import Workspace
 from forked import Forked
 
 PATIENCE = 60.0
@@ -129,22 +126,6 @@ def started(*arguments: object, folder: Path, **options: Any) -> Iterator[subpro
         finally:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
-
-
-@contextlib.contextmanager
-def kept_warm(folder: Path) -> Iterator[Workspace]:
-    """The workspace of a folder, kept warm inside of the block: runs that import the same import it once."""
-    with started("warm", folder=folder) as process:
-        assert process.stdout is not None
-        assert "serves runs" in process.stdout.readline()
-        try:
-            yield Workspace(folder / ".allranks")
-        finally:
-            assert process.poll() is None, "allranks warm has ended"
-            below = psutil.Process(process.pid).children(recursive=True)
-            process.terminate()
-            process.wait(PATIENCE)
-            assert psutil.wait_procs(below, timeout=PATIENCE)[1] == []
 
 
 def words(*arguments: object) -> list[str]:

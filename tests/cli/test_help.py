@@ -86,3 +86,11 @@ def test_a_mistyped_command_is_told_what_was_probably_meant(tmp_path: Path) -> N
     done = called("schedules", "aply", folder=tmp_path)
     assert done.code == 2
     assert "No such command 'aply'. Did you mean 'apply'?" in done.err
+
+
+@pytest.mark.parametrize("words", [("warm",), ("warm", "--idle-minutes", "60")])
+def test_a_removed_command_is_told_what_to_do_instead(words: tuple[str, ...], tmp_path: Path) -> None:
+    done = called(*words, folder=tmp_path)
+    assert done.code == 2
+    assert "'warm' was removed: each run imports the packages of its ranks itself." in done.err
+    assert "Did you mean" not in done.err

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from allranks.project.files import create, template
-from allranks_command import PATIENCE, environment, kept_warm
+from allranks_command import PATIENCE, environment
 from documents import FENCE
 
 pytestmark = pytest.mark.slow
@@ -21,17 +21,16 @@ def test_the_examples(tmp_path: Path) -> None:
     create(tmp_path, template())
     blocks = [code for language, code in FENCE.findall(PAGE.read_text(encoding="utf-8")) if language == "python"]
     assert len(blocks) == 9
-    with kept_warm(tmp_path):
-        done = subprocess.run(
-            [sys.executable, "-c", "\n".join(blocks)],
-            cwd=tmp_path,
-            env=environment(),
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=2 * PATIENCE,
-            check=False,
-        )
+    done = subprocess.run(
+        [sys.executable, "-c", "\n".join(blocks)],
+        cwd=tmp_path,
+        env=environment(),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=2 * PATIENCE,
+        check=False,
+    )
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("Completed 0.")
     for printed in (

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -11,7 +10,6 @@ from allranks.contract.layout import Layout
 from allranks.local.doctor.launches import LAUNCHES, LAYOUTS, Launch
 from allranks.local.doctor.trial import run_trial
 from allranks.runs.workspace import Workspace
-from allranks_command import kept_warm
 
 PROJECT = Path(__file__).resolve().parents[2]
 TABLE = PROJECT / "docs" / "stacks.md"
@@ -31,9 +29,8 @@ def test_the_table_is_of_these_launches_and_all_of_them_work() -> None:
 
 
 @pytest.fixture(scope="module")
-def workspace(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workspace]:
-    with kept_warm(tmp_path_factory.mktemp("stacks")) as kept:
-        yield kept
+def workspace(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
+    return Workspace(tmp_path_factory.mktemp("stacks") / ".allranks")
 
 
 @pytest.mark.recipe  # two minutes of CPU, for what the tests of launchers and components show of each by itself

@@ -17,7 +17,6 @@ import psutil
 from allranks.contract.mpi import Mpi
 from allranks.contract.pytorch import PyTorch
 from allranks.local.engine import run
-from allranks.local.forkserver.early import EarlyForkServer
 from allranks.local.options import Options
 from allranks.local.tracking.process import EarlyTracker
 from allranks.plan.graph import Code, Graph, Plan, Step
@@ -74,12 +73,8 @@ def execute(folder: Path, seed: int, kinds: list[str], launches: list[str]) -> s
     killer = Killer(chance)
     killer.start()
     faulthandler.dump_traceback_later(BOUND, exit=True)
-    with (
-        EarlyTracker(workspace, enabled=track) as tracker,
-        # As `allranks warm`, once a run has remembered what it has used.
-        EarlyForkServer(workspace, "job", enabled=chance.random() < 0.5) as warm,
-    ):
-        record = run(Plan("p", graph), workspace, options, tracker=tracker, fork_server=warm)
+    with EarlyTracker(workspace, enabled=track) as tracker:
+        record = run(Plan("p", graph), workspace, options, tracker=tracker)
     killer.ended.set()
     bounded.join(killer)
     faulthandler.cancel_dump_traceback_later()

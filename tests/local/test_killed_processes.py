@@ -216,7 +216,7 @@ def test_the_tracker(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("count", [12, pytest.param(200, marks=pytest.mark.recipe)])
 def test_any_process_at_any_moment(count: int, tmp_path: Path, rack_works: bool) -> None:
-    """The supervisor, an agent, the fork server, one that is lent, the tracker, mpirun, or a rank: from the first
+    """The supervisor, an agent, the fork server, the tracker, mpirun, or a rank: from the first
     millisecond on, no run hangs, and no process is left."""
     kinds = "loopback,rack" if rack_works else "loopback"
     program = Path(__file__).with_name("killed_at_random.py")

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import importlib.util
 import json
-from collections.abc import Iterator
 from datetime import datetime, timezone
 from pathlib import Path
 from types import ModuleType
@@ -18,7 +17,6 @@ from allranks.local.options import Options
 from allranks.plan.reader import read_plan
 from allranks.runs.records import RunRecord, Status
 from allranks.runs.workspace import Workspace
-from allranks_command import kept_warm
 from compiled_jobs import complaints
 
 FILE = Path(__file__).resolve().parents[2] / "pipelines" / "recurring_training.py"
@@ -113,9 +111,8 @@ def outcome(record: RunRecord) -> dict[str, Any]:
 
 
 @pytest.fixture
-def recurrences(tmp_path: Path) -> Iterator[Recurrences]:
-    with kept_warm(tmp_path):
-        yield Recurrences(tmp_path)
+def recurrences(tmp_path: Path) -> Recurrences:
+    return Recurrences(tmp_path)
 
 
 @pytest.mark.slow

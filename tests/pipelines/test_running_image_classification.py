@@ -10,7 +10,7 @@ from typing import Any
 import psutil
 import pytest
 
-from allranks_command import allranks, kept_warm, started
+from allranks_command import allranks, started
 
 PIPELINE = Path(__file__).resolve().parents[2] / "pipelines" / "image_classification.py"
 PATIENCE = 600.0
@@ -23,8 +23,7 @@ PATIENCE = 600.0
 def test_from_images_to_a_registered_model_though_the_engine_is_killed_on_the_way(tmp_path: Path) -> None:
     """One run for all: killed in the middle of training, resumed to its end, and reused by a second one."""
     shown = killed_in_training(tmp_path)
-    with kept_warm(tmp_path):
-        resumed = allranks("resume", "latest", "--json", folder=tmp_path, patience=PATIENCE)
+    resumed = allranks("resume", "latest", "--json", folder=tmp_path, patience=PATIENCE)
     assert resumed.code == 0, resumed.err
     run = resumed.json
     before, steps = ({step["name"]: step for step in found["steps"]} for found in (shown, run))

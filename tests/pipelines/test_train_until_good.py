@@ -16,7 +16,7 @@ from allranks.plan.reader import read_plan
 from allranks.plan.walk import walk
 from allranks.sdk import python_file
 from allranks.sdk.session import session
-from allranks_command import Ended, allranks, kept_warm, started
+from allranks_command import Ended, allranks, started
 from compiled_jobs import complaints
 
 PIPELINE = Path(__file__).resolve().parents[2] / "pipelines" / "train_until_good.py"
@@ -57,12 +57,11 @@ def story(tmp_path_factory: pytest.TempPathFactory) -> Story:
     folder = tmp_path_factory.mktemp("train_until_good")
     kill_in_loop(folder)
     killed = shown(folder)
-    with kept_warm(folder):
-        resuming = allranks("resume", "latest", folder=folder, patience=PATIENCE)
-        assert resuming.code == 0, resuming.out + resuming.err
-        resumed = shown(folder)
-        again = allranks("run", PIPELINE, *SETTINGS, "--json", folder=folder, patience=PATIENCE)
-        assert again.code == 0, again.err
+    resuming = allranks("resume", "latest", folder=folder, patience=PATIENCE)
+    assert resuming.code == 0, resuming.out + resuming.err
+    resumed = shown(folder)
+    again = allranks("run", PIPELINE, *SETTINGS, "--json", folder=folder, patience=PATIENCE)
+    assert again.code == 0, again.err
     return Story(folder, killed, resuming, resumed, again.json)
 
 

@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
 def execute_job(
     job: Callable[[], Any],
-    file: str,
     workspace: Workspace,
     options: Options,
     json: bool,
@@ -35,22 +34,18 @@ def execute_job(
     verbose: bool,
     stream: str = "",
 ) -> None:
-    """Read a job and execute it, as `execute` does. Meanwhile import what an earlier run of the same file needed.
+    """Read a job and execute it, as `execute` does. Meanwhile import MLflow.
 
     job:    returns the job, as `jobs.read` takes it
     stream: as of `execute`
     """
     from importlib.util import find_spec
 
-    from allranks.local.forkserver.early import EarlyForkServer
     from allranks.local.tracking.process import EarlyTracker
 
     _set_level(verbose)
     # MLflow takes as long to import as everything below.
-    with (
-        EarlyTracker(workspace, enabled=options.track and find_spec("mlflow") is not None) as tracker,
-        EarlyForkServer(workspace, file, enabled=not options.cold) as fork_server,
-    ):
+    with EarlyTracker(workspace, enabled=options.track and find_spec("mlflow") is not None) as tracker:
         from allranks.api import jobs
         from allranks.cli.views.problems import print_warnings
         from allranks.local import engine
@@ -58,7 +53,7 @@ def execute_job(
         with Installations() as report:
             plan = jobs.read(job(), options.settings, workspace, options, report=report, warn=print_warnings)
         execute(
-            lambda observer: engine.run(plan, workspace, options, observer, tracker=tracker, fork_server=fork_server),
+            lambda observer: engine.run(plan, workspace, options, observer, tracker=tracker),
             json,
             verbose=verbose,
             stream=stream,

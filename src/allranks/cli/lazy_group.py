@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import fields, is_dataclass
 from importlib import import_module
 from inspect import Parameter, signature
+from types import MappingProxyType
 from typing import Any, cast, get_type_hints
 
 import typer
@@ -15,7 +16,13 @@ from typer.main import get_command
 
 
 def lazy_group(
-    package: str, summaries: Mapping[str, str], help: str, *, add_completion: bool = False, default: str = ""
+    package: str,
+    summaries: Mapping[str, str],
+    help: str,
+    *,
+    add_completion: bool = False,
+    default: str = "",
+    removed: Mapping[str, str] = MappingProxyType({}),
 ) -> typer.Typer:
     """Return a group of the commands in a package, one module per command, or in a module, one function per command.
 
@@ -26,6 +33,7 @@ def lazy_group(
     summaries:      the line of each command in the group's help, in the order of that help
     default:        the command that runs if the first word is none of them; "": none
     add_completion: whether the group has the options that install the completion of the shell
+    removed:        what to do instead, by the name of a command that no longer exists
     """
 
     class Group(TyperGroup):
@@ -35,6 +43,11 @@ def lazy_group(
 
         def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ARG002
             return _command(package, cmd_name) if cmd_name in summaries else None
+
+        def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+            if args[0] in removed and not ctx.resilient_parsing:
+                ctx.fail(f"'{args[0]}' was removed: {removed[args[0]]}")
+            return super().resolve_command(ctx, args)
 
         def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
             _leave_as_written(self, ctx)

@@ -24,7 +24,6 @@ app = lazy_group(
         "rerun": "Run the pipeline of a run again, as a new run.",
         "replay": "Run one step of a past run again, with its recorded inputs; it is recorded nowhere.",
         "debug": "Run a step, and what it needs, with a debugger in one of its ranks or all.",
-        "warm": "Keep imported packages in memory, so that runs start at once.",
         "migrate": "Turn scripts of SDK v1 into pipelines of azure-ai-ml.",
         "submit": "Submit a pipeline to Azure ML.",
         "verify-workspace": "Verify that a workspace gives the processes of a job what the local engine gives them.",
@@ -50,6 +49,7 @@ app = lazy_group(
     help="Run Azure ML pipelines for distributed training on this machine, with real processes on emulated instances, "
     "and submit the same pipelines to Azure ML.",
     add_completion=True,
+    removed={"warm": "each run imports the packages of its ranks itself. Use `allranks run` without it."},
 )
 
 

@@ -16,7 +16,6 @@ from allranks.errors import InputError, Problem
 from allranks.local import machine, stop_signals
 from allranks.local.data.inputs import provided
 from allranks.local.executor import renewed
-from allranks.local.forkserver.early import EarlyForkServer
 from allranks.local.nodes.sweep import settled_trials
 from allranks.local.options import AUTO, Options
 from allranks.local.run_execution import RunExecution, inputs_of
@@ -47,14 +46,12 @@ def run(
     observer: Observer | None = None,
     origin: RunRecord | None = None,
     tracker: EarlyTracker | None = None,
-    fork_server: EarlyForkServer | None = None,
 ) -> RunRecord:
     """Run the plan. Return its record after all its processes have ended.
 
     origin:  the run whose results are used for the steps that the selection reuses; None: any run with a result for the
              same code and inputs
     tracker: of this workspace; the run takes its process if it needs one
-    fork_server: that was started early for this run
 
     The caller has checked the plan (`requirements`). Raise InputError if its data cannot be downloaded, DiskFullError
     if the disk is full.
@@ -85,7 +82,6 @@ def run(
                 modes,
                 origin,
                 tracker=tracker,
-                fork_server=fork_server,
                 notes=notes,
             )
             return execution.execute({}, save)

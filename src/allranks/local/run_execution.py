@@ -19,7 +19,6 @@ from allranks.errors import InputError, Problem
 from allranks.local import gpus, requirements, stop_signals
 from allranks.local.attempt.runner import CommandRunner
 from allranks.local.executor import Executor
-from allranks.local.forkserver.early import EarlyForkServer
 from allranks.local.instances.kinds import INSTANCE_KINDS
 from allranks.local.instances.supervisor import Supervisor, UnfitError
 from allranks.local.nodes.runners import RUNNERS
@@ -63,7 +62,6 @@ class RunExecution:
     origin: RunRecord | None = None
     earlier: RunRecord | None = None
     tracker: EarlyTracker | None = None
-    fork_server: EarlyForkServer | None = None
     notes: Sequence[str] = ()
 
     def __post_init__(self) -> None:
@@ -114,7 +112,7 @@ class RunExecution:
         if any(tracking.tracks(step) for _, step in steps(self.plan.graph)):
             tracking.warm_up()
         try:
-            supervisor, missing = await _start_supervisor(self.options, self._warm(), self._log_file)
+            supervisor, missing = await _start_supervisor(self.options, self._log_file)
             try:
                 self._starting = None
                 kind, folder = INSTANCE_KINDS[supervisor.kind], Path(self.record.folder)
@@ -156,12 +154,6 @@ class RunExecution:
 
         faults = targets.resolved(self.options.faults, self.plan)
         return Injector(faults, self.record, self._recorder, supervisor)
-
-    def _warm(self) -> str:
-        """Return the socket of the process that lends fork servers to this run; "" if there is none."""
-        if self.fork_server is not None and self.fork_server.socket:
-            return self.fork_server.socket
-        return str(self.workspace.warm) if self.workspace.warm.exists() else ""
 
     def _finish(self, scope: Scope) -> None:
         """Record how the run ended, and write its page. It contains no await, so no signal is handled meanwhile."""
@@ -217,8 +209,6 @@ class RunExecution:
             return await executor.execute(plan.graph, inputs_of(plan), graph_output_paths(plan.graph, {}))
         finally:
             self._executor = self._runner = None
-            if self.fork_server is not None:
-                self.fork_server.remember(runner.fork_servers)
             runner.close()
             with contextlib.suppress(
                 sqlite3.Error
@@ -257,7 +247,7 @@ class RunExecution:
         self._tasks.append(asyncio.get_running_loop().create_task(work))
 
 
-async def _start_supervisor(options: Options, warm: str, log: str) -> tuple[Supervisor, str]:
+async def _start_supervisor(options: Options, log: str) -> tuple[Supervisor, str]:
     """Return a supervisor for a kind of instances, and a note on each preferred kind that this machine does not
     support.
 
@@ -266,7 +256,7 @@ async def _start_supervisor(options: Options, warm: str, log: str) -> tuple[Supe
     missing: list[str] = []
     for name in INSTANCE_KINDS if options.instances == AUTO else (options.instances,):
         try:
-            return await Supervisor.start(name, warm, log, offline=options.offline), "; ".join(missing)
+            return await Supervisor.start(name, log, offline=options.offline), "; ".join(missing)
         except UnfitError as error:
             missing.append(f"{name}: {error}")
     fix = "use --instances loopback, which works everywhere"

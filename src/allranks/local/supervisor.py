@@ -34,12 +34,11 @@ STUCK_SECONDS = 1.0
 """How long an agent may take to end its programs by SIGKILL. Then it is killed itself: it may be stopped."""
 
 
-def main(isolation_class: str, warm: str = "", log_file: str = "", offline: str = "") -> None:
+def main(isolation_class: str, log_file: str = "", offline: str = "") -> None:
     """Execute the engine's commands until stdin ends, then end all processes.
 
     isolation_class: ``MODULE:CLASS``, the isolation of a kind of instances. If this machine does not support it, the
                      supervisor writes an `unfit` event with the reason and returns.
-    warm:            the socket of `allranks warm`; "" for none
     log_file:        the engine's log; "" for none
     offline:         not "": instances reach only each other
     """
@@ -54,7 +53,7 @@ def main(isolation_class: str, warm: str = "", log_file: str = "", offline: str 
             write_event(events, event="unfit", reason=str(error))
             return
         log = ProcessLog("supervisor", log_file)
-        supervisor = Supervisor(isolation, isolation_class, events, warm, log)
+        supervisor = Supervisor(isolation, isolation_class, events, log)
         reason = "an error of its own"
         try:
             kernel.become_subreaper()
@@ -66,7 +65,6 @@ def main(isolation_class: str, warm: str = "", log_file: str = "", offline: str 
             raise
         finally:
             end_descendants()
-            supervisor.fork_servers.end()
             supervisor.remove_temporary()
             log.write("supervisor ended", reason=reason)
 
@@ -78,11 +76,11 @@ class Supervisor:
     be created. The engine starts a step on an instance after the previous step on it has ended.
     """
 
-    def __init__(self, isolation: Isolation, isolation_class: str, events: int, warm: str, log: ProcessLog) -> None:
+    def __init__(self, isolation: Isolation, isolation_class: str, events: int, log: ProcessLog) -> None:
         self.isolation = isolation
         self.events = events
         self.log = log
-        self.fork_servers = ForkServers(isolation_class, warm, log)
+        self.fork_servers = ForkServers(isolation_class, log)
         self.agents: dict[str, AgentProcess] = {}
         self.next_agents: dict[tuple[int, str], AgentProcess] = {}
         self.temporary: dict[int, str] = {}

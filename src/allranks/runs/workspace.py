@@ -63,8 +63,6 @@ class Workspace:
     """The folder for temporary files of running instances."""
     file_digests = _Path("digests.db")
     """The database of the digests of files, which is only a cache."""
-    warm = _Path("warm.sock")
-    """The socket of the process that lends fork servers, `allranks warm`."""
     overlaps = _Path("overlaps")
     """The folder of the workspaces of scheduled runs that overlapped with others, named as the runs."""
     reserve = _Path("reserve")

@@ -103,9 +103,8 @@ def launch(
             lambda snapshots: (plan_of(made, snapshots, place), uploads_of(made)), place, execution.of(), json
         )
     else:
-        script = next((word for word in command or () if word.endswith(".py")), "")
         stream = "" if quiet else streamed(rank)
-        execute_job(job, script, place, execution.of(sample=sample), json, verbose=execution.verbose, stream=stream)
+        execute_job(job, place, execution.of(sample=sample), json, verbose=execution.verbose, stream=stream)
 
 
 def _emit(job: ScriptJob, file: Path, json: bool) -> None:

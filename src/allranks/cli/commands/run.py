@@ -115,4 +115,4 @@ def run(
         settings=values,
     )
     shown = streamed(rank or "0") if stream or rank else ""
-    execute_job(lambda: file, file, place, options, json, verbose=execution.verbose, stream=shown)
+    execute_job(lambda: file, place, options, json, verbose=execution.verbose, stream=shown)

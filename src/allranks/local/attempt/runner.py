@@ -24,7 +24,6 @@ from allranks.local.attempt.stage import InstancePaths
 from allranks.local.forkserver.choice import ForkServers
 from allranks.local.instances import temporary
 from allranks.local.instances.kinds import InstanceKind
-from allranks.local.instances.programs import ForkServerSpec
 from allranks.local.instances.supervisor import Supervisor
 from allranks.local.options import Options
 from allranks.local.scope import Scope
@@ -207,11 +206,6 @@ class CommandRunner:
         """Cancel the running steps at this path and below it. The second call kills their ranks immediately."""
         _log.info("cancellation requested", extra={"node": path})
         await self.running.cancel(path)
-
-    @property
-    def fork_servers(self) -> Sequence[ForkServerSpec]:
-        """The fork servers that steps have used, the first one first."""
-        return self._context.fork_servers.used
 
     def close(self) -> None:
         """Close the runner's files. No step may be running."""

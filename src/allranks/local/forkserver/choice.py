@@ -34,7 +34,6 @@ class ForkServers:
     shell:  runs the commands
     tracks: whether a step has an MLflow run
     cold:   whether the ranks of a step are started as new processes, without a fork server
-    used:   the fork servers that steps have used, the first one first
     """
 
     supervisor: Supervisor
@@ -45,7 +44,6 @@ class ForkServers:
     cold: Callable[[Step], bool]
 
     def __post_init__(self) -> None:
-        self.used: list[ForkServerSpec] = []
         self._specs = ForkServerSpecs()
         self._followers: dict[int, tuple[Graph, dict[str, list[Step]]]] = {}
 
@@ -55,10 +53,7 @@ class ForkServers:
             return None
         if step.parallel is not None:  # the workers import the script, which is an argument of their program
             programs = [replace(each, python=_script_of_workers(each.python)) for each in programs]
-        spec = self._specs.of_programs(programs, interpreter, _code(step), tracked=self.tracks(step))
-        if spec is not None and spec not in self.used:
-            self.used.append(spec)
-        return spec
+        return self._specs.of_programs(programs, interpreter, _code(step), tracked=self.tracks(step))
 
     async def prepare(self, step: Step, scope: Scope, gpus: Sequence[dict[str, str]] = ()) -> None:
         """Start the fork server that the step will probably need, without waiting for it.

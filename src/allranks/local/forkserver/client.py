@@ -10,7 +10,6 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from allranks.local.boot import SOURCE
-from allranks.local.instances import kernel
 from allranks.local.instances.agent import AgentProcess
 from allranks.local.instances.process_log import ProcessLog
 from allranks.local.instances.processes import ENDING
@@ -36,16 +35,14 @@ main(*arguments)
 class ForkServer:
     """A fork server's process. It imports while the supervisor continues.
 
-    pid:    0 if it was borrowed: then it is not a child of this process
     usable: whether it forks agents, or will when it has imported its modules
     """
 
-    def __init__(self, spec: Mapping[str, Any], isolation: str, warm: str, log: ProcessLog) -> None:
-        """Borrow the process, or else start it.
+    def __init__(self, spec: Mapping[str, Any], isolation: str, log: ProcessLog) -> None:
+        """Start the process.
 
         spec:      as of `programs.ForkServerSpec`
         isolation: ``MODULE:CLASS``
-        warm:      the socket of `allranks warm`; "" for none
 
         Raise OSError if its interpreter cannot be started.
         """
@@ -53,7 +50,7 @@ class ForkServer:
         self._log = log
         self.connection, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs:
-            self.pid = 0 if warm and _borrow(warm, spec, theirs.fileno()) else spawn(spec, theirs.fileno())
+            self.pid = _spawn(spec, theirs.fileno())
         log.write("fork server started", fork_server=self.pid, modules=list(spec["modules"]))
         self.usable = True
         self._forking: dict[int, AgentProcess] = {}
@@ -77,7 +74,7 @@ class ForkServer:
 
         ended: called with the process id and the status of an agent that has ended
         """
-        data = received(self.connection)
+        data = _received(self.connection)
         if not data:
             lost, self._forking = list(self._forking.values()), {}
             self._log.write("fork server ended", fork_server=self.pid)
@@ -106,21 +103,12 @@ class ForkServer:
         return bool(self._forking)
 
     def close(self) -> None:
-        """End the process by closing its connection. Its agents continue, unless it was borrowed."""
+        """End the process by closing its connection. Its agents continue."""
         self.usable = False
         self.connection.close()
 
-    def end(self) -> None:
-        """End a borrowed process and its agents, and wait until they have ended."""
-        if self.pid == 0 and self.usable:
-            with contextlib.suppress(OSError):
-                self.connection.shutdown(socket.SHUT_WR)
-                while self.connection.recv(MESSAGES):
-                    continue
-        self.close()
 
-
-def received(connection: socket.socket) -> bytes:
+def _received(connection: socket.socket) -> bytes:
     """Return the next message of a fork server; b"" if it has ended."""
     try:
         return connection.recv(MESSAGES)
@@ -128,7 +116,7 @@ def received(connection: socket.socket) -> bytes:
         return connection.recv(MESSAGES)
 
 
-def spawn(spec: Mapping[str, Any], connection: int) -> int:
+def _spawn(spec: Mapping[str, Any], connection: int) -> int:
     """Start a process that imports the modules of a spec, and return its id.
 
     connection: the descriptor for fork requests
@@ -154,9 +142,8 @@ def spawn(spec: Mapping[str, Any], connection: int) -> int:
 class ForkServers:
     """The fork servers of a run, by their specs. The arguments are those of a fork server."""
 
-    def __init__(self, isolation: str, warm: str, log: ProcessLog) -> None:
+    def __init__(self, isolation: str, log: ProcessLog) -> None:
         self._isolation = isolation
-        self._warm = warm
         self._log = log
         self._by_spec: dict[str, ForkServer] = {}
 
@@ -167,7 +154,7 @@ class ForkServers:
         if fork_server is None:
             self._make_room()
             try:
-                fork_server = ForkServer(spec, self._isolation, self._warm, self._log)
+                fork_server = ForkServer(spec, self._isolation, self._log)
             except OSError as error:  # no such interpreter: the ranks' logs say so
                 self._log.write("fork server failed to start", "warning", reason=str(error))
                 return None
@@ -178,15 +165,10 @@ class ForkServers:
         """Return the fork servers whose processes are connected."""
         return [fork_server for fork_server in self._by_spec.values() if fork_server.usable]
 
-    def end(self) -> None:
-        """End the borrowed fork servers, and wait until they and their agents have ended."""
-        for fork_server in self.alive():
-            fork_server.end()
-
     def _make_room(self) -> None:
         alive = self.alive()
         for fork_server in alive[: max(len(alive) - MOST + 1, 0)]:
-            if not fork_server.busy and (fork_server.pid or not fork_server.forked):
+            if not fork_server.busy:
                 fork_server.close()
                 self._by_spec = {key: other for key, other in self._by_spec.items() if other is not fork_server}
 
@@ -194,31 +176,3 @@ class ForkServers:
 def key_of(spec: Mapping[str, Any]) -> str:
     """Return what equal specs have in common."""
     return json.dumps([spec["interpreter"], spec["environment"], spec["modules"]])
-
-
-ANSWER_SECONDS = 2.0
-"""Time limit for an answer, after which the supervisor starts a process of its own."""
-
-
-def _borrow(warm: str, spec: Mapping[str, Any], connection: int) -> bool:
-    """Request a fork server in the namespaces of this process. Return whether the request was accepted.
-
-    warm:       the path of the socket, of any length
-    spec:       as of `programs.ForkServerSpec`
-    connection: the descriptor of the fork server's end of its connection
-    """
-    try:
-        with contextlib.ExitStack() as stack:
-            descriptors = [os.open(f"/proc/self/ns/{name}", os.O_RDONLY) for name in kernel.NAMESPACES]
-            for descriptor in descriptors:
-                stack.callback(os.close, descriptor)
-            server = stack.enter_context(socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET))
-            server.settimeout(ANSWER_SECONDS)
-            folder = os.open(os.path.dirname(warm), os.O_PATH)
-            stack.callback(os.close, folder)
-            # The path of a socket may have 107 characters.
-            server.connect(f"/proc/self/fd/{folder}/{os.path.basename(warm)}")
-            socket.send_fds(server, [json.dumps(dict(spec)).encode()], [connection, *descriptors])
-            return server.recv(1) == b"1"
-    except OSError:
-        return False

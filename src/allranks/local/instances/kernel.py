@@ -15,8 +15,6 @@ NEWIPC = 0x08000000
 NEWUSER = 0x10000000
 NEWPID = 0x20000000
 NEWNET = 0x40000000
-NAMESPACES = {"user": NEWUSER, "mnt": NEWNS, "net": NEWNET, "pid": NEWPID}
-"""The namespaces of a supervisor, by their names in /proc/PID/ns, in the order in which a process enters them."""
 
 MS_RDONLY = 1
 MS_REMOUNT = 32

@@ -110,17 +110,16 @@ class Supervisor:
         self._serving: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
 
     @classmethod
-    async def start(cls, kind: str, warm: str = "", log: str = "", *, offline: bool = False) -> Supervisor:
+    async def start(cls, kind: str, log: str = "", *, offline: bool = False) -> Supervisor:
         """Start a supervisor for a kind of instances, a key of INSTANCE_KINDS.
 
-        warm: the socket of `allranks warm`; "" for none
-        log:  the file of the engine's log; "" for none
+        log:     the file of the engine's log; "" for none
         offline: whether instances reach only each other
 
         Raise UnfitError if this machine does not support it.
         """
         process = await asyncio.create_subprocess_exec(
-            *boot.command("supervisor", INSTANCE_KINDS[kind].isolation, warm, log, "offline" if offline else ""),
+            *boot.command("supervisor", INSTANCE_KINDS[kind].isolation, log, "offline" if offline else ""),
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             # Ctrl-C at the terminal must reach the engine only.
