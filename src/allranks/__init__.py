@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from allranks.api.client import LocalClient
     from allranks.api.jobs import Checked, check
     from allranks.api.layout import layout
-    from allranks.api.replay import replay
     from allranks.api.run import Run, RunFailedError, launch, run, runs
     from allranks.errors import InputError, Problem
 
@@ -38,7 +37,6 @@ __all__ = [
     "check",
     "launch",
     "layout",
-    "replay",
     "run",
     "runs",
 ]
@@ -55,17 +53,22 @@ _HOMES = {
     "launch": "allranks.api.run",
     "layout": "allranks.api.layout",
     "load_ipython_extension": "allranks.api.script",
-    "replay": "allranks.api.replay",
     "run": "allranks.api.run",
     "runs": "allranks.api.run",
     "unload_ipython_extension": "allranks.api.script",
 }
+
+_REMOVED = {"replay": "run the step again with `allranks rerun RUN --only STEP`"}
+"""What to do instead, by the name that no longer exists."""
 
 
 def __getattr__(name: str) -> object:
     """Import a name of the API when it is first used: this package is imported on every rank, where it must be fast."""
     import importlib
 
+    if name in _REMOVED:
+        # Of an AttributeError, `from allranks import replay` would not print the message.
+        raise ImportError(f"allranks.{name} was removed: {_REMOVED[name]}")
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(importlib.import_module(_HOMES[name]), name)

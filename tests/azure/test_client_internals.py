@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,7 +11,6 @@ from fake.jobs import Job
 from fake.service import FakeAzure
 
 from allranks.sdk import internals, session
-from allranks_command import write
 
 __all__ = ["quick"]
 
@@ -77,17 +75,3 @@ def test_a_registered_component_is_found_as_it_was_sent(azure: FakeAzure) -> Non
         client.components.create_or_update(made)
         found = internals.component_version(client, "train", "3")
     assert dict(found.properties.component_spec)["version"] == "3"
-
-
-def test_uploaded_code_and_a_path_of_a_datastore_are_downloaded(azure: FakeAzure, tmp_path: Path) -> None:
-    from azure.ai.ml.entities import Data
-
-    words = write(tmp_path, "words/a/words.txt", "hello").parents[1]
-    with session.session():
-        client = azure.client(show_progress=False)
-        made = client.data.create_or_update(Data(name="words", version="1", type="uri_folder", path=str(words)))
-        internals.download_path(client, made.path, tmp_path / "copy")
-        code = internals.codes(client).create_or_update(internals.Code(path=str(words)))
-        internals.codes(client).download(code.name, version=code.version, download_path=tmp_path / "code")
-    for folder in ("copy", "code"):
-        assert (tmp_path / folder / "a/words.txt").read_text() == "hello"

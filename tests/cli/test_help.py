@@ -88,9 +88,21 @@ def test_a_mistyped_command_is_told_what_was_probably_meant(tmp_path: Path) -> N
     assert "No such command 'aply'. Did you mean 'apply'?" in done.err
 
 
-@pytest.mark.parametrize("words", [("warm",), ("warm", "--idle-minutes", "60")])
-def test_a_removed_command_is_told_what_to_do_instead(words: tuple[str, ...], tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("words", "instead"),
+    [
+        (("warm",), "each run imports the packages of its ranks itself"),
+        (("warm", "--idle-minutes", "60"), "each run imports the packages of its ranks itself"),
+        (("replay", "latest", "train"), "run the step again with `allranks rerun RUN --only STEP`"),
+    ],
+)
+def test_a_removed_command_is_told_what_to_do_instead(words: tuple[str, ...], instead: str, tmp_path: Path) -> None:
     done = called(*words, folder=tmp_path)
     assert done.code == 2
-    assert "'warm' was removed: each run imports the packages of its ranks itself." in done.err
+    assert f"'{words[0]}' was removed: {instead}." in done.err
     assert "Did you mean" not in done.err
+
+
+def test_a_removed_name_of_the_api_is_told_what_to_do_instead() -> None:
+    with pytest.raises(ImportError, match=r"allranks\.replay was removed: run the step again with `allranks rerun RUN"):
+        from allranks import replay  # type: ignore[attr-defined]  # noqa: F401

@@ -92,6 +92,15 @@ def test_edit_and_retry(pipeline: Path) -> None:
     assert states(again) == {"first": "reused", "second": "Completed"}
 
 
+def test_one_step_of_a_failed_run_fails_again(pipeline: Path) -> None:
+    failed = command(pipeline, "run", "pipeline.yml", "--set", "hf_token=wrong", "--set", "text=b", "--json", ends=1)
+    other = command(pipeline, "run", "pipeline.yml", "--force-rerun", "--json")
+    again = command(pipeline, "rerun", failed.json["id"], "--only", "second", "--json", ends=1)
+    assert states(again) == {"first": "reused", "second": "Failed"}
+    assert again.json["steps"][0]["reused_from"] == failed.json["id"] != other.json["id"]
+    assert Path(again.json["steps"][1]["ranks"][0]["log"]).read_text() == "b\n"
+
+
 def test_inputs_of_a_file_and_selected_steps(pipeline: Path) -> None:
     (pipeline.parent / "params.yaml").write_text("text: from a file\nhf_token: none\n")
     first = command(pipeline, "run", "pipeline.yml", "--params", "params.yaml", "--until", "first", "--json")

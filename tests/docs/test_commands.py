@@ -55,7 +55,7 @@ HELP_OF = (
 )
 IN_AZURE = ("submit", "cancel", "schedules")
 """Commands that talk to Azure: they get the fake service, with a run that goes on and is the latest."""
-ON_RUNS = ("cancel", "clean", "logs", "replay", "report", "resume", "runs", "show")
+ON_RUNS = ("cancel", "clean", "logs", "report", "rerun", "resume", "runs", "show")
 """Commands on earlier runs: they get one that failed."""
 OF_APPLIED = ("disable", "enable", "delete")
 """What can be done to a schedule that is applied, in an order in which each can."""

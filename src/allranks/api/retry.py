@@ -47,7 +47,7 @@ def resume(
     engine.require_resumable(record)
     plan = None
     if latest_code:
-        plan, texts = latest_plan(record, inputs or {}, workspace, options, warn, report)
+        plan, texts = _latest_plan(record, inputs or {}, workspace, options, warn, report)
         options = replace(options, target=record.target, settings=texts)
     else:
         stored = engine.stored_plan(record, workspace)
@@ -82,7 +82,7 @@ def rerun(
     place, record = history.find(workspace, identity)
     engine.require_local(record)
     if latest_code:
-        plan, texts = latest_plan(record, inputs or {}, workspace, options, warn, report)
+        plan, texts = _latest_plan(record, inputs or {}, workspace, options, warn, report)
     else:
         stored = engine.stored_plan(record, place, inputs or {})
         plan, differences = realised.with_interpreters(plan_settings.with_inputs(stored, inputs or {}), HOST, report)
@@ -92,7 +92,7 @@ def rerun(
     return engine.run(plan, workspace, options, observer, record if options.selection else None)
 
 
-def latest_plan(
+def _latest_plan(
     record: RunRecord,
     inputs: Mapping[str, str],
     workspace: Workspace,

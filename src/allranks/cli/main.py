@@ -22,7 +22,6 @@ app = lazy_group(
         "rehearse": "Show that a training survives evictions.",
         "resume": "Resume a run that did not finish.",
         "rerun": "Run the pipeline of a run again, as a new run.",
-        "replay": "Run one step of a past run again, with its recorded inputs; it is recorded nowhere.",
         "debug": "Run a step, and what it needs, with a debugger in one of its ranks or all.",
         "migrate": "Turn scripts of SDK v1 into pipelines of azure-ai-ml.",
         "submit": "Submit a pipeline to Azure ML.",
@@ -49,7 +48,10 @@ app = lazy_group(
     help="Run Azure ML pipelines for distributed training on this machine, with real processes on emulated instances, "
     "and submit the same pipelines to Azure ML.",
     add_completion=True,
-    removed={"warm": "each run imports the packages of its ranks itself. Use `allranks run` without it."},
+    removed={
+        "replay": "run the step again with `allranks rerun RUN --only STEP`.",
+        "warm": "each run imports the packages of its ranks itself. Use `allranks run` without it.",
+    },
 )
 
 

@@ -502,15 +502,6 @@ def nodes_of_rest(spec: Mapping[str, Any]) -> dict[str, Any]:
     return dict(as_dict(Component._from_rest_object(body))["jobs"])
 
 
-codes = attrgetter("_code")
-"""The operations of a client on uploaded code."""
-
-
-def download_path(client: Any, uri: str, folder: Path) -> None:
-    """Download what a URI of a datastore names into a folder."""
-    __getattr__("artifacts").download_artifact_from_aml_uri(uri, str(folder), client.datastores)
-
-
 def component_version(client: Any, name: str, version: str) -> Any:
     """Return the REST model of a registered component. `components.get` would convert it to an entity."""
     return client.components._get_component_version(name, version)

@@ -61,7 +61,7 @@ def provided(
                 notes += [f"input {port.name}: {local.note}"] if local.note else []
         if problems:
             raise InputError.of(with_key_lines(problems, plan.source))
-        yield replaced(plan, found), notes
+        yield _replaced(plan, found), notes
 
 
 def _local(
@@ -102,15 +102,15 @@ def _data(plan: Plan) -> Iterator[tuple[str, Input, Path]]:
             yield where, port, port.value
 
 
-def replaced(value: Any, found: Mapping[str, Path]) -> Any:
+def _replaced(value: Any, found: Mapping[str, Path]) -> Any:
     """Return a plan, or a part of one, with other data."""
     if isinstance(value, Path):
         return found.get(value.path, value)
     if isinstance(value, tuple):
-        items = tuple(replaced(item, found) for item in value)
+        items = tuple(_replaced(item, found) for item in value)
         return items if any(new is not old for new, old in zip(items, value, strict=True)) else value
     if not is_dataclass(value) or isinstance(value, type):
         return value
     old = {each.name: getattr(value, each.name) for each in fields(value)}
-    changes = {name: new for name, part in old.items() if (new := replaced(part, found)) is not part}
+    changes = {name: new for name, part in old.items() if (new := _replaced(part, found)) is not part}
     return replace(value, **changes) if changes else value
