@@ -263,10 +263,6 @@ def run(
         environment=environment,
     )
     identity, engine = start(jobs.read(job, texts, workspace, options, warn=_warn), workspace, options)
-    return started(identity, engine, workspace)
-
-
-def started(identity: str, engine: EngineProcess, workspace: Workspace) -> Run:
     _started[identity] = engine
     return Run(identity, workspace)
 

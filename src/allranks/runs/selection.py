@@ -11,7 +11,7 @@ from allranks.runs.formatting import when
 from allranks.runs.records import RunRecord, Status
 
 LATEST = "latest"
-AZURE = "azure:"
+_AZURE = "azure:"
 """Begins the name of a job on Azure ML."""
 
 SCHEDULES = "schedules"
@@ -44,8 +44,8 @@ def find(connection: sqlite3.Connection, text: str, folder: Path) -> str:
     """
     # Most requests give a complete id, which needs no scan.
     conditions = ["id = :text", _EXACT, _SIMILAR]
-    if text.startswith(AZURE):
-        text, conditions = text.removeprefix(AZURE), conditions[:1]
+    if text.startswith(_AZURE):
+        text, conditions = text.removeprefix(_AZURE), conditions[:1]
     elif text == LATEST:
         conditions = ["rowid = (SELECT max(rowid) FROM run)"]
     for condition in conditions:
