@@ -1,10 +1,8 @@
 #!/bin/sh
-# Configure ssh so that mpirun can start ranks on other instances. The images run this when they are built, and the
-# local engine runs it for the instances that it emulates (allranks run --mpi ssh).
+# Configure ssh so that mpirun can start ranks on other instances. The images run this when they are built.
 #
-#     setup_mpi.sh ROOT NAME=VALUE...
+#     setup_mpi.sh / NAME=VALUE...
 #
-# ROOT:       / in an image. In another folder, only the configuration of ssh is written.
 # NAME=VALUE: variables of what ssh starts, above all PATH. mpirun starts its daemon there without a login, so no
 #             profile is read, and no variable of the image's ENV is set.
 set -eu

@@ -62,13 +62,6 @@ def test_it_prints_steps_layout_commands_and_the_environment_of_each_rank(folder
     assert [path.name for path in folder.iterdir()] == ["pipeline.yml"]
 
 
-def test_instances_that_cannot_have_an_sshd(folder: Path) -> None:
-    write(folder, "pipeline.yml", PIPELINE.replace("{type: pytorch,", "{type: mpi,"))
-    done = forked("run", "pipeline.yml", "--dry-run", "--instances", "loopback", "--mpi", "ssh", folder=folder)
-    assert (done.code, done.out) == (2, "")
-    assert "use --instances rack" in done.err
-
-
 def test_as_json(folder: Path) -> None:
     done = forked("run", "pipeline.yml", "--dry-run", "--json", folder=folder)
     prepare, train = done.json["steps"]

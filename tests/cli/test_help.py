@@ -106,3 +106,11 @@ def test_a_removed_command_is_told_what_to_do_instead(words: tuple[str, ...], in
 def test_a_removed_name_of_the_api_is_told_what_to_do_instead() -> None:
     with pytest.raises(ImportError, match=r"allranks\.replay was removed: run the step again with `allranks rerun RUN"):
         from allranks import replay  # type: ignore[attr-defined]  # noqa: F401
+
+
+@pytest.mark.parametrize("words", [("--mpi", "ssh"), ("--mpi=rsh",)])
+def test_a_removed_option_is_told_what_to_do_instead(words: tuple[str, ...], tmp_path: Path) -> None:
+    done = called("run", "job.yml", *words, folder=tmp_path)
+    assert done.code == 2
+    assert "'--mpi' was removed: mpirun starts the ranks of all instances through the engine." in done.err
+    assert "Possible options" not in done.err

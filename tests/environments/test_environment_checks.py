@@ -107,7 +107,7 @@ FAULTS = {
     "a password in an index's address": Fault(
         "device-cpu.txt", r"https://", "https://me:pass@", "a password in an address", "secret mount"
     ),
-    "another sshd than the one that the rack has": Fault(
+    "another configuration of sshd than ours": Fault(
         "setup_mpi.sh", r"^StrictModes no", "StrictModes yes", "StrictModes yes", "sync pytorch"
     ),
     "ssh that is not configured": Fault(

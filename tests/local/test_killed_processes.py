@@ -20,7 +20,6 @@ import pytest
 
 import bounded
 from allranks import engine_log
-from allranks.local.launchers import mpi_ssh
 from allranks.runs.workspace import Workspace
 from mpirun import MPIRUN, needs_mpirun
 
@@ -49,10 +48,10 @@ from allranks.local.options import Options
 from allranks.plan.graph import Code, Graph, Plan, Step
 from allranks.runs.workspace import Workspace
 
-folder, command, instances, mpi, track = sys.argv[1:]
+folder, command, mpi, track = sys.argv[1:]
 step = Step("train", command, code=Code(folder + "/code", "digest"), instance_count=2,
             distribution=Mpi(1) if mpi else PyTorch(1))
-options = Options(instances=instances, track=bool(track), grace=0.2, mpi=mpi or "rsh", slots=8)
+options = Options(instances="loopback", track=bool(track), grace=0.2, slots=8)
 record = run(Plan("p", Graph((step,))), Workspace(Path(folder, "w")), options)
 print(record.status, record.verdict.reason if record.verdict else "", *record.steps[0].notes)
 """
@@ -70,13 +69,13 @@ def until(condition: Callable[[], Any], what: str) -> Any:
 class Engine:
     """An engine in a process of its own, whose ranks wait for the gate."""
 
-    def __init__(self, folder: Path, instances: str, mpi: str, track: str) -> None:
+    def __init__(self, folder: Path, mpi: str, track: str) -> None:
         self.gate = folder / "code" / "gate"
         self._workspace = Workspace(folder / "w")
         self.gate.parent.mkdir()
         (folder / "code" / "train.py").write_text(SCRIPT)
         command = [sys.executable, "-c", ENGINE, str(folder), f"python train.py {self.gate}"]
-        command += [instances, mpi, track]
+        command += [mpi, track]
         self.process = bounded.Popen(command, stdout=subprocess.PIPE, text=True)
 
     def log(self) -> list[dict[str, Any]]:
@@ -94,11 +93,9 @@ class Engine:
 
 
 @contextmanager
-def running(
-    folder: Path, instances: str = "loopback", mpi: str = "", track: str = ""
-) -> Iterator[tuple[Engine, list[psutil.Process]]]:
+def running(folder: Path, mpi: str = "", track: str = "") -> Iterator[tuple[Engine, list[psutil.Process]]]:
     """An engine whose ranks have started, and the processes below it, of which none is left afterwards."""
-    engine = Engine(folder, instances, mpi, track)
+    engine = Engine(folder, mpi, track)
     below: list[psutil.Process] = []
     try:
         # With mpi, the programs are mpirun and what it needs to reach the other instance; its ranks are below these.
@@ -174,30 +171,10 @@ def test_a_rank(tmp_path: Path) -> None:
 
 @needs_mpirun
 def test_mpirun(tmp_path: Path) -> None:
-    with running(tmp_path, mpi="rsh") as (engine, _):
+    with running(tmp_path, mpi="yes") as (engine, _):
         kill(next(line["started"] for line in engine.lines("program started") if line["program"] == "mpirun"))
         assert "mpirun was ended by SIGKILL" in engine.message()
     assert [line["signal"] for line in engine.lines("program ended") if line["program"] == "mpirun"] == [signal.SIGKILL]
-
-
-@pytest.mark.skipif(
-    mpi_ssh.missing(os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])) is not None,
-    reason="no mpirun or no sshd",
-)
-def test_an_sshd(tmp_path: Path, rack_works: bool) -> None:
-    if not rack_works:
-        pytest.skip("this machine has no user namespaces")
-    with running(tmp_path, "rack", "ssh") as (engine, below):
-        agents = {line["started"]: line["instance"] for line in engine.lines("agent started")}
-        # Their ids in the log are those of the instance's own processes, so it is found by its command.
-        sshds = [process for process in below if process.name() == "sshd" and "-D" in " ".join(process.cmdline())]
-        assert len(sshds) == len(agents) == 2
-        sshds[1].kill()
-        message = engine.message()
-    assert "was ended by SIGKILL" in message
-    assert "sshd node-" in message
-    killed = [line["program"] for line in engine.lines("program ended") if line.get("signal") == signal.SIGKILL]
-    assert killed[0] in message
 
 
 @pytest.mark.skipif(find_spec("mlflow") is None, reason="no MLflow")

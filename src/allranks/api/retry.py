@@ -86,7 +86,7 @@ def rerun(
     else:
         stored = engine.stored_plan(record, place, inputs or {})
         plan, differences = realised.with_interpreters(plan_settings.with_inputs(stored, inputs or {}), HOST, report)
-        warn((*differences, *requirements.require(plan, track=options.track, mpi=options.mpi)))
+        warn((*differences, *requirements.require(plan, track=options.track)))
         texts = {**record.settings, **(inputs or {})}
     options = replace(options, target=record.target, settings=texts)
     return engine.run(plan, workspace, options, observer, record if options.selection else None)

@@ -189,7 +189,6 @@ def run(
     gpus: Literal["auto", "share"] | int = "auto",
     track: bool = True,
     cold: bool = False,
-    mpi: Literal["rsh", "ssh"] = "rsh",
     start_timeout: float = 20.0,
     stall: float = 300.0,
     on_stall: Literal["fail", "dump", "wait"] = "fail",
@@ -216,8 +215,6 @@ def run(
     track:       whether each step that runs Python gets an MLflow run
     cold:        whether every rank is started as a new process, instead of being forked from one that has imported the
                  packages of its script
-    mpi:         how mpirun starts ranks on other instances: rsh (through the engine) or ssh (through an sshd on each
-                 instance, with the configuration of the images)
     start_timeout: seconds that an emulated instance may take to start its processes
     stall:       seconds for which the ranks of a step may make no progress while some wait in a collective; 0: without
                  a limit
@@ -253,7 +250,6 @@ def run(
         target=jobs.target_of(job),
         settings=texts,
         cold=cold,
-        mpi=mpi,
         start_timeout=start_timeout,
         stall=stall,
         on_stall=on_stall,

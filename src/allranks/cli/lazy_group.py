@@ -11,6 +11,7 @@ from types import MappingProxyType
 from typing import Any, cast, get_type_hints
 
 import typer
+from typer._click.exceptions import NoSuchOption
 from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
 
@@ -106,11 +107,17 @@ class _Command(TyperCommand):
     """A command that completes its options without their help."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        from allranks.cli.options import AS_AZURE
+        from allranks.cli.options import AS_AZURE, REMOVED
 
         _leave_as_written(self, ctx)
         ctx.allow_interspersed_args &= AS_AZURE not in args  # options after a script belong to the script
-        return super().parse_args(ctx, args)
+        try:
+            return super().parse_args(ctx, args)
+        except NoSuchOption as error:
+            if error.option_name in REMOVED:
+                error.message = f"'{error.option_name}' was removed: {REMOVED[error.option_name]}"
+                error.possibilities = None
+            raise
 
     def shell_complete(self, ctx: Any, incomplete: str) -> list[Any]:
         return _without_help(super().shell_complete(ctx, incomplete))

@@ -24,6 +24,12 @@ if TYPE_CHECKING:
 
 AS_AZURE = "--as-azure"
 
+REMOVED = {
+    "--mpi": "mpirun starts the ranks of all instances through the engine. Use the command without it. To test the "
+    "sshd of an image, use `allranks environments verify`."
+}
+"""What to do instead, by the name of an option that no longer exists."""
+
 
 def option(names: str, help: str, metavar: str | None = None, **settings: Any) -> Any:
     """Return an option whose default its help states, if it is not obvious. names: separated by spaces"""
@@ -266,14 +272,6 @@ class RunOptions:
             "--cold", "Start every rank as a new process, instead of forking it from one with the imported packages."
         ),
     ] = False
-    mpi: Annotated[
-        Literal["rsh", "ssh"],
-        typer.Option(
-            "--mpi",
-            help="How mpirun starts ranks on other instances. rsh: through the engine. ssh: through an sshd on each "
-            "instance, with the configuration of the images; needs the distribution's Open MPI and OpenSSH.",
-        ),
-    ] = "rsh"
     start_timeout: Annotated[
         float,
         typer.Option(

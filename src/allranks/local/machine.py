@@ -19,7 +19,7 @@ from allranks.errors import Problem
 from allranks.local import interpreters, machine_variables, missing_modules, modules_in_code
 from allranks.local.forkserver import imports
 from allranks.local.forkserver.imports import Import, Program
-from allranks.local.launchers.by_distribution import launcher
+from allranks.local.launchers.by_distribution import LAUNCHERS
 from allranks.plan.graph import Plan, Step, Sweep
 from allranks.plan.walk import steps, walk
 
@@ -43,12 +43,9 @@ _Key: TypeAlias = tuple[str, Start, tuple[str, ...]]
 """Key of a program's imports: the digest of its code, how it is started, PYTHONPATH."""
 
 
-def problems(plan: Plan, mpi: str = "rsh") -> list[Problem]:
-    """Return a problem for each requirement of the plan that this machine does not meet.
-
-    mpi: how mpirun reaches the instances, a key of the launchers of mpi
-    """
-    missing = (*missing_launchers(plan, mpi).values(), *_missing_modules(list(_programs(plan))))
+def problems(plan: Plan) -> list[Problem]:
+    """Return a problem for each requirement of the plan that this machine does not meet."""
+    missing = (*missing_launchers(plan).values(), *_missing_modules(list(_programs(plan))))
     return [*_old_interpreters(plan), *missing, *_missing_samplers(plan), *_missing_programs(plan)]
 
 
@@ -67,8 +64,8 @@ def _old_interpreters(plan: Plan) -> Iterator[Problem]:
                 yield Problem(f"{WHERE}, for step {path}{step.at}", found, f"Python 3.{minor} or later", fix)
 
 
-def missing_launchers(plan: Plan, mpi: str = "rsh") -> dict[str, Problem]:
-    """Return by path the problem of each step whose launcher is missing on this machine. mpi: as above"""
+def missing_launchers(plan: Plan) -> dict[str, Problem]:
+    """Return by path the problem of each step whose launcher is missing on this machine."""
     found = {}
     for path, step in steps(plan.graph):
         python = interpreters.of_environment(step.environment, plan.source)
@@ -80,7 +77,7 @@ def missing_launchers(plan: Plan, mpi: str = "rsh") -> dict[str, Problem]:
                 found[path] = Problem(where, text, " or ".join(IN_CONTAINERS), fix, code="missing-launcher")
             continue
         search_path = machine_variables.search_path(os.environ, python)
-        if missing := launcher(step.distribution.type, mpi).missing(search_path):
+        if missing := LAUNCHERS[step.distribution.type].missing(search_path):
             found[path] = replace(missing, where=f"{WHERE}, for step {path}, key {missing.where}{step.at}")
     return found
 

@@ -23,10 +23,6 @@ the shell would not exist on Azure ML either."""
 IN_CONTAINERS = tuple(name for name in INHERITED if name.endswith(("_DEVICES", "_proxy", "_PROXY", "_OFFLINE")))
 """Those of them that do not depend on the files of this machine."""
 
-OF_GPUS = ("CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES")
-OF_USER = frozenset({"PATH", *INHERITED} - set(OF_GPUS))
-"""Variables of the user's shell, which a session by ssh does not have or sets itself."""
-
 
 def search_path(environ: Mapping[str, str], interpreter: Path) -> str:
     """Return PATH for a rank: that of its image, or else of the engine, with its interpreter's folder first.

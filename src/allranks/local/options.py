@@ -52,7 +52,6 @@ class Options:
     target: str = ""
     settings: Mapping[str, str] = field(default_factory=dict)
     cold: bool = False
-    mpi: str = "rsh"
     start_timeout: float = 20.0
     stall: float = 300.0
     on_stall: str = "fail"

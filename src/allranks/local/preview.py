@@ -20,7 +20,7 @@ from allranks.local.attempt.place import TMP
 from allranks.local.attempt.stage import Links, seen_at, seen_output
 from allranks.local.instances.kinds import INSTANCE_KINDS, InstanceKind
 from allranks.local.instances.supervisor import Supervisor, UnfitError
-from allranks.local.launchers.by_distribution import launcher
+from allranks.local.launchers.by_distribution import LAUNCHERS
 from allranks.local.launchers.launching import LAUNCHER_FOLDER
 from allranks.local.options import AUTO
 from allranks.local.rank_environment import launch_of
@@ -52,15 +52,12 @@ class StepPreview:
     mpirun: str = ""
 
 
-def previews(plan: Plan, workspace: Workspace, kind: InstanceKind, mpi: str = "rsh") -> dict[str, StepPreview]:
+def previews(plan: Plan, workspace: Workspace, kind: InstanceKind) -> dict[str, StepPreview]:
     """Return a preview of each step on that kind of instances, by path. A loop's body is shown as its first iteration,
-    that of a sweep as its first trial.
-
-    mpi: how mpirun reaches the instances, a key of the launchers of mpi
-    """
+    that of a sweep as its first trial."""
     inputs = {port.name: values.resolve(port.value, lambda _: None) for port in plan.graph.inputs}
     scope = Scope(plan.graph, "", inputs, graph_output_paths(plan.graph, {}))
-    return {path: _preview(plan, step, within, path, workspace, kind, mpi) for path, step, within in _steps(scope)}
+    return {path: _preview(plan, step, within, path, workspace, kind) for path, step, within in _steps(scope)}
 
 
 def _steps(scope: Scope) -> Iterator[tuple[str, Step, Scope]]:
@@ -99,9 +96,7 @@ def _lookup(scope: Scope, reference: Reference) -> str | None:
     return scope.inputs.get(reference.name)
 
 
-def _preview(
-    plan: Plan, step: Step, scope: Scope, path: str, workspace: Workspace, kind: InstanceKind, mpi: str
-) -> StepPreview:
+def _preview(plan: Plan, step: Step, scope: Scope, path: str, workspace: Workspace, kind: InstanceKind) -> StepPreview:
     folder, name = node_folder(workspace.run_folder(RUN), path), job_name(RUN, path)
     lookup = functools.partial(_lookup, scope)
     resolved = values.resolved_inputs(step.inputs, lookup)
@@ -136,23 +131,17 @@ def _preview(
         parameters={port.name: port.value for port in resolved if port.type in PRIMITIVES and port.value is not None},
     )
     variables = {name: values.resolve(value, lookup) or "" for name, value in step.environment_variables.items()}
-    mpirun = None
-    if preview_launch := launcher(step.distribution.type, mpi).preview:
+    mpirun = ""
+    if preview_launch := LAUNCHERS[step.distribution.type].preview:
         interpreter = interpreters.of_environment(step.environment, plan.source)
         search_path = machine_variables.search_path(os.environ, interpreter)
-        mpirun = preview_launch(launch, kind, search_path, folder / LAUNCHER_FOLDER)
+        mpirun = shlex.join(preview_launch(launch, kind, search_path, folder / LAUNCHER_FOLDER))
     ranks = tuple(
-        (
-            process,
-            {
-                **(mpirun.variables[process.instance_rank] if mpirun else {}),
-                **rank_environment.rank_variables(variables, job, launch, process, kind),
-            },
-        )
+        (process, rank_environment.rank_variables(variables, job, launch, process, kind))
         for process in processes(launch)
     )
     command = render(step.command, inputs, outputs)
-    return StepPreview(command, ranks, shlex.join(mpirun.command) if mpirun else "")
+    return StepPreview(command, ranks, mpirun)
 
 
 def kind_of(instances: str) -> InstanceKind:

@@ -2,31 +2,24 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from allranks.checks.plan import check, findings
-from allranks.contract.mpi import Mpi
 from allranks.environments import rootfs
 from allranks.errors import InputError, Problem
 from allranks.local import capacity, interpreters, machine
 from allranks.local.instances.kinds import InstanceKind
-from allranks.local.launchers import mpi_ssh
 from allranks.local.options import Options
 from allranks.plan.graph import Plan
 from allranks.plan.ports import MOUNTED
 from allranks.plan.walk import steps
 
 
-def require(plan: Plan, *, track: bool = True, mpi: str = "rsh") -> tuple[Problem, ...]:
+def require(plan: Plan, *, track: bool = True) -> tuple[Problem, ...]:
     """Return the warnings of a plan. Raise InputError with everything that prevents it from running, before anything is
     started: problems of the plan itself, of this machine, and, without MLflow (`track`), of steps that use its model
-    registry.
-
-    mpi: how mpirun reaches the instances, a key of the launchers of mpi
-    """
+    registry."""
     found = findings(plan)
     of_plan = (*found.errors, *found.machine)
-    lacking = [*of_machine(plan, mpi, is_possible=not of_plan), *([] if track else machine.untracked(plan))]
+    lacking = [*of_machine(plan, is_possible=not of_plan), *([] if track else machine.untracked(plan))]
     if problems := (*of_plan, *lacking):
         raise InputError(*problems, *found.warnings)
     return (*found.warnings, *capacity.warnings(plan))
@@ -37,23 +30,23 @@ def warnings(plan: Plan) -> tuple[Problem, ...]:
     return (*findings(plan).warnings, *capacity.warnings(plan))
 
 
-def of_plan_and_machine(plan: Plan, mpi: str = "rsh") -> tuple[list[Problem], list[Problem]]:
+def of_plan_and_machine(plan: Plan) -> tuple[list[Problem], list[Problem]]:
     """Return the problems of the plan itself, and what this machine lacks to run it."""
     of_plan = check(plan)
-    return of_plan, of_machine(plan, mpi, is_possible=not of_plan)
+    return of_plan, of_machine(plan, is_possible=not of_plan)
 
 
-def of_machine(plan: Plan, mpi: str = "rsh", *, is_possible: bool = True) -> list[Problem]:
+def of_machine(plan: Plan, *, is_possible: bool = True) -> list[Problem]:
     """Return what this machine lacks to run the plan: launchers, packages, and memory and processes for all ranks.
 
     is_possible: whether the plan itself can run, so that the memory and processes it needs are known
     """
-    return [*(capacity.problems(plan) if is_possible else ()), *machine.problems(plan, mpi)]
+    return [*(capacity.problems(plan) if is_possible else ()), *machine.problems(plan)]
 
 
-def of_instances(plan: Plan, options: Options, kind: InstanceKind, folder: Path) -> list[Problem]:
-    """Return a problem if the plan needs containers or an sshd that this kind of instances lacks, or if a fault cannot
-    be injected there. folder: of the run"""
+def of_instances(plan: Plan, options: Options, kind: InstanceKind) -> list[Problem]:
+    """Return a problem if the plan needs containers, which this kind of instances lacks, or if a fault cannot be
+    injected there."""
     if options.faults:
         from allranks.local.faults import targets
 
@@ -65,10 +58,7 @@ def of_instances(plan: Plan, options: Options, kind: InstanceKind, folder: Path)
                 found = f"step {path} runs in a container, which instances of the kind {kind.name} are not"
                 fix = "omit --instances loopback; without user namespaces: --environment venv"
                 return [Problem("--environment", found, "instances of the rack", fix, code="no-user-namespaces")]
-    if options.mpi != "ssh" or all(step.distribution.type != Mpi.type for _, step in steps(plan.graph)):
-        return []
-    problem = mpi_ssh.unfit(kind, folder)
-    return [problem] if problem else []
+    return []
 
 
 def unprotected_inputs(plan: Plan, kind: InstanceKind) -> list[str]:

@@ -115,8 +115,8 @@ class RunExecution:
             supervisor, missing = await _start_supervisor(self.options, self._log_file)
             try:
                 self._starting = None
-                kind, folder = INSTANCE_KINDS[supervisor.kind], Path(self.record.folder)
-                if problems := requirements.of_instances(self.plan, self.options, kind, folder):
+                kind = INSTANCE_KINDS[supervisor.kind]
+                if problems := requirements.of_instances(self.plan, self.options, kind):
                     raise InputError(*problems)
                 self.record.instances, self.record.status = supervisor.kind, Status.RUNNING
                 self.record.page = str(self._page.path)

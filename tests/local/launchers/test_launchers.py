@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
+import shlex
 import signal
 from pathlib import Path
 
@@ -13,7 +15,9 @@ import pytest
 from allranks.contract.mpi import Mpi
 from allranks.contract.tensorflow import TensorFlow
 from allranks.errors import InputError
-from allranks.plan.graph import Step
+from allranks.local import preview
+from allranks.local.instances.kinds import INSTANCE_KINDS
+from allranks.plan.graph import Graph, Plan, Step
 from allranks.runs.observer import Observer
 from allranks.runs.records import RunRecord, Status, StepRecord
 from allranks.runs.workspace import Workspace
@@ -42,6 +46,18 @@ def test_mpirun_places_ranks_on_the_instances(kind: str, each: int, run_steps) -
         assert f"instances/{instance}/code" in text
         if kind == "rack":
             assert f"node-{instance}" in text.split()
+
+
+@needs_mpirun
+def test_a_dry_run_shows_the_command_of_mpirun(run_steps, workspace: Workspace, rack_works: bool) -> None:
+    if not rack_works:
+        pytest.skip("this machine has no user namespaces")
+    # The parent of the first rank's wrapper is mpirun.
+    step = Step("mpi", "cat /proc/$(cut -d' ' -f4 /proc/$PPID/stat)/cmdline", distribution=Mpi(1), instance_count=2)
+    shown = preview.previews(Plan("p", Graph((step,))), workspace, INSTANCE_KINDS["rack"])["mpi"]
+    record = run_steps(step, instances="rack", cold=True)
+    command = re.sub(r"\bRUN\b|RUN(?=_)", record.id, shown.mpirun)
+    assert logs(record)[0].split("\0")[:-1] == shlex.split(command)
 
 
 @needs_mpirun

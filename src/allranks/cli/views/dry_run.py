@@ -47,15 +47,15 @@ def print_dry_run(
         plan, uploads = read(Path(snapshots))
         plan, differences = realised.with_interpreters(plan, options.environment, makes=False)
         modes = modes_of(plan.graph, options.selection)
-        problems, lacking = requirements.of_plan_and_machine(plan, options.mpi)
+        problems, lacking = requirements.of_plan_and_machine(plan)
     if problems:
         raise InputError(*problems)
     # Remove secrets, so that the output contains none.
     plan = codec.loads(to_json(shown(from_json(codec.dumps(plan)))))
     kind = preview.kind_of(options.instances)
-    if problems := requirements.of_instances(plan, options, kind, workspace.run_folder(preview.RUN)):
+    if problems := requirements.of_instances(plan, options, kind):
         raise InputError(*problems)
-    previews = preview.previews(plan, workspace, kind, options.mpi)
+    previews = preview.previews(plan, workspace, kind)
     if json:
         print(plan_json(plan, previews, uploads))
     else:

@@ -217,10 +217,8 @@ class Attempt:
             record,
             self._launch,
             context.kind,
-            context.options.mpi,
             ranks,
             variables,
-            own_variables,
             instance_specs(step, self.instances, places, ports, self._root),
             context.fork_servers.choose(step, [rank.program for rank in ranks], self._interpreter),
         )

@@ -43,9 +43,6 @@ SETTLE = 2.0
 DISMISSAL = 5.0
 """Seconds from SIGTERM to SIGKILL for processes without remaining work: servers of a finished step."""
 
-LINES_OF_LAUNCHER = 1000
-"""How many of the last lines of a launcher's log are searched for the reason of its failure."""
-
 GRACE = 30.0
 """Seconds from SIGTERM to SIGKILL: Azure ML's grace period at an eviction."""
 
@@ -100,7 +97,6 @@ class AttemptMonitor:
         self._stopped = self._terminated = self._killed = False
         self._forgiven = self._orphaned = False
         self._broken = self._launcher_failure = ""
-        self._server_ended = False
         self._raised: dict[int, float] = {}
         self._arrivals: list[Recording] = []
         self._offsets = dict.fromkeys(self.reports, 0)
@@ -242,8 +238,6 @@ class AttemptMonitor:
             self._orphaned = event.code < 0 and not self._killed
             self._read_launcher_events(now)
             self._launcher_failure = judge.how(event.program, event.code)
-        elif event.kind == "exited" and event.program in self._launching.servers:
-            self._server_exited(event)
         if event.kind == "started":
             self._starting.discard(event.agent)
             self._running.get(event.agent, set()).add(event.program)
@@ -255,11 +249,6 @@ class AttemptMonitor:
 
     def _logged(self, rank: RankRecord) -> dict[str, object]:
         return {"node": self.record.name, "attempt": self.record.attempt, "rank": rank.rank}
-
-    def _server_exited(self, event: Event) -> None:
-        if not (self._killed or self._broken or self.stopping() or self._overdue or self._done):
-            how = judge.how(event.program, event.code or 0) or f"{event.program} has ended"
-            self._broken, self._server_ended = f"{self.agents[event.agent]}: {how}", True
 
     def _end(self, rank: RankRecord, code: int, now: float) -> None:
         reported = self.reports[rank.rank]
@@ -348,7 +337,7 @@ class AttemptMonitor:
             after = (f"the step: {self._limit()}",) if self._overdue else ()
             return replace(known, consequences=(*known.consequences, *after))
         if self._broken:
-            return self._with_log(self._broken) if self._server_ended else Verdict(name, self._broken)
+            return Verdict(name, self._broken)
         if self._overdue is not None:
             said = (f"{rank_list([verdict.rank or 0])}: {verdict.reason}", *verdict.consequences) if verdict else ()
             log = verdict.log if verdict else ranks[0].log
@@ -357,8 +346,7 @@ class AttemptMonitor:
             return None
         if self._launcher_failure and not self._forgiven:
             never = f"{self._names(self._starting)} {NOT_STARTED}: " if self._starting else ""
-            why = self._launching.diagnose("\n".join(tail(str(self.start.log), LINES_OF_LAUNCHER)))
-            return self._with_log(f"{never}{self._launcher_failure}{': ' if why else ''}{why}")
+            return self._with_log(f"{never}{self._launcher_failure}")
         if any(rank.status is not Status.COMPLETED for rank in ranks):
             return self._with_log("its processes were killed from outside the run", ranks[0].log)
         return None

@@ -13,7 +13,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from allranks.contract.mpi import Mpi
 from allranks.local import gpus, interpreters, rank_environment
 from allranks.local.attempt.attempt import Attempt, AttemptContext
 from allranks.local.attempt.digests import Digests, FileDigests
@@ -118,11 +117,10 @@ class CommandRunner:
         return self._context.running
 
     def _is_cold(self, step: Step) -> bool:
-        """Return whether the ranks of a step start as new processes. A daemon of mpirun in a session by ssh starts
-        them itself. Fork servers are not written for old interpreters."""
-        if not interpreters.runs_fork_server(interpreters.of_environment(step.environment, self._context.plan.source)):
-            return True
-        return self._options.cold or (self._options.mpi == "ssh" and step.distribution.type == Mpi.type)
+        """Return whether the ranks of a step start as new processes. Fork servers are not written for old
+        interpreters."""
+        interpreter = interpreters.of_environment(step.environment, self._context.plan.source)
+        return self._options.cold or not interpreters.runs_fork_server(interpreter)
 
     async def reuse(self, scope: Scope, step: Step, record: StepRecord, mode: Mode) -> bool:
         """Reuse an earlier result if the mode allows it and there is one. Return whether the step has ended.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,7 +18,7 @@ from allranks.local.attempt.stage import Ports
 from allranks.local.instances.kinds import Instance, InstanceKind
 from allranks.local.instances.programs import ForkServerSpec
 from allranks.local.instances.supervisor import Event, InstanceSpec, Supervisor
-from allranks.local.launchers.by_distribution import launcher
+from allranks.local.launchers.by_distribution import LAUNCHERS
 from allranks.local.launchers.launching import LAUNCHER_FOLDER, Assignment, LaunchedPrograms
 from allranks.plan.graph import Step
 from allranks.runs.records import StepRecord
@@ -54,18 +54,14 @@ def plan_start(
     record: StepRecord,
     launch: Launch,
     kind: InstanceKind,
-    mpi: str,
     ranks: Sequence[RankProgram],
     variables: Sequence[Mapping[str, str]],
-    own_variables: Collection[str],
     specs: Sequence[InstanceSpec],
     fork_server: ForkServerSpec | None,
 ) -> Start:
     """Return what starts the ranks of an attempt.
 
-    mpi:           how mpirun reaches the instances, a key of the launchers of mpi
-    variables:     for each instance, the variables that every process on it needs
-    own_variables: names of the environment variables that the step itself sets
+    variables: for each instance, the variables that every process on it needs
     """
     folder = Path(record.folder)
     assignment = Assignment(
@@ -76,9 +72,8 @@ def plan_start(
         folder / LAUNCHER_FOLDER,
         folder / logs.mpi_log(record.attempt),
         forked=fork_server is not None,
-        own_variables=frozenset(own_variables),
     )
-    launching = launcher(step.distribution.type, mpi).launch(assignment)
+    launching = LAUNCHERS[step.distribution.type].launch(assignment)
     agents = [f"{record.name}/{record.attempt}/{rank}" for rank in range(len(specs))]
     return Start(launching, assignment.log, assignment.folder, specs, agents, fork_server)
 

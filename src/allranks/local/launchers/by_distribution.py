@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from allranks.contract.mpi import Mpi
 from allranks.contract.tensorflow import TensorFlow
-from allranks.local.launchers import mpi, mpi_ssh, ray
+from allranks.local.launchers import mpi, ray
 from allranks.local.launchers.launching import Assignment, LaunchedPrograms, Launcher
 
 LINGER = 30.0
@@ -25,22 +24,11 @@ def launch_tasks(assignment: Assignment) -> LaunchedPrograms:
     return LaunchedPrograms(assignment.by_instance(), frozenset({assignment.ranks[0].name}), linger)
 
 
-MPI = {
-    "rsh": Launcher(mpi.launch, mpi.missing, mpi.preview),
-    "ssh": Launcher(mpi_ssh.launch, mpi_ssh.missing, mpi_ssh.preview),
-}
-"""The launchers of mpi, by how mpirun reaches the instances: through the engine, or by ssh."""
-
 LAUNCHERS: dict[str, Launcher] = {
     "none": Launcher(launch_every_rank),
     "pytorch": Launcher(launch_every_rank),
-    "mpi": MPI["rsh"],
+    "mpi": Launcher(mpi.launch, mpi.missing, mpi.mpirun_command),
     "tensorflow": Launcher(launch_tasks),
     "ray": Launcher(ray.launch, ray.missing),
 }
 """By distribution type. A new launcher is one module and one row here."""
-
-
-def launcher(distribution: str, mpi_by: str) -> Launcher:
-    """Return the launcher of a distribution type. mpi_by: a key of MPI"""
-    return MPI[mpi_by] if distribution == Mpi.type else LAUNCHERS[distribution]

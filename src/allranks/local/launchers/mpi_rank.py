@@ -26,8 +26,7 @@ def main(ranks: str, events_file: str) -> None:
     """Run one rank, and exit with its exit code or signal.
 
     ranks:       a JSON file with each rank as of `programs.Program.data`, and in `socket` the path of the fork server
-                 of its instance, if it has one. With `inherits`, it also has the variables of this process: those
-                 that mpirun was started with, or those of the session in which its daemon was started.
+                 of its instance, if it has one
     events_file: the file for `started`, `exited` and `failed` events, one JSON object per line
     """
     number = int(os.environ["OMPI_COMM_WORLD_RANK"])
@@ -41,8 +40,7 @@ def main(ranks: str, events_file: str) -> None:
         os._exit(1)
     program = programs[number]
     from_mpirun = {name: value for name, value in os.environ.items() if name.startswith(FROM_MPIRUN)}
-    inherited = os.environ if program.pop("inherits", False) else {}
-    program["environment"] = {**inherited, **program["environment"], **from_mpirun}
+    program["environment"] = {**program["environment"], **from_mpirun}
     pid, wait = _start(program)
 
     def forward(number: int, _: object) -> None:

@@ -83,7 +83,7 @@ def _run(options: dict[str, Any], plan: str, firing: Firing, workspace: Workspac
     existing = [record for record in history.runs(workspace, steps=False) if record.job_name == firing.run]
     if not existing:
         loaded = converter().loads(plan, Plan)
-        requirements.require(loaded, track=engine_options.track, mpi=engine_options.mpi)
+        requirements.require(loaded, track=engine_options.track)
         return run(loaded, workspace, engine_options)
     locks.wait(workspace.run_folder(existing[0].id))
     if history.run(workspace, existing[0].id).status in (Status.COMPLETED, Status.FAILED):
