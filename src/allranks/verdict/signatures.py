@@ -131,6 +131,13 @@ SIGNATURES: tuple[Signature, ...] = (
         source="CPython's Python/ceval.c and Objects/moduleobject.c",
     ),
     Signature(
+        code="shadowed-module",  # before Python 3.13, which names the file
+        pattern=rf"AttributeError: module '(?P<module>{'|'.join(sys.stdlib_module_names)})' has no attribute '\w+'$",
+        advice="if the code has a {module}.py, it hides the module {module} of the standard library: rename the file;"
+        " else this Python's {module} has no such name",
+        source="CPython's Objects/moduleobject.c",
+    ),
+    Signature(
         code=MISSING_PACKAGE,
         pattern=r"(?:ModuleNotFoundError: No module named '|/python[\d.]*: No module named )(?P<module>[\w.]+)",
         advice="Python does not find {module}: install its package in the step's environment; if it is in the code,"
