@@ -1,15 +1,51 @@
-"""MLflow's database: it appears when it is complete, and its places move with the workspace."""
+"""MLflow's database is created at once, complete, and as MLflow creates it."""
 
 from __future__ import annotations
 
 import os
 import sqlite3
+import subprocess
+import sys
 from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from allranks.local.tracking import tracker
+
+CREATE = """
+import os, sys
+os.chdir(sys.argv[2])
+from allranks.local.tracking import tracker
+client = tracker.import_client()
+if sys.argv[3] == "quickly":
+    tracker.create_database(client, sys.argv[1])
+    assert os.path.exists(sys.argv[1].removeprefix("sqlite:///"))
+client(sys.argv[1]).create_experiment("kept")
+"""
+
+
+def objects(database: Path) -> dict[str, list[str]]:
+    """Return the tables and indexes, each with the sorted lines of its definition: the order of constraints varies."""
+    with sqlite3.connect(database) as connection:
+        rows = connection.execute("select name, sql from sqlite_master").fetchall()
+    return {name: sorted(line.strip().rstrip(",") for line in (sql or "").splitlines()) for name, sql in rows}
+
+
+@pytest.mark.mlflow
+@pytest.mark.slow
+def test_it_is_as_mlflow_creates_it(tmp_path: Path) -> None:
+    for how in ("quickly", "as usual"):
+        folder = tmp_path / f"a workspace made {how}"
+        folder.mkdir()
+        command = [sys.executable, "-c", CREATE, f"sqlite:///{folder / 'mlflow.db'}", str(folder), how]
+        subprocess.run(command, check=True, capture_output=True)
+        assert os.listdir(folder) == ["mlflow.db"]
+    quickly, as_usual = (path / "mlflow.db" for path in sorted(tmp_path.iterdir(), reverse=True))
+    assert objects(quickly) == objects(as_usual)
+    with sqlite3.connect(quickly) as connection:
+        assert connection.execute("pragma journal_mode").fetchall() == [("delete",)]
+        assert ("kept",) in connection.execute("select name from experiments").fetchall()
 
 
 def test_an_existing_one_is_not_touched(tmp_path: Path) -> None:
