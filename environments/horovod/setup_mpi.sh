@@ -1,23 +1,24 @@
 #!/bin/sh
 # Configure ssh so that mpirun can start ranks on other instances. The images run this when they are built.
 #
-#     setup_mpi.sh / NAME=VALUE...
+#     setup_mpi.sh NAME=VALUE...
 #
 # NAME=VALUE: variables of what ssh starts, above all PATH. mpirun starts its daemon there without a login, so no
 #             profile is read, and no variable of the image's ENV is set.
 set -eu
-root=${1%/}
-shift
 
 variables=
 for variable; do
-    variables="$variables \"$variable\""
+    case $variable in
+        ?*=*) variables="$variables \"$variable\"" ;;
+        *) echo "$0: found $variable, expected NAME=VALUE" >&2 && exit 2 ;;
+    esac
 done
-mkdir -p "$root/etc/ssh"
+mkdir -p /etc/ssh
 
 # StrictModes: keys that a platform mounts may belong to another user. UsePAM: PAM needs root, and an ordinary user may
 # run this sshd. MaxStartups: one instance may be reached by all the others at once.
-cat > "$root/etc/ssh/sshd_config" <<CONFIG
+cat > /etc/ssh/sshd_config <<CONFIG
 HostKey /etc/ssh/ssh_host_ed25519_key
 PermitRootLogin prohibit-password
 PasswordAuthentication no
@@ -34,7 +35,7 @@ CONFIG
 # Instances are new in every job, and make their host keys when they start: there is no key to compare with. An sshd on
 # another instance may start later than mpirun: ssh tries once a second. It gives up in seconds, so that a job does not
 # wait for an instance that is not there: without ConnectTimeout, each try may take two minutes.
-cat > "$root/etc/ssh/ssh_config" <<'CONFIG'
+cat > /etc/ssh/ssh_config <<'CONFIG'
 Host *
     StrictHostKeyChecking no
     UserKnownHostsFile /dev/null
@@ -45,21 +46,17 @@ Host *
 CONFIG
 
 # The program that starts sshd makes the host key: one in an image would be the same wherever the image runs.
-cat > "$root/etc/ssh/start_sshd" <<'PROGRAM'
+cat > /etc/ssh/start_sshd <<'PROGRAM'
 #!/bin/sh
 set -eu
-sshd=/usr/sbin/sshd.distribution
-[ -x "$sshd" ] || sshd=/usr/sbin/sshd
 keys=/etc/ssh
 [ -w "$keys" ] || keys=$(mktemp -d)
 [ -e "$keys/ssh_host_ed25519_key" ] || ssh-keygen -q -t ed25519 -N '' -f "$keys/ssh_host_ed25519_key"
 # sshd requires this folder when root starts it, and /run may be empty in a new container.
 [ "$(id -u)" -ne 0 ] || mkdir -p -m 0755 /run/sshd
-exec "$sshd" -h "$keys/ssh_host_ed25519_key" "$@"
+exec /usr/sbin/sshd.distribution -h "$keys/ssh_host_ed25519_key" "$@"
 PROGRAM
-chmod 755 "$root/etc/ssh/start_sshd"
-
-[ -z "$root" ] || exit 0
+chmod 755 /etc/ssh/start_sshd
 
 # For a platform that starts sshd with a configuration of its own, and PAM.
 for variable; do

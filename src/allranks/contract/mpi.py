@@ -9,16 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import ClassVar, NamedTuple
 
 from allranks.contract import variables
 from allranks.contract.launch import Distribution, Launch, Process, count_problems, equal_processes
 from allranks.contract.rank_env import RankEnv, checked
-
-SETUP_MPI = Path(__file__).with_name("setup_mpi.sh")
-"""The program that configures ssh for mpirun in an image. Each environment that runs it has a copy, because the folder
-of an environment is all that its build can read."""
 
 
 @dataclass(frozen=True)

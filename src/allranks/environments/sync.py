@@ -13,9 +13,8 @@ from pathlib import Path
 
 import yaml
 
-from allranks.contract.mpi import SETUP_MPI
 from allranks.environments import dockerfile as parts
-from allranks.environments.dockerfile import VERSION, Dockerfile, labels_of, read
+from allranks.environments.dockerfile import SETUP_MPI, VERSION, Dockerfile, labels_of, read
 from allranks.environments.find import BASE, DOCKERFILE, EXPECTED, REGISTERED, EnvironmentFolder, read_environment
 from allranks.errors import InputError, Problem
 from allranks.sdk.yaml_lines import at, read_mapping

@@ -10,8 +10,8 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from allranks.contract.mpi import SETUP_MPI
 from allranks.environments import dockerfile as parts
+from allranks.environments.dockerfile import SETUP_MPI
 from allranks.environments.find import BASE, DOCKERFILE, EnvironmentFolder
 from allranks.errors import Level, Problem
 from allranks.secrets import is_secret_name, secrets_in
@@ -90,9 +90,9 @@ def ssh(environment: EnvironmentFolder, _root: Path) -> Iterator[Problem]:
             f"{dockerfile.path}:1", "no openssh-server", "sshd", "add openssh-server to the packages of the system"
         )
     if parts.runs_setup_mpi(dockerfile):
-        if not any(f"{SETUP_MPI.name} / " in each.text for each in runs):
+        if not any(f"{SETUP_MPI.name} " in each.text for each in runs):
             where = f"{dockerfile.path}:{dockerfile.line_of(SETUP_MPI.name)}"
-            fix = f'add: RUN /opt/{SETUP_MPI.name} / "PATH=$PATH"'
+            fix = f'add: RUN /opt/{SETUP_MPI.name} "PATH=$PATH"'
             yield Problem(where, f"{SETUP_MPI.name} is copied, but not run", "ssh that mpirun can use", fix)
         return
     if account is None:
