@@ -47,5 +47,11 @@ def corrected(file: YamlFile, problems: Iterable[Problem]) -> YamlFile | None:
 def is_new(problem: Problem, known: Iterable[Problem]) -> bool:
     """Return whether a problem is at none of the places of those known, and not at a key that has lost one of them."""
     places = [each.where for each in known]
-    key = problem.where.partition("key ")[2].partition(" (")[0]
-    return problem.where not in places and not (key and any(f"key {key}." in place for place in places))
+    step, key = _step_and_key(problem.where)
+    lost = [inner for owner, inner in map(_step_and_key, places) if owner in ("", step)]
+    return problem.where not in places and not (key and any(inner.startswith(f"{key}.") for inner in lost))
+
+
+def _step_and_key(place: str) -> tuple[str, str]:
+    step, _, key = place.partition("key ")
+    return step, key.partition(" (")[0]
