@@ -15,9 +15,9 @@ from pathlib import Path
 
 import pytest
 from local_images import Images, run
+from mpi_trainings import BY_LIBRARY, printed
 
 import bounded
-from mpi_trainings import BY_LIBRARY, printed
 
 HOSTS = ("node-0", "node-1")
 USERS = {"root": 0, "ranks": 1000}
