@@ -68,7 +68,7 @@ FAULTS = {
     ),
     "a boolean as text": Fault("default: false", 'default: "no"', "'no'", "quotes"),
     "a default of data": Fault("type: uri_file\n", "type: uri_file\n    default: a\n", "'a'", "optional", after=1),
-    "an enum that YAML reads as a boolean": Fault(r"\[warm, cool\]", "[warm, off]", "False", '"off"'),
+    "an enum that YAML reads as a boolean": Fault(r"\[warm, cool\]", "[warm, off]", "off in the enum", '"off"'),
     "an enum with one value twice": Fault(r"\[warm, cool\]", "[warm, warm]", "enum", "repetition"),
     "optional with a default": Fault(
         "default: warm", "default: warm\n    optional: true", "is never omitted", "remove either", after=1
