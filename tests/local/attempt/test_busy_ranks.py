@@ -118,3 +118,16 @@ def test_what_a_rank_uses_includes_its_children(tmp_path: Path) -> None:
         rank.stdin.flush()
         ((_, count),) = stack_dumps.activity([replace(make_ranks(1, 1)[0], log=str(log))]).values()
     assert count > 1_000_000
+
+
+@pytest.mark.parametrize(("distribution", "expected"), [("pytorch", [0, 1]), ("ray", [0])])
+def test_of_the_nodes_of_ray_only_the_head_runs_a_program(
+    monkeypatch: pytest.MonkeyPatch, distribution: str, expected: list[int]
+) -> None:
+    ranks = make_ranks(2, 1)
+    for rank in ranks:
+        rank.status = Status.RUNNING
+    monkeypatch.setattr(stack_dumps, "of_ranks", lambda *_: [])
+    monkeypatch.setattr(stack_dumps, "in_shells", lambda ranks: [Stack(rank.rank, ()) for rank in ranks])
+    watch = StallWatch(StepRecord("train", "train", "train", distribution, 2, 1, ranks=ranks), {}, 10.0)
+    assert [stack.rank for stack in asyncio.run(watch.stacks())] == expected

@@ -172,7 +172,9 @@ class StallWatch:
             stacks, self.problem = [], NOT_PERMITTED
         numbers = {rank.rank for rank in running}
         stacks = stacks or [stack for stack in flight_recordings.stacks(self._reports) if stack.rank in numbers]
-        return [*stacks, *await asyncio.to_thread(stack_dumps.in_shells, running)]
+        # Of the nodes of Ray, only the head runs a program.
+        own = [rank for rank in running if rank.rank == 0 or self._record.distribution != "ray"]
+        return [*stacks, *await asyncio.to_thread(stack_dumps.in_shells, own)]
 
     def differs(self, now: float) -> bool:
         """Return whether ranks wait in collectives that never match: no time of waiting ends that."""
