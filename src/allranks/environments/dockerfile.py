@@ -17,8 +17,7 @@ from pathlib import Path
 from allranks.errors import InputError, Problem
 
 SETUP_MPI = Path(__file__).with_name("setup_mpi.sh")
-"""The program that configures ssh for mpirun in an image. Each environment that runs it has a copy, because the folder
-of an environment is all that its build can read."""
+"""Configures ssh for mpirun in an image. Each environment has a copy, because a build reads only its own folder."""
 
 _FROM = re.compile(r"(?P<image>\S+)(?:\s+AS\s+(?P<name>\S+))?$", re.IGNORECASE)
 _VARIABLE = re.compile(r"\$\{(\w+)\}|\$(\w+)")

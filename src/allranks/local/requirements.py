@@ -45,8 +45,7 @@ def of_machine(plan: Plan, *, is_possible: bool = True) -> list[Problem]:
 
 
 def of_instances(plan: Plan, options: Options, kind: InstanceKind) -> list[Problem]:
-    """Return a problem if the plan needs containers, which this kind of instances lacks, or if a fault cannot be
-    injected there."""
+    """Return a problem if the plan needs containers, or injects a fault, that this kind of instances lacks."""
     if options.faults:
         from allranks.local.faults import targets
 

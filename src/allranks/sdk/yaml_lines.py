@@ -60,8 +60,8 @@ REPEATED_KEY = Rule.warning(
 )
 UNQUOTED_VALUE = Rule.warning(
     "unquoted-value",
-    "A value without quotes is not what is written: azure-ai-ml sends False for no, 8 for 010, 750 for 12:30, and as "
-    "an environment variable 1.1 for 1.10.",
+    "YAML reads a value without quotes differently from what is written: azure-ai-ml sends False for no, 8 for 010, "
+    "750 for 12:30, and as an environment variable 1.1 for 1.10.",
     "azure-ai-ml, load_job; YAML 1.1, whose booleans, octal and sexagesimal numbers PyYAML reads",
     "put it in quotes",
 )

@@ -179,10 +179,10 @@ def missing(recordings: Sequence[Recording]) -> Difference | None:
 
 
 def have_all_called(call: Call, recordings: Sequence[Recording]) -> bool:
-    """Return whether all ranks of its process group have called a collective. The default group has all of them."""
-    none = 0 if call.group == "0" else None
+    """Return whether all ranks of its process group have called a collective. All ranks are in the default group."""
+    without = 0 if call.group == "0" else None
     last = [
-        max((each.number for each in those.calls if each.group == call.group), default=none) for those in recordings
+        max((each.number for each in those.calls if each.group == call.group), default=without) for those in recordings
     ]
     return all(number is None or number >= call.number for number in last)
 

@@ -63,7 +63,7 @@ OF_COMPONENTS = (
         *(values.DEFAULT_ENUM, values.DEFAULT_RANGE),
     ),
     Row(ports.port_order, ports.PORT_ORDER),
-    Row(values.as_written, REPEATED_KEY, UNQUOTED_VALUE),
+    Row(lambda subject: subject.warnings, REPEATED_KEY, UNQUOTED_VALUE),
 )
 
 OF_COMMANDS = (

@@ -51,7 +51,7 @@ class Subject:
     needs_environment: whether its type runs in an environment: command and parallel components
     place:         returns the file and line of a key: place("inputs", "lr", "default")
     unquoted:      the values as they are written that YAML does not read as text, by key such as inputs.lr.default
-    warnings:      of its file, as YAML is read
+    warnings:      about its YAML file: repeated keys, and values that YAML changes
     """
 
     path: Path
@@ -84,7 +84,11 @@ class Subject:
 
     def in_quotes(self, value: Any, *keys: str) -> str:
         """Return the fix for a value that is not a text, with what the file has."""
-        return f'put it in quotes: "{self.unquoted.get(".".join(keys), value)}"'
+        return f'put it in quotes: "{self.written(value, *keys)}"'
+
+    def written(self, value: Any, *keys: str) -> str:
+        """Return a value as the file has it, if it has no quotes there."""
+        return self.unquoted.get(".".join(keys), str(value))
 
     def ports(self) -> tuple[tuple[str, PortSpec], ...]:
         """Return every port with its section, inputs or outputs."""

@@ -119,14 +119,8 @@ def enums(subject: Subject) -> Iterator[Problem]:
             if port.type in _PYTHON and port.type != "boolean" and not _fits(value, port.type):
                 # YAML reads yes, no, on and off as booleans.
                 fix = subject.in_quotes(value, *keys, str(number)) if port.type == "string" else "correct it"
-                written = subject.unquoted.get(".".join((*keys, str(number))), repr(value))
-                found = f"{written} in the enum of type {port.type}"
+                found = f"{subject.written(repr(value), *keys, str(number))} in the enum of type {port.type}"
                 yield subject.report(ENUM_TYPE, keys, found, _EXPECTED[port.type], fix)
-
-
-def as_written(subject: Subject) -> Iterator[Problem]:
-    """Yield the warnings of its YAML file."""
-    yield from subject.warnings
 
 
 def defaults(subject: Subject) -> Iterator[Problem]:

@@ -61,12 +61,17 @@ def _launch_in(step: Step) -> tuple[str, str]:
 
 
 def texts(step: Step, *, python: bool = False) -> Iterator[tuple[str, str, bool]]:
-    """Yield the command, and each file of the step's code that it starts, or a shell script of it: its name, its text
-    with its own line ends, and whether a shell reads it.
+    """Yield the command like a script, and then what `scripts` yields."""
+    yield "the command", step.command, True
+    yield from scripts(step, python=python)
+
+
+def scripts(step: Step, *, python: bool = False) -> Iterator[tuple[str, str, bool]]:
+    """Yield each file of the step's code that its command starts, or a shell script of it: its path, its text with its
+    own line ends, and whether a shell reads it.
 
     python: whether also those that Python reads
     """
-    yield "the command", step.command, True
     waiting, seen = [step.command] if step.code else [], set[str]()
     while waiting:
         for simple in simple_commands(waiting.pop()):

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from itertools import combinations, islice
+from itertools import combinations
 
-from allranks.checks.plan.launchers import PYTORCH_ONLY, instead, launcher_of, sets, texts
+from allranks.checks.plan.launchers import PYTORCH_ONLY, instead, launcher_of, scripts, sets, texts
 from allranks.checks.plan.scope import Scope
 from allranks.contract.commands import expansions, simple_commands
 from allranks.contract.distributions import processes_per_instance
@@ -77,7 +77,7 @@ def option_lines(_scope: Scope, step: Step) -> Iterator[Problem]:
 
 
 def line_ends(_scope: Scope, step: Step) -> Iterator[Problem]:
-    for name, text, by_shell in islice(texts(step), 1, None):
+    for name, text, by_shell in scripts(step):
         if "\r\n" in text if by_shell else text.startswith("#!") and "\r\n" in text[: text.find("\n") + 1]:
             fix = LINE_ENDS.fix.replace("FILE", name)
             yield LINE_ENDS.problem("command", f"{name}, whose lines end with \\r\\n", "lines that end with \\n", fix)
@@ -122,9 +122,9 @@ _INSTEAD = {
 
 def variables_not_given(_scope: Scope, step: Step) -> Iterator[Problem]:
     """Yield a warning for each variable with a name of Azure ML's that is not set."""
-    read_texts = [*texts(step, python=True)]
-    everything = "\n".join(text for _, text, _ in read_texts)
-    for place, text, by_shell in read_texts:
+    of_step = [*texts(step, python=True)]
+    everything = "\n".join(text for _, text, _ in of_step)
+    for place, text, by_shell in of_step:
         read = {*expansions(text, with_default=False)} if by_shell else set[str]()
         read |= {first or second for first, second in _READ.findall(text)}
         for name in sorted(read - _GIVEN - step.environment_variables.keys()):

@@ -117,8 +117,7 @@ class CommandRunner:
         return self._context.running
 
     def _is_cold(self, step: Step) -> bool:
-        """Return whether the ranks of a step start as new processes. Fork servers are not written for old
-        interpreters."""
+        """Return whether the ranks of a step start as new processes. Old interpreters have no fork server."""
         interpreter = interpreters.of_environment(step.environment, self._context.plan.source)
         return self._options.cold or not interpreters.runs_fork_server(interpreter)
 

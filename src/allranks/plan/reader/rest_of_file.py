@@ -45,7 +45,7 @@ def corrected(file: YamlFile, problems: Iterable[Problem]) -> YamlFile | None:
 
 
 def is_new(problem: Problem, known: Iterable[Problem]) -> bool:
-    """Return whether a problem is at none of the places of those known, and not at a key that has lost one of them."""
+    """Return whether a problem is at none of the known places, nor at a key that contains one of them."""
     places = [each.where for each in known]
     step, key = _step_and_key(problem.where)
     lost = [inner for owner, inner in map(_step_and_key, places) if owner in ("", step)]

@@ -260,7 +260,7 @@ def _bound_counts(text: YamlText) -> Iterator[Problem]:
 
 
 def _dated(text: YamlText) -> Iterator[Problem]:
-    """Report dates as versions, for which the SDK's message has no key."""
+    """Report versions that YAML reads as dates. The SDK's message about them names no key."""
     for key, written in text.unquoted.items():
         if key.endswith(".version") and isinstance(text.value(key), date):
             yield refused(where(text, key), key, text.value(key), "a text", written)
