@@ -43,6 +43,7 @@ LOST = "RuntimeError: [pair.cc:553] Connection closed by peer [10.77.0.11]:29391
 BAD = "RuntimeError: bad shard 2"
 ROW = TABLE[TABLE.index("  time") : TABLE.index("====", TABLE.index("  time"))].replace(": 1 (pid", ": {2} (pid")
 OTHERS = "[1]:\n" + ROW.format(1, 40, -9) + "[2]:\n" + ROW.format(2, 40, -15)
+EXITED = TABLE.format(0, 40).replace("  <NO_OTHER_FAILURES>\n", "[1]:\n" + ROW.format(1, 40, 9))
 KILLED = TABLE.format(0, 40).replace("  <NO_OTHER_FAILURES>\n", OTHERS)
 FORCED = "Unable to shutdown process 6 via Signals.SIGTERM, forcefully exiting via Signals.SIGKILL\n"
 PLAIN = 'Traceback (most recent call last):\n  File "/code/train.py", line 1, in <module>\nValueError: no data\n'
@@ -60,6 +61,8 @@ PLAIN = 'Traceback (most recent call last):\n  File "/code/train.py", line 1, in
         ([OWN.format(0, LOST) + KILLED], 0, 1, "ended by SIGKILL"),
         ([OWN.format(0, BAD) + KILLED], 0, 0, BAD),
         ([OWN.format(0, LOST) + FORCED + KILLED], 0, 0, LOST),
+        ([OWN.format(0, LOST) + EXITED, OWN.format(2, LOST) + TABLE.format(2, 39)], 0, 1, "exit code 9"),
+        ([OWN.format(0, LOST) + OWN.format(1, BAD) + EXITED], 0, 1, BAD),
     ],
 )
 def test_the_cause_and_not_its_consequence(

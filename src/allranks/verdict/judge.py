@@ -248,9 +248,12 @@ def _symptoms(rank: RankRecord, reported: Path | None, memory_kills: int) -> lis
         order = (2 * (reason == _TERMINATED), table.exit_code > 0, table.time, False)
         symptoms.append(Symptom(rank, reason, table.rank, order))
     if table is not None:
-        # The launcher looks now and then: it may find a killed worker together with one that lost the connection to it.
-        killed = {worker: _how(_SHELL - code) for worker, code in table.others.items() if -code in _CAUSES}
-        symptoms += [Symptom(rank, how, worker, (0, False, table.time, True)) for worker, how in killed.items()]
+        # The launcher looks now and then: it may find a worker that was killed, or ended without an exception, which
+        # gives code 1, together with one that lost the connection to it.
+        for worker, code in table.others.items():
+            if -code in _CAUSES or (1 < code < _SHELL and all(each.worker != worker for each in symptoms)):
+                how = _how(code if code > 0 else _SHELL - code)
+                symptoms.append(Symptom(rank, how, worker, (0, code > 0, table.time, True)))
     return symptoms
 
 
