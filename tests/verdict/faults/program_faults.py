@@ -63,9 +63,9 @@ def _deepspeed(what: str, name: str, cause: str, rank: int) -> ProgramFault:
     )
 
 
-def _tensorflow(what: str, name: str, cause: str) -> ProgramFault:
+def _tensorflow(what: str, name: str, cause: str, *ranks: int) -> ProgramFault:
     launch = Launch("", (TENSORFLOW,), "tensorflow", f"python tensorflow_program.py {name}")
-    return ProgramFault(what, launch, cause, (1,), layout=Layout(2, 1))
+    return ProgramFault(what, launch, cause, ranks or (1,), layout=Layout(2, 1))
 
 
 def _ray(what: str, name: str, cause: str, rank: int | None = 0) -> ProgramFault:
@@ -144,7 +144,8 @@ PROGRAM_FAULTS = (
     _deepspeed("a checkpoint of rank 0 alone", "checkpoint_of_rank_0", "barrier|checkpoint", 0),
     _tensorflow("two batches fewer", "uneven_batches", "exit code 0|it exits"),
     _tensorflow("a damaged record", "bad_record", "record 3 is damaged"),
-    _tensorflow("the index of another worker", "index_of_another", "TF_CONFIG|address|bind|start|task"),
+    # Both say that they are task 0: TensorFlow refuses the one that connects last.
+    _tensorflow("the index of another worker", "index_of_another", "TF_CONFIG|address|bind|start|task", 0, 1),
     _ray("an exception in a task", "exception_in_a_task", "KeyError.*shard 7"),
     _ray("an actor that exits", "actor_that_exits", "ActorDied"),
     _ray("resources that nobody has", "resources_that_nobody_has", "no task of Ray runs", None),
