@@ -56,7 +56,7 @@ LAUNCHES ?= 100
 test-faults:
 	$(MAKE) --jobs=3 horovod deepspeed-ops tensorflow
 	ALLRANKS_ALL_FAULTS=1 ALLRANKS_FAULT_SEEDS=500 ALLRANKS_FAULT_LAUNCHES=$(LAUNCHES) \
-	  $(BIN)/python -m pytest -n 2 tests/verdict
+	  $(BIN)/python -m pytest -n 3 tests/verdict
 
 # Makes a Debian, builds images on it and proves them inside: some 20 minutes, root, buildah and debootstrap.
 test-images: $(VENV)/.dev

@@ -65,8 +65,14 @@ def rack_works() -> bool:
     return _works("rack")
 
 
+@pytest.fixture
+def kind(rack_works: bool) -> str:
+    """The kind of instances that users have by default: the rack, where this machine has user namespaces."""
+    return "rack" if rack_works else "loopback"
+
+
 @pytest.fixture(params=["loopback", "rack"])
-def kind(request: pytest.FixtureRequest, rack_works: bool) -> str:
+def each_kind(request: pytest.FixtureRequest, rack_works: bool) -> str:
     """Both kinds of instances; the rack only where this machine has user namespaces."""
     if request.param == "rack" and not rack_works:
         pytest.skip("this machine has no user namespaces")

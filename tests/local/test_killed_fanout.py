@@ -29,10 +29,10 @@ from allranks.runs.workspace import Workspace
 
 pytestmark = pytest.mark.slow
 
-KILLS = int(os.environ.get("ALLRANKS_KILLS", "3"))
+KILLS = int(os.environ.get("ALLRANKS_KILLS", "2"))
 SEED = int(os.environ.get("ALLRANKS_SEED", "29"))
 KILLS_A_RUN = 5
-TRIALS, MINI_BATCHES = 12, 60
+TRIALS, MINI_BATCHES = 8, 40
 
 ENGINE = """
 import sys

@@ -60,8 +60,15 @@ for pid in started:
 """
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-@pytest.mark.parametrize("moment", ["the lock is taken", "the loop starts", "tracking starts", "the supervisor starts"])
+@pytest.mark.parametrize(
+    ("moment", "number"),
+    [
+        ("the lock is taken", signal.SIGHUP),
+        ("the loop starts", signal.SIGINT),
+        ("tracking starts", signal.SIGTERM),
+        ("the supervisor starts", signal.SIGINT),
+    ],
+)
 def test_a_signal_while(moment: str, number: signal.Signals, tmp_path: Path) -> None:
     words = [sys.executable, "-c", START, tmp_path / "w", str(int(number)), moment]
     # The pipes end with the last process that has them.

@@ -95,7 +95,7 @@ def test_texts_of_a_verdict_are_limited_and_have_no_secret(tmp_path: Path) -> No
         *("MIIEvQIBADANBgkqhkiG9w0BAQEFAASC" for _ in range(8)),
         "-----END PRIVATE KEY-----",
     )
-    long = f"ValueError: \x1b[31m{secret} \0" + 1_000_000 * "no end "
+    long = f"ValueError: \x1b[31m{secret} \0" + 100_000 * "no end "
     step = StepRecord("train", "train", "", "", 1, 1)
     step.verdict = Verdict("train", long, tail=("before", *key, json.dumps(f"/{secret}"), long), traceback=long)
     step.result = long

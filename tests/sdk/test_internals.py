@@ -11,6 +11,7 @@ import json
 import os
 import sys
 from collections.abc import Callable, Iterator
+from functools import cache
 from operator import attrgetter, methodcaller
 from pathlib import Path
 from types import SimpleNamespace
@@ -600,6 +601,7 @@ def _private_uses(file: Path) -> list[str]:
     return found
 
 
+@cache
 def _attribute_names(file: Path) -> set[str]:
     """The private attributes that a module uses, and those whose names it has as texts."""
     nodes = list(ast.walk(ast.parse(file.read_text(encoding="utf-8"))))

@@ -18,20 +18,16 @@ from allranks.contract.launch import Distribution
 from allranks.contract.mpi import Mpi
 from allranks.contract.pytorch import PyTorch
 from allranks.contract.ray import Ray
-from allranks.contract.tensorflow import TensorFlow
 from allranks.plan.graph import Graph, Plan, Step
 from allranks.runs.observer import Observer
 from allranks.runs.records import RunRecord, Status, StepRecord
 
 FILE = Path(__file__).parents[3] / "benchmarks/launches/stopped_instance.py"
 PATH = f"{Path(sys.executable).parent}:/usr/bin"
-TORCHRUN = "python -m torch.distributed.run --nnodes 3 --nproc-per-node 2 --no-python sleep 600"
 
 LAUNCHES: dict[str, tuple[Distribution, str, str]] = {
     "pytorch": (PyTorch(2), "sleep 600", "sh"),
-    "torchrun": (PyTorch(1), TORCHRUN, "sh"),
     "mpi": (Mpi(2), "sleep 600", "mpirun"),
-    "tensorflow": (TensorFlow(3), "sleep 600", "sh"),
     "ray": (Ray(), "sleep 600", "ray"),
 }
 """The distribution, the command, and a program that it needs."""
@@ -60,7 +56,7 @@ def plan(stopped: Any, distribution: Distribution, command: str) -> Plan:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("launch", "kind"), [*((launch, "rack") for launch in LAUNCHES), ("pytorch", "loopback")])
+@pytest.mark.parametrize(("launch", "kind"), [("mpi", "rack"), ("ray", "rack"), ("pytorch", "loopback")])
 def test_an_instance_that_never_starts_ends_the_step(
     launch: str, kind: str, stopped: Any, rack_works: bool, run_steps: Callable[..., RunRecord]
 ) -> None:

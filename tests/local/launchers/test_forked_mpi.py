@@ -1,4 +1,4 @@
-"""Ranks of a real mpirun that are forked from a fork server, on both kinds of instances."""
+"""Ranks of a real mpirun that are forked from a fork server, on emulated instances."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Each distribution type, started as the platform starts it, with real processes on both kinds of instances."""
+"""Each distribution type, started as the platform starts it, with real processes on emulated instances."""
 
 from __future__ import annotations
 

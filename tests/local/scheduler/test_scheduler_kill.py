@@ -21,7 +21,7 @@ from allranks.schedules.triggers import Recurrence
 
 pytestmark = pytest.mark.slow
 
-KILLS = 25
+KILLS = 8
 PROGRAM = Path(__file__).with_name("killed_scheduler.py")
 BEGIN = datetime(2026, 3, 24, tzinfo=timezone.utc)
 END = BEGIN + timedelta(days=8)

@@ -15,13 +15,15 @@ from allranks.local.tracking import tracker
 
 CREATE = """
 import os, sys
-os.chdir(sys.argv[2])
+os.chdir(sys.argv[1])
 from allranks.local.tracking import tracker
 client = tracker.import_client()
-if sys.argv[3] == "quickly":
-    tracker.create_database(client, sys.argv[1])
-    assert os.path.exists(sys.argv[1].removeprefix("sqlite:///"))
-client(sys.argv[1]).create_experiment("kept")
+for how in ("quickly", "as usual"):
+    os.makedirs(how)
+    if how == "quickly":
+        tracker.create_database(client, f"sqlite:///{how}/mlflow.db")
+        assert os.path.exists("quickly/mlflow.db")
+    client(f"sqlite:///{how}/mlflow.db").create_experiment("kept")
 """
 
 
@@ -35,13 +37,14 @@ def objects(database: Path) -> dict[str, list[str]]:
 @pytest.mark.mlflow
 @pytest.mark.slow
 def test_it_is_as_mlflow_creates_it(tmp_path: Path) -> None:
-    for how in ("quickly", "as usual"):
-        folder = tmp_path / f"a workspace made {how}"
-        folder.mkdir()
-        command = [sys.executable, "-c", CREATE, f"sqlite:///{folder / 'mlflow.db'}", str(folder), how]
-        subprocess.run(command, check=True, capture_output=True)
-        assert os.listdir(folder) == ["mlflow.db"]
-    quickly, as_usual = (path / "mlflow.db" for path in sorted(tmp_path.iterdir(), reverse=True))
+    folder = tmp_path / "a workspace"
+    folder.mkdir()
+    subprocess.run([sys.executable, "-c", CREATE, str(folder)], check=True, capture_output=True)
+    assert sorted(map(str, (path.relative_to(folder) for path in folder.rglob("*.*")))) == [
+        "as usual/mlflow.db",
+        "quickly/mlflow.db",
+    ]
+    quickly, as_usual = folder / "quickly/mlflow.db", folder / "as usual/mlflow.db"
     assert objects(quickly) == objects(as_usual)
     with sqlite3.connect(quickly) as connection:
         assert connection.execute("pragma journal_mode").fetchall() == [("delete",)]

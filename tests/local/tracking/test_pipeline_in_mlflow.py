@@ -67,15 +67,3 @@ def test_steps_at_any_depth_are_children_of_one_run_also_after_a_resume(
     count = len(client.search_runs([parent.info.experiment_id]))
     assert run_steps(plan=reused, track=False).mlflow_run_id is None
     assert len(client.search_runs([parent.info.experiment_id])) == count
-
-
-def test_a_command_job_has_a_run_without_a_parent(run_steps, workspace: Workspace) -> None:
-    step = Step("fit", _python("import mlflow\nmlflow.log_metric('loss', 1)\n"), deterministic=False)
-    record = run_steps(plan=Plan("fit", Graph((step,))))
-    assert record.status is Status.COMPLETED
-    assert record.mlflow_run_id is None
-
-    from mlflow.tracking import MlflowClient
-
-    run = MlflowClient(workspace.tracking_uri).get_run(record.step("fit").mlflow_run_id)
-    assert "mlflow.parentRunId" not in run.data.tags

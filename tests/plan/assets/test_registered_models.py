@@ -8,7 +8,7 @@ from allranks.plan.assets import registered
 from allranks.plan.assets.asset_id import parse
 from allranks.runs.workspace import Workspace
 
-pytestmark = [pytest.mark.slow, pytest.mark.mlflow]
+pytestmark = [pytest.mark.slow, pytest.mark.mlflow, pytest.mark.xdist_group("registered models")]
 
 
 @pytest.fixture(scope="module")

@@ -29,7 +29,7 @@ from allranks.runs.workspace import Workspace
 from mutations import MUTATIONS, Mutation, mutated
 from pipeline_files import TRAIN, write
 
-COUNT = int(os.environ.get("ALLRANKS_MUTATIONS", "60"))
+COUNT = int(os.environ.get("ALLRANKS_MUTATIONS", "20"))
 SECONDS = 30
 """What a check may take on a busy machine; most take 50 ms."""
 

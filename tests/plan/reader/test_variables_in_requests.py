@@ -115,7 +115,7 @@ def variables_of(jobs: dict[str, Any]) -> dict[str, dict[str, str]]:
     }
 
 
-@settings(max_examples=4)
+@settings(max_examples=2)
 @example(
     form="outer.py",
     nodes=[("file", {"A": "x"}, {}), ("file", {"A": "x"}, {"B": "y"})],

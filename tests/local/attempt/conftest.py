@@ -1,0 +1,10 @@
+"""Each kind of instances gives a step its files in a way of its own."""
+
+from __future__ import annotations
+
+import pytest
+
+
+@pytest.fixture
+def kind(each_kind: str) -> str:
+    return each_kind
