@@ -33,6 +33,7 @@ CLEARED += ("OMPI_", "HOROVOD_", "ALLRANKS_")
 FORKED = {
     "averages.py",
     "elastic.py",
+    "end.py",
     "end_saving.py",
     "evict.py",
     "fsdp_ranks.py",

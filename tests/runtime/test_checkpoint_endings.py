@@ -58,9 +58,8 @@ def test_a_copy_that_fails_fails_the_save(alone: Ranks, tmp_path: Path, monkeypa
         checkpoints.save(1)
 
 
-@pytest.mark.parametrize("how", ["return", "exit"])
-def test_the_end_of_a_training_completes_its_last_checkpoint(start: Callable, tmp_path: Path, how: str) -> None:
-    ended = start("end_saving.py", tmp_path / "saved", how, distribution=PyTorch(2)).wait()
+def test_the_end_of_a_training_completes_its_last_checkpoint(start: Callable, tmp_path: Path) -> None:
+    ended = start("end_saving.py", tmp_path / "saved", "exit", distribution=PyTorch(2)).wait()
     assert [rank.code for rank in ended] == [0, 0], ended
     assert names(tmp_path / "saved") == ["step_000000001", "step_000000002"]
 
@@ -78,7 +77,6 @@ def test_a_failure_leaves_no_half_checkpoint(start: Callable, tmp_path: Path) ->
     ("fault", "message"),
     [
         ("disk in between", "rank 1: [Errno 28] No space left on device"),
-        ("disk", "rank 1: [Errno 28] No space left on device"),
         ("elsewhere", ".safetensors of another rank, which rank 0 does not see"),
     ],
 )

@@ -16,7 +16,7 @@ from allranks.contract.pytorch import PyTorch
 
 NEEDS_DEEPSPEED = pytest.mark.skipif(find_spec("deepspeed") is None, reason="needs allranks[deepspeed]")
 NEEDS_HOROVOD = pytest.mark.skipif(find_spec("horovod") is None, reason="needs make horovod")
-INSTANCES = ((4, 67), (3, 131), (4, 200))
+INSTANCES = ((3, 14), (2, 27), (3, 40))
 """Numbers of instances, and the step up to which they train."""
 
 
@@ -28,7 +28,7 @@ def train(start: Callable[..., Any], tmp_path: Path) -> Callable[..., dict[str, 
         folder = tmp_path / f"checkpoints {len(parts)}"
         found: dict[str, Any] = {"losses": {}, "rates": {}, "drawn": Counter(), "random": []}
         for count, last in parts:
-            variables = {ELASTIC_INSTANCES: "3:4"}
+            variables = {ELASTIC_INSTANCES: "2:3"}
             job = start(
                 "elastic.py", folder, last, name, distribution=PyTorch(1), instance_count=count, variables=variables
             )
@@ -54,13 +54,13 @@ def train(start: Callable[..., Any], tmp_path: Path) -> Callable[..., dict[str, 
         pytest.param("horovod", marks=[pytest.mark.recipe, NEEDS_HOROVOD]),
     ],
 )
-def test_4_3_4_instances_train_as_4_do(train: Callable[..., dict[str, Any]], name: str) -> None:
+def test_3_2_3_instances_train_as_3_do(train: Callable[..., dict[str, Any]], name: str) -> None:
     untouched, elastic = train(name, INSTANCES[-1]), train(name, *INSTANCES)
     losses = untouched["losses"]
-    assert len(losses) == 200
-    assert losses["199"] < 0.7 * losses["0"], "it learns nothing: it would prove nothing"
+    assert len(losses) == 40
+    assert losses["39"] < 0.7 * losses["0"], "it learns nothing: it would prove nothing"
     assert elastic["losses"] == pytest.approx(losses, rel=1e-4)
     assert elastic["rates"] == untouched["rates"]
     assert elastic["drawn"] == untouched["drawn"]
     assert set(elastic["drawn"].values()) == {1}
-    assert len(set(elastic["random"])) == 4 + 3 + 4, "a rank repeats random numbers, its own or another's"
+    assert len(set(elastic["random"])) == 3 + 2 + 3, "a rank repeats random numbers, its own or another's"

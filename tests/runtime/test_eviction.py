@@ -23,10 +23,8 @@ FIRST = 30
 @pytest.mark.parametrize(
     ("strategy", "who"),
     [
-        ("ddp", "0"),
         ("ddp", "1"),
         ("ddp", "0,1,2"),
-        ("fsdp", "1"),
         ("deepspeed", "0,2"),
         pytest.param("horovod", "2", marks=pytest.mark.skipif(not find_spec("horovod"), reason="no horovod")),
     ],

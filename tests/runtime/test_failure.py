@@ -16,7 +16,6 @@ pytestmark = pytest.mark.slow
     ("way", "code", "failure", "told"),
     [
         ("return", 0, None, ""),
-        ("exit", 0, None, ""),
         ("exit_0", 0, None, ""),
         ("exit_7", 7, ("SystemExit", "the script ended itself with exit code 7"), ""),
         ("exit_text", 1, ("SystemExit", "the script ended itself with exit code 1"), "no data today\n"),
@@ -26,7 +25,8 @@ pytestmark = pytest.mark.slow
     ],
 )
 def test_one_process(start: Callable, way: str, code: int, failure: tuple[str, str] | None, told: str) -> None:
-    (ended,) = start("end.py", 0, way).wait()
+    own_python = ["-u"] if way in ("exit_text", "interrupt", "hang_at_exit") else []  # which ends as Python does
+    (ended,) = start("end.py", 0, way, interpreter=own_python).wait()
     assert ended.code == code, ended
     assert [(event.type, event.message) for event in ended.of(report.Failure)] == ([failure] if failure else [])
     assert len(ended.of(report.Finished)) == (code == 0)

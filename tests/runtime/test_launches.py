@@ -112,11 +112,9 @@ OF_LAUNCHER = {
     [
         ("pytorch", "from allranks import runtime; runtime.main(print)"),
         ("mpi", "from allranks import runtime; runtime.main(print, strategy='horovod')"),
-        ("mpi", "from allranks import runtime; runtime.main(print, strategy='deepspeed')"),
         ("mpi", "from allranks.runtime import prepare_libraries; prepare_libraries(); print()"),
-        ("mpi", "from allranks.runtime.tensorflow import cluster; cluster.read(); print()"),
     ],
-    ids=["torch", "horovod", "deepspeed", "libraries", "tensorflow"],
+    ids=["torch", "horovod", "libraries"],
 )
 def test_a_rank_alone_of_a_job_of_two_instances(start: Callable, launcher: str, source: str) -> None:
     """The comparison does not depend on the preflight checks, which are off here."""

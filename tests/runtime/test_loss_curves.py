@@ -13,8 +13,7 @@ import pytest
 
 from allranks.contract.pytorch import PyTorch
 
-STEPS = 60
-STEPS_OF_16_BITS = 30
+STEPS = 16
 
 needs_deepspeed = pytest.mark.skipif(find_spec("deepspeed") is None, reason="needs allranks[deepspeed]")
 needs_horovod = pytest.mark.skipif(find_spec("horovod") is None, reason="needs make horovod")
@@ -26,7 +25,7 @@ STRATEGIES = [
     pytest.param("zero3", marks=needs_deepspeed),
     pytest.param("horovod", marks=needs_horovod),
 ]
-OF_16_BITS = {"ddp:bfloat16": 2e-3, "ddp:float16": 5e-4, "fsdp:bfloat16": 2e-3, "fsdp:float16": 5e-4}
+OF_16_BITS = {"ddp:float16": 5e-4, "fsdp:bfloat16": 2e-3}
 """The largest relative difference of the loss. In float32 it is 2e-7 here, in bfloat16 4e-4, in float16 6e-5."""
 
 pytestmark = pytest.mark.xdist_group("loss_curves")  # they look at the same jobs
@@ -35,16 +34,14 @@ pytestmark = pytest.mark.xdist_group("loss_curves")  # they look at the same job
 @pytest.fixture(scope="module")
 def curves(start_module: Callable[..., Any]) -> dict[str, Any]:
     """The losses, gradient norms and learning rates of the steps, by strategy and precision."""
-    jobs = [(STEPS, ["ddp:float32", "fsdp:float32"]), (STEPS_OF_16_BITS, list(OF_16_BITS))]
+    trainings = ["ddp:float32", "fsdp:float32", *OF_16_BITS]
     if find_spec("deepspeed"):
-        jobs.append((STEPS, ["zero1:float32", "zero3:float32"]))
+        trainings += ["zero1:float32", "zero3:float32"]
     if find_spec("horovod"):
-        jobs.append((STEPS, ["horovod:float32"]))
-    found: dict[str, Any] = {}
-    for steps, trainings in jobs:  # one after another: they would share the cores
-        ended = start_module("loss_curves.py", steps, STEPS, *trainings, distribution=PyTorch(2)).wait()
-        assert [rank.code for rank in ended] == [0, 0], ended
-        found |= json.loads(ended[0].stdout.splitlines()[-1])
+        trainings.append("horovod:float32")
+    ended = start_module("loss_curves.py", STEPS, *trainings, distribution=PyTorch(2)).wait()
+    assert [rank.code for rank in ended] == [0, 0], ended
+    found: dict[str, Any] = json.loads(ended[0].stdout.splitlines()[-1])
     return found
 
 
@@ -57,7 +54,7 @@ def one() -> dict[str, Any]:
 
     sys.path.remove(scripts)
     curves: dict[str, Any] = script.one_process(STEPS)
-    assert curves["losses"][-1] < 0.7 * curves["losses"][0], "it learns nothing: it would prove nothing"
+    assert curves["losses"][-1] < 0.8 * curves["losses"][0], "it learns nothing: it would prove nothing"
     assert max(curves["norms"]) > script.MAX_GRAD_NORM, "nothing is clipped: it would prove nothing"
     return curves
 

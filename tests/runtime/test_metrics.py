@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -14,12 +15,26 @@ OWN_IMPORTS = ("-u",)
 """Options of a rank that is started and not forked: what it has imported, it has imported itself."""
 
 
+pytestmark = pytest.mark.xdist_group("metrics")  # one process imports MLflow and makes its tables
+
+
+@pytest.fixture(scope="module")
+def tables(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """MLflow's database with its tables, which take it seconds to make."""
+    import mlflow
+
+    file = tmp_path_factory.mktemp("tables") / "mlflow.db"
+    mlflow.MlflowClient(f"sqlite:///{file}").search_experiments()
+    return file
+
+
 @pytest.fixture
-def store(tmp_path: Path) -> Iterator[Any]:
+def store(tables: Path, tmp_path: Path) -> Iterator[Any]:
     """A client of an empty MLflow store, whose URI is its tracking_uri."""
     import mlflow
 
     before = dict(os.environ)
+    shutil.copy(tables, tmp_path / "mlflow.db")
     client = mlflow.MlflowClient(f"sqlite:///{tmp_path}/mlflow.db")
     client.create_experiment("digits", artifact_location=str(tmp_path / "artifacts"))
     yield client

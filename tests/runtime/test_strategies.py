@@ -33,7 +33,7 @@ needs_horovod = pytest.mark.skipif(find_spec("horovod") is None or MPIRUN is Non
 pytestmark = pytest.mark.xdist_group("strategies")  # they look at the same jobs
 
 BY_TORCH = ["ddp", "fsdp"]
-BY_DEEPSPEED = ["zero0", "zero2", "zero3"]  # test_loss_curves.py and test_resuming.py have zero1
+BY_DEEPSPEED = ["zero0", "zero3"]  # test_loss_curves.py and test_resuming.py have zero1, and test_eviction.py zero2
 DEEPSPEED_STAGES = [pytest.param(name, marks=needs_deepspeed) for name in BY_DEEPSPEED]
 STRATEGIES = [
     *BY_TORCH,
@@ -45,7 +45,7 @@ STRATEGIES = [
 @pytest.fixture(scope="module")
 def results(start_module: Callable[..., Any]) -> dict[str, Any]:
     """What ranks did under every strategy that is installed."""
-    jobs = [(4, BY_TORCH), *([(2, BY_DEEPSPEED)] if find_spec("deepspeed") else [])]
+    jobs = [(4, ["fsdp"]), (2, ["ddp", *(BY_DEEPSPEED if find_spec("deepspeed") else [])])]
     found: dict[str, Any] = {}
     for count, names in jobs:
         ended = start_module("strategies.py", *names, distribution=PyTorch(count)).wait()
@@ -171,7 +171,7 @@ def test_recomputed_blocks_give_the_same_losses(found: dict[str, Any]) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["fsdp", *DEEPSPEED_STAGES], indirect=True)
+@pytest.mark.parametrize("name", ["fsdp", DEEPSPEED_STAGES[-1]], indirect=True)
 def test_offloading_gives_the_same_losses(found: dict[str, Any]) -> None:
     assert difference(found["whole"][: len(found["offloaded"])], found["offloaded"]) < 1e-5
 

@@ -185,8 +185,7 @@ def compiled() -> Iterator[Any]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", STRATEGIES)
-@pytest.mark.parametrize("blocks", [(Block,), ()])
+@pytest.mark.parametrize(("name", "blocks"), [("ddp", ()), ("fsdp", (Block,))])
 def test_compiled_models_give_the_same_gradients(
     alone: Ranks, name: str, blocks: tuple[type[nn.Module], ...], compiled: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

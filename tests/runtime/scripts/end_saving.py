@@ -3,7 +3,6 @@
 return              the training is complete
 exit                the training ends itself with sys.exit(0), while its part of the second checkpoint is slow
 raise               rank 1 fails, while its part of the second checkpoint is slow
-disk                rank 1 cannot write its part
 disk in between     rank 1 cannot write its part, and the training goes on with collectives
 elsewhere           rank 1 writes to another folder
 """
@@ -47,7 +46,7 @@ def rather_slow(save: background_save.BackgroundSave) -> background_save.FileRec
 
 
 write = background_save.BackgroundSave._write
-FAULTS = {"raise": slow, "disk": no_space, "disk in between": no_space}
+FAULTS = {"raise": slow, "disk in between": no_space}
 
 
 def train(ranks: runtime.Ranks) -> None:

@@ -1,6 +1,6 @@
 """The loss curves of a small GPT by several strategies, one after another in one process group; rank 0 prints them.
 
-loss_curves.py STEPS SCHEDULED NAME:PRECISION ...     STEPS steps of a schedule of SCHEDULED
+loss_curves.py STEPS NAME:PRECISION ...
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def one_process(steps: int) -> dict[str, list[float]]:
     return {"losses": losses, "norms": norms, "rates": rates}
 
 
-def by_strategy(name: str, precision: str, steps: int, scheduled: int, ranks: runtime.Ranks) -> dict[str, list[float]]:
+def by_strategy(name: str, precision: str, steps: int, ranks: runtime.Ranks) -> dict[str, list[float]]:
     deepspeed_stage = int(name.removeprefix("zero")) if name.startswith("zero") else None
     strategy = strategies.strategy("deepspeed" if name.startswith("zero") else name, ranks.device)
     torch.manual_seed(0)
@@ -86,7 +86,7 @@ def by_strategy(name: str, precision: str, steps: int, scheduled: int, ranks: ru
         blocks=(Block,),
         deepspeed_stage=deepspeed_stage,
     )
-    training = strategy.prepare(model, optimizer_of(model), settings, schedule(scheduled))
+    training = strategy.prepare(model, optimizer_of(model), settings, schedule(steps))
     losses, norms, rates = [], [], []
     for step in range(steps):
         rates.append(training.optimizer.param_groups[0]["lr"])
@@ -108,11 +108,10 @@ def by_strategy(name: str, precision: str, steps: int, scheduled: int, ranks: ru
 
 
 def train(ranks: runtime.Ranks) -> None:
-    steps, scheduled = map(int, sys.argv[1:3])
     curves = {}
-    for training in sys.argv[3:]:
+    for training in sys.argv[2:]:
         name, precision = training.split(":")
-        curves[training] = by_strategy(name, precision, steps, scheduled, ranks)
+        curves[training] = by_strategy(name, precision, int(sys.argv[1]), ranks)
     if ranks.is_main:
         print(json.dumps(curves), flush=True)
 

@@ -20,7 +20,7 @@ from torch.distributed.tensor import Replicate, Shard, distribute_tensor
 
 from allranks import runtime
 
-script.BATCH = 12  # for any number of ranks up to 4, each has the same share
+script.BATCH = 12  # of 2 ranks and of 3, each has the same share
 DECAY = 0.9
 
 
@@ -43,11 +43,11 @@ def norms(average: runtime.ExponentialMovingAverage) -> dict[str, float]:
 
 
 class Distributed:
-    """A DTensor, whose rows half of the ranks have, and the other half too, if the number of ranks is even."""
+    """A DTensor, which each of two ranks has; three have a part of its rows each."""
 
     def __init__(self, world_size: int) -> None:
-        halves = 2 if world_size == 4 else 1
-        mesh = init_device_mesh("cpu", (halves, world_size // halves))
+        replicas = 2 if world_size == 2 else 1
+        mesh = init_device_mesh("cpu", (replicas, world_size // replicas))
         self.whole = torch.arange(7 * 5000.0).reshape(7, 5000)
         self.tensor = distribute_tensor(self.whole, mesh, [Replicate(), Shard(0)])
 

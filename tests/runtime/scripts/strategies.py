@@ -178,7 +178,7 @@ def compare(name: str, ranks: runtime.Ranks) -> dict[str, Any]:
     result["recomputed"] = losses(recomputed, ranks, 0, 3)
     lower = prepare(name, ranks, replace(plain, precision="bfloat16"))
     result["bfloat16"] = losses(lower, ranks, 0, 10)
-    if name == "fsdp" or name.startswith("zero"):
+    if name in ("fsdp", "zero3"):
         result["offloaded"] = losses(prepare(name, ranks, replace(plain, offload=True)), ranks, 0, 3)
     if not name.startswith("zero"):
         result |= reload(name, ranks, replace(plain, gradient_accumulation_steps=2))
