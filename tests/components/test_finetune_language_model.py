@@ -321,9 +321,10 @@ def test_an_evicted_training_saves_on_every_rank_and_the_next_attempt_goes_on(
     words = arguments(
         base, preferences, tmp_path, "--objective", "dpo", "--method", "full", "--learning_rate", "0.003",
         "--per_device_train_batch_size", "2", "--validation_fraction", "0.2", "--save_steps", "1000",
-        "--max_steps", "30",
+        "--lr_scheduler_type", "constant",
     )  # fmt: skip
-    ranks = list(running(words, tmp_path, 2))
+    # Far more steps than there are before the signal arrives, however busy the machine is.
+    ranks = list(running([*words, "--max_steps", "1000"], tmp_path, 2))
     first = tmp_path / "rank0.out"
     deadline = time.monotonic() + BOUND_SECONDS
     try:
@@ -338,23 +339,26 @@ def test_an_evicted_training_saves_on_every_rank_and_the_next_attempt_goes_on(
             rank.send_signal(signal.SIGKILL)
     (saved,) = (tmp_path / "checkpoints").glob("checkpoint-*")
     step = int(saved.name.removeprefix("checkpoint-"))
-    assert 3 <= step < 30
+    assert 3 <= step < 1000
+    total = step + 6
     assert not (tmp_path / "model/MLmodel").exists()
 
     # As if the next one had been cut off while it was written.
-    (tmp_path / "checkpoints/checkpoint-29").mkdir()
-    ranks = list(running(words, tmp_path, 2))
+    (tmp_path / f"checkpoints/checkpoint-{total - 1}").mkdir()
+    ranks = list(running([*words, "--max_steps", str(total)], tmp_path, 2))
     assert [rank.wait(BOUND_SECONDS) for rank in ranks] == [0, 0], (tmp_path / "rank0.err").read_text()
     output = first.read_text()
     assert f"step {step} of" not in output
-    assert f"step {step + 1} of 30" in output
+    assert f"step {step + 1} of {total}" in output
     assert "rewards/margins " in output, output
     margin = float(output.partition("rewards/margins ")[2].partition(",")[0])
-    assert margin > 1
+    assert margin > 0.1
     assert (tmp_path / "model/MLmodel").is_file()
     history = json.loads((tmp_path / "history").read_text())
-    assert [(point["step"], point["samples"]) for point in history["points"]] == [(step, 4) for step in range(1, 31)]
-    assert (history["sample"], [evaluation["step"] for evaluation in history["evaluations"]]) == ("example", [30])
+    assert [(point["step"], point["samples"]) for point in history["points"]] == [
+        (step, 4) for step in range(1, total + 1)
+    ]
+    assert (history["sample"], [evaluation["step"] for evaluation in history["evaluations"]]) == ("example", [total])
 
 
 def test_too_few_examples_for_the_ranks_are_one_message_before_the_first_step(

@@ -11,7 +11,8 @@ import pytest
 
 from allranks.errors import InputError
 
-pytestmark = pytest.mark.slow  # MLflow takes seconds to import, and to make its tables
+# MLflow takes seconds to import, and to make its tables.
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("registry")]
 
 Importer = Callable[[str, str], Any]
 

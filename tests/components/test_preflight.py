@@ -11,7 +11,7 @@ from types import ModuleType
 import pytest
 
 from allranks.errors import InputError
-from allranks_command import allranks
+from allranks_command import forked
 
 COMPONENT = Path(__file__).parents[2] / "components" / "diagnosis/preflight" / "component.yaml"
 
@@ -36,7 +36,7 @@ jobs:
 
 @pytest.mark.slow
 def test_a_healthy_cluster(tmp_path: Path) -> None:
-    ended = allranks("run", pipeline(tmp_path, "{}"), "--no-track", folder=tmp_path)
+    ended = forked("run", pipeline(tmp_path, "{}"), "--no-track", folder=tmp_path)
     assert ended.code == 0, ended
     report = json.loads((tmp_path / "report" / "preflight.json").read_text())
     assert (report["world_size"], report["instance_count"]) == (2, 2)
@@ -60,7 +60,7 @@ def test_a_healthy_cluster(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_a_size_whose_infiniband_is_not_there(tmp_path: Path) -> None:
     """This machine has none: what ND96asr_v4 promises is missed on both instances, and the report says so."""
-    ended = allranks("run", pipeline(tmp_path, "{size: nd96asr_v4}"), "--no-track", folder=tmp_path)
+    ended = forked("run", pipeline(tmp_path, "{size: nd96asr_v4}"), "--no-track", folder=tmp_path)
     assert ended.code == 1
     assert "preflight InfiniBand, instance 0, rank 0" in ended.out + ended.err
     report = json.loads((tmp_path / "report" / "preflight.json").read_text())

@@ -15,6 +15,8 @@ from allranks.errors import InputError
 
 Importer = Callable[[str, str], Any]
 
+pytestmark = pytest.mark.xdist_group("registry")  # one process imports MLflow and makes its tables
+
 
 @pytest.mark.parametrize(
     ("challenger", "champion", "new", "rules", "promoted", "reason"),

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import json
+import runpy
+import sys
 from argparse import Namespace
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from component_processes import run_small_script
+from component_processes import folder_of
 
 from allranks.errors import InputError
 
-# Each starts trainings or imports the SDK in processes of its own: seconds apiece.
-pytestmark = pytest.mark.slow
+# MLflow takes seconds to import, and to make its tables.
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("registry")]
 
 Importer = Callable[[str, str], Any]
 
@@ -46,16 +48,25 @@ def register(code: Importer, model: Path, metrics: Path, tmp_path: Path) -> Call
     return lambda **changed: str(script.register_if_good(Namespace(**(inputs | changed))))
 
 
-def test_a_good_model_becomes_a_version_with_its_files_and_tags(model: Path, metrics: Path, tmp_path: Path) -> None:
+def test_a_good_model_becomes_a_version_with_its_files_and_tags(
+    model: Path,
+    metrics: Path,
+    registry_address: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     from mlflow import MlflowClient
 
-    uri = f"sqlite:///{tmp_path}/mlflow.db"
+    script = folder_of("register_model") / "register_model.py"
     places = [f"--{name}={tmp_path / name}" for name in ("model", "metrics", "registration")]
-    options = [*places, "--name", "digits", "--threshold", "0.97"]
-    ended = run_small_script("register_model", *options, folder=tmp_path, MLFLOW_TRACKING_URI=uri)
-    assert ended.codes == [0], ended.errors
+    monkeypatch.setattr("sys.excepthook", sys.excepthook)  # the program replaces it
+    monkeypatch.setattr("sys.argv", [str(script), *places, "--name", "digits", "--threshold", "0.97"])
+    monkeypatch.syspath_prepend(str(script.parent))
+    monkeypatch.chdir(tmp_path)
+    runpy.run_path(str(script), run_name="__main__")
     line = "registered as digits, version 1: accuracy 0.9750\n"
-    assert line in ended.output
+    assert line in capsys.readouterr().out
     assert (tmp_path / "outputs/result.txt").read_text() == line
     written = json.loads((tmp_path / "registration/registration.json").read_text())
     assert written == {
@@ -66,7 +77,7 @@ def test_a_good_model_becomes_a_version_with_its_files_and_tags(model: Path, met
         "goal": "maximize",
         "threshold": 0.97,
     }
-    client = MlflowClient(uri, uri)
+    client = MlflowClient(registry_address, registry_address)
     found = client.get_model_version("digits", "1")
     assert found.tags == {"accuracy": "0.9750", "data": "digits", "run": found.run_id}
     weights = client.download_artifacts(found.run_id, "model/weights", str(tmp_path))

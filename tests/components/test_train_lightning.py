@@ -26,7 +26,7 @@ Importer = Callable[[str, str], Any]
 
 SCRIPT = COMPONENTS / "image_classification/train_lightning/train.py"
 VARIABLES = {"RANK": "1", "WORLD_SIZE": "2", "LOCAL_RANK": "0", "NODE_RANK": "1", "AZUREML_NODE_COUNT": "2"}
-SETTINGS = ("--preset", "resnet_micro", "--num_train_epochs", "2", "--learning_rate", "0.01", "--max_grad_norm", "1")
+SETTINGS = ("--preset", "resnet_micro", "--num_train_epochs", "1", "--learning_rate", "0.01", "--max_grad_norm", "1")
 
 
 def words(data: Path, folder: Path, *arguments: str) -> list[str]:
@@ -55,8 +55,8 @@ def per_node(digits: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.xdist_group("lightning")
 def test_one_process_an_instance_starts_the_others(digits: Path, per_node: Path) -> None:
     losses = list(points(per_node).values())
-    assert len(losses) == 2 * (len(np.load(digits / "train_labels.npy")) // 64)
-    assert losses[-1] < losses[0] / 4, "this training learns nothing"
+    assert len(losses) == len(np.load(digits / "train_labels.npy")) // 64
+    assert losses[-1] < 0.7 * losses[0], "this training learns nothing"
     assert {file.name for file in (per_node / "checkpoints").iterdir()} == {"last.ckpt"}
     events = report.read(per_node / "report")[0]
     found = [event.metrics for event in events if isinstance(event, report.Progress)]
@@ -68,17 +68,17 @@ def test_one_process_an_instance_starts_the_others(digits: Path, per_node: Path)
 def test_the_model_is_one_that_evaluations_take(digits: Path, per_node: Path, tmp_path: Path) -> None:
     ended = evaluate(digits, per_node / "model", tmp_path)
     assert ended.codes == [0], ended.errors
-    assert json.loads((tmp_path / "metrics/metrics.json").read_text())["accuracy"] > 0.9
+    assert json.loads((tmp_path / "metrics/metrics.json").read_text())["accuracy"] > 0.3
 
 
 @pytest.mark.slow
 @pytest.mark.xdist_group("lightning")
 def test_an_evicted_training_goes_on_within_its_epoch(digits: Path, per_node: Path, tmp_path: Path) -> None:
     """SIGTERM to one of the processes of a per-process launch: both save, and end at one step, that logs nothing."""
-    options = words(digits, tmp_path, "--save_steps", "5", "--logging_steps")
+    options = words(digits, tmp_path, "--save_steps", "2", "--logging_steps")
     run = {"script": SCRIPT, "folder": tmp_path, "ranks": 2}
     with running_script("train_lightning", *options, "1000", **run) as job:
-        while not list((tmp_path / "checkpoints").glob("step=10*")):
+        while not list((tmp_path / "checkpoints").glob("step=4*")):
             assert all(process.poll() is None for process in job.processes), job.errors()
             time.sleep(0.05)
         job.processes[1].send_signal(signal.SIGTERM)
@@ -86,7 +86,7 @@ def test_an_evicted_training_goes_on_within_its_epoch(digits: Path, per_node: Pa
     assert not (tmp_path / "model").exists()
     saved = steps_of(tmp_path / "checkpoints/last.ckpt")
     expected = points(per_node)
-    assert 10 <= saved < len(expected)
+    assert 4 <= saved < len(expected)
     resumed = run_script("train_lightning", *options, "1", **run)
     assert resumed.codes == [0, 0], resumed.errors
     # The same images in the same steps: the losses of a training that was not interrupted.
@@ -163,7 +163,10 @@ def test_what_lightning_supports_only_on_gpus_is_refused_on_cpus(
 
 def test_steps_follow_from_the_ranks_and_must_be_full(code: Importer, tmp_path: Path) -> None:
     steps = code("train_lightning", "checks").steps
-    args = arguments(SCRIPT.parent / "component.yaml", words(tmp_path, tmp_path, "--gradient_accumulation_steps", "4"))
+    args = arguments(
+        SCRIPT.parent / "component.yaml",
+        words(tmp_path, tmp_path, "--gradient_accumulation_steps", "4", "--num_train_epochs", "2"),
+    )
     assert steps(args, 1000, 2) == (4, 8)
     with pytest.raises(InputError, match="input per_device_train_batch_size"):
         steps(args, 100, 2)

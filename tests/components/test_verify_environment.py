@@ -8,10 +8,7 @@ from typing import Any
 
 import pytest
 
-from allranks_command import allranks
-
-# Each is a run of the engine.
-pytestmark = pytest.mark.slow
+from allranks_command import forked
 
 COMPONENT = Path(__file__).parents[2] / "components" / "diagnosis/verify_environment" / "component.yaml"
 EXPECTED = """
@@ -25,33 +22,26 @@ doca:
 """
 
 
-def verified(folder: Path, openmpi: str) -> tuple[int, dict[str, Any]]:
-    """How the run ended, and the report that its step wrote: findings by what they are about."""
-    (folder / "expect.yaml").write_text(EXPECTED % openmpi)
-    (folder / "pipeline.yml").write_text(f"""
-type: pipeline
-jobs:
-  verify:
-    type: command
-    component: {COMPONENT}
-    inputs: {{expectations: {{type: uri_file, path: ./expect.yaml}}}}
-    outputs:
-      report: {{type: uri_folder, path: ./report}}
-""")
-    ended = allranks("run", folder / "pipeline.yml", "--no-track", folder=folder)
-    report = json.loads((folder / "report" / "verification.json").read_text())
-    return ended.code, {finding["what"]: finding for finding in report}
-
-
-def test_what_is_true(tmp_path: Path) -> None:
-    code, findings = verified(tmp_path, "4.1.8")
-    assert code == 0
-    assert [finding["ok"] for finding in findings.values()] == [True] * 5
-    assert "2 ranks under mpirun, all-reduce by mpi4py" in findings
-
-
-def test_what_is_not(tmp_path: Path) -> None:
-    code, findings = verified(tmp_path, "5.0.6")
-    assert code == 1
-    assert {what for what, finding in findings.items() if not finding["ok"]} == {"openmpi"}
-    assert (findings["openmpi"]["expected"], findings["openmpi"]["found"]) == ("5.0.6", "4.1.8")
+@pytest.mark.slow
+def test_what_is_true_and_what_is_not(tmp_path: Path) -> None:
+    jobs: dict[str, Any] = {}
+    for name, openmpi in (("well", "4.1.8"), ("badly", "5.0.6")):
+        (tmp_path / f"{name}.yaml").write_text(EXPECTED % openmpi)
+        jobs[name] = {
+            "type": "command",
+            "component": str(COMPONENT),
+            "inputs": {"expectations": {"type": "uri_file", "path": f"./{name}.yaml"}},
+            "outputs": {"report": {"type": "uri_folder", "path": f"./{name}"}},
+        }
+    (tmp_path / "pipeline.yml").write_text(json.dumps({"type": "pipeline", "jobs": jobs}))
+    ended = forked("run", "pipeline.yml", "--no-track", "--json", folder=tmp_path)
+    assert ended.code == 1, ended.err
+    assert {step["name"]: step["status"] for step in ended.json["steps"]} == {"well": "Completed", "badly": "Failed"}
+    well, badly = (
+        {finding["what"]: finding for finding in json.loads((tmp_path / name / "verification.json").read_text())}
+        for name in jobs
+    )
+    assert [finding["ok"] for finding in well.values()] == [True] * 5
+    assert "2 ranks under mpirun, all-reduce by mpi4py" in well
+    assert {what for what, finding in badly.items() if not finding["ok"]} == {"openmpi"}
+    assert (badly["openmpi"]["expected"], badly["openmpi"]["found"]) == ("5.0.6", "4.1.8")
