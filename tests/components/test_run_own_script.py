@@ -106,7 +106,7 @@ def test_torchrun_continues_on_fewer_instances_with_the_same_steps(tmp_path: Pat
     ("launch", "library", "argument", "value"),
     [
         ("accelerate", "accelerate", "$ACCELERATE_MIXED_PRECISION $ACCELERATE_USE_CPU", "no true"),
-        ("deepspeed", "deepspeed", "$LOCAL_RANK", "{local}"),
+        pytest.param("deepspeed", "deepspeed", "$LOCAL_RANK", "{local}", marks=pytest.mark.recipe),
     ],
 )
 def test_a_library_s_own_launcher_starts_the_ranks_of_two_instances(
@@ -125,13 +125,6 @@ def test_mpirun_starts_scripts_and_other_programs(tmp_path: Path, variables: dic
     ended = by_mpirun(2, command("mpi", tmp_path, "place.sh", *options), tmp_path, variables)
     assert ended.codes == [0], ended
     assert [(tmp_path / f"results.{rank}").read_text() for rank in range(2)] == ["0 of 2\n", "1 of 2\n"]
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(not MPIRUN.exists(), reason="no mpirun here: pip install 'allranks[mpi]'")
-def test_mpirun_starts_a_script_of_horovod(tmp_path: Path, variables: dict[str, str]) -> None:
-    pytest.importorskip("horovod", reason="no Horovod: make horovod")
-    check(by_mpirun(2, command("mpi", tmp_path, "sum_horovod.py"), tmp_path, variables), tmp_path, [0, 1])
 
 
 @pytest.mark.slow
@@ -266,6 +259,24 @@ def test_a_launcher_where_the_platform_starts_all_is_refused(
     monkeypatch.setattr(launchers, "detect", lambda: env)
     with pytest.raises(InputError, match="2 processes on each instance"):
         launchers.LAUNCHERS[launch](Namespace())
+
+
+def test_the_launcher_of_deepspeed_is_told_the_instances(
+    code: Importer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    launchers = code("run_pytorch", "launchers")
+    env = RankEnv(rank=1, world_size=2, instance_rank=1, instance_count=2, launcher="pytorch", master_addr="127.0.0.2")
+    monkeypatch.setattr(launchers, "detect", lambda: env)
+    monkeypatch.setattr(launchers, "_join", lambda _: None)
+    monkeypatch.setenv("AZ_BATCH_HOST_LIST", "127.0.0.2,127.0.0.3")
+    monkeypatch.chdir(tmp_path)
+    words = " ".join(launchers.deepspeed(Namespace(processes=3)))
+    assert (tmp_path / "hostfile").read_text() == "127.0.0.2 slots=3\n127.0.0.3 slots=3\n"
+    assert f"deepspeed.launcher.runner --hostfile {tmp_path}/hostfile --no_ssh --node_rank 1 --num_gpus 3" in words
+    assert "--master_addr 127.0.0.2" in words
+    monkeypatch.setenv("AZ_BATCH_HOST_LIST", "")
+    launchers.deepspeed(Namespace(processes=1))
+    assert (tmp_path / "hostfile").read_text() == "instance-0 slots=1\ninstance-1 slots=1\n"
 
 
 def test_process_counts_that_do_not_fit(code: Importer, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -105,9 +105,10 @@ def test_a_command_that_installs_packages_changes_only_its_own_environment(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write_wheel(tmp_path / "wheels", "1.0")
-    monkeypatch.setattr(venv, "uv_program", lambda: None)  # whose environments get pip from an index
     tiny = environment(tmp_path, "tinypackage==1.0")
-    shared, own = (realise(tiny, "venv", Reports(), installer=each) for each in ("", "pip install tinypackage"))
+    shared = realise(tiny, "venv", Reports())
+    monkeypatch.setattr(venv, "uv_program", lambda: None)  # whose environments get pip from an index
+    own = realise(tiny, "venv", Reports(), installer="pip install tinypackage")
     write_wheel(tmp_path / "wheels", "2.0")
     assert own.interpreter is not None
     pip = [own.interpreter.with_name("pip"), "install", "--no-index", "--find-links", tmp_path / "wheels"]
