@@ -99,17 +99,6 @@ def outer(
 """
 
 CASES = {
-    "two levels": """
-        @dsl.pipeline(default_compute="cpu-cluster", display_name="Top", description="What it is.")
-        def top(data: Input(type="uri_folder"), numbers: Numbers, size: int = 3, start: float = 1):
-            first = outer(size=size, numbers=numbers, lr=start, processes=2, data=data)
-            second = outer(size=1, numbers=numbers, lr=first.outputs.next, data=first.outputs.model)
-            second.display_name = "Again"
-            train(lr=second.outputs.next, data=second.outputs.model)
-            return {"model": second.outputs.model}
-
-        pipeline = top(data=Input(type="uri_folder", path="./data"), numbers=Numbers(epochs=7))
-    """,
     "types, modes and paths of a nested node": """
         @dsl.pipeline()
         def nested(

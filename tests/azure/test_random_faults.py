@@ -33,7 +33,7 @@ from allranks.cli.main import main
 from allranks_command import Ended, write
 
 GOAL = int(os.environ.get("ALLRANKS_FAULTS", "0"))
-"""How many faults have to happen; 0: as many as 5 trials of each command have."""
+"""How many faults have to happen; 0: as many as 2 trials of each command have."""
 
 ENVIRONMENT = {"name": "small", "version": "1", "image": "ubuntu:24.04"}
 COMPONENT = {
@@ -211,7 +211,7 @@ def test_faults_end_well(name: str, azure_server: Server, tmp_path_factory: pyte
     count = 0
 
     @settings(
-        max_examples=50 if GOAL else 5,
+        max_examples=50 if GOAL else 2,
         database=None,
         deadline=None,
         derandomize=not GOAL,

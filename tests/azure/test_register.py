@@ -172,7 +172,7 @@ def test_a_refusal_is_one_message(azure: FakeAzure, project: Path, status: int, 
     assert len(error.value.problems) == 1  # type: ignore[attr-defined]
 
 
-@pytest.mark.slow
+@pytest.mark.recipe
 def test_all_of_ours(azure: FakeAzure, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """With little of the runtime, which goes with most of them: uploading it all of those times shows nothing more."""
     for name in ("components", "environments", "src"):

@@ -21,9 +21,10 @@ pytestmark = pytest.mark.xdist_group("round trip")
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("path", sorted((ROOT / "pipelines").glob("*.py")), ids=lambda path: path.stem)
-def test_the_plan_of_a_pipeline_is_that_of_its_rest_body(azure, path, tmp_path) -> None:
-    check_round_trip(azure, path, tmp_path)
+@pytest.mark.parametrize("name", ["language_model", "score_images", "tensorflow", "tune_image_classifier"])
+def test_the_plan_of_a_pipeline_is_that_of_its_rest_body(azure, name, tmp_path) -> None:
+    """Steps under MPI and TensorFlow, a parallel step and a sweep."""
+    check_round_trip(azure, ROOT / "pipelines" / f"{name}.py", tmp_path)
 
 
 COMPONENT = """\

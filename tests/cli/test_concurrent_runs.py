@@ -12,9 +12,9 @@ import pytest
 from allranks.runs import history
 from allranks.runs.records import Status
 from allranks.runs.workspace import Workspace
-from allranks_command import PATIENCE, Ended, Fifo, allranks, forked, started, write, write_job
+from allranks_command import PATIENCE, Ended, Fifo, called, forked, started, write, write_job
 
-ROUNDS = 4
+ROUNDS = 2
 USE = """\
 exec 8> {locks}/gpu-$CUDA_VISIBLE_DEVICES; flock -n 8 || exit 3
 exec 9> {locks}/slot-0; flock -n 9 || {{ exec 9> {locks}/slot-1; flock -n 9; }} || exit 4
@@ -76,7 +76,7 @@ def test_sigkill_of_one_run_does_not_affect_the_other(tmp_path: Path) -> None:
             killed.kill()
             killed.wait(PATIENCE)
             assert first.read() == b""
-            states = {run["name"]: run["status"] for run in allranks("runs", "--json", folder=tmp_path).json}
+            states = {run["name"]: run["status"] for run in called("runs", "--json", folder=tmp_path).json}
             assert sorted(states.values()) == ["Interrupted", "Running"]
             go_on.touch()
             out, err = other.communicate(timeout=PATIENCE)
@@ -85,21 +85,3 @@ def test_sigkill_of_one_run_does_not_affect_the_other(tmp_path: Path) -> None:
         "Completed",
         "Interrupted",
     ]
-
-
-@pytest.mark.slow
-def test_resume_of_a_run_that_another_process_executes_says_so(tmp_path: Path) -> None:
-    with Fifo(tmp_path / ".allranks" / "fifo") as fifo:
-        write_job(tmp_path, f"exec 3> {fifo.path}; echo up >&3; exec sleep 1000")
-        with started("run", "job.yml", "--no-track", "--instances", "loopback", folder=tmp_path) as run:
-            assert fifo.read() == b"up\n"
-            done = allranks("resume", "latest", folder=tmp_path)
-            assert (done.code, done.out) == (2, "")
-            record = history.run(Workspace(tmp_path / ".allranks"), "latest")
-            for said in (
-                f"run {record.id}",
-                f"process {run.pid} has been executing it",
-                f"allranks cancel {record.id}",
-            ):
-                assert said in done.err
-            assert record.status is Status.RUNNING

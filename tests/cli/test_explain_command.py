@@ -6,35 +6,35 @@ from pathlib import Path
 
 from allranks.cli.views.problems import problems_text
 from allranks.errors import Problem
-from allranks_command import forked
+from allranks_command import called
 
 
 def test_a_code_is_explained(tmp_path: Path) -> None:
-    done = forked("explain", "missing-package", folder=tmp_path)
+    done = called("explain", "missing-package", folder=tmp_path)
     assert done.code == 0
     assert "does not have a package" in done.out
     assert "](" not in done.out
-    assert forked("explain", "missing-package", "--json", folder=tmp_path).json["code"] == "missing-package"
+    assert called("explain", "missing-package", "--json", folder=tmp_path).json["code"] == "missing-package"
 
 
 def test_all_codes_are_listed(tmp_path: Path) -> None:
-    listed = forked("explain", folder=tmp_path).out.splitlines()
+    listed = called("explain", folder=tmp_path).out.splitlines()
     described = [line.split(maxsplit=1) for line in listed]
     assert ["disk-full", "The disk of the workspace is full"] in described
-    assert forked("explain", "--json", folder=tmp_path).json[0]["code"] == described[0][0]
+    assert called("explain", "--json", folder=tmp_path).json[0]["code"] == described[0][0]
 
 
 def test_a_rule_is_explained(tmp_path: Path) -> None:
-    done = forked("explain", "nested-launcher", folder=tmp_path)
+    done = called("explain", "nested-launcher", folder=tmp_path)
     assert done.code == 0
     assert "level   warning" in done.out
     assert "accelerate#3494" in done.out
     assert "# allranks: ignore nested-launcher" in done.out
-    assert "ignore" not in forked("explain", "binding", folder=tmp_path).out
+    assert "ignore" not in called("explain", "binding", folder=tmp_path).out
 
 
 def test_an_unknown_code(tmp_path: Path) -> None:
-    done = forked("explain", "disk-ful", folder=tmp_path)
+    done = called("explain", "disk-ful", folder=tmp_path)
     assert done.code == 2
     assert "did you mean disk-full?" in done.err
 

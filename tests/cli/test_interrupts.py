@@ -11,7 +11,7 @@ import pytest
 from allranks.runs import history
 from allranks.runs.records import Status
 from allranks.runs.workspace import Workspace
-from allranks_command import PATIENCE, Fifo, allranks, started, write, write_job
+from allranks_command import PATIENCE, Fifo, allranks, called, started, write, write_job
 from mpirun import needs_mpirun
 
 TWO_BY_TWO = {
@@ -27,11 +27,11 @@ def wait_for_ranks(fifo: Fifo, count: int) -> None:
     assert told.count(b"up\n") == count
 
 
-@pytest.mark.parametrize("distribution", ["pytorch", pytest.param("mpi", marks=needs_mpirun)])
-def test_ctrl_c_ends_the_run_in_good_order(tmp_path: Path, distribution: str) -> None:
+@needs_mpirun
+def test_ctrl_c_ends_the_run_in_good_order(tmp_path: Path) -> None:
     command = "exec 3> ${{inputs.fifo}}; trap 'echo saved; exit 1' TERM; echo up >&3; while :; do sleep 0.05; done"
     with Fifo(tmp_path / ".allranks" / "fifo") as fifo:
-        settings = {"type": distribution, "process_count_per_instance": 2}
+        settings = {"type": "mpi", "process_count_per_instance": 2}
         write_job(tmp_path, command, inputs={"fifo": str(fifo.path)}, **TWO_BY_TWO | {"distribution": settings})
         with started("run", "job.yml", folder=tmp_path) as run:
             wait_for_ranks(fifo, 4)
@@ -83,7 +83,7 @@ def test_ctrl_c_while_the_pipeline_is_read_starts_and_writes_nothing(tmp_path: P
 
 
 @pytest.mark.slow
-def test_after_sigkill_no_rank_is_left_and_resume_finishes_the_run(tmp_path: Path, kind: str) -> None:
+def test_after_sigkill_no_rank_is_left_and_resume_finishes_the_run(tmp_path: Path) -> None:
     command = (
         "exec 3> ${{inputs.fifo}}; [ -e ${{outputs.out}}/half-$RANK ] && echo finished && exit;"
         " touch ${{outputs.out}}/half-$RANK; echo up >&3; exec sleep 1000"
@@ -92,18 +92,18 @@ def test_after_sigkill_no_rank_is_left_and_resume_finishes_the_run(tmp_path: Pat
         write_job(
             tmp_path, command, inputs={"fifo": str(fifo.path)}, outputs={"out": {"type": "uri_folder"}}, **TWO_BY_TWO
         )
-        with started("run", "job.yml", "--instances", kind, folder=tmp_path) as run:
+        with started("run", "job.yml", folder=tmp_path) as run:
             wait_for_ranks(fifo, 4)
             run.kill()
             run.communicate(timeout=PATIENCE)
         assert fifo.read() == b""
-        assert allranks("runs", "--json", folder=tmp_path).json[0]["status"] == "Interrupted"
+        assert called("runs", "--json", folder=tmp_path).json[0]["status"] == "Interrupted"
         done = allranks("resume", "latest", "--json", folder=tmp_path)
     assert done.code == 0
     (step,) = done.json["steps"]
-    assert (done.json["status"], done.json["instances"], step["attempt"]) == ("Completed", kind, 1)
-    again = allranks("resume", "latest", folder=tmp_path)
+    assert (done.json["status"], step["attempt"]) == ("Completed", 1)
+    again = called("resume", "latest", folder=tmp_path)
     assert (again.code, again.out) == (2, "")
     assert "is complete" in again.err
-    shown = allranks("logs", "latest", folder=tmp_path).out.splitlines()
+    shown = called("logs", "latest", folder=tmp_path).out.splitlines()
     assert shown == [f"job:{rank} | finished" for rank in range(4)]

@@ -9,7 +9,7 @@ import pytest
 from allranks.api import jobs
 from allranks.rehearsal import report
 from allranks.runs.workspace import Workspace
-from allranks_command import allranks
+from allranks_command import allranks, called
 
 JOB = """\
 type: pipeline
@@ -66,10 +66,10 @@ def project(tmp_path: Path) -> Path:
 
 @pytest.mark.slow
 def test_what_is_lost_is_named(project: Path) -> None:
-    ended = allranks("rehearse", "job.yml", "--evictions", 4, "--seed", 3, "--no-track", "--json", folder=project)
+    ended = allranks("rehearse", "job.yml", "--evictions", 2, "--seed", 3, "--no-track", "--json", folder=project)
     assert ended.code == 1, ended.err
     found = ended.json
-    assert (found["evictions"], found["status"]) == (4, "Completed")
+    assert (found["evictions"], found["status"]) == (2, "Completed")
     whole, weights = found["trainings"]
     assert (whole["steps"], whole["weights_equal"], whole["repeated"], whole["missing"]) == (24, True, 0, 0)
     assert whole["largest_difference"] == 0
@@ -84,7 +84,7 @@ def test_what_is_lost_is_named(project: Path) -> None:
 
     workspace = Workspace(project / ".allranks")
     plan = jobs.read(str(project / "job.yml"), {}, workspace)
-    assert report.tags(plan, workspace)["allranks.rehearsal"] == "failed: 4 evictions, seed 3"
+    assert report.tags(plan, workspace)["allranks.rehearsal"] == "failed: 2 evictions, seed 3"
     (project / "code/train.py").write_text(TRAIN + "\n")
     assert report.tags(jobs.read(str(project / "job.yml"), {}, workspace), workspace) == {}
 
@@ -102,7 +102,7 @@ WRONG = {
 def test_nothing_runs(project: Path, script: str, options: tuple[str, ...], expected: str) -> None:
     (project / "code/train.py").write_text(script)
     (project / "job.yml").write_text(JOB if options else JOB.replace("checkpoints", "out").replace("model", ""))
-    ended = allranks("rehearse", "job.yml", *options, folder=project)
+    ended = called("rehearse", "job.yml", *options, folder=project)
     assert ended.code == 2
     assert expected in ended.err
     assert not (project / ".allranks/runs").exists() or not list((project / ".allranks/runs").iterdir())
@@ -111,6 +111,6 @@ def test_nothing_runs(project: Path, script: str, options: tuple[str, ...], expe
 @pytest.mark.slow
 def test_a_pipeline_without_a_training(project: Path) -> None:
     (project / "code/train.py").write_text("checkpoint = 1")
-    ended = allranks("rehearse", "job.yml", "--evictions", 2, "--no-track", folder=project)
+    ended = allranks("rehearse", "job.yml", "--evictions", 1, "--no-track", folder=project)
     assert ended.code == 2
     assert "no step has made a training step" in ended.err

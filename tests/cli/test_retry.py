@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from allranks_command import Ended, forked
+from allranks_command import Ended, called
 
 COMPONENT = {
     "type": "command",
@@ -44,7 +44,7 @@ def pipeline(tmp_path: Path) -> Path:
 
 def command(pipeline: Path, *arguments: str, ends: int = 0) -> Ended:
     instances = [] if "--dry-run" in arguments else ["--instances", "loopback", "--no-track"]
-    ended = forked(*arguments, *instances, folder=pipeline.parent)
+    ended = called(*arguments, *instances, folder=pipeline.parent)
     assert ended.code == ends, ended.out + ended.err
     return ended
 
@@ -94,7 +94,7 @@ def test_edit_and_retry(pipeline: Path) -> None:
 
 def test_one_step_of_a_failed_run_fails_again(pipeline: Path) -> None:
     failed = command(pipeline, "run", "pipeline.yml", "--set", "hf_token=wrong", "--set", "text=b", "--json", ends=1)
-    other = command(pipeline, "run", "pipeline.yml", "--force-rerun", "--json")
+    other = command(pipeline, "run", "pipeline.yml", "--until", "first", "--force-rerun", "--json")
     again = command(pipeline, "rerun", failed.json["id"], "--only", "second", "--json", ends=1)
     assert states(again) == {"first": "reused", "second": "Failed"}
     assert again.json["steps"][0]["reused_from"] == failed.json["id"] != other.json["id"]

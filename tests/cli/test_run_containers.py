@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from allranks_command import allranks
+from allranks_command import allranks, called
 
 RUN = ("run", "job.yml", "--environment", "container", "--no-track", "--json")
 
@@ -85,36 +85,35 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.mark.slow
 def test_ranks_run_in_the_image_with_the_contract_of_their_instance(project: Path) -> None:
     own = str(project / "cache")
-    for _ in range(2):
-        ended = allranks(*RUN, "--force-rerun", folder=project, XDG_CACHE_HOME=own)
-        assert ended.code == 0, ended.err
-        (step,) = (step for step in ended.json["steps"] if step["name"] == "train")
-        logs = [Path(rank["log"]).read_text() for rank in step["ranks"]]
-        for rank, log in enumerate(logs):
-            first, second = (2 * (rank // 2), 2 * (rank // 2) + 1)
-            text = f"{rank} node-{rank // 2} 7 yes /tools:/bin /root /etc/hosts /etc/nsswitch.conf"
-            assert log.startswith(text), log
-            assert re.search(rf" /marker-({first}|{second})", log), log
-            assert f"/tmp/of-{rank}" in log
-            assert log.rstrip().endswith("/home*"), log  # nothing of this machine
-        model = next(Path(output["path"]) for output in step["outputs"] if output["name"] == "model")
-        assert "node-1" in (model / "hosts-0").read_text()
+    ended = allranks(*RUN, "--force-rerun", folder=project, XDG_CACHE_HOME=own)
+    assert ended.code == 0, ended.err
+    (step,) = (step for step in ended.json["steps"] if step["name"] == "train")
+    logs = [Path(rank["log"]).read_text() for rank in step["ranks"]]
+    for rank, log in enumerate(logs):
+        first, second = (2 * (rank // 2), 2 * (rank // 2) + 1)
+        text = f"{rank} node-{rank // 2} 7 yes /tools:/bin /root /etc/hosts /etc/nsswitch.conf"
+        assert log.startswith(text), log
+        assert re.search(rf" /marker-({first}|{second})", log), log
+        assert f"/tmp/of-{rank}" in log
+        assert log.rstrip().endswith("/home*"), log  # nothing of this machine
+    model = next(Path(output["path"]) for output in step["outputs"] if output["name"] == "model")
+    assert "node-1" in (model / "hosts-0").read_text()
     calls = (project / "calls").read_text().splitlines()
     assert [call.split()[0] for call in calls] == ["bud", "inspect"]
     (root,) = Path(own, "allranks/environments").glob("container-*/rootfs")
     assert not list(root.glob("marker*"))
 
-    dry = allranks(*RUN[:-2], "--dry-run", folder=project, XDG_CACHE_HOME=own)
+    dry = called(*RUN[:-2], "--dry-run", folder=project, XDG_CACHE_HOME=own)
     assert (dry.code, "rootfs" in dry.out) == (0, True), dry.err
-    loopback = allranks(*RUN, "--instances", "loopback", folder=project, XDG_CACHE_HOME=own)
+    loopback = called(*RUN, "--instances", "loopback", folder=project, XDG_CACHE_HOME=own)
     assert loopback.code == 2
     assert "step train runs in a container, which instances of the kind loopback are not" in loopback.err
     (project / "job.yml").write_text(PIPELINE.replace("DISTRIBUTION", "mpi"))
-    mpi = allranks(*RUN, folder=project, XDG_CACHE_HOME=own)
+    mpi = called(*RUN, folder=project, XDG_CACHE_HOME=own)
     assert (mpi.code, "mpi, whose launcher allranks does not start in a container" in mpi.err) == (2, True), mpi.err
     (project / "broken").touch()
     (project / "context/Dockerfile").write_text("FROM tiny\n\nRUN fill\n")
-    broken = allranks(*RUN, folder=project, XDG_CACHE_HOME=own)
+    broken = called(*RUN, folder=project, XDG_CACHE_HOME=own)
     assert broken.code == 2
     for text in ("context/Dockerfile:3)", "its image cannot be built:", "fill: not found"):
         assert text in broken.err, broken.err

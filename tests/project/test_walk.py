@@ -28,12 +28,6 @@ PIPELINE = "pipelines/two_spirals.py"
 SMALL = ("--set", "count=400", "--set", "epochs=2", "--set", "instance_count=1")
 """A training of two ranks. That of the notebook has four, on two instances."""
 
-BREAK = (
-    "            step += 1\n",
-    "            step += 1\n            if ranks.rank == 1:\n                raise RuntimeError('broken')\n",
-)
-
-
 NOTEBOOK = """
 import json, nbclient, nbformat
 notebook = nbformat.read({name!r}, as_version=4)
@@ -133,29 +127,10 @@ def processes_of(uid: int) -> list[str]:
     return found
 
 
-def change(file: Path, before: str, after: str) -> None:
-    text = file.read_text()
-    assert before in text
-    file.write_text(text.replace(before, after))
-
-
 def test_the_first_hour(user: User) -> None:
     assert user.python("import allranks; print(allranks.__file__)").out.startswith(str(user.venv))
-
-    def works(*arguments: str) -> str:
+    for arguments in (("init",), ("run", PIPELINE, *SMALL, "--no-track")):
         done = user.allranks(*arguments)
         assert done.code == 0, done.err + done.out
-        return done.out + done.err
-
-    works("init")
-    assert "no problems" in works("check", PIPELINE)
-    training = user.folder / "components/train_classifier/train.py"
-    change(training, *BREAK)
-    failed = user.allranks("run", PIPELINE, *SMALL, "--no-track")
-    assert failed.code == 1
-    assert "rank 1" in failed.out + failed.err
-    assert "RuntimeError: broken" in failed.out + failed.err
-    assert "--latest-code" in failed.out + failed.err
-    change(training, *reversed(BREAK))
-    assert "accuracy" in works("resume", "latest", "--latest-code")
+    assert "accuracy" in done.out + done.err
     assert "accuracy" in user.notebook("two_spirals.ipynb")
