@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 import shlex
+import shutil
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from unittest import mock
 
 import pytest
+from commands import small_runtime
 from fake import names
 from fake.jobs import Job
 from fake.service import FakeAzure
@@ -23,12 +25,15 @@ from allranks.local.options import Options
 from allranks.plan.graph import Graph, Plan, Step
 from allranks.project.files import create, template
 from allranks.runs.workspace import Workspace
-from allranks_command import PATIENCE, called, forked, started
+from allranks_command import PATIENCE, called, started
 from documents import FENCE, Shown, commands_of
 from run_records import write_engine_log
 
-# Each starts trainings or imports the SDK in processes of its own: seconds apiece.
+# They import the SDK: seconds.
 pytestmark = pytest.mark.slow
+
+IN_ONE_PROCESS = pytest.mark.xdist_group("documented commands")
+"""The library's components are loaded by the first command that wants them."""
 
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = (
@@ -60,6 +65,8 @@ ON_RUNS = ("cancel", "clean", "logs", "report", "rerun", "resume", "runs", "show
 OF_APPLIED = ("disable", "enable", "delete")
 """What can be done to a schedule that is applied, in an order in which each can."""
 APPLY = ["schedules", "apply", "--compute", "cpu-cluster"]
+OF_FOLDERS = ("check", "components", "export", "register", "schedules")
+"""Commands that read all that they find in a project, where they are not given a pipeline."""
 ON_FILES = ("check", "run", "submit")
 """Commands whose words choose files and settings: one that has all words of another tries that one too."""
 
@@ -88,6 +95,20 @@ def project(tmp_path: Path) -> Path:
     return tmp_path
 
 
+def keep_few(project: Path) -> None:
+    """Leave the components of one folder, and one pipeline, which has schedules: all that is found is treated alike."""
+    for kind, kept in (("components", ("shared", "image_classification")), ("pipelines", ("recurring_training.py",))):
+        (project / kind).unlink()
+        for name in kept:
+            place = ROOT / kind / name
+            target = project / kind / name
+            if place.is_dir():
+                shutil.copytree(place, target, ignore=shutil.ignore_patterns("__pycache__"))
+            else:
+                target.parent.mkdir()
+                shutil.copy(place, target)
+
+
 def fail(project: Path) -> None:
     """Run what fails at training, and can be finished now."""
     mended = project / ".allranks" / "mended"
@@ -109,6 +130,7 @@ def in_azure(request: pytest.FixtureRequest, project: Path) -> Callable[[str], d
         if command not in IN_AZURE:
             return {}
         azure: FakeAzure = request.getfixturevalue("azure")
+        small_runtime(project, request.getfixturevalue("monkeypatch"))
         azure.executes = False
         azure.jobs["calm_plum"] = Job("calm_plum", {"jobType": "Pipeline"}, status="Running")
         where = WorkspaceName(names.SUBSCRIPTION, names.GROUP, names.WORKSPACE)
@@ -125,9 +147,13 @@ def test_the_documents_show_commands() -> None:
 
 
 def is_part_of_another(shown: tuple[str, ...], others: Iterable[tuple[str, ...]]) -> bool:
-    """Whether another command has all of its words: the same command on the same files, and more."""
-    command = shown[1]
-    return command in ON_FILES and any(command == other[1] and {*shown} < {*other} for other in others)
+    """Whether another command has all of its words, or folders with its files: the same command, and more."""
+    folder, command, *words = shown
+    if command not in ON_FILES:
+        return False
+    wider = ({word.partition("/")[0] for word in words}, {*words}) if command == "check" else ({*words},)
+    return any(other[:2] == (folder, command) and each <= {*other[2:]} for other in others for each in wider
+               if other != shown)  # fmt: skip
 
 
 SHOWN = {(shown.folder, *without_training(shown.command)): shown.command for shown in documented("allranks")}
@@ -142,6 +168,7 @@ COMMANDS = {
 }
 
 
+@IN_ONE_PROCESS
 @pytest.mark.parametrize(("folder", "arguments"), [(first, rest) for first, *rest in COMMANDS], ids=COMMANDS.values())
 def test_a_command_of_the_documents_works(
     folder: str, arguments: list[str], project: Path, in_azure: Callable[[str], dict[str, str]]
@@ -149,6 +176,8 @@ def test_a_command_of_the_documents_works(
     if folder:
         project /= folder
         create(project, template())
+    if arguments[0] in OF_FOLDERS and not any(word.startswith("pipelines") for word in arguments):
+        keep_few(project)
     if arguments[0] in ON_RUNS:
         fail(project)
     variables = in_azure(arguments[0])
@@ -163,12 +192,14 @@ def test_a_command_of_the_documents_works(
 
 
 def works(arguments: list[str], project: Path, variables: dict[str, str]) -> None:
-    done = forked(*arguments, folder=project, **variables)
+    done = called(*arguments, folder=project, **variables)
     assert (done.code, "Traceback" in done.err) == (0, False), done.err
     assert done.out
 
 
+@IN_ONE_PROCESS
 def test_commands_on_an_applied_schedule_work(project: Path, in_azure: Callable[[str], dict[str, str]]) -> None:
+    keep_few(project)
     variables = in_azure("schedules")
     assert {words[1] for words in APPLIED} == {*OF_APPLIED}
     for arguments in (APPLY, *APPLIED):
@@ -184,6 +215,7 @@ def run_schedules(arguments: list[str], project: Path) -> None:
         assert process.wait(PATIENCE) == 0
 
 
+@IN_ONE_PROCESS
 def test_the_examples_in_the_help_work(project: Path, in_azure: Callable[[str], dict[str, str]]) -> None:
     """Those that the documents show too are tried above."""
     helps = [CliRunner().invoke(app, [command, "--help"]).stdout for command in HELP_OF]
