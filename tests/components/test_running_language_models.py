@@ -6,16 +6,15 @@ import json
 import math
 import random
 import shutil
-import subprocess
-import sys
 from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 import yaml
-from component_processes import COMPONENTS, Ended, clean, folder_of, run_script, run_small_script
+from component_processes import BOUND_SECONDS, COMPONENTS, Ended, clean, folder_of, run_script, run_small_script
 
 from allranks.runtime.checkpoints.manifest import complete
+from forked import Forked
 
 # Each starts trainings in processes of its own: seconds apiece.
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("language models")]
@@ -229,8 +228,8 @@ def test_a_training_starts_from_the_weights_of_another(model_of_verses: Path, ve
 
 @pytest.mark.skipif(find_spec("deepspeed") is None, reason="needs allranks[deepspeed]")
 def test_sharded_strategies_give_the_curve_of_one_process(verses: Path, tmp_path: Path) -> None:
-    """tests/runtime/test_loss_curves.py has every strategy, and 100 steps."""
-    settings = ["--data", verses, *TINY, "--max_steps", 10, "--learning_rate", 0.02, "--logging_steps", 5]
+    """tests/runtime/test_loss_curves.py has every strategy."""
+    settings = ["--data", verses, *TINY, "--max_steps", 5, "--learning_rate", 0.02, "--logging_steps", 5]
     settings += ["--gradient_accumulation_steps", 2, "--max_grad_norm", 0.5]
     alone = [*settings[2:], "--per_device_train_batch_size", 4]
     assert train(verses, tmp_path / "alone", *alone).codes == [0]
@@ -244,7 +243,7 @@ def test_sharded_strategies_give_the_curve_of_one_process(verses: Path, tmp_path
     assert set(found) == {"fsdp", "deepspeed"}
     for curve in found.values():
         assert curve == pytest.approx(expected, rel=1e-4)
-    assert expected[10] < expected[1] - 0.5
+    assert expected[5] < expected[1] - 0.1
 
 
 def test_every_token_counts_once_where_ranks_have_unequal_shares(tmp_path: Path) -> None:
@@ -286,6 +285,6 @@ def test_samples_are_written_and_printed(model_of_verses: Path, tmp_path: Path) 
 
 
 def test_the_model_loads_in_mlflow_without_this_code(model_of_verses: Path, tmp_path: Path) -> None:
-    command = [sys.executable, "-c", SERVE, str(model_of_verses / "model")]
-    ended = subprocess.run(command, cwd=tmp_path, env=clean(), capture_output=True, text=True, check=False, timeout=200)
-    assert ended.returncode == 0, ended.stderr
+    arguments = [str(model_of_verses / "model")]
+    serving = Forked(_script(tmp_path, SERVE), arguments, clean(), tmp_path, tmp_path / "served")
+    assert serving.wait(BOUND_SECONDS) == 0, (tmp_path / "served.err").read_text()
