@@ -55,7 +55,7 @@ READ = """
 import sys, tempfile, time
 from pathlib import Path
 from allranks.plan.reader import read_plan
-from allranks.runs.workspace import Workspace
+from allranks.history.workspace import Workspace
 from allranks.sdk.session import session
 started = time.process_time()
 {statement}

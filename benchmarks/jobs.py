@@ -28,6 +28,8 @@ from bench.figures import Figure, finish
 from allranks.contract.layout import Layout
 from allranks.contract.mpi import Mpi
 from allranks.contract.pytorch import PyTorch
+from allranks.history.records import RunRecord, StepRecord
+from allranks.history.workspace import Workspace
 from allranks.local.boot import SOURCE
 from allranks.local.doctor.launches import LAUNCHES
 from allranks.local.doctor.trial import RANKS
@@ -36,8 +38,6 @@ from allranks.local.options import Options
 from allranks.plan import digest
 from allranks.plan.environment import Environment
 from allranks.plan.graph import Code, Graph, Plan, Step
-from allranks.runs.records import RunRecord, StepRecord
-from allranks.runs.workspace import Workspace
 
 PROJECT = Path(__file__).resolve().parents[1]
 JOBS = Path(__file__).resolve().parent / "jobs"

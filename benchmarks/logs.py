@@ -32,9 +32,9 @@ from bench.figures import Figure, finish
 from bench.memory import Written, written
 from bench.timing import environment, run
 
-from allranks.runs.records import RankRecord, RunRecord, Status, StepRecord
-from allranks.runs.store import Store
-from allranks.runs.workspace import Workspace
+from allranks.history.records import RankRecord, RunRecord, Status, StepRecord
+from allranks.history.store import Store
+from allranks.history.workspace import Workspace
 
 ALLRANKS = str(Path(sys.executable).parent / "allranks")
 RANKS = 64

@@ -26,10 +26,10 @@ from allranks.contract.mpi import Mpi
 from allranks.contract.pytorch import PyTorch
 from allranks.contract.ray import Ray
 from allranks.contract.tensorflow import TensorFlow
+from allranks.history.records import RunRecord
+from allranks.history.workspace import Workspace
 from allranks.local import engine
 from allranks.plan.graph import Graph, Plan, Step
-from allranks.runs.records import RunRecord
-from allranks.runs.workspace import Workspace
 
 GOAL = 30.0
 """Seconds."""

@@ -18,10 +18,10 @@ from bench.timing import medians
 
 from allranks.contract.layout import Layout
 from allranks.contract.pytorch import PyTorch
+from allranks.history.records import Status
+from allranks.history.workspace import Workspace
 from allranks.local import engine
 from allranks.plan.graph import Graph, Plan, Step
-from allranks.runs.records import Status
-from allranks.runs.workspace import Workspace
 
 SMALL = Layout(2, 2)
 TIMES = 5

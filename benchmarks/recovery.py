@@ -29,11 +29,11 @@ from bench.timing import environment
 from bench.torchrun import BIN, PROGRAMS
 
 from allranks.contract.pytorch import PyTorch
+from allranks.history.workspace import Workspace
 from allranks.local import engine
 from allranks.local.options import Options
 from allranks.plan.graph import Graph, Plan, Step
 from allranks.plan.ports import Output
-from allranks.runs.workspace import Workspace
 
 PROGRAM = PROGRAMS / "recovering.py"
 EVICTED_AT = 30

@@ -26,14 +26,14 @@ from pathlib import Path
 import psutil
 from bench.figures import Figure, finish
 
+from allranks.history.observer import Observer
+from allranks.history.recorder import RunRecorder
+from allranks.history.records import RankRecord, RunRecord, Status, StepRecord
+from allranks.history.store import Store
 from allranks.local.attempt.usage_watch import UsageWatch
 from allranks.local.instances.kinds import INSTANCE_KINDS
 from allranks.local.instances.programs import Program
 from allranks.local.instances.supervisor import Event, InstanceSpec, Supervisor, UnfitError
-from allranks.runs.observer import Observer
-from allranks.runs.recorder import RunRecorder
-from allranks.runs.records import RankRecord, RunRecord, Status, StepRecord
-from allranks.runs.store import Store
 
 RANKS, PROCESSES = 8, 4
 SECONDS = float(os.environ.get("SAMPLING_SECONDS", 30))

@@ -20,8 +20,8 @@ from pathlib import Path
 
 from allranks.api import jobs
 from allranks.errors import Problem
-from allranks.runs import history
-from allranks.runs.workspace import Workspace
+from allranks.history import stored
+from allranks.history.workspace import Workspace
 
 ALLRANKS = Path(sys.executable).parent / "allranks"
 WORKERS, PATIENCE, RUN_PATIENCE = 4, 120.0, 120.0
@@ -209,7 +209,7 @@ def how_it_runs(target: str, *options: str, patience: float = RUN_PATIENCE) -> t
             return next((end for end in ends if end[0] != "Completed"), ends[0])
         if refused := re.search(r"^ +found +(.*)\n(?:(?! +found).*\n)*.*explain no-download$", output, re.MULTILINE):
             return "network", refused[1]
-        runs = history.runs(Workspace(Path(folder)))
+        runs = stored.runs(Workspace(Path(folder)))
         if process.returncode == 0:
             found = (re.match(r"Python [\d.]+( of allranks)?", step.interpreter) for step in runs[0].steps)
             return "Completed", ", ".join(sorted({match[0] for match in found if match}))

@@ -70,7 +70,7 @@ def _links(module: str, names: Iterable[str]) -> Iterator[str]:
 
 
 def _target(module: griffe.Module, name: str) -> griffe.Object:
-    """Return what a module exports under a name. A module of the same name, such as `allranks.runs`, is not meant."""
+    """Return what a module exports under a name. A module of the same name, such as `allranks.layout`, is not meant."""
     found = module[name]
     if isinstance(found, griffe.Module):
         found = module.package.modules_collection[module.imports[name]]

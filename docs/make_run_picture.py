@@ -20,7 +20,7 @@ from rich.text import Text
 
 from allranks.cli.views.summary import summary
 from allranks.cli.views.tree import tree
-from allranks.runs.records import Progress, RunRecord, Status
+from allranks.history.records import Progress, RunRecord, Status
 
 WIDTH = 96
 SHARE = 0.62

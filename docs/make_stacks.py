@@ -15,9 +15,9 @@ from pathlib import Path
 import psutil
 
 from allranks.contract.layout import Layout
+from allranks.history.workspace import Workspace
 from allranks.local.doctor.launches import LAUNCHES, LAYOUTS, Launch
 from allranks.local.doctor.trial import run_trial
-from allranks.runs.workspace import Workspace
 
 PROJECT = Path(__file__).resolve().parent.parent
 TABLE = PROJECT / "docs" / "stacks.md"

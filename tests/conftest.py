@@ -18,14 +18,14 @@ import pytest
 from hypothesis import settings
 from hypothesis.configuration import set_hypothesis_home_dir
 
+from allranks.history.observer import Observer
+from allranks.history.records import RunRecord
+from allranks.history.workspace import Workspace
 from allranks.local import requirements
 from allranks.local.engine import run
 from allranks.local.instances.supervisor import Supervisor, UnfitError
 from allranks.local.options import Options
 from allranks.plan.graph import Graph, Plan, Step
-from allranks.runs.observer import Observer
-from allranks.runs.records import RunRecord
-from allranks.runs.workspace import Workspace
 from pipeline_files import project
 
 Runner = Callable[..., RunRecord]

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from allranks import engine_log
-from allranks.runs.records import Point, RankRecord, RunRecord, Status, StepRecord
+from allranks.history.records import Point, RankRecord, RunRecord, Status, StepRecord
 
 BEGIN = 1783166584.0
 NOW = BEGIN + 100

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from pathlib import Path
 
-from allranks.runs.records import OutputRecord, Point, Progress, RankRecord, RunRecord, Status, StepRecord, Verdict
+from allranks.history.records import OutputRecord, Point, Progress, RankRecord, RunRecord, Status, StepRecord, Verdict
 from run_records import BEGIN, make_run, make_step
 
 WAITING = {"status": Status.NOT_STARTED, "started": None, "ended": None}

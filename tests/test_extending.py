@@ -10,6 +10,7 @@ from typing import ClassVar
 import pytest
 
 from allranks.contract.pytorch import PyTorch
+from allranks.history.records import OutputRecord, Status, StepRecord
 from allranks.local.instances.kinds import INSTANCE_KINDS
 from allranks.local.instances.loopback import Loopback
 from allranks.local.launchers.by_distribution import LAUNCHERS, launch_every_rank
@@ -19,7 +20,6 @@ from allranks.local.nodes.runners import RUNNERS
 from allranks.local.scope import Scope
 from allranks.plan.graph import Graph, Plan, Step
 from allranks.plan.ports import Output
-from allranks.runs.records import OutputRecord, Status, StepRecord
 
 
 @pytest.fixture(autouse=True)

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from allranks.runs import history
-from allranks.runs.workspace import Workspace
+from allranks.history import stored
+from allranks.history.workspace import Workspace
 from allranks_command import Ended, environment, write
 from documents import FENCE
 
@@ -151,7 +151,7 @@ def test_a_copied_component_runs_as_the_project_has_changed_it(python: Path, tmp
     values = ("--set", "metrics=evaluation", "--set", "target=0.4")
     done = started(allranks, "run", "check_metric", *values, folder=tmp_path)
     assert done.code == 0, done.out + done.err
-    (rank,) = history.run(Workspace(tmp_path / ".allranks"), "latest").steps[0].ranks
+    (rank,) = stored.run(Workspace(tmp_path / ".allranks"), "latest").steps[0].ranks
     assert "accuracy 0.5000 reaches our target of 0.4000" in Path(rank.log).read_text()
 
 

@@ -6,6 +6,10 @@ import asyncio
 from collections.abc import Callable, Collection
 from pathlib import Path
 
+from allranks.history.observer import Observer
+from allranks.history.recorder import RunRecorder
+from allranks.history.records import OutputRecord, Point, RunRecord, Status, StepRecord
+from allranks.history.store import Store
 from allranks.local.executor import Executor
 from allranks.local.nodes.runners import RUNNERS
 from allranks.local.nodes.sweep import settled_trials
@@ -15,10 +19,6 @@ from allranks.local.slots import Share, SharedLocks, Slots
 from allranks.plan.graph import Graph, Node, Step
 from allranks.plan.node_records import is_within
 from allranks.plan.ports import GraphInput, NodeOutput
-from allranks.runs.observer import Observer
-from allranks.runs.recorder import RunRecorder
-from allranks.runs.records import OutputRecord, Point, RunRecord, Status, StepRecord
-from allranks.runs.store import Store
 
 
 class Trial:

@@ -13,12 +13,12 @@ from pathlib import Path
 from bench.memory import current, peak, reset_peak
 
 from allranks.contract.pytorch import PyTorch
+from allranks.history.records import Status
+from allranks.history.workspace import Workspace
 from allranks.local.engine import run
 from allranks.local.options import Options
 from allranks.plan import digest
 from allranks.plan.graph import Code, Graph, Plan, Step
-from allranks.runs.records import Status
-from allranks.runs.workspace import Workspace
 
 CODE = Path(__file__).resolve().parents[1] / "ranks"
 

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 
 import psutil
 
+from allranks.history.observer import Observer
+from allranks.history.records import RunRecord, Status, StepRecord
 from allranks.plan.graph import Step
-from allranks.runs.observer import Observer
-from allranks.runs.records import RunRecord, Status, StepRecord
 
 EARLIER = "earlier"
 

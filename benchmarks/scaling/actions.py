@@ -19,17 +19,17 @@ from rich.console import Console
 
 from allranks.checks.plan import warnings
 from allranks.cli.views.runs import print_run, print_runs
+from allranks.history import stored
+from allranks.history.page import page
+from allranks.history.records import RunRecord, Status
+from allranks.history.store import Store
+from allranks.history.workspace import Workspace
 from allranks.local import engine, requirements
 from allranks.local.options import Options
 from allranks.plan.graph import Graph, Node, Pipeline, Plan, Step
 from allranks.plan.node_records import graph_records
 from allranks.plan.ports import Input, NodeOutput, Output
 from allranks.plan.ports import Path as PathValue
-from allranks.runs import history
-from allranks.runs.page import page
-from allranks.runs.records import RunRecord, Status
-from allranks.runs.store import Store
-from allranks.runs.workspace import Workspace
 
 FEW = 10
 """Steps of the warm-up, which does not count."""
@@ -111,18 +111,18 @@ def resume(_: Plan, workspace: Workspace) -> None:
 def show(_: Plan, workspace: Workspace) -> None:
     """Print what `allranks show` prints."""
     with _console() as console:
-        print_run(console, history.run(workspace, "latest"))
+        print_run(console, stored.run(workspace, "latest"))
 
 
 def runs(plan: Plan, workspace: Workspace) -> None:
     """Print what `allranks runs` prints for all runs."""
     with _console() as console:
-        print_runs(console, history.runs(workspace, len(plan.graph.nodes), steps=False))
+        print_runs(console, stored.runs(workspace, len(plan.graph.nodes), steps=False))
 
 
 def write_page(_: Plan, workspace: Workspace) -> None:
     """Write the HTML page of a run."""
-    PAGE(history.run(workspace, "latest"), workspace.root / "run.html")
+    PAGE(stored.run(workspace, "latest"), workspace.root / "run.html")
 
 
 PAGE = page.write_page

@@ -16,6 +16,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from allranks.version import __version__ as __version__
+
 if TYPE_CHECKING:
     from allranks.api.after import after
     from allranks.api.client import LocalClient
@@ -23,8 +25,6 @@ if TYPE_CHECKING:
     from allranks.api.layout import layout
     from allranks.api.run import Run, RunFailedError, launch, run, runs
     from allranks.errors import InputError, Problem
-
-__version__ = "0.1.0"
 
 __all__ = [
     "Checked",

@@ -13,15 +13,15 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from allranks.contract.templating import wire
+from allranks.history import stored
+from allranks.history.formatting import cause, number
+from allranks.history.nested import in_every_iteration, node_at
+from allranks.history.recorder import packages_of
+from allranks.history.records import RankRecord, RunRecord, Status, StepRecord
+from allranks.history.store import Store
+from allranks.history.workspace import Workspace
 from allranks.plan import codec, file_tree, walk
 from allranks.plan.graph import Plan, Step
-from allranks.runs import history
-from allranks.runs.formatting import cause, number
-from allranks.runs.nested import in_every_iteration, node_at
-from allranks.runs.recorder import packages_of
-from allranks.runs.records import RankRecord, RunRecord, Status, StepRecord
-from allranks.runs.store import Store
-from allranks.runs.workspace import Workspace
 from allranks.secrets import MASK
 
 LONGEST_FILE = 1 << 20
@@ -75,7 +75,7 @@ class Side:
 
 def side(workspace: Workspace, run: RunRecord) -> Side:
     """Return a run with its plan, code and packages. Raise InputError if its plan cannot be read."""
-    place, _ = history.find(workspace, run.id)
+    place, _ = stored.find(workspace, run.id)
     with Store(place.database, reads=True) as store:
         plan = codec.loads(store.plan(run.id))
     steps = {in_every_iteration(path): step for path, step in walk.steps(plan.graph)}
@@ -302,6 +302,6 @@ def reuse(workspace: Workspace, run: RunRecord, path: str) -> Reuse:
 
 def _earlier(workspace: Workspace, run: RunRecord) -> Iterable[RunRecord]:
     """Yield the earlier runs of the same pipeline on this machine, the latest first."""
-    for other in history.runs(workspace):
+    for other in stored.runs(workspace):
         if other.created < run.created and other.name == run.name and other.submitted is None:
             yield other

@@ -12,8 +12,8 @@ from nbclient import NotebookClient
 from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell, new_notebook
 
-from allranks.runs import history
-from allranks.runs.workspace import Workspace
+from allranks.history import stored
+from allranks.history.workspace import Workspace
 from allranks_command import PATIENCE, allranks
 
 CELLS = (
@@ -90,7 +90,7 @@ def _text(output: NotebookNode) -> str:
 
 
 def statuses(folder: Path) -> list[str]:
-    return [str(record.status) for record in history.runs(Workspace(folder / ".allranks"))]
+    return [str(record.status) for record in stored.runs(Workspace(folder / ".allranks"))]
 
 
 @pytest.mark.slow

@@ -11,9 +11,9 @@ import pytest
 
 from allranks.api import debug as debugging
 from allranks.errors import InputError
+from allranks.history import stored
+from allranks.history.workspace import Workspace
 from allranks.local.options import Options
-from allranks.runs import history
-from allranks.runs.workspace import Workspace
 from allranks_command import write_job
 from pipeline_files import write
 
@@ -87,4 +87,4 @@ def test_how_to_attach_to_every_rank(job: Path, workspace: Workspace, monkeypatc
     assert len({each["connect"]["port"] for each in launch["configurations"]}) == 4
     assert launch["configurations"][0]["pathMappings"] == [{"localRoot": str(job.parent / "src"), "remoteRoot": "."}]
     assert launch["compounds"] == [{"name": "job", "configurations": names}]
-    assert history.runs(workspace) == []
+    assert stored.runs(workspace) == []

@@ -17,8 +17,8 @@ from azure.core.exceptions import HttpResponseError, ResourceExistsError, Resour
 from allranks import InputError, LocalClient
 from allranks.api import jobs
 from allranks.api.client import running_jobs
+from allranks.history.workspace import Workspace
 from allranks.plan.graph import Pipeline
-from allranks.runs.workspace import Workspace
 from allranks_command import write
 
 SPEC = """\

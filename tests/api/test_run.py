@@ -190,7 +190,7 @@ def test_a_run_ends_with_the_process_that_started_it(job: Path, number: signal.S
 
 
 def test_an_engine_that_is_killed_leaves_an_interrupted_run(job: Path) -> None:
-    from allranks.runs import locks
+    from allranks.history import locks
 
     run = start(job, then="exec sleep 1000")
     holder = locks.holder(Path(run.record.folder))

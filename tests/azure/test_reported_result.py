@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from allranks.azure import runs
-from allranks.runs.records import Submission
+from allranks.history.records import Submission
 from run_records import make_run, make_step
 
 

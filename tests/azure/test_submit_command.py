@@ -19,10 +19,10 @@ from fake.service import FakeAzure
 
 from allranks.api import jobs
 from allranks.azure import watch
+from allranks.history import locks, stored
+from allranks.history.records import Status
+from allranks.history.workspace import Workspace
 from allranks.rehearsal import report
-from allranks.runs import history, locks
-from allranks.runs.records import Status
-from allranks.runs.workspace import Workspace
 from allranks_command import allranks, content, write
 
 __all__ = ["command", "project", "quick"]
@@ -149,7 +149,7 @@ def test_it_is_sent_and_remembered(azure: FakeAzure, command: Command, project: 
     assert done.code == 0, done.err
     assert done.out.splitlines()[0] == f"submitted {run.name} to lab"
     assert run.url() in done.out
-    (record,) = history.runs(Workspace(project / ".allranks"))
+    (record,) = stored.runs(Workspace(project / ".allranks"))
     assert (record.id, record.status, record.instances) == (run.name, Status.NOT_STARTED, "Azure ML lab")
     assert [step.name for step in record.steps] == ["prepare", "train"]
     assert record.submitted is not None
@@ -389,8 +389,8 @@ def test_two_at_once_do_not_meet(azure: FakeAzure, command: Command, project: Pa
     with locks.hold(place.run_folder("another")):
         assert command("submit", "job.yml", "--no-stream").code == 0
         assert command("submit", "job.yml", "--no-stream").code == 0
-    assert len({record.id for record in history.runs(place)}) == 2
-    assert not [record for record in history.runs(place) if record.status is Status.INTERRUPTED]
+    assert len({record.id for record in stored.runs(place)}) == 2
+    assert not [record for record in stored.runs(place) if record.status is Status.INTERRUPTED]
 
 
 def test_it_runs_from_what_was_sent(azure: FakeAzure, command: Command) -> None:

@@ -21,8 +21,8 @@ from allranks.azure import watch
 from allranks.azure.verification.comparison import KINDS, compare
 from allranks.azure.verification.launch_records import read
 from allranks.cli.commands import verify_workspace as verification
+from allranks.history.records import RunRecord
 from allranks.plan.graph import Plan
-from allranks.runs.records import RunRecord
 from allranks_command import allranks
 
 __all__ = ["command", "project", "quick"]

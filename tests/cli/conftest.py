@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 from rich.console import Console
 
-from allranks.runs.records import OutputRecord, Point, Progress, RankRecord, RunRecord, Status, StepRecord, Verdict
+from allranks.history.records import OutputRecord, Point, Progress, RankRecord, RunRecord, Status, StepRecord, Verdict
 
 BEGIN = 1783166584.0
 

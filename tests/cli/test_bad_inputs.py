@@ -16,10 +16,10 @@ from pathlib import Path
 import pytest
 
 import bounded
+from allranks.history.workspace import FOLDER, Workspace
 from allranks.local.engine import run
 from allranks.local.options import Options
 from allranks.plan.graph import Graph, Plan, Step
-from allranks.runs.workspace import FOLDER, Workspace
 from allranks_command import allranks, content, environment, write
 from bad_inputs.commands import Commands
 from bad_inputs.python_files import RIGHT
@@ -99,7 +99,7 @@ def holder(tmp_path: Path) -> Iterator[tuple[str, int]]:
     """A run in the workspace of tmp_path that another process executes, and the id of that process."""
     record = run(Plan("p", Graph((Step("a", "false"),))), Workspace(tmp_path / ".allranks"), Options("loopback"))
     hold = (
-        "import sys; from pathlib import Path; from allranks.runs import locks\n"
+        "import sys; from pathlib import Path; from allranks.history import locks\n"
         "with locks.hold(Path(sys.argv[1])): print('held', flush=True); sys.stdin.read()"
     )
     folder = Workspace(tmp_path / ".allranks").run_folder(record.id)

@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 
 import bounded
+from allranks.history import stored
+from allranks.history.workspace import Workspace
 from allranks.local.engine import run
 from allranks.local.instances import temporary
 from allranks.local.options import Options
 from allranks.plan.graph import Graph, Plan, Step
-from allranks.runs import history
-from allranks.runs.workspace import Workspace
 from allranks_command import PATIENCE, called, content, environment, words
 
 
@@ -32,7 +32,7 @@ def project(tmp_path: Path) -> Path:
 
 
 def names(folder: Path) -> list[str]:
-    return [record.name for record in history.runs(Workspace(folder / ".allranks"))]
+    return [record.name for record in stored.runs(Workspace(folder / ".allranks"))]
 
 
 def test_it_says_what_it_would_remove_and_removes_nothing(project: Path) -> None:

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from allranks.cli.main import app
-from allranks.runs.records import RunRecord, Status, StepRecord
-from allranks.runs.store import Store
-from allranks.runs.workspace import Workspace
+from allranks.history.records import RunRecord, Status, StepRecord
+from allranks.history.store import Store
+from allranks.history.workspace import Workspace
 from allranks_command import content, environment, write
 
 NIGHTLY = "nightly-20260704T013000Z"

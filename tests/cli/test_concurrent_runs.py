@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from allranks.runs import history
-from allranks.runs.records import Status
-from allranks.runs.workspace import Workspace
+from allranks.history import stored
+from allranks.history.records import Status
+from allranks.history.workspace import Workspace
 from allranks_command import PATIENCE, Ended, Fifo, called, forked, started, write, write_job
 
 ROUNDS = 2
@@ -52,7 +52,7 @@ def test_two_runs_at_once_in_one_folder(tmp_path: Path, gpus: dict[str, str]) ->
                 write_pipeline(folder, name, locks)
             ended = list(pool.map(run, [folder] * 2, ["one", "two"]))
             assert [(done.code, "Traceback" in done.err) for done in ended] == [(0, False)] * 2, ended
-            records = history.runs(Workspace(folder / ".allranks"))
+            records = stored.runs(Workspace(folder / ".allranks"))
             assert {record.name for record in records} == {"one", "two"}
             steps = [step for record in records for step in record.steps]
             assert [step.status for step in steps] == [Status.COMPLETED] * 6
@@ -81,7 +81,7 @@ def test_sigkill_of_one_run_does_not_affect_the_other(tmp_path: Path) -> None:
             go_on.touch()
             out, err = other.communicate(timeout=PATIENCE)
         assert (other.returncode, err) == (0, ""), out
-    assert sorted(str(run.status) for run in history.runs(Workspace(tmp_path / ".allranks"))) == [
+    assert sorted(str(run.status) for run in stored.runs(Workspace(tmp_path / ".allranks"))) == [
         "Completed",
         "Interrupted",
     ]

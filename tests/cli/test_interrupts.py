@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from allranks.runs import history
-from allranks.runs.records import Status
-from allranks.runs.workspace import Workspace
+from allranks.history import stored
+from allranks.history.records import Status
+from allranks.history.workspace import Workspace
 from allranks_command import PATIENCE, Fifo, allranks, called, started, write, write_job
 from mpirun import needs_mpirun
 
@@ -41,7 +41,7 @@ def test_ctrl_c_ends_the_run_in_good_order(tmp_path: Path) -> None:
     assert (run.returncode, err) == (130, "")
     assert "stopped by SIGINT: ranks have 10 s to end" in out
     assert "job was canceled after" in out
-    record = history.run(Workspace(tmp_path / ".allranks"), "latest")
+    record = stored.run(Workspace(tmp_path / ".allranks"), "latest")
     assert f"allranks resume {record.id}" in out.splitlines()[-1]
     (step,) = record.steps
     assert {record.status, step.status, *(rank.status for rank in step.ranks)} == {Status.CANCELED}
@@ -63,7 +63,7 @@ def test_a_second_ctrl_c_ends_ranks_that_do_not_listen(tmp_path: Path) -> None:
         assert fifo.read() == b""
     assert (run.returncode, err) == (130, "")
     assert "stopped by SIGINT: ranks are ended at once" in out
-    (step,) = history.run(Workspace(tmp_path / ".allranks"), "latest").steps
+    (step,) = stored.run(Workspace(tmp_path / ".allranks"), "latest").steps
     assert [rank.signal for rank in step.ranks] == ["SIGKILL"] * 4
 
 

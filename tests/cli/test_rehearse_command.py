@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from allranks.api import jobs
+from allranks.history.workspace import Workspace
 from allranks.rehearsal import report
-from allranks.runs.workspace import Workspace
 from allranks_command import allranks, called
 
 JOB = """\

@@ -12,12 +12,12 @@ from rich.console import Console
 
 from allranks import engine_log
 from allranks.cli.views.engine_log import FollowedLog
+from allranks.history.observer import Observer
+from allranks.history.records import RunRecord
+from allranks.history.workspace import Workspace
 from allranks.local.engine import run
 from allranks.local.options import Options
 from allranks.plan.graph import Graph, Plan, Step
-from allranks.runs.observer import Observer
-from allranks.runs.records import RunRecord
-from allranks.runs.workspace import Workspace
 from allranks_command import forked
 from run_records import make_run, write_engine_log
 

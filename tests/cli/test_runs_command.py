@@ -12,9 +12,9 @@ from typer.testing import CliRunner, Result
 
 from allranks.cli.main import app
 from allranks.errors import InputError
-from allranks.runs.records import RunRecord, Status, Submission
-from allranks.runs.store import Store
-from allranks.runs.workspace import Workspace
+from allranks.history.records import RunRecord, Status, Submission
+from allranks.history.store import Store
+from allranks.history.workspace import Workspace
 
 NIGHTLY = "nightly-20260704T013000Z"
 

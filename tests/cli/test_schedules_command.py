@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from allranks.cli.main import main
-from allranks.runs import history
-from allranks.runs.workspace import Workspace
+from allranks.history import stored
+from allranks.history.workspace import Workspace
 from allranks_command import PATIENCE, Ended, Fifo, allranks, started, write
 
 pytestmark = pytest.mark.slow
@@ -77,14 +77,14 @@ def test_a_scheduler_that_is_killed_or_stopped_is_gone_on_with(project: Path) ->
             process.stdout.close()  # as in `allranks schedules run | head`
             process.send_signal(signal.SIGTERM)
             assert process.wait(PATIENCE) == 0
-    assert [str(record.status) for record in history.runs(Workspace(project / ".allranks"))] == ["Canceled"]
+    assert [str(record.status) for record in stored.runs(Workspace(project / ".allranks"))] == ["Canceled"]
     (project / "go").touch()
     with started(*run, "--resume", "--json", folder=project) as process:
         until(process, f'"event": "resumed", "schedule": "hourly", "run": "{name}"')
         until(process, '"status": "Completed"')
         process.send_signal(signal.SIGINT)
         assert process.wait(PATIENCE) == 0
-    (record,) = history.runs(Workspace(project / ".allranks"))
+    (record,) = stored.runs(Workspace(project / ".allranks"))
     (step,) = record.steps
     fired = name.removeprefix("hourly-")
     assert record.job_name == name

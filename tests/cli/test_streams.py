@@ -16,7 +16,7 @@ import pytest
 import bounded
 from allranks.cli import streams
 from allranks.cli.console import console
-from allranks.runs.formatting import SYMBOLS
+from allranks.history.formatting import SYMBOLS
 from allranks_command import PATIENCE, allranks, environment, started, words, write_job
 
 BROKEN = """

@@ -9,10 +9,10 @@ import pytest
 
 from allranks.cli.commands.why import why
 from allranks.errors import InputError
+from allranks.history.records import Status, Verdict
+from allranks.history.store import Store
+from allranks.history.workspace import Workspace
 from allranks.plan.walk import LEFT_OUT
-from allranks.runs.records import Status, Verdict
-from allranks.runs.store import Store
-from allranks.runs.workspace import Workspace
 from run_records import make_run, make_step
 
 LOG = "Traceback (most recent call last):\n  File \"/code/train.py\", line 10, in <module>\nKeyError: 'RANK'\n"

@@ -20,11 +20,11 @@ from allranks.azure.runs import add_record
 from allranks.azure.workspace import WorkspaceName
 from allranks.cli.main import app
 from allranks.contract.pytorch import PyTorch
+from allranks.history.workspace import Workspace
 from allranks.local.engine import run
 from allranks.local.options import Options
 from allranks.plan.graph import Graph, Plan, Step
 from allranks.project.files import create, template
-from allranks.runs.workspace import Workspace
 from allranks_command import PATIENCE, called, started
 from documents import FENCE, Shown, commands_of
 from run_records import write_engine_log

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from allranks.history.records import Status
 from allranks.plan.graph import Condition, DoWhile, Graph, Item, ParallelFor, Pipeline, Step
 from allranks.plan.ports import GraphInput, GraphOutput, Input, Literal, NodeOutput, Output
-from allranks.runs.records import Status
 from trials import Trials
 
 

@@ -8,10 +8,10 @@ from dataclasses import replace
 import pytest
 
 from allranks.contract.pytorch import PyTorch
+from allranks.history.records import Status, StepRecord
 from allranks.local.scope import Scope
 from allranks.local.slots import Share
 from allranks.plan.graph import Step
-from allranks.runs.records import Status, StepRecord
 from trials import Trials
 
 

@@ -8,9 +8,9 @@ import pytest
 
 from allranks.contract.pytorch import PyTorch
 from allranks.errors import InputError
+from allranks.history.records import Status
 from allranks.local import gpus
 from allranks.plan.graph import Graph, Plan, Step
-from allranks.runs.records import Status
 
 FOUR = ("0", "1", "2", "3")
 

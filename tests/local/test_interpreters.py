@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from allranks.history.records import Status
 from allranks.local import interpreters, machine_variables
 from allranks.plan.environment import registered
 from allranks.plan.graph import Graph, Plan, Step
-from allranks.runs.records import Status
 
 
 @pytest.mark.parametrize(

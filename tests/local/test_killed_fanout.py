@@ -17,15 +17,15 @@ from pathlib import Path
 import pytest
 
 import bounded
+from allranks.history import stored
+from allranks.history.records import RunRecord, Status
+from allranks.history.workspace import Workspace
 from allranks.plan import codec
 from allranks.plan.graph import Code, Graph, Plan, Step, Sweep
 from allranks.plan.parallel import Parallel
 from allranks.plan.ports import Input, Output
 from allranks.plan.ports import Path as DataPath
 from allranks.plan.sweep import Parameter, Sampling, SweepLimits
-from allranks.runs import history
-from allranks.runs.records import RunRecord, Status
-from allranks.runs.workspace import Workspace
 
 pytestmark = pytest.mark.slow
 
@@ -40,12 +40,12 @@ from pathlib import Path
 from allranks.local import engine
 from allranks.local.options import Options
 from allranks.plan import codec
-from allranks.runs import history
-from allranks.runs.workspace import Workspace
+from allranks.history import stored
+from allranks.history.workspace import Workspace
 
 workspace = Workspace(Path(sys.argv[1], "w"))
 options = Options(instances="loopback", track=False, slots=3)
-runs = history.runs(workspace)
+runs = stored.runs(workspace)
 if not runs:
     engine.run(codec.loads(Path(sys.argv[1], "plan.json").read_text()), workspace, options)
 elif runs[0].status != "Completed":
@@ -109,12 +109,12 @@ class Project:
         return Counter(self.marks.read_text().splitlines())
 
     def record(self) -> RunRecord:
-        (record,) = history.runs(self.workspace)
+        (record,) = stored.runs(self.workspace)
         return record
 
     def done(self) -> set[str]:
         """The trials that the run's record has as completed, and the mini-batches in the journal, as in the marks."""
-        steps = [step for record in history.runs(self.workspace) for step in record.steps if step.is_trial]
+        steps = [step for record in stored.runs(self.workspace) for step in record.steps if step.is_trial]
         found = {f"trial {step.inputs['lr']}" for step in steps if step.status is Status.COMPLETED}
         for journal in self.workspace.runs.glob("*/**/results.jsonl"):
             lines = [json.loads(line) for line in journal.read_text().splitlines(keepends=True)[1:] if line[-1] == "\n"]

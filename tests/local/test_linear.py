@@ -11,16 +11,16 @@ from typing import Any
 
 import pytest
 
+from allranks.history.observer import Observer
+from allranks.history.recorder import RunRecorder
+from allranks.history.records import RunRecord, Status, StepRecord
+from allranks.history.store import Store
 from allranks.local.executor import Executor
 from allranks.local.nodes.runners import RUNNERS
 from allranks.local.scope import Scope
 from allranks.local.selection import Mode
 from allranks.local.slots import PATIENCE, Share, SharedLocks, Slots
 from allranks.plan.graph import Graph, Step
-from allranks.runs.observer import Observer
-from allranks.runs.recorder import RunRecorder
-from allranks.runs.records import RunRecord, Status, StepRecord
-from allranks.runs.store import Store
 
 
 def operations(action: Callable[[], object]) -> int:

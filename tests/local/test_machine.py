@@ -10,13 +10,13 @@ import pytest
 
 from allranks.contract.commands import Start
 from allranks.errors import InputError
+from allranks.history.workspace import Workspace
 from allranks.local import engine, machine, missing_modules, requirements
 from allranks.local.options import Options
 from allranks.plan.environment import Environment
 from allranks.plan.graph import Code, Graph, Plan, Step
 from allranks.plan.parallel import Parallel
 from allranks.plan.ports import Literal
-from allranks.runs.workspace import Workspace
 
 
 def step(folder: Path, text: str, command: str = "python train.py", **changes: object) -> Step:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from allranks.history import stored
+from allranks.history.observer import Observer
+from allranks.history.records import RunRecord, Status
+from allranks.history.workspace import Workspace
 from allranks.plan.graph import Step
-from allranks.runs import history
-from allranks.runs.observer import Observer
-from allranks.runs.records import RunRecord, Status
-from allranks.runs.workspace import Workspace
 
 
 class Seen(Observer):
@@ -19,7 +19,7 @@ class Seen(Observer):
         self.pages: list[tuple[str, bool]] = []
 
     def started(self, run: RunRecord) -> None:
-        page = history.run(self.workspace, run.id).page
+        page = stored.run(self.workspace, run.id).page
         self.pages.append((page, Path(page).exists()))
 
 

@@ -6,12 +6,12 @@ import re
 from pathlib import Path
 
 from allranks.contract.pytorch import PyTorch
+from allranks.history.records import Status
+from allranks.history.workspace import Workspace
 from allranks.local import preview
 from allranks.local.instances.kinds import INSTANCE_KINDS
 from allranks.plan.graph import Graph, Plan, Step
 from allranks.plan.ports import GraphInput, Input, Literal, NodeOutput, Output
-from allranks.runs.records import Status
-from allranks.runs.workspace import Workspace
 
 
 def _plan() -> Plan:

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from allranks.api import run
-from allranks.runs import assets
-from allranks.runs.store import Store
+from allranks.history import assets
+from allranks.history.store import Store
 from pipeline_files import write
 
 PIPELINE = """

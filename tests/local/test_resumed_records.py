@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from allranks.history import stored
+from allranks.history.observer import Observer
+from allranks.history.records import RunRecord, Status
+from allranks.history.workspace import Workspace
 from allranks.local.engine import resume
 from allranks.local.options import Options
 from allranks.plan.graph import Graph, Pipeline, Plan, Step
 from allranks.plan.ports import Output
-from allranks.runs import history
-from allranks.runs.observer import Observer
-from allranks.runs.records import RunRecord, Status
-from allranks.runs.workspace import Workspace
 
 
 class Seen(Observer):
@@ -22,7 +22,7 @@ class Seen(Observer):
         self.found: list[RunRecord] = []
 
     def started(self, run: RunRecord) -> None:
-        self.found.append(history.run(self.workspace, run.id))
+        self.found.append(stored.run(self.workspace, run.id))
 
 
 def test_the_end_and_the_verdict_before_are_gone(workspace: Workspace, run_steps, tmp_path: Path) -> None:
@@ -43,4 +43,4 @@ def test_the_end_and_the_verdict_before_are_gone(workspace: Workspace, run_steps
     assert record.ended > failed.ended
     assert [(one.status, one.verdict) for one in record.steps] == [(Status.COMPLETED, None)] * 2
     assert "exit code 3" not in Path(record.page).read_text()
-    assert history.run(workspace, failed.id).verdict is None
+    assert stored.run(workspace, failed.id).verdict is None

@@ -17,6 +17,10 @@ import bounded
 from allranks import engine_log
 from allranks.contract.pytorch import PyTorch
 from allranks.errors import InputError
+from allranks.history import stored
+from allranks.history.observer import Observer
+from allranks.history.records import RunRecord, Status, StepRecord
+from allranks.history.workspace import Workspace
 from allranks.local import requirements
 from allranks.local.engine import resume, run
 from allranks.local.options import Options
@@ -24,10 +28,6 @@ from allranks.plan.environment import registered
 from allranks.plan.graph import Code, Graph, Plan, Step
 from allranks.plan.ports import GraphInput, GraphOutput, Input, Literal, NodeOutput, Output
 from allranks.plan.ports import Path as DataPath
-from allranks.runs import history
-from allranks.runs.observer import Observer
-from allranks.runs.records import RunRecord, Status, StepRecord
-from allranks.runs.workspace import Workspace
 
 
 def test_ranks_have_azure_mls_log_names(kind: str, run_steps) -> None:
@@ -232,7 +232,7 @@ from allranks.local.engine import run
 from allranks.local.options import Options
 from allranks.plan.environment import registered
 from allranks.plan.graph import Plan
-from allranks.runs.workspace import Workspace
+from allranks.history.workspace import Workspace
 run(converter().loads(sys.argv[1], Plan), Workspace(Path(sys.argv[2])), Options(instances=sys.argv[3]))
 """
 
@@ -263,7 +263,7 @@ run(converter().loads(sys.argv[1], Plan), Workspace(Path(sys.argv[2])), Options(
         fifo.read_text()  # blocks until the training step has come so far
         engine.send_signal(signal.SIGKILL)
         engine.wait()
-        (before,) = history.runs(workspace)
+        (before,) = stored.runs(workspace)
         assert before.status is Status.INTERRUPTED
         # The start is saved while the ranks start, so one may be faster.
         assert before.step("train").status in (Status.INTERRUPTED, Status.NOT_STARTED)

@@ -6,10 +6,10 @@ from pathlib import Path
 
 from allranks.checks.plan import check, findings
 from allranks.errors import Level
+from allranks.history.records import Status
 from allranks.plan import codec
 from allranks.plan.graph import Graph, Plan, StandIn, Step
 from allranks.plan.ports import Input, NodeOutput, Output
-from allranks.runs.records import Status
 from pipeline_files import write
 from trials import Trials
 

@@ -13,8 +13,8 @@ import yaml
 from allranks.api import jobs
 from allranks.api.migration_proof import prove
 from allranks.errors import InputError
+from allranks.history.workspace import Workspace
 from allranks.migrate import migrate, sources
-from allranks.runs.workspace import Workspace
 
 SCRIPT = """\
 from azureml.core import Dataset, Environment, Experiment, ScriptRunConfig, Workspace

@@ -19,8 +19,8 @@ import allranks
 from allranks.api import jobs
 from allranks.api.migration_proof import prove
 from allranks.errors import InputError
+from allranks.history.workspace import Workspace
 from allranks.migrate import migrate, sources
-from allranks.runs.workspace import Workspace
 
 DOCUMENTS, EXAMPLES = (os.environ.get(name, "") for name in ("ALLRANKS_DOCUMENTS", "ALLRANKS_V1_EXAMPLES"))
 FENCED = re.compile(r"^```\w* *\n(.*?)^```", re.MULTILINE | re.DOTALL)

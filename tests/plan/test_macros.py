@@ -9,16 +9,16 @@ from pathlib import Path
 import pytest
 
 from allranks.checks.plan import findings
+from allranks.history import stored
+from allranks.history.records import RunRecord, Status
+from allranks.history.store import Store
+from allranks.history.workspace import Workspace
 from allranks.local.engine import resume, run
 from allranks.local.options import Options
 from allranks.plan import values
 from allranks.plan.codec import loads
 from allranks.plan.graph import Graph, Plan, Step
 from allranks.plan.ports import GraphInput, Input, Literal, Output
-from allranks.runs import history
-from allranks.runs.records import RunRecord, Status
-from allranks.runs.store import Store
-from allranks.runs.workspace import Workspace
 
 FIRED = datetime(2026, 3, 29, 4, 30, tzinfo=timezone(timedelta(hours=2)))
 TRIGGERED = "${{creation_context.trigger_time}}"
@@ -70,7 +70,7 @@ def test_a_resumed_run_keeps_its_own(workspace: Workspace, tmp_path: Path, fired
     mended.touch()
     resumed = resume(failed.id, workspace, Options(trigger_time=datetime(2000, 1, 1)))
     assert said(resumed) == failed.inputs["text"]
-    assert history.run(workspace, failed.id).inputs == failed.inputs
+    assert stored.run(workspace, failed.id).inputs == failed.inputs
 
 
 def test_a_step_is_reused_for_the_same_time_alone(workspace: Workspace) -> None:

@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 
 from allranks.errors import InputError
+from allranks.history.records import Status
+from allranks.history.workspace import Workspace
 from allranks.local import machine
 from allranks.local.engine import run
 from allranks.local.options import Options
 from allranks.plan.graph import Plan
 from allranks.plan.reader import read_plan
-from allranks.runs.records import Status
-from allranks.runs.workspace import Workspace
 from allranks.script_jobs.emit import emit
 from allranks.script_jobs.job import ENVIRONMENTS, ScriptJob, script_job
 from allranks.script_jobs.plan import plan_of

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from allranks.runs.records import Verdict
+from allranks.history.records import Verdict
 from allranks.verdict import collectives
 from allranks.verdict.collectives import Call, Recording
 from allranks.verdict.folder import verdicts

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from allranks.contract import report
-from allranks.runs.records import RankRecord, Status, Verdict
+from allranks.history.records import RankRecord, Status, Verdict
 from allranks.verdict import judge, tracebacks
 
 TORCH = '  File "/usr/lib/python3.11/site-packages/torch/distributed/distributed_c10d.py", line 81, in all_reduce\n'

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from allranks.contract import report
-from allranks.runs.formatting import cause
-from allranks.runs.records import RankRecord, Status
+from allranks.history.formatting import cause
+from allranks.history.records import RankRecord, Status
 from allranks.verdict import judge
 from allranks.verdict.collectives import Call, Recording
 from allranks.verdict.folder import of_waiting

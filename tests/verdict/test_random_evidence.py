@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from allranks.runs.records import RankRecord, Status, Verdict
+from allranks.history.records import RankRecord, Status, Verdict
 from allranks.verdict import folder, judge
 from allranks.verdict.hangs import of_hang
 from allranks.verdict.rank_stack import Frame, Stack

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from allranks.runs.records import RankRecord, Status, Verdict
+from allranks.history.records import RankRecord, Status, Verdict
 from allranks.verdict.collectives import Call, Recording
 from allranks.verdict.hangs import of_hang, of_time_out
 from allranks.verdict.rank_stack import Frame, Stack

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from allranks.errors import InputError
-from allranks.runs.formatting import cause
-from allranks.runs.records import RankRecord, Status, Verdict
+from allranks.history.formatting import cause
+from allranks.history.records import RankRecord, Status, Verdict
 from allranks.verdict import judge
 from allranks.verdict.folder import of_waiting, verdicts
 

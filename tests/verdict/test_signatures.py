@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from allranks.runs.records import Verdict
+from allranks.history.records import Verdict
 from allranks.verdict import judge, signatures
 
 CIRCULAR = "most likely due to a circular import"

@@ -15,6 +15,9 @@ import yaml
 from allranks.api import jobs
 from allranks.contract.distributions import DISTRIBUTIONS
 from allranks.errors import InputError, Problem
+from allranks.history.observer import Observer
+from allranks.history.records import RunRecord
+from allranks.history.workspace import Workspace
 from allranks.local import engine
 from allranks.local.debugging.relay import LOCAL
 from allranks.local.debugging.session import DebugSession, breakpoint_of
@@ -23,9 +26,6 @@ from allranks.local.options import Options
 from allranks.local.selection import Selection
 from allranks.plan.graph import Pipeline, Plan, Step
 from allranks.plan.walk import steps, without_labels
-from allranks.runs.observer import Observer
-from allranks.runs.records import RunRecord
-from allranks.runs.workspace import Workspace
 
 ALL = "all"
 

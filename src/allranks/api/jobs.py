@@ -12,9 +12,9 @@ from typing import Any
 
 from allranks.checks.table import Findings
 from allranks.errors import InputError, Level, Problem
+from allranks.history.workspace import Workspace
 from allranks.local.options import DEFAULTS, Options
 from allranks.plan.graph import Plan
-from allranks.runs.workspace import Workspace
 
 _READING = threading.Lock()
 """Held while the SDK, which is patched for the whole process, reads a job."""

@@ -13,6 +13,8 @@ from typing import Any
 from allranks.api import jobs
 from allranks.contract.distributions import DISTRIBUTIONS
 from allranks.contract.single import Single
+from allranks.history.records import RunRecord, StepRecord
+from allranks.history.workspace import Workspace
 from allranks.local import engine
 from allranks.local.options import Options
 from allranks.migrate import Migration
@@ -21,8 +23,6 @@ from allranks.migrate.ports import with_literals
 from allranks.plan import digest
 from allranks.plan.graph import Step
 from allranks.plan.walk import with_steps
-from allranks.runs.records import RunRecord, StepRecord
-from allranks.runs.workspace import Workspace
 
 _FOLDER = "ALLRANKS_PROOF"
 _PROBE = f"""\

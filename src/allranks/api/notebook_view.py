@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from allranks.runs.records import RunRecord, Status, StepRecord
+from allranks.history.records import RunRecord, Status, StepRecord
 
 if TYPE_CHECKING:
     from markupsafe import Markup
@@ -113,7 +113,7 @@ def html(record: RunRecord) -> str:
     """Return the state of a run as HTML: the graph and a table of its steps."""
     from markupsafe import Markup
 
-    from allranks.runs.formatting import plain
+    from allranks.history.formatting import plain
 
     urgent = [step for step in record.steps if step.status in _URGENT]
     others = [step for step in record.steps if step.status not in _URGENT]
@@ -130,8 +130,8 @@ def _drawing(steps: list[StepRecord]) -> Markup:
     """Return the graph of the outermost steps as SVG; nothing for a single step, or for more than the table has."""
     from markupsafe import Markup
 
-    from allranks.runs.formatting import SYMBOLS, plain
-    from allranks.runs.page.graph import graph
+    from allranks.history.formatting import SYMBOLS, plain
+    from allranks.history.page.graph import graph
 
     outermost = [step for step in steps if "." not in step.name]
     if not 1 < len(outermost) <= ROWS:
@@ -155,8 +155,8 @@ def _drawing(steps: list[StepRecord]) -> Markup:
 def _rows(steps: list[StepRecord]) -> Markup:
     from markupsafe import Markup
 
-    from allranks.runs.curves import headline
-    from allranks.runs.formatting import SYMBOLS, duration, elapsed, number, plain
+    from allranks.history.curves import headline
+    from allranks.history.formatting import SYMBOLS, duration, elapsed, number, plain
 
     left = Markup("text-align:left")
     rows = Markup("")

@@ -10,6 +10,8 @@ from pathlib import Path
 from allranks.checks.plan.settings import saves_checkpoints
 from allranks.contract.own_variables import ELASTIC_INSTANCES, elastic_instances
 from allranks.errors import InputError, Problem
+from allranks.history.records import RunRecord, Status
+from allranks.history.workspace import Workspace
 from allranks.local.options import Options
 from allranks.local.selection import Selection
 from allranks.plan.graph import Plan
@@ -18,8 +20,6 @@ from allranks.rehearsal import outputs, page, report
 from allranks.rehearsal.comparison import compare
 from allranks.rehearsal.report import Output, Report
 from allranks.rehearsal.steps import Attempt, load
-from allranks.runs.records import RunRecord, Status
-from allranks.runs.workspace import Workspace
 
 GRACE = 30.0
 """Seconds of an eviction with a grace period, as on Azure ML. The others have none."""

@@ -8,14 +8,14 @@ from dataclasses import replace
 from allranks.api import jobs
 from allranks.environments.realise import HOST
 from allranks.errors import InputError, Problem
+from allranks.history import secret_values, stored
+from allranks.history.observer import Observer
+from allranks.history.records import RunRecord
+from allranks.history.workspace import Workspace
 from allranks.local import engine, realised, requirements
 from allranks.local.options import Options
 from allranks.plan.graph import Plan
 from allranks.plan.reader import settings as plan_settings
-from allranks.runs import history, secret_values
-from allranks.runs.observer import Observer
-from allranks.runs.records import RunRecord
-from allranks.runs.workspace import Workspace
 
 
 def resume(
@@ -43,17 +43,17 @@ def resume(
         found = "a resumed run continues with its own inputs"
         fix = f"allranks resume {identity} --latest-code, or: allranks rerun {identity}"
         raise InputError(Problem(f"--set {next(iter(inputs))}", found, "", fix))
-    workspace, record = history.find(workspace, identity)
+    workspace, record = stored.find(workspace, identity)
     engine.require_resumable(record)
     plan = None
     if latest_code:
         plan, texts = _latest_plan(record, inputs or {}, workspace, options, warn, report)
         options = replace(options, target=record.target, settings=texts)
     else:
-        stored = engine.stored_plan(record, workspace)
+        before = engine.stored_plan(record, workspace)
         # Its interpreters may have been removed; one that is made again has the same path.
-        realised.with_interpreters(stored, HOST, report)
-        warn(requirements.warnings(stored))
+        realised.with_interpreters(before, HOST, report)
+        warn(requirements.warnings(before))
     return engine.resume(record.id, workspace, options, observer, plan)
 
 
@@ -79,13 +79,13 @@ def rerun(
 
     Raise InputError if it cannot run.
     """
-    place, record = history.find(workspace, identity)
+    place, record = stored.find(workspace, identity)
     engine.require_local(record)
     if latest_code:
         plan, texts = _latest_plan(record, inputs or {}, workspace, options, warn, report)
     else:
-        stored = engine.stored_plan(record, place, inputs or {})
-        plan, differences = realised.with_interpreters(plan_settings.with_inputs(stored, inputs or {}), HOST, report)
+        before = engine.stored_plan(record, place, inputs or {})
+        plan, differences = realised.with_interpreters(plan_settings.with_inputs(before, inputs or {}), HOST, report)
         warn((*differences, *requirements.require(plan, track=options.track)))
         texts = {**record.settings, **(inputs or {})}
     options = replace(options, target=record.target, settings=texts)

@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from allranks.runs.records import RunRecord, Status, StepRecord
-from allranks.runs.workspace import Workspace
+from allranks.history.records import RunRecord, Status, StepRecord
+from allranks.history.workspace import Workspace
 
 if TYPE_CHECKING:
     from allranks.api.engine_process import EngineProcess
@@ -51,9 +51,9 @@ class Run:
     @property
     def record(self) -> RunRecord:
         """The run with its steps, as it is stored."""
-        from allranks.runs import history
+        from allranks.history import stored
 
-        return history.run(self._workspace, self.id)
+        return stored.run(self._workspace, self.id)
 
     @property
     def status(self) -> Status:
@@ -64,10 +64,10 @@ class Run:
     def steps(self) -> dict[str, StepRecord]:
         """The steps and the nodes that contain them, by path: ``run.steps["train"].metrics["loss"]`` is a curve, and
         ``run.steps["train"].usage[0]`` are the samples of CPU, memory, GPU and network of instance 0."""
-        from allranks.runs import history
+        from allranks.history import stored
 
         record = self.record
-        history.load_usage(self._workspace, record)
+        stored.load_usage(self._workspace, record)
         return {step.name: step for step in record.steps}
 
     @property
@@ -99,7 +99,7 @@ class Run:
 
         Raise InputError if there is no such step or rank.
         """
-        from allranks.runs.log_reader import print_logs
+        from allranks.history.log_reader import print_logs
 
         text = io.BytesIO()
         print_logs(lambda _: self.record, self.id, step, rank, text)
@@ -134,8 +134,8 @@ class Run:
 
         Raise InputError if nothing executes the run or there is no such step.
         """
+        from allranks.history.nested import node_at
         from allranks.local.cancellation import cancel_nodes, cancel_run
-        from allranks.runs.nested import node_at
 
         if steps:
             record = self.record
@@ -147,7 +147,7 @@ class Run:
 
     def _wait(self, timeout: float | None) -> bool:
         from allranks.api import notebook_view
-        from allranks.runs import locks
+        from allranks.history import locks
 
         engine = _started.get(self.id)
         folder = self._workspace.run_folder(self.id)
@@ -317,10 +317,10 @@ def runs(limit: int | None = 20, *, folder: Path | str | None = None) -> list[Ru
     limit:  how many at most; None: all
     folder: the workspace; default: the `.allranks` folder of the current folder or a parent
     """
-    from allranks.runs import history
+    from allranks.history import stored
 
     workspace = Workspace.at(folder)
-    return [Run(record.id, workspace) for record in history.runs(workspace, limit, steps=False)]
+    return [Run(record.id, workspace) for record in stored.runs(workspace, limit, steps=False)]
 
 
 def _warn(found: Sequence[Problem]) -> None:
@@ -329,7 +329,7 @@ def _warn(found: Sequence[Problem]) -> None:
 
 
 def _failure(record: RunRecord) -> str:
-    from allranks.runs.formatting import cause, reason
+    from allranks.history.formatting import cause, reason
 
     verdict = record.verdict
     heading = f"run {record.id} ({record.display_name or record.name}) is {record.status}"

@@ -13,8 +13,8 @@ from types import ModuleType
 from typing import Any
 
 from allranks.errors import InputError, Problem
+from allranks.history.workspace import Workspace
 from allranks.local.options import Options
-from allranks.runs.workspace import Workspace
 from allranks.sdk import notebook, python_file, user_code
 from allranks.sdk.offline_client import replaced_clients
 from allranks.sdk.paths import require_file

@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 
 from allranks.azure.errors import SignInError, UnreachableError
 from allranks.azure.workspace import WorkspaceOptions, with_placeholders
-from allranks.runs.workspace import Workspace, write_file
+from allranks.history.workspace import Workspace, write_file
 
 FOLDER = "azure"
 _VERSION = 1

@@ -14,15 +14,15 @@ from allranks.azure import runs
 from allranks.azure.errors import AzureError, NotFoundError, RejectedSignInError, SignInError, service_errors
 from allranks.contract import logs
 from allranks.errors import InputError, Problem
-from allranks.runs import history
-from allranks.runs.log_reader import tail
-from allranks.runs.records import RankRecord, RunRecord, StepRecord, Verdict
-from allranks.runs.store import Store
-from allranks.runs.workspace import Workspace
+from allranks.history import stored
+from allranks.history.log_reader import tail
+from allranks.history.records import RankRecord, RunRecord, StepRecord, Verdict
+from allranks.history.store import Store
+from allranks.history.workspace import Workspace
 from allranks.verdict import judge
 
 if TYPE_CHECKING:
-    from allranks.runs.observer import Observer
+    from allranks.history.observer import Observer
 
 STOPPED = {"NotResponding": "its instances have stopped sending heartbeats", "Paused": "it is paused"}
 """The states in which a run neither ends nor continues by itself, and after which the SDK's stream ends too."""
@@ -97,7 +97,7 @@ def finder(folder: Path | None) -> Callable[[str], RunRecord]:
     workspace = Workspace.at(folder)
 
     def find(identity: str) -> RunRecord:
-        record = history.run(workspace, identity)
+        record = stored.run(workspace, identity)
         if record.submitted is not None and not record.submitted.complete:
             with connected(record) as client:
                 refresh(client, workspace, record)

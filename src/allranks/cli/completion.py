@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import typer
 
-from allranks.runs.selection import find
+from allranks.history.selection import find
 from allranks.sdk.paths import nearest
 
 if TYPE_CHECKING:

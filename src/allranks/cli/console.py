@@ -11,7 +11,7 @@ from io import TextIOWrapper
 from typing import TYPE_CHECKING, Any, TextIO
 
 from allranks.cli import streams
-from allranks.runs.formatting import plain as without_controls
+from allranks.history.formatting import plain as without_controls
 from allranks.secrets import redact
 
 if TYPE_CHECKING:

@@ -12,17 +12,17 @@ from allranks import engine_log
 from allranks.cli import streams
 from allranks.cli.console import console, errors, plain, to_json
 from allranks.cli.values import ALL_RANKS
-from allranks.runs.formatting import duration
-from allranks.runs.records import RunRecord, Status
+from allranks.history.formatting import duration
+from allranks.history.records import RunRecord, Status
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from rich.progress import Progress, TaskID
 
+    from allranks.history.observer import Observer
+    from allranks.history.workspace import Workspace
     from allranks.local.options import Options
-    from allranks.runs.observer import Observer
-    from allranks.runs.workspace import Workspace
 
 
 def execute_job(

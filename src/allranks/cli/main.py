@@ -57,7 +57,7 @@ app = lazy_group(
 
 def _print_version(asked: bool) -> None:
     if asked:
-        from allranks import __version__
+        from allranks.version import __version__
 
         print(f"allranks {__version__}")
         raise typer.Exit

@@ -18,7 +18,7 @@ from pathlib import Path
 from allranks.components import stamps
 from allranks.components.releases import Release
 from allranks.errors import InputError, Problem
-from allranks.runs.workspace import write_file
+from allranks.history.workspace import write_file
 
 MANIFEST = ".allranks-export.json"
 SCRIPT, README = "register.sh", "README.md"

@@ -12,7 +12,7 @@ from allranks.components.ports import Port, input_ports, output_ports
 from allranks.components.shipped import shipped_specs
 from allranks.environments.find import environment_file
 from allranks.errors import InputError, Problem, did_you_mean
-from allranks.runs.formatting import number
+from allranks.history.formatting import number
 from allranks.sdk.paths import nearest, project_folder
 from allranks.sdk.quick_nodes import quiet
 from allranks.sdk.session import session

@@ -15,8 +15,8 @@ from typing import Any
 from allranks.environments import dockerfile
 from allranks.environments.build import needed
 from allranks.errors import InputError, Problem
+from allranks.history.formatting import count
 from allranks.plan.environment import Environment
-from allranks.runs.formatting import count
 from allranks.sdk import yaml_lines
 from allranks.sdk.paths import shown
 

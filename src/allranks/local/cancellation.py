@@ -9,10 +9,10 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from allranks.errors import InputError, Problem
-from allranks.runs import locks
-from allranks.runs.records import RunRecord
-from allranks.runs.store import Store
-from allranks.runs.workspace import Workspace
+from allranks.history import locks
+from allranks.history.records import RunRecord
+from allranks.history.store import Store
+from allranks.history.workspace import Workspace
 
 PATIENCE = 60.0
 """Seconds in which canceled processes must end. By default, ranks take up to 10 seconds, and MLflow a few more."""

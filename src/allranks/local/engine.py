@@ -13,6 +13,13 @@ from pathlib import Path
 
 from allranks.contract.report import FULL_DISK_NUMBERS
 from allranks.errors import InputError, Problem
+from allranks.history import locks, secret_values, stored
+from allranks.history.cleaning import size_of
+from allranks.history.formatting import in_bytes
+from allranks.history.observer import Observer
+from allranks.history.records import RunRecord, Status, StepRecord
+from allranks.history.store import Store
+from allranks.history.workspace import Workspace
 from allranks.local import machine, stop_signals
 from allranks.local.data.inputs import provided
 from allranks.local.executor import renewed
@@ -26,13 +33,6 @@ from allranks.plan import codec, values
 from allranks.plan import secrets as plan_secrets
 from allranks.plan.graph import Plan
 from allranks.plan.node_records import graph_records
-from allranks.runs import history, locks, secret_values
-from allranks.runs.cleaning import size_of
-from allranks.runs.formatting import in_bytes
-from allranks.runs.observer import Observer
-from allranks.runs.records import RunRecord, Status, StepRecord
-from allranks.runs.store import Store
-from allranks.runs.workspace import Workspace
 
 
 class DiskFullError(Exception):
@@ -147,7 +147,7 @@ def resume(
     does.
     """
     # Raises InputError if there is none, and creates no workspace.
-    workspace, existing = history.find(workspace, run_id)
+    workspace, existing = stored.find(workspace, run_id)
     require_local(existing)
     with stop_signals.raised(), contextlib.ExitStack() as held, _opened(workspace, existing.id) as store:
         record = store.run(existing.id)

@@ -20,6 +20,9 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from allranks.contract.distributions import processes_per_instance
+from allranks.history import executions
+from allranks.history.recorder import RunRecorder
+from allranks.history.records import Point, RunRecord, Status, StepRecord, Verdict
 from allranks.local.nodes.execution import NodeRunner
 from allranks.local.nodes.graph import outcome_of
 from allranks.local.scope import Scope
@@ -28,9 +31,6 @@ from allranks.local.slots import Share, Slots, WithdrawnError
 from allranks.plan.graph import Graph, Node, Step, Sweep
 from allranks.plan.node_records import is_within, iteration_record, node_record
 from allranks.plan.ports import NodeOutput, needed_nodes
-from allranks.runs import executions
-from allranks.runs.recorder import RunRecorder
-from allranks.runs.records import Point, RunRecord, Status, StepRecord, Verdict
 
 WAITED_SECONDS = 0.001
 """A step that gets its slots later than this has waited for them."""

@@ -16,6 +16,12 @@ from typing import TYPE_CHECKING, Any
 
 from allranks import engine_log
 from allranks.errors import InputError, Problem
+from allranks.history import secret_values
+from allranks.history.observer import Observer, Observers
+from allranks.history.recorder import RunRecorder
+from allranks.history.records import RunRecord, Status
+from allranks.history.store import Store
+from allranks.history.workspace import Workspace
 from allranks.local import gpus, requirements, stop_signals
 from allranks.local.attempt.runner import CommandRunner
 from allranks.local.executor import Executor
@@ -33,12 +39,6 @@ from allranks.plan import values
 from allranks.plan.graph import Plan
 from allranks.plan.output_paths import graph_output_paths
 from allranks.plan.walk import left_out, steps
-from allranks.runs import secret_values
-from allranks.runs.observer import Observer, Observers
-from allranks.runs.recorder import RunRecorder
-from allranks.runs.records import RunRecord, Status
-from allranks.runs.store import Store
-from allranks.runs.workspace import Workspace
 from allranks.secrets import redact
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ class RunExecution:
     notes: Sequence[str] = ()
 
     def __post_init__(self) -> None:
-        from allranks.runs.page.live_page import LivePage  # slow to import
+        from allranks.history.page.live_page import LivePage  # slow to import
 
         self._killed = self.record.status in (Status.RUNNING, Status.INTERRUPTED)
         self._log_file = str(Path(self.record.folder) / engine_log.FILE)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from allranks.history.records import OutputRecord, Status, StepRecord
 from allranks.plan.graph import Graph, Node
 from allranks.plan.output_paths import output_path_of, output_paths_of
 from allranks.plan.ports import PRIMITIVES, GraphInput, NodeOutput, Output, Reference
-from allranks.runs.records import OutputRecord, Status, StepRecord
 
 
 @dataclass

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from allranks.errors import InputError, Problem
-from allranks.runs.workspace import user_name
+from allranks.history.workspace import user_name
 
 PATIENCE = 16
 """How often smaller steps may overtake a step that does not fit before it must be next."""

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from allranks.contract.distributions import processes_per_instance
+from allranks.history.records import StepRecord
 from allranks.plan.graph import Graph, Node, Pipeline, Step
-from allranks.runs.records import StepRecord
 
 _PARTS = re.compile(r"[.\[\]]+")
 

@@ -12,9 +12,9 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 
 from allranks.contract.templating import wire
+from allranks.history.records import RunRecord
 from allranks.plan.graph import Pipeline, Plan
 from allranks.plan.ports import GraphInput, Input, Literal, NodeOutput, Path, Reference, Value
-from allranks.runs.records import RunRecord
 
 Lookup = Callable[[Reference], str | None]
 """Returns the path or the text of a primitive that a reference resolves to; None if it has no value."""

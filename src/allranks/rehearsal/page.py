@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from allranks.history import formatting
+from allranks.history.page import chart, html_page
+from allranks.history.records import Point
+from allranks.history.workspace import write_file
 from allranks.rehearsal.comparison import Training
 from allranks.rehearsal.report import Report, advice, facts
-from allranks.runs import formatting
-from allranks.runs.page import chart, html_page
-from allranks.runs.records import Point
-from allranks.runs.workspace import write_file
 
 
 def write(report: Report, path: Path) -> None:
     """Write the page. Raise OSError if that fails."""
-    environment = html_page.templates("allranks.runs.page", lambda value: value)
+    environment = html_page.templates("allranks.history.page", lambda value: value)
     environment.globals.update(
         chart_size=chart, number=formatting.number, when=formatting.when, facts=facts, NOTHING=formatting.NOTHING
     )

@@ -8,13 +8,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from statistics import median
 
+from allranks.history.formatting import NOTHING, number
+from allranks.history.nested import in_every_iteration
+from allranks.history.workspace import Workspace, write_file
 from allranks.plan import digest
 from allranks.plan.graph import Plan, Step
 from allranks.plan.walk import steps
 from allranks.rehearsal.comparison import STARTED_AGAIN, Training
-from allranks.runs.formatting import NOTHING, number
-from allranks.runs.nested import in_every_iteration
-from allranks.runs.workspace import Workspace, write_file
 
 FOLDER = "rehearsals"
 """The folder of the reports in the workspace."""

@@ -14,8 +14,8 @@ from typing import Any
 import yaml
 
 from allranks.errors import InputError, Problem
+from allranks.history.formatting import count
 from allranks.project.files import create
-from allranks.runs.formatting import count
 from allranks.script_jobs.job import ScriptJob
 from allranks.script_jobs.plan import name_of, type_of
 from allranks.sdk.paths import is_remote

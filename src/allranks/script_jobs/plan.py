@@ -8,6 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from allranks.errors import InputError
+from allranks.history.workspace import Workspace
 from allranks.plan.assets.lookup import AssetLookup
 from allranks.plan.environment import Environment
 from allranks.plan.graph import Graph, Plan, Step
@@ -16,7 +17,6 @@ from allranks.plan.ports import Path as DataPath
 from allranks.plan.reader import environments, snapshot, step_ports
 from allranks.plan.reader.context import Context, Place
 from allranks.plan.reader.pipeline import name_of_file
-from allranks.runs.workspace import Workspace
 from allranks.script_jobs.job import ScriptJob
 from allranks.sdk.session import session
 from allranks.sdk.uploads import CODE, CONTEXT, Upload, code_at, context_of

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from statistics import median
 
-from allranks.runs.records import RankRecord
+from allranks.history.records import RankRecord
 from allranks.verdict.collectives import LEAST_CALLS, Call, Recording
 
 LEAST_SHARE = 0.1

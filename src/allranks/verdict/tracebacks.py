@@ -9,8 +9,8 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import lru_cache
 
-from allranks.runs.formatting import plain
-from allranks.runs.log_reader import tail
+from allranks.history.formatting import plain
+from allranks.history.log_reader import tail
 from allranks.verdict import signatures
 
 LINES = 4000

@@ -6,13 +6,13 @@ import sys
 from pathlib import Path
 
 from allranks.errors import InputError
+from allranks.history.observer import Observer
+from allranks.history.records import RunRecord, StepRecord
+from allranks.history.workspace import Workspace
 from allranks.local.engine import run
 from allranks.local.options import Options
 from allranks.plan.codec import converter
 from allranks.plan.graph import Plan
-from allranks.runs.observer import Observer
-from allranks.runs.records import RunRecord, StepRecord
-from allranks.runs.workspace import Workspace
 
 
 class Teller(Observer):

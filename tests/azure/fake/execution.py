@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING
 
 import bounded
 from allranks.errors import InputError
+from allranks.history.records import OutputRecord, RunRecord, StepRecord
 from allranks.plan.codec import converter
 from allranks.plan.graph import Plan
-from allranks.runs.records import OutputRecord, RunRecord, StepRecord
 from fake import blobs
 from fake.jobs import ENDED, Job
 from fake.library import Library

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from allranks.checks.plan import check, warnings
+from allranks.history.workspace import Workspace
 from allranks.plan.graph import Plan
 from allranks.plan.ports import Literal
 from allranks.plan.reader import opened, read_plan
 from allranks.plan.reader.step_ports import LEFT_OUT, REFUSED
-from allranks.runs.workspace import Workspace
 from pipeline_files import write
 
 STEP = """\

@@ -9,7 +9,7 @@ import pytest
 
 from allranks.cli.console import console as make_console
 from allranks.cli.views.progress import PlainLines
-from allranks.runs.records import RunRecord, Status
+from allranks.history.records import RunRecord, Status
 
 Screens = Callable[..., Any]
 

@@ -10,7 +10,7 @@ import bounded
 from allranks.cli.views.progress import LiveTree
 from allranks.cli.views.summary import summary
 from allranks.cli.views.tree import sparkline, tree
-from allranks.runs.records import FaultRecord, Point, RankRecord, RunRecord, Status, StepRecord
+from allranks.history.records import FaultRecord, Point, RankRecord, RunRecord, Status, StepRecord
 
 NOW = 1783166584.0 + 12
 Screens = Callable[..., Any]

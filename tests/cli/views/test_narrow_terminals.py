@@ -8,7 +8,7 @@ import pytest
 
 from allranks.cli.views.progress import LiveTree
 from allranks.cli.views.runs import print_run, print_runs
-from allranks.runs.records import RunRecord
+from allranks.history.records import RunRecord
 
 
 @pytest.mark.parametrize("width", [20, 40, 60, 120])

@@ -12,7 +12,7 @@ from allranks.cli.views.runs import print_run
 from allranks.cli.views.summary import summary
 from allranks.cli.views.tree import tree
 from allranks.errors import InputError
-from allranks.runs.records import RunRecord, Status, StepRecord, Verdict
+from allranks.history.records import RunRecord, Status, StepRecord, Verdict
 from run_records import BEGIN, NOW, make_curve, make_run, make_step
 
 Screens = Callable[..., Any]

@@ -12,7 +12,7 @@ from allranks.cli.values import streamed
 from allranks.cli.views.progress import LiveTree, PlainLines
 from allranks.cli.views.script_output import ScriptOutput
 from allranks.errors import InputError
-from allranks.runs.records import RunRecord, Status
+from allranks.history.records import RunRecord, Status
 
 Screens = Callable[..., Any]
 

@@ -18,7 +18,7 @@ from allranks.cli.views.runs import print_run, print_runs
 from allranks.components.find import ComponentInfo
 from allranks.components.ports import Port
 from allranks.errors import InputError, Problem
-from allranks.runs.records import Point, RunRecord
+from allranks.history.records import Point, RunRecord
 
 Screens = Callable[..., Any]
 

@@ -9,8 +9,8 @@ from typing import Any
 from allranks.cli.views.runs import print_run
 from allranks.cli.views.summary import summary
 from allranks.cli.views.tree import tree
-from allranks.runs.records import RankRecord, RunRecord, Status, StepRecord
-from allranks.runs.usage import RankUsage, Sample
+from allranks.history.records import RankRecord, RunRecord, Status, StepRecord
+from allranks.history.usage import RankUsage, Sample
 
 NOW = 1783166584.0
 MB = 10**6

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from allranks.history.records import Status
 from allranks.local.boot import SOURCE
 from allranks.local.launchers.launching import read_events
 from allranks.plan.graph import Step
-from allranks.runs.records import Status
 
 ABORT = "terminate called without an active exception"
 

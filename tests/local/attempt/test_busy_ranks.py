@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 import bounded
+from allranks.history.records import Status, StepRecord
 from allranks.local import stack_dumps
 from allranks.local.attempt import stall
 from allranks.local.attempt.stall import StallWatch
-from allranks.runs.records import Status, StepRecord
 from allranks.verdict.rank_stack import Frame, Stack
 from run_records import make_ranks
 

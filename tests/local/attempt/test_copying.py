@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
+from allranks.history.records import Status
 from allranks.local.attempt import copying
 from allranks.local.attempt.copying import copy
 from allranks.plan.file_tree import StoppedError
 from allranks.plan.graph import Step
 from allranks.plan.ports import Input, Output
 from allranks.plan.ports import Path as PathValue
-from allranks.runs.records import Status
 
 CONTENT = os.urandom(3_000_000)
 

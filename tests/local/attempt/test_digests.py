@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from allranks.history.records import OutputRecord, Status
+from allranks.history.workspace import Workspace
 from allranks.local.attempt.digests import Digests
 from allranks.local.attempt.running_steps import Stop as StepStop
 from allranks.local.engine import run
@@ -19,8 +21,6 @@ from allranks.plan.graph import Graph, Plan, Step
 from allranks.plan.ports import Input
 from allranks.plan.ports import Path as PathValue
 from allranks.plan.values import ResolvedInput
-from allranks.runs.records import OutputRecord, Status
-from allranks.runs.workspace import Workspace
 
 
 @pytest.fixture

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from allranks.history.records import RunRecord, Status
+from allranks.history.workspace import Workspace
 from allranks.plan.graph import Graph, Plan, Step
-from allranks.runs.records import RunRecord, Status
-from allranks.runs.workspace import Workspace
 
 
 def _chain(commands: list[str]) -> Plan:

@@ -11,12 +11,12 @@ import pytest
 
 from allranks.contract.mpi import Mpi
 from allranks.contract.pytorch import PyTorch
+from allranks.history.records import RunRecord, Status
 from allranks.local import stack_dumps
 from allranks.local.attempt import stall
 from allranks.local.attempt.stall import only_retries
 from allranks.plan import digest
 from allranks.plan.graph import Code, Step
-from allranks.runs.records import RunRecord, Status
 
 Runner = Callable[..., RunRecord]
 

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from allranks.history.formatting import what_to_do
+from allranks.history.records import RunRecord, Status
 from allranks.plan.graph import Step
-from allranks.runs.formatting import what_to_do
-from allranks.runs.records import RunRecord, Status
 
 
 def python(code: str) -> str:

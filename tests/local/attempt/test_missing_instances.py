@@ -18,9 +18,9 @@ from allranks.contract.launch import Distribution
 from allranks.contract.mpi import Mpi
 from allranks.contract.pytorch import PyTorch
 from allranks.contract.ray import Ray
+from allranks.history.observer import Observer
+from allranks.history.records import RunRecord, Status, StepRecord
 from allranks.plan.graph import Graph, Plan, Step
-from allranks.runs.observer import Observer
-from allranks.runs.records import RunRecord, Status, StepRecord
 
 FILE = Path(__file__).parents[3] / "benchmarks/launches/stopped_instance.py"
 PATH = f"{Path(sys.executable).parent}:/usr/bin"

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from allranks.checks.plan import check
+from allranks.history.records import Status
 from allranks.plan.graph import Graph, Item, ParallelFor, Pipeline, Plan, Step
 from allranks.plan.ports import GraphInput, GraphOutput, Input, Literal, NodeOutput, Output
-from allranks.runs.records import Status
 
 FOLDER = Output("out", "uri_folder", "rw_mount")
 WRITE = "echo written > ${{outputs.out}}/file"

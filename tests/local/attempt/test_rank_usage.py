@@ -9,13 +9,13 @@ import pytest
 
 from allranks.contract.mpi import Mpi
 from allranks.contract.pytorch import PyTorch
+from allranks.history import stored
+from allranks.history.recorder import RunRecorder
+from allranks.history.records import Status, StepRecord
+from allranks.history.usage import Sample
+from allranks.history.workspace import Workspace
 from allranks.local.attempt import usage_watch
 from allranks.plan.graph import Step
-from allranks.runs import history
-from allranks.runs.recorder import RunRecorder
-from allranks.runs.records import Status, StepRecord
-from allranks.runs.usage import Sample
-from allranks.runs.workspace import Workspace
 from mpirun import needs_mpirun
 
 PYTHON = f"{sys.executable} -I -S -c"
@@ -43,9 +43,9 @@ SEND = (
 
 
 def _stored(workspace: Workspace, run: str, step: str) -> StepRecord:
-    record = history.run(workspace, run)
+    record = stored.run(workspace, run)
     assert record.step(step).usage == {}  # not read unless it is asked for
-    history.load_usage(workspace, record)
+    stored.load_usage(workspace, record)
     return record.step(step)
 
 

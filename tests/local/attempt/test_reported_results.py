@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from allranks.history import log_reader, stored
+from allranks.history.workspace import Workspace
 from allranks.plan.graph import Code, Step
-from allranks.runs import history, log_reader
-from allranks.runs.workspace import Workspace
 
 
 def test_the_first_line_of_a_file_is_the_result_also_of_a_reused_step(
@@ -22,7 +22,7 @@ def test_the_first_line_of_a_file_is_the_result_also_of_a_reused_step(
     assert (record.reused_from, record.result) == (first.id, "good enough")
     assert [rank.log for rank in record.ranks] == [rank.log for rank in first.step("check").ranks]
     assert [(rank.started, rank.ended) for rank in record.ranks] == [(None, None)]
-    log_reader.print_logs(lambda run: history.run(workspace, run), again.id, "check", None)
+    log_reader.print_logs(lambda run: stored.run(workspace, run), again.id, "check", None)
     printed = capfd.readouterr()
     assert printed.out == "hello\n"
     assert f"check: reused from run {first.id}, which wrote these logs" in printed.err

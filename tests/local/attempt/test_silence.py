@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from allranks.history.records import RankRecord, Status, StepRecord
 from allranks.local.attempt.stall import StallWatch
-from allranks.runs.records import RankRecord, Status, StepRecord
 
 
 class Announced:

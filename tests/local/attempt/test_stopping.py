@@ -13,13 +13,13 @@ from pathlib import Path
 import pytest
 
 import bounded
+from allranks.history import stored
+from allranks.history.records import Status
+from allranks.history.workspace import Workspace
 from allranks.plan.codec import converter
 from allranks.plan.graph import Graph, Plan, Step
 from allranks.plan.ports import Input, Output
 from allranks.plan.ports import Path as DataPath
-from allranks.runs import history
-from allranks.runs.records import Status
-from allranks.runs.workspace import Workspace
 
 BOUND = 60
 """Seconds after which what is waited for will not come any more."""
@@ -34,7 +34,7 @@ from allranks.local.engine import run
 from allranks.local.options import Options
 from allranks.plan.codec import converter
 from allranks.plan.graph import Plan
-from allranks.runs.workspace import Workspace
+from allranks.history.workspace import Workspace
 plan = converter().loads(sys.argv[1], Plan)
 run(plan, Workspace(Path(sys.argv[2])), Options(instances="loopback", grace=0.1, track=False))
 """
@@ -78,7 +78,7 @@ def test_ctrl_c_while(case: str, tmp_path: Path) -> None:
             assert engine.wait(BOUND) == 0
         finally:
             engine.kill()
-    (record,) = history.runs(Workspace(workspace))
+    (record,) = stored.runs(Workspace(workspace))
     assert [record.status, record.steps[0].status] == [Status.CANCELED] * 2
 
 
@@ -108,7 +108,7 @@ from allranks.local.options import Options
 from allranks.local.attempt import running_steps
 from allranks.local.tracking import client, process
 from allranks.plan.graph import Graph, Plan, Step
-from allranks.runs.workspace import Workspace
+from allranks.history.workspace import Workspace
 workspace = Workspace(Path(sys.argv[1]))
 # The first request is written while the run starts, the second one for the step.
 read = "import sys, time; sys.stdin.readline(); sys.stdin.readline()"
@@ -128,5 +128,5 @@ def test_ctrl_c_while_mlflow_does_not_answer(tmp_path: Path) -> None:
             assert engine.wait(BOUND) == 0
         finally:
             engine.kill()
-    (record,) = history.runs(Workspace(tmp_path))
+    (record,) = stored.runs(Workspace(tmp_path))
     assert [record.status, record.steps[0].status] == [Status.CANCELED] * 2

@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
+from allranks.history.observer import Observer
+from allranks.history.recorder import RunRecorder
+from allranks.history.records import RankRecord, RunRecord, Status, StepRecord
+from allranks.history.store import Store
+from allranks.history.usage import RankUsage, Sample
 from allranks.local.attempt import usage_watch
 from allranks.local.attempt.usage_watch import IDLE_AFTER, UsageWatch
 from allranks.local.instances.supervisor import Event
-from allranks.runs.observer import Observer
-from allranks.runs.recorder import RunRecorder
-from allranks.runs.records import RankRecord, RunRecord, Status, StepRecord
-from allranks.runs.store import Store
-from allranks.runs.usage import RankUsage, Sample
 
 BEGIN = 1_000_000.0
 GB = 10**9

@@ -13,6 +13,8 @@ from typing import Any
 import pytest
 
 from allranks.errors import InputError
+from allranks.history.records import Status
+from allranks.history.workspace import Workspace
 from allranks.local.data import cache, storage
 from allranks.local.data.inputs import provided
 from allranks.local.data.storage import StorageError
@@ -21,8 +23,6 @@ from allranks.local.options import Options
 from allranks.plan.graph import Graph, Plan, Step
 from allranks.plan.ports import GraphInput, Input, Output
 from allranks.plan.ports import Path as DataPath
-from allranks.runs.records import Status
-from allranks.runs.workspace import Workspace
 
 sys.path.insert(0, str(Path(__file__).parent))
 from range_server import Files, served

@@ -18,14 +18,14 @@ import trustme
 from fake import azurite
 from fake.names import ACCOUNT
 
+from allranks.history.records import Status
+from allranks.history.workspace import Workspace
 from allranks.local.data import cache, storage
 from allranks.local.engine import run
 from allranks.local.options import Options
 from allranks.plan.graph import Graph, Plan, Step
 from allranks.plan.ports import Input, Output
 from allranks.plan.ports import Path as DataPath
-from allranks.runs.records import Status
-from allranks.runs.workspace import Workspace
 
 sys.path.insert(0, str(Path(__file__).parent))
 from cutting_proxy import cutting

@@ -17,11 +17,11 @@ import pytest
 
 from allranks.contract.mpi import Mpi
 from allranks.contract.pytorch import PyTorch
+from allranks.history.observer import Observer
+from allranks.history.records import RunRecord, Status, StepRecord
 from allranks.local.debugging.session import DebugSession
 from allranks.plan import digest
 from allranks.plan.graph import Code, Step
-from allranks.runs.observer import Observer
-from allranks.runs.records import RunRecord, Status, StepRecord
 from dap_client import Client
 
 pytestmark = pytest.mark.slow

@@ -14,13 +14,13 @@ from allranks.contract.mpi import Mpi
 from allranks.contract.own_variables import ELASTIC_INSTANCES
 from allranks.contract.pytorch import PyTorch
 from allranks.errors import InputError
+from allranks.history.records import RunRecord, Status
+from allranks.history.workspace import Workspace
 from allranks.local.engine import resume
 from allranks.local.options import Options
 from allranks.plan import digest
 from allranks.plan.graph import Code, Step
 from allranks.plan.ports import Output
-from allranks.runs.records import RunRecord, Status
-from allranks.runs.workspace import Workspace
 from mpirun import needs_mpirun
 
 Runner = Callable[..., RunRecord]

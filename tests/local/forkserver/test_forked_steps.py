@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from allranks.contract.pytorch import PyTorch
+from allranks.history.records import Status
 from allranks.plan.graph import Code, Step
 from allranks.plan.parallel import Parallel
 from allranks.plan.ports import Input, Literal
 from allranks.plan.ports import Path as DataPath
-from allranks.runs.records import Status
 
 SCRIPT = """
 import sys

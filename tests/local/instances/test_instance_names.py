@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from allranks.contract.pytorch import PyTorch
+from allranks.history.records import Status
 from allranks.plan import digest
 from allranks.plan.graph import Code, Step
-from allranks.runs.records import Status
 from allranks_command import write
 
 NAMES = """

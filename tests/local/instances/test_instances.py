@@ -10,10 +10,10 @@ import pytest
 
 from allranks.contract.detect import detect
 from allranks.contract.pytorch import PyTorch
+from allranks.history.records import RunRecord, Status
 from allranks.plan.graph import Step
 from allranks.plan.ports import Input, NodeOutput, Output
 from allranks.plan.ports import Path as DataPath
-from allranks.runs.records import RunRecord, Status
 
 LOOK = """
 import json, os, socket, sys

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from allranks.history.records import Status
 from allranks.plan.graph import Graph, Plan, Step
-from allranks.runs.records import Status
 
 LEAVE = (
     "echo left > /dev/shm/left; echo left > /tmp/left; (setsid sleep 1000 &) ; ipcmk -M 100;"

@@ -20,11 +20,11 @@ import pytest
 
 import bounded
 from allranks.contract.pytorch import PyTorch
+from allranks.history.records import Status
 from allranks.local.instances import supervisor
 from allranks.local.instances.programs import Program
 from allranks.local.instances.supervisor import Event, InstanceSpec, Supervisor
 from allranks.plan.graph import Step
-from allranks.runs.records import Status
 
 BOUND = 30
 """Seconds after which a test gives up waiting for something that ought to happen at once."""
@@ -40,7 +40,7 @@ from allranks.local.engine import run
 from allranks.local.options import Options
 from allranks.plan.graph import Graph, Plan, Step
 from allranks.plan.ports import Output
-from allranks.runs.workspace import Workspace
+from allranks.history.workspace import Workspace
 
 step = Step("spin", {command!r}, outputs=(Output("pids", "uri_folder"),), distribution=PyTorch(2), instance_count=2)
 record = run(Plan("p", Graph((step,))), Workspace(Path({workspace!r})), Options(instances={kind!r}, grace=0.5))

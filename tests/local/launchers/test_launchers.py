@@ -15,12 +15,12 @@ import pytest
 from allranks.contract.mpi import Mpi
 from allranks.contract.tensorflow import TensorFlow
 from allranks.errors import InputError
+from allranks.history.observer import Observer
+from allranks.history.records import RunRecord, Status, StepRecord
+from allranks.history.workspace import Workspace
 from allranks.local import preview
 from allranks.local.instances.kinds import INSTANCE_KINDS
 from allranks.plan.graph import Graph, Plan, Step
-from allranks.runs.observer import Observer
-from allranks.runs.records import RunRecord, Status, StepRecord
-from allranks.runs.workspace import Workspace
 from mpirun import MPIRUN, needs_mpirun
 
 PLACE = "echo $OMPI_COMM_WORLD_RANK/$OMPI_COMM_WORLD_SIZE $OMPI_COMM_WORLD_LOCAL_RANK $AZUREML_CR_NODE_RANK"

@@ -7,12 +7,12 @@ from dataclasses import replace
 import pytest
 
 from allranks.contract.pytorch import PyTorch
+from allranks.history.recorder import results_of
+from allranks.history.records import Status
 from allranks.local.nodes import sweep as sweep_runner
 from allranks.plan.graph import Step, Sweep
 from allranks.plan.ports import GraphInput, Input, Literal, NodeOutput, Output
 from allranks.plan.sweep import EarlyTermination, Parameter, Sampling, SweepLimits
-from allranks.runs.recorder import results_of
-from allranks.runs.records import Status
 from trials import Trial, Trials
 
 BODY = Step(

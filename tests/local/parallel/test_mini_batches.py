@@ -17,12 +17,12 @@ import pytest
 
 from allranks.contract import report
 from allranks.environments import venv
+from allranks.history.records import StepRecord
 from allranks.local.attempt import mini_batches
 from allranks.local.attempt.mini_batches import PROGRAM
 from allranks.plan import mltable
 from allranks.plan.graph import Step
 from allranks.plan.parallel import Parallel
-from allranks.runs.records import StepRecord
 
 NAMES = """
 import os

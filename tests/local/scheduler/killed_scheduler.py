@@ -15,10 +15,10 @@ from datetime import datetime, timezone
 from pathlib import Path
 
 import bounded
+from allranks.history.workspace import Workspace
 from allranks.local.scheduler.ledger import Firing, Ledger, SchedulesPlace
 from allranks.local.scheduler.running import carry_out
 from allranks.local.scheduler.scheduler import MissedPolicy, Scheduler, SystemClock, Watcher
-from allranks.runs.workspace import Workspace
 
 
 class JumpingClock(SystemClock):

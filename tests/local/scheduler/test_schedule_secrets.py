@@ -6,11 +6,11 @@ import shutil
 from datetime import datetime, timezone
 from pathlib import Path
 
+from allranks.history.workspace import Workspace
 from allranks.local.scheduler.ledger import Firing, Ledger, SchedulesPlace
 from allranks.local.scheduler.reading import read_here
 from allranks.local.scheduler.running import carry_out
 from allranks.plan import codec
-from allranks.runs.workspace import Workspace
 
 DECLARED = """
 from azure.ai.ml import command, dsl

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from allranks.errors import InputError
+from allranks.history.workspace import Workspace
 from allranks.local.scheduler.ledger import CREATED, ENDED, STOPPED, Firing, Ledger, Missed, SchedulesPlace
 from allranks.local.scheduler.scheduler import MissedPolicy, Scheduler, SystemClock, Watcher
-from allranks.runs.workspace import Workspace
 from allranks.schedules.finding import Schedule
 from allranks.schedules.triggers import Cron, Recurrence, Trigger
 

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 import bounded
+from allranks.history.workspace import Workspace
 from allranks.local.scheduler.ledger import ENDED, Ledger, SchedulesPlace, run_name
-from allranks.runs.workspace import Workspace
 from allranks.schedules.finding import Schedule
 from allranks.schedules.firings import firings
 from allranks.schedules.triggers import Recurrence

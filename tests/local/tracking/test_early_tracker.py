@@ -10,10 +10,10 @@ from pathlib import Path
 import psutil
 import pytest
 
+from allranks.history.workspace import Workspace
 from allranks.local.tracking import process
 from allranks.local.tracking.client import Tracking
 from allranks.local.tracking.process import EarlyTracker
-from allranks.runs.workspace import Workspace
 from pipeline_files import write
 
 ECHO = (

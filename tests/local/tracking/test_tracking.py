@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
+from allranks.history import datastores
+from allranks.history.records import RankRecord, Status, StepRecord
+from allranks.history.workspace import Workspace
 from allranks.local.tracking import client, tracked_runs
 from allranks.local.tracking.client import may_track
 from allranks.plan.graph import Graph, Plan, Step
-from allranks.runs import datastores
-from allranks.runs.records import RankRecord, Status, StepRecord
-from allranks.runs.workspace import Workspace
 
 SCRIPT = """
 import mlflow

@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from allranks.errors import InputError, Problem
+from allranks.history import assets
+from allranks.history.assets import RegisteredAsset
+from allranks.history.workspace import Workspace
 from allranks.plan.assets import spec_folder
 from allranks.plan.assets.lookup import AssetLookup
 from allranks.plan.assets.skeleton import missing
-from allranks.runs import assets
-from allranks.runs.assets import RegisteredAsset
-from allranks.runs.workspace import Workspace
 from pipeline_files import write
 
 SPEC = """\

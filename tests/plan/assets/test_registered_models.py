@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from allranks.history.workspace import Workspace
 from allranks.plan.assets import registered
 from allranks.plan.assets.asset_id import parse
-from allranks.runs.workspace import Workspace
 
 pytestmark = [pytest.mark.slow, pytest.mark.mlflow, pytest.mark.xdist_group("registered models")]
 

@@ -22,10 +22,10 @@ from hypothesis import strategies as st
 
 from allranks.api import jobs
 from allranks.checks import component
+from allranks.history.workspace import Workspace
 from allranks.local import preview
 from allranks.local.instances.kinds import INSTANCE_KINDS
 from allranks.plan import codec
-from allranks.runs.workspace import Workspace
 from mutations import MUTATIONS, Mutation, mutated
 from pipeline_files import TRAIN, write
 

@@ -8,6 +8,8 @@ import pytest
 
 from allranks.checks import plan as checks
 from allranks.errors import InputError
+from allranks.history.records import Status
+from allranks.history.workspace import Workspace
 from allranks.local.engine import resume
 from allranks.local.engine import run as run_plan
 from allranks.local.options import Options
@@ -15,8 +17,6 @@ from allranks.plan import codec
 from allranks.plan.graph import Plan, Step
 from allranks.plan.parallel import Parallel
 from allranks.plan.walk import steps
-from allranks.runs.records import Status
-from allranks.runs.workspace import Workspace
 from pipeline_files import read
 
 TASK = """\

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from allranks.history.workspace import Workspace
 from allranks.plan import codec
 from allranks.plan.graph import Plan
 from allranks.plan.reader import lookup_of, opened
 from allranks.plan.walk import steps
-from allranks.runs.workspace import Workspace
 from pipeline_files import write, write_dsl
 
 PIPELINE = """

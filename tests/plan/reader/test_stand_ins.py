@@ -12,11 +12,11 @@ import pytest
 from allranks.checks.plan import check
 from allranks.contract.templating import render
 from allranks.errors import InputError, Level
+from allranks.history.workspace import Workspace
 from allranks.plan.graph import StandIn, Step
 from allranks.plan.ports import Output
 from allranks.plan.reader import read_plan
 from allranks.plan.reader.settings import with_stand_ins
-from allranks.runs.workspace import Workspace
 from pipeline_files import write
 
 PIPELINE = """\

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from allranks.api import jobs
+from allranks.history.workspace import Workspace
 from allranks.plan import codec
 from allranks.plan.ports import GraphInput, Literal
 from allranks.plan.ports import Path as DataPath
 from allranks.plan.reader import read_plan
-from allranks.runs.workspace import Workspace
 from pipeline_files import write
 
 COMPONENT = """\

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from allranks.contract.pytorch import PyTorch
+from allranks.history.records import RunRecord
+from allranks.history.workspace import Workspace
 from allranks.local.engine import run
 from allranks.local.options import Options
 from allranks.plan.graph import Graph, Plan, Step
-from allranks.runs.records import RunRecord
-from allranks.runs.workspace import Workspace
 
 SCRIPT = """
 from allranks import runtime

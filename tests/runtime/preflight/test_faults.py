@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from allranks.runs.records import RunRecord, Status
+from allranks.history.records import RunRecord, Status
 
 # Each starts a job of several ranks, which import torch.
 pytestmark = pytest.mark.slow

@@ -23,6 +23,9 @@ from fault_cells import Cell
 from program_faults import ProgramFault
 
 import bounded
+from allranks.history import stored
+from allranks.history.records import RunRecord, Status, StepRecord, Verdict
+from allranks.history.workspace import Workspace
 from allranks.local.attempt import monitor
 from allranks.local.engine import run
 from allranks.local.faults import injection
@@ -32,9 +35,6 @@ from allranks.local.options import Options
 from allranks.plan import codec, digest
 from allranks.plan.environment import Environment
 from allranks.plan.graph import Code, Graph, Plan, Step
-from allranks.runs import history
-from allranks.runs.records import RunRecord, Status, StepRecord, Verdict
-from allranks.runs.workspace import Workspace
 from allranks.verdict import folder
 
 PROJECT = Path(__file__).resolve().parents[3]
@@ -214,7 +214,7 @@ def _run(cell: Cell, workspace: Workspace, kind: str, stall: float) -> RunRecord
         workspace.root.mkdir(parents=True, exist_ok=True)
         file.write_text(codec.dumps(plan))
         subprocess.run([sys.executable, "-c", _ENGINE, str(file), str(workspace.root), kind], check=False)
-    return history.runs(workspace)[0]
+    return stored.runs(workspace)[0]
 
 
 _ENGINE = """
@@ -223,7 +223,7 @@ from pathlib import Path
 from allranks.local import engine
 from allranks.local.options import Options
 from allranks.plan import codec
-from allranks.runs.workspace import Workspace
+from allranks.history.workspace import Workspace
 
 _, file, root, kind = sys.argv
 engine.run(codec.loads(Path(file).read_text()), Workspace(Path(root)), Options(instances=kind, track=False, slots=8))

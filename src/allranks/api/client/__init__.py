@@ -19,13 +19,13 @@ from allranks.api import engine_process, jobs, notebook_view
 from allranks.api.client import asset_requests, schedule_requests, workspace_requests  # noqa: F401  # they add routes
 from allranks.api.client.service import LocalService, LocalTransport
 from allranks.api.client.storage import LocalContainer
+from allranks.history import datastores, stored
+from allranks.history.records import RunRecord
+from allranks.history.workspace import Workspace
 from allranks.local.options import Options
 from allranks.plan.assets import asset_id
 from allranks.plan.assets.lookup import AssetLookup
 from allranks.plan.graph import Plan
-from allranks.runs import datastores, history
-from allranks.runs.records import RunRecord
-from allranks.runs.workspace import Workspace
 from allranks.sdk import internals, offline_client
 from allranks.sdk.offline_client import Credential, client_class
 from allranks.sdk.session import entry, session
@@ -42,7 +42,7 @@ _started: dict[str, Workspace] = {}
 
 def running_jobs() -> list[str]:
     """Return the names of the jobs of this process that have not ended."""
-    return [name for name, workspace in _started.items() if not history.run(workspace, name).status.ended]
+    return [name for name, workspace in _started.items() if not stored.run(workspace, name).status.ended]
 
 
 class LocalClient(MLClient):  # type: ignore[misc]
@@ -147,7 +147,7 @@ class LocalClient(MLClient):  # type: ignore[misc]
     def _stream(self, job: str) -> Iterator[Callable[[], None]]:
         """Show the progress of a job in a notebook while it is streamed. The service waits between two requests."""
         run = job.partition(":")[0]  # of a step, its pipeline
-        with notebook_view.shown(lambda: history.run(self._service.workspace, run)) as view:
+        with notebook_view.shown(lambda: stored.run(self._service.workspace, run)) as view:
             yield (lambda: None) if view is None else view.update
 
 

@@ -30,13 +30,13 @@ from allranks.api.client.service import (
     write_json,
 )
 from allranks.api.client.storage import LocalContainer
+from allranks.history import assets as store_assets
+from allranks.history import datastores
+from allranks.history.assets import RegisteredAsset
+from allranks.history.store import Store
 from allranks.plan.assets import asset_id, registered
 from allranks.plan.assets.asset_id import AssetId
 from allranks.plan.assets.lookup import AssetLookup
-from allranks.runs import assets as store_assets
-from allranks.runs import datastores
-from allranks.runs.assets import RegisteredAsset
-from allranks.runs.store import Store
 from allranks.sdk import internals, specs
 
 _KINDS = {

@@ -26,12 +26,12 @@ from allranks.api.client.service import (
     viewed,
     write_json,
 )
+from allranks.history import datastores, locks, stored
+from allranks.history.formatting import cause, reason
+from allranks.history.records import RunRecord, Status, StepRecord
 from allranks.local import cancellation
 from allranks.plan.graph import Plan
 from allranks.plan.secrets import shown as without_secrets
-from allranks.runs import datastores, history, locks
-from allranks.runs.formatting import cause, reason
-from allranks.runs.records import RunRecord, Status, StepRecord
 
 _STATUSES = {Status.INTERRUPTED: "Failed", Status.SKIPPED: "Canceled"}
 """The states that Azure ML does not have, with the closest of its own."""
@@ -113,7 +113,7 @@ def _status(item: RunRecord | StepRecord) -> str:
 @route("GET", "/jobs")
 def list_jobs(service: LocalService, request: Request) -> Answer:
     """Return the jobs, the newest first, without the steps of pipelines."""
-    records = [record for record in history.runs(service.workspace) if record.submitted is None]
+    records = [record for record in stored.runs(service.workspace) if record.submitted is None]
     return viewed(request, [body(service, request, record) for record in records])
 
 
@@ -149,7 +149,7 @@ def start(
     plan:       default: that of the job that this thread submits
     options:    those of the run, besides the client's
     """
-    record = history.run(service.workspace, service.submit(name, plan, **options))
+    record = stored.run(service.workspace, service.submit(name, plan, **options))
     if properties:
         _save(record, properties)
     service.new_jobs.add(name)

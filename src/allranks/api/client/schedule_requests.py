@@ -13,14 +13,14 @@ from allranks.api.client import job_requests
 from allranks.api.client.service import Answer, LocalService, Request, route
 from allranks.api.client.stored_requests import SCHEDULES, find, save
 from allranks.errors import InputError, Problem
+from allranks.history import secret_values, stored
+from allranks.history.store import Store
+from allranks.history.workspace import Workspace
 from allranks.local.scheduler import reading
 from allranks.local.scheduler.ledger import CREATED, Ledger, SchedulesPlace
 from allranks.plan import codec
 from allranks.plan.graph import Plan
 from allranks.plan.secrets import restored
-from allranks.runs import history, secret_values
-from allranks.runs.store import Store
-from allranks.runs.workspace import Workspace
 from allranks.schedules import finding
 
 
@@ -51,7 +51,7 @@ def create(workspace: Workspace, original: Callable[..., Any], schedule: Any, **
 
 def _plan_of_run(workspace: Workspace, job: str) -> Plan:
     """Return the plan of a job that has run here. Raise InputError if there is no such job."""
-    record = history.run(workspace, _job_name(job))
+    record = stored.run(workspace, _job_name(job))
     with Store(workspace.database) as store:
         plan = store.plan(record.id)
     return codec.loads(restored(plan, secret_values.load(Path(record.folder))))
@@ -80,7 +80,7 @@ def trigger_schedule(service: LocalService, request: Request, name: str) -> Answ
     with Ledger(place.ledger) as ledger:
         plan = codec.loads(restored(ledger.plan(name), secret_values.load(place.secrets(name))))
     if source := definition.get("sourceJobId"):
-        sent = job_requests.properties_of(history.run(service.workspace, _job_name(source)))
+        sent = job_requests.properties_of(stored.run(service.workspace, _job_name(source)))
         definition = {**sent, **{key: value for key, value in definition.items() if value not in (None, "", {}, [])}}
     definition["tags"] = {**(definition.get("tags") or {}), "azureml.scheduleName": name}
     job = f"{name}-{uuid.uuid4().hex[:12]}"

@@ -17,7 +17,7 @@ from typing import Any, TypeAlias
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from allranks.errors import InputError, Problem
-from allranks.runs.workspace import Workspace, write_file
+from allranks.history.workspace import Workspace, write_file
 from allranks.sdk import internals
 
 _LONGEST_WAIT = 0.05

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from allranks.runs import datastores
-from allranks.runs.workspace import Workspace
+from allranks.history import datastores
+from allranks.history.workspace import Workspace
 from allranks.sdk import internals
 
 UPLOADS = "LocalUpload"

@@ -9,7 +9,7 @@ from typing import Any
 
 from allranks.api.client.service import Answer, LocalService, Refusal, Request, resource, route
 from allranks.errors import InputError, Problem
-from allranks.runs import datastores
+from allranks.history import datastores
 
 _THIS_MACHINE = "this-machine"
 LOCATION = "local"

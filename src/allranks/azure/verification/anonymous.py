@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 
-from allranks.runs.records import RunRecord
+from allranks.history.records import RunRecord
 from allranks.secrets import redact
 
 SHORTEST = 3

@@ -13,8 +13,8 @@ from pathlib import Path
 from allranks.azure.verification.anonymous import anonymous
 from allranks.azure.verification.comparison import KINDS, FactComparison, grouped
 from allranks.azure.verification.results import Results, step_of
-from allranks.runs.formatting import count, duration, rank_list, step_layout
-from allranks.runs.records import StepRecord
+from allranks.history.formatting import count, duration, rank_list, step_layout
+from allranks.history.records import StepRecord
 
 PAGE = "README.md"
 DATA = "comparison.json"

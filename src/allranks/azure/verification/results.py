@@ -12,8 +12,8 @@ from allranks.azure import runs
 from allranks.azure.verification import launch_records
 from allranks.azure.verification.anonymous import anonymous, names_of
 from allranks.azure.verification.comparison import FactComparison, compare, grouped
-from allranks.runs.formatting import count
-from allranks.runs.records import RunRecord, Status
+from allranks.history.formatting import count
+from allranks.history.records import RunRecord, Status
 
 _STEP = "record_"
 """A step of this name and a launch records what its processes are given, as the pipeline's output records_LAUNCH."""

@@ -9,10 +9,10 @@ from allranks.cli import completion
 from allranks.cli.console import console, errors
 from allranks.cli.options import FolderOption, RunArgument, argument, option
 from allranks.errors import InputError, Problem
-from allranks.runs import history, locks
-from allranks.runs.nested import node_at, steps_of
-from allranks.runs.records import RunRecord, Status
-from allranks.runs.workspace import Workspace
+from allranks.history import locks, stored
+from allranks.history.nested import node_at, steps_of
+from allranks.history.records import RunRecord, Status
+from allranks.history.workspace import Workspace
 
 
 def cancel(
@@ -32,7 +32,7 @@ def cancel(
 
     Exit with 1 where it has not ended after a minute.
     """
-    place, record = history.find(Workspace.at(workspace), identity)
+    place, record = stored.find(Workspace.at(workspace), identity)
     if record.submitted is not None:
         _cancel_in_azure(record, steps or [], now)
     elif steps:
@@ -46,7 +46,7 @@ def _cancel_run(workspace: Workspace, record: RunRecord, now: bool) -> None:
 
     _require_engine(workspace, record)
     ended = cancel_run(workspace, record.id, at_once=now)
-    status = history.run(workspace, record.id).status
+    status = stored.run(workspace, record.id).status
     if not ended:
         _print_late(f"run {record.id} has not ended yet", f"allranks cancel {record.id} --now")
     advice = f"; resume it: allranks resume {record.id}" if status is not Status.COMPLETED else ""
@@ -67,7 +67,7 @@ def _cancel_steps(workspace: Workspace, record: RunRecord, steps: list[str], now
     paths = [node.path for node in nodes]
 
     def no_step_is(*states: Status) -> bool:
-        run = history.run(workspace, record.id)
+        run = stored.run(workspace, record.id)
         return not any(step.status in states for path in paths for step in steps_of(node_at(run, path)))
 
     under_way = (Status.RUNNING, Status.PREPARING)
@@ -75,7 +75,7 @@ def _cancel_steps(workspace: Workspace, record: RunRecord, steps: list[str], now
         _print_late("the steps have not ended yet", f"allranks cancel {record.id} {' '.join(steps)} --now")
     # A step that waits for a slot or reads its inputs ends at once. One that waits for others ends when they do.
     wait_until(lambda: no_step_is(Status.NOT_STARTED), 1.0)
-    run = history.run(workspace, record.id)
+    run = stored.run(workspace, record.id)
     for path in paths:
         status = node_at(run, path).status
         text = "will not start" if status is Status.NOT_STARTED else f"is {status}"

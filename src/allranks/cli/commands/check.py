@@ -14,10 +14,10 @@ from allranks.cli.console import console, errors, to_json
 from allranks.cli.options import JsonOption, ParamsOption, SetOption, StandInOption, argument, option
 from allranks.cli.values import settings_of, stand_ins_of
 from allranks.errors import InputError, Level, Problem
+from allranks.history.formatting import count
+from allranks.history.formatting import plain as without_controls
 from allranks.plan.graph import Plan
 from allranks.plan.walk import left_out, steps
-from allranks.runs.formatting import count
-from allranks.runs.formatting import plain as without_controls
 from allranks.sdk import spec_files
 from allranks.sdk.spec_files import Kind, SpecFiles
 

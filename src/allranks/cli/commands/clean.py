@@ -10,10 +10,10 @@ import typer
 from allranks.cli.console import console
 from allranks.cli.options import FolderOption, confirm, option
 from allranks.cli.values import seconds
-from allranks.runs import cleaning
-from allranks.runs.cleaning import LEFTOVER, RUN, SNAPSHOT, CleaningPlan
-from allranks.runs.formatting import count, in_bytes, plain, when
-from allranks.runs.workspace import Workspace
+from allranks.history import cleaning
+from allranks.history.cleaning import LEFTOVER, RUN, SNAPSHOT, CleaningPlan
+from allranks.history.formatting import count, in_bytes, plain, when
+from allranks.history.workspace import Workspace
 
 if TYPE_CHECKING:
     from rich.console import Console

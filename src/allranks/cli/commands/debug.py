@@ -51,10 +51,10 @@ def debug(
     """
     from allranks.api.debug import debug as run_debugged
     from allranks.cli.views.problems import print_warnings
+    from allranks.history.observer import Observer
+    from allranks.history.records import RunRecord
+    from allranks.history.workspace import Workspace
     from allranks.local.options import Options
-    from allranks.runs.observer import Observer
-    from allranks.runs.records import RunRecord
-    from allranks.runs.workspace import Workspace
 
     options = Options(instances, gpus=gpus, environment=environment, grace=2.0)
 

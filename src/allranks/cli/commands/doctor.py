@@ -14,7 +14,7 @@ import typer
 
 from allranks.cli.console import console, errors, to_json
 from allranks.cli.options import JsonOption
-from allranks.runs.workspace import Workspace
+from allranks.history.workspace import Workspace
 
 if TYPE_CHECKING:
     from allranks.local.doctor.launches import Launch

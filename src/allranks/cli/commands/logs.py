@@ -10,10 +10,10 @@ from allranks import engine_log
 from allranks.cli.console import console, to_json
 from allranks.cli.options import FolderOption, JsonOption, RunArgument, StepArgument, option
 from allranks.errors import InputError, Problem
-from allranks.runs.nested import node_at
+from allranks.history.nested import node_at
 
 if TYPE_CHECKING:
-    from allranks.runs.log_reader import Find
+    from allranks.history.log_reader import Find
 
 
 def logs(
@@ -35,7 +35,7 @@ def logs(
     event and its data; with --json an array with one object per event. Run with ALLRANKS_LOG=debug for more of them.
     """
     from allranks.azure.watch import finder
-    from allranks.runs.log_reader import follow_logs, print_logs, print_logs_json
+    from allranks.history.log_reader import follow_logs, print_logs, print_logs_json
 
     find = finder(workspace)
     if engine:

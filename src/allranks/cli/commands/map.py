@@ -10,8 +10,8 @@ from allranks.cli.console import console, errors
 from allranks.cli.options import FileArgument, FolderOption, ParamsOption, SetOption, option
 from allranks.cli.values import settings_of
 from allranks.errors import InputError, Problem
-from allranks.runs.formatting import count
-from allranks.runs.workspace import Workspace
+from allranks.history.formatting import count
+from allranks.history.workspace import Workspace
 from allranks.sdk.paths import shown
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ import typer
 from allranks.cli.console import print_result
 from allranks.cli.options import FolderOption, JsonOption, option
 from allranks.errors import InputError, Problem
-from allranks.runs.formatting import count
+from allranks.history.formatting import count
 
 if TYPE_CHECKING:
     from allranks.migrate import Migration
@@ -73,7 +73,7 @@ def migrate(
 def _prove(written: list[Migration], workspace: Path | None, rows: list[dict[str, object]], lines: list[str]) -> bool:
     """Prove each migration, add the comparisons to its row and to the lines, and return whether all ranks are equal."""
     from allranks.api.migration_proof import prove
-    from allranks.runs.workspace import Workspace
+    from allranks.history.workspace import Workspace
 
     equal = True
     for done, row in zip(written, rows, strict=True):

@@ -24,7 +24,7 @@ from allranks.cli.options import (
     option,
     require_dry_run,
 )
-from allranks.runs.formatting import plain
+from allranks.history.formatting import plain
 
 if TYPE_CHECKING:
     from allranks.azure.register import Difference, ServiceRegistry

@@ -22,8 +22,8 @@ from allranks.cli.options import (
 )
 
 if TYPE_CHECKING:
+    from allranks.history.records import RunRecord
     from allranks.local.options import Options
-    from allranks.runs.records import RunRecord
 
 
 def rehearse(
@@ -58,8 +58,8 @@ def rehearse(
     from allranks.cli.values import layout_settings, stand_ins_of
     from allranks.cli.views.problems import print_warnings
     from allranks.cli.views.rehearsal import print_report
+    from allranks.history.workspace import Workspace
     from allranks.local import engine
-    from allranks.runs.workspace import Workspace
 
     if execution.cold or execution.faults:
         raise typer.BadParameter(f"{'--cold' if execution.cold else '--fault'} cannot be given: see docs/rehearsals.md")

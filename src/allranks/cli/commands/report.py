@@ -13,10 +13,10 @@ from allranks import engine_log
 from allranks.cli.console import console, to_json
 from allranks.cli.options import FolderOption, RunArgument, YesOption, confirm, option
 from allranks.errors import InputError, Problem
-from allranks.runs import history, secret_values
-from allranks.runs.formatting import in_bytes
-from allranks.runs.records import RunRecord
-from allranks.runs.workspace import Workspace
+from allranks.history import secret_values, stored
+from allranks.history.formatting import in_bytes
+from allranks.history.records import RunRecord
+from allranks.history.workspace import Workspace
 from allranks.secrets import redact
 
 
@@ -34,7 +34,7 @@ def report(
     the versions of packages, and the facts of this machine. It holds no code, no data and no values of environment
     variables, and secrets are masked. The content is listed first, and you are asked before the file is written.
     """
-    place, record = history.find(Workspace.at(workspace), identity)
+    place, record = stored.find(Workspace.at(workspace), identity)
     output = output or Path(f"allranks-report-{record.id}.zip")
     if output.exists():
         raise InputError(Problem(str(output), "it exists, and is not overwritten", "a new file", "--output FILE"))
@@ -62,8 +62,8 @@ _DESCRIPTIONS = {
 def _contents(workspace: Workspace, record: RunRecord) -> dict[str, str]:
     from importlib.metadata import distributions
 
+    from allranks.history.store import Store
     from allranks.plan.secrets import shown
-    from allranks.runs.store import Store
 
     with Store(workspace.database, reads=True) as store:
         plan = json.loads(store.plan(record.id))

@@ -14,7 +14,7 @@ from allranks.cli.options import (
     SampleOption,
     SelectionOptions,
 )
-from allranks.runs.workspace import Workspace
+from allranks.history.workspace import Workspace
 
 
 def rerun(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from allranks.cli.execute import execute_again
 from allranks.cli.options import FolderOption, InputOptions, JsonOption, LatestCodeOption, RunArgument, RunOptions
-from allranks.runs.workspace import Workspace
+from allranks.history.workspace import Workspace
 
 
 def resume(

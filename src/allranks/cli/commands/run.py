@@ -69,7 +69,7 @@ def run(
     import os
 
     from allranks.cli.values import layout_settings, stand_ins_of, streamed
-    from allranks.runs.workspace import Workspace
+    from allranks.history.workspace import Workspace
 
     place = Workspace.at(workspace)
     if as_azure:

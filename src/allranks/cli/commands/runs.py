@@ -10,10 +10,10 @@ import typer
 from allranks.cli.console import console, to_json
 from allranks.cli.options import FolderOption, JsonOption, option
 from allranks.cli.values import moment
-from allranks.runs import history
-from allranks.runs.records import Status
-from allranks.runs.selection import EVERY_RUN, RunFilter
-from allranks.runs.workspace import Workspace
+from allranks.history import stored
+from allranks.history.records import Status
+from allranks.history.selection import EVERY_RUN, RunFilter
+from allranks.history.workspace import Workspace
 
 
 class StatusChoice(str, Enum):
@@ -57,7 +57,7 @@ def runs(
         schedule,
         0.0 if since is None else moment(since, "--since"),
     )
-    records = history.runs(Workspace.at(workspace), limit, steps=json, chosen=chosen)
+    records = stored.runs(Workspace.at(workspace), limit, steps=json, chosen=chosen)
     if json:
         print(to_json(records))
     elif not records and chosen != EVERY_RUN:

@@ -35,9 +35,9 @@ from allranks.cli.options import (
     require_dry_run,
 )
 from allranks.errors import InputError, Problem
+from allranks.history.formatting import plain
+from allranks.history.workspace import Workspace
 from allranks.local.scheduler.ledger import Ledger, SchedulesPlace
-from allranks.runs.formatting import plain
-from allranks.runs.workspace import Workspace
 from allranks.schedules.finding import Schedule, check_target, find_schedules
 from allranks.schedules.firings import firings
 from allranks.schedules.triggers import in_words

@@ -10,10 +10,10 @@ from allranks.cli import completion
 from allranks.cli.console import console, open_in_browser, print_result, to_json
 from allranks.cli.options import FolderOption, JsonOption, RunArgument, StepArgument, option
 from allranks.errors import InputError, Problem
-from allranks.runs import history
-from allranks.runs.nested import records_at
-from allranks.runs.records import RunRecord
-from allranks.runs.workspace import Workspace
+from allranks.history import stored
+from allranks.history.nested import records_at
+from allranks.history.records import RunRecord
+from allranks.history.workspace import Workspace
 
 
 def show(
@@ -48,7 +48,7 @@ def show(
     elif open_:
         _open_page(record, json)
     elif json:
-        history.load_usage(Workspace.at(workspace), record)
+        stored.load_usage(Workspace.at(workspace), record)
         print(to_json(record if step is None else replace(record, steps=records_at(record, step))))
     else:
         print_run(console(), record, path=step)

@@ -25,8 +25,8 @@ from allranks.cli.options import (
 )
 from allranks.cli.values import settings_of
 from allranks.errors import InputError, Problem
-from allranks.runs.records import RunRecord
-from allranks.runs.workspace import Workspace
+from allranks.history.records import RunRecord
+from allranks.history.workspace import Workspace
 
 if TYPE_CHECKING:
     from allranks.azure.changes import Changes

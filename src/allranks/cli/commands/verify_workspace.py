@@ -20,12 +20,12 @@ from allranks.cli.options import AzureOptions, FolderOption, InstancesOption, Js
 from allranks.cli.values import settings_of
 from allranks.components.shipped import shipped_folder
 from allranks.errors import InputError, Problem
+from allranks.history.formatting import count
+from allranks.history.records import RunRecord
+from allranks.history.workspace import Workspace
 from allranks.local.options import Options
 from allranks.plan.graph import Plan
 from allranks.plan.walk import steps
-from allranks.runs.formatting import count
-from allranks.runs.records import RunRecord
-from allranks.runs.workspace import Workspace
 from allranks.sdk.paths import nearest
 
 PIPELINE = "pipelines/verify_workspace.py"

@@ -12,9 +12,9 @@ from allranks.cli import completion
 from allranks.cli.console import console, errors, plain, to_json
 from allranks.cli.options import FolderOption, JsonOption, StepArgument
 from allranks.errors import InputError, Problem
+from allranks.history.nested import records_at
+from allranks.history.records import Status, Verdict
 from allranks.plan.walk import LEFT_OUT
-from allranks.runs.nested import records_at
-from allranks.runs.records import Status, Verdict
 
 
 def why(

@@ -11,7 +11,7 @@ from rich.text import Text
 
 from allranks.components.find import ComponentInfo, bounds
 from allranks.components.ports import Port
-from allranks.runs.formatting import count, layout, plain
+from allranks.history.formatting import count, layout, plain
 
 
 def print_components(console: Console, components: Sequence[ComponentInfo]) -> None:

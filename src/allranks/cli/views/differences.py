@@ -9,7 +9,7 @@ from rich.text import Text
 
 from allranks.cli.views.tables import print_whole, table_of
 from allranks.differences import Comparison, Difference, Reuse
-from allranks.runs.formatting import NOTHING, plain
+from allranks.history.formatting import NOTHING, plain
 
 MOST = 40
 """Maximum number of rows of a table. --json prints all."""

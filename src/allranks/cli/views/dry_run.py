@@ -18,6 +18,7 @@ from allranks.cli.views.plan import plan_json, print_plan
 from allranks.cli.views.problems import print_machine, print_warnings
 from allranks.cli.views.uploads import print_uploads
 from allranks.errors import InputError
+from allranks.history.workspace import Workspace
 from allranks.local import capacity, preview, realised, requirements
 from allranks.local.options import Options
 from allranks.local.selection import Mode, Modes, modes_of
@@ -25,7 +26,6 @@ from allranks.plan import codec
 from allranks.plan.graph import Plan
 from allranks.plan.secrets import shown
 from allranks.plan.walk import steps
-from allranks.runs.workspace import Workspace
 from allranks.sdk.uploads import Upload
 
 _WORDS = {

@@ -13,8 +13,8 @@ from rich.text import Text
 
 from allranks import engine_log
 from allranks.cli.console import plain
-from allranks.runs.observer import Observers
-from allranks.runs.records import RunRecord
+from allranks.history.observer import Observers
+from allranks.history.records import RunRecord
 
 LOOK = 0.2
 """Seconds between two looks at a growing log."""

@@ -15,13 +15,13 @@ from rich.text import Text
 from allranks.cli.views.tables import table_of
 from allranks.cli.views.uploads import uploads_json
 from allranks.contract.launch import Process
+from allranks.history.formatting import NOTHING, count, duration, layout, plain
 from allranks.local import interpreters
 from allranks.local.preview import StepPreview
 from allranks.plan.graph import Condition, DoWhile, Node, ParallelFor, Plan, StandIn, Step, Sweep
 from allranks.plan.ports import GraphInput, Input, Literal, NodeOutput, Output, Path, Value
 from allranks.plan.ports import Text as BoundText
 from allranks.plan.walk import steps, walk
-from allranks.runs.formatting import NOTHING, count, duration, layout, plain
 from allranks.sdk.uploads import Upload
 
 _LONG = 24

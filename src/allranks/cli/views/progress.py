@@ -12,10 +12,10 @@ from rich.text import Text
 from allranks.cli.views.summary import summary
 from allranks.cli.views.tables import print_wide
 from allranks.cli.views.tree import name_width, tree
-from allranks.runs.formatting import cause, clock, count, duration, elapsed, number, plain, short_reason, step_layout
-from allranks.runs.nested import count_steps
-from allranks.runs.observer import Observer
-from allranks.runs.records import RunRecord, Status, StepRecord
+from allranks.history.formatting import cause, clock, count, duration, elapsed, number, plain, short_reason, step_layout
+from allranks.history.nested import count_steps
+from allranks.history.observer import Observer
+from allranks.history.records import RunRecord, Status, StepRecord
 
 _CURVES = 4
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from rich.console import Console
 from rich.text import Text
 
+from allranks.history.formatting import plain
 from allranks.rehearsal.report import Report, advice, facts
-from allranks.runs.formatting import plain
 
 
 def print_report(console: Console, report: Report) -> None:

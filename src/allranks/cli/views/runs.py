@@ -14,9 +14,9 @@ from rich.text import Text
 from allranks.cli.views.summary import summary
 from allranks.cli.views.tables import print_whole, state, table_of
 from allranks.cli.views.tree import Line, More, lines_of
-from allranks.runs.formatting import NOTHING, duration, elapsed, in_bytes, mean_cpu, node_layout, number, plain, when
-from allranks.runs.nested import nested, node_at, records_at
-from allranks.runs.records import RankRecord, RunRecord, Status, StepRecord
+from allranks.history.formatting import NOTHING, duration, elapsed, in_bytes, mean_cpu, node_layout, number, plain, when
+from allranks.history.nested import nested, node_at, records_at
+from allranks.history.records import RankRecord, RunRecord, Status, StepRecord
 
 _WIDE, _WIDEST = 100, 140
 _TROUBLED = (Status.FAILED, Status.CANCELED, Status.INTERRUPTED)

@@ -12,10 +12,10 @@ from rich.table import Table
 from rich.text import Text
 
 from allranks.cli.views.tables import STYLES
+from allranks.history.formatting import NOTHING, SYMBOLS, clock, count, duration, plain
+from allranks.history.records import Status
 from allranks.local.scheduler.ledger import ENDED, Firing, Missed
 from allranks.local.scheduler.scheduler import Line, Watcher
-from allranks.runs.formatting import NOTHING, SYMBOLS, clock, count, duration, plain
-from allranks.runs.records import Status
 from allranks.schedules.firings import zone
 
 

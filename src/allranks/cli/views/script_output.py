@@ -9,10 +9,10 @@ from rich.console import Console
 from rich.text import Text
 
 from allranks.cli.console import plain
-from allranks.runs import log_reader, secret_values
-from allranks.runs.log_reader import LOOK, LogPrinter
-from allranks.runs.observer import Observer, Observers
-from allranks.runs.records import RunRecord
+from allranks.history import log_reader, secret_values
+from allranks.history.log_reader import LOOK, LogPrinter
+from allranks.history.observer import Observer, Observers
+from allranks.history.records import RunRecord
 
 _LONGEST = 1 << 16
 """Bytes of an unfinished line that are printed, so that they do not fill the memory."""

@@ -9,8 +9,8 @@ from typing import NamedTuple
 from rich.text import Text
 
 from allranks.cli.views.tables import STYLES
-from allranks.runs.curves import best
-from allranks.runs.formatting import (
+from allranks.history.curves import best
+from allranks.history.formatting import (
     LONG,
     SYMBOLS,
     cause,
@@ -28,8 +28,8 @@ from allranks.runs.formatting import (
     what_to_do,
     without_reason,
 )
-from allranks.runs.nested import count_steps, in_every_iteration, nested, walk
-from allranks.runs.records import Point, RunRecord, Status, StepRecord, Verdict
+from allranks.history.nested import count_steps, in_every_iteration, nested, walk
+from allranks.history.records import Point, RunRecord, Status, StepRecord, Verdict
 
 _TAIL = 20
 _VERDICTS = 5

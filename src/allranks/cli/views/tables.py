@@ -11,8 +11,8 @@ from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
-from allranks.runs.formatting import SYMBOLS
-from allranks.runs.records import Status
+from allranks.history.formatting import SYMBOLS
+from allranks.history.records import Status
 
 _UNLIMITED = 10_000
 """More columns than any table has."""

@@ -15,8 +15,8 @@ from rich.text import Text
 from rich.tree import Tree
 
 from allranks.cli.views.tables import STYLES, symbol, word
-from allranks.runs.curves import best_metric, buckets, remaining
-from allranks.runs.formatting import (
+from allranks.history.curves import best_metric, buckets, remaining
+from allranks.history.formatting import (
     count,
     current_usage,
     current_usage_by_rank,
@@ -26,8 +26,8 @@ from allranks.runs.formatting import (
     number,
     plain,
 )
-from allranks.runs.nested import Node, count_steps, nested, steps_of, walk
-from allranks.runs.records import Point, RankRecord, RunRecord, Status, StepRecord
+from allranks.history.nested import Node, count_steps, nested, steps_of, walk
+from allranks.history.records import Point, RankRecord, RunRecord, Status, StepRecord
 
 _GUIDES = 4
 _NARROW = 60

@@ -10,7 +10,7 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
-from allranks.runs.formatting import count, in_bytes, plain
+from allranks.history.formatting import count, in_bytes, plain
 from allranks.sdk.files import LeftOut
 from allranks.sdk.uploads import Upload
 

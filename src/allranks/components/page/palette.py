@@ -8,8 +8,8 @@ from pathlib import Path
 
 from allranks.components.find import GROUPS, ComponentInfo, bounds, group_of
 from allranks.components.ports import DATA
-from allranks.runs.page import html_page
-from allranks.runs.workspace import write_file
+from allranks.history.page import html_page
+from allranks.history.workspace import write_file
 
 OTHERS = "Others"
 """The group of components without a group tag."""

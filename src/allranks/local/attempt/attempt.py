@@ -19,6 +19,8 @@ from allranks.contract.mpi import Mpi
 from allranks.contract.produce import processes
 from allranks.contract.templating import output_path
 from allranks.environments import rootfs
+from allranks.history.recorder import RunRecorder
+from allranks.history.records import Status, StepRecord
 from allranks.local import interpreters, machine_variables, rank_environment
 from allranks.local.attempt import collect, stage
 from allranks.local.attempt.digests import FileDigests
@@ -39,8 +41,6 @@ from allranks.plan import values
 from allranks.plan.graph import Plan, Step
 from allranks.plan.node_records import job_name
 from allranks.plan.ports import PRIMITIVES
-from allranks.runs.recorder import RunRecorder
-from allranks.runs.records import Status, StepRecord
 from allranks.sdk.paths import is_downloadable
 from allranks.verdict import judge, signatures
 

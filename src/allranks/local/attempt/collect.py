@@ -9,16 +9,16 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from allranks.contract.templating import output_path
+from allranks.history.formatting import count
+from allranks.history.log_reader import tail
+from allranks.history.log_redaction import LogLines, mask_in_file
+from allranks.history.recorder import RunRecorder
+from allranks.history.records import OutputRecord, Status, StepRecord, Verdict
 from allranks.local.attempt.stage import Ports, upload
 from allranks.plan import digest
 from allranks.plan.digest import KnownDigests
 from allranks.plan.file_tree import Stop
 from allranks.plan.ports import FILE_TYPES, PRIMITIVES, Output
-from allranks.runs.formatting import count
-from allranks.runs.log_reader import tail
-from allranks.runs.log_redaction import LogLines, mask_in_file
-from allranks.runs.recorder import RunRecorder
-from allranks.runs.records import OutputRecord, Status, StepRecord, Verdict
 from allranks.sdk.paths import is_remote
 
 MAX_ARTIFACTS = 1000

@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from dataclasses import KW_ONLY, asdict, dataclass, replace
 from pathlib import Path
 
+from allranks.history.recorder import RunRecorder
+from allranks.history.records import RunRecord, Status, StepRecord
 from allranks.local import installed, interpreters
 from allranks.local.attempt.digests import Digests
 from allranks.local.attempt.running_steps import StepStops
@@ -18,8 +20,6 @@ from allranks.plan import digest, values
 from allranks.plan.digest import KnownDigests
 from allranks.plan.file_tree import Stop
 from allranks.plan.graph import Step
-from allranks.runs.recorder import RunRecorder
-from allranks.runs.records import RunRecord, Status, StepRecord
 
 
 def key(step: Step, inputs: Mapping[str, str | None], variables: Mapping[str, str]) -> str:

@@ -12,6 +12,7 @@ from allranks.contract.expanded_command import python_program
 from allranks.contract.launch import Launch, Process
 from allranks.contract.produce import processes
 from allranks.contract.templating import render
+from allranks.history.records import RankRecord, StepRecord
 from allranks.local import rank_environment
 from allranks.local.attempt import mini_batches
 from allranks.local.attempt.stage import InstanceFolders
@@ -22,7 +23,6 @@ from allranks.plan.graph import Step
 from allranks.plan.node_records import job_name
 from allranks.plan.ports import PRIMITIVES
 from allranks.plan.values import ResolvedInput
-from allranks.runs.records import RankRecord, StepRecord
 
 
 @dataclass(frozen=True)

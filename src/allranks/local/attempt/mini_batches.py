@@ -10,12 +10,12 @@ from pathlib import Path
 
 from allranks.contract import report
 from allranks.contract.templating import render
+from allranks.history.records import StepRecord
 from allranks.local.attempt.stage import InstanceFolders
 from allranks.local.boot import SOURCE
 from allranks.plan import mltable
 from allranks.plan.graph import Step
 from allranks.plan.parallel import Parallel
-from allranks.runs.records import StepRecord
 
 PROGRAM = f"{SOURCE}/allranks/local/parallel/program.py"
 FOLDER = "mini-batches"

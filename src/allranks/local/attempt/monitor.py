@@ -11,6 +11,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from allranks.contract import report
+from allranks.history.formatting import rank_list
+from allranks.history.log_reader import tail
+from allranks.history.recorder import RunRecorder
+from allranks.history.records import Point, Progress, RankRecord, Status, StepRecord, Verdict
 from allranks.local import capacity, flight_recordings
 from allranks.local.attempt import usage_watch
 from allranks.local.attempt.stall import RAISED, StallWatch
@@ -21,10 +25,6 @@ from allranks.local.instances.supervisor import Event, Supervisor
 from allranks.local.launchers.launching import rank_name, read_events
 from allranks.local.options import Options
 from allranks.plan.graph import Step
-from allranks.runs.formatting import rank_list
-from allranks.runs.log_reader import tail
-from allranks.runs.recorder import RunRecorder
-from allranks.runs.records import Point, Progress, RankRecord, Status, StepRecord, Verdict
 from allranks.verdict import judge, signatures, stragglers
 from allranks.verdict.collectives import Call, Recording
 from allranks.verdict.folder import of_waiting

@@ -13,6 +13,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from allranks.history.recorder import RunRecorder
+from allranks.history.records import Point, RunRecord, Status, StepRecord, Verdict
+from allranks.history.workspace import Workspace
 from allranks.local import gpus, interpreters, rank_environment
 from allranks.local.attempt.attempt import Attempt, AttemptContext
 from allranks.local.attempt.digests import Digests, FileDigests
@@ -32,9 +35,6 @@ from allranks.local.tracking.client import Tracking, TrackingError
 from allranks.local.tracking.server import MlflowServer
 from allranks.plan import values
 from allranks.plan.graph import Plan, Step
-from allranks.runs.recorder import RunRecorder
-from allranks.runs.records import Point, RunRecord, Status, StepRecord, Verdict
-from allranks.runs.workspace import Workspace
 
 if TYPE_CHECKING:
     from allranks.local.faults.injection import Injector

@@ -10,12 +10,12 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from typing import TypeVar
 
+from allranks.history.records import Status, StepRecord, Verdict
 from allranks.local.attempt.monitor import GRACE
 from allranks.local.instances.supervisor import Supervisor
 from allranks.local.tracking.client import Tracking
 from allranks.plan.file_tree import StoppedError
 from allranks.plan.node_records import is_within
-from allranks.runs.records import Status, StepRecord, Verdict
 
 Result = TypeVar("Result")
 

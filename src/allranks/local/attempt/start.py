@@ -11,6 +11,7 @@ from pathlib import Path
 from allranks.contract import logs
 from allranks.contract.launch import Launch
 from allranks.environments import rootfs
+from allranks.history.records import StepRecord
 from allranks.local import gpus
 from allranks.local.attempt.environment import RankProgram
 from allranks.local.attempt.place import TemporaryFolder
@@ -21,7 +22,6 @@ from allranks.local.instances.supervisor import Event, InstanceSpec, Supervisor
 from allranks.local.launchers.by_distribution import LAUNCHERS
 from allranks.local.launchers.launching import LAUNCHER_FOLDER, Assignment, LaunchedPrograms
 from allranks.plan.graph import Step
-from allranks.runs.records import StepRecord
 
 
 @dataclass(frozen=True)

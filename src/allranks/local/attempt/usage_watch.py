@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
+from allranks.history.formatting import in_bytes, rank_list
+from allranks.history.recorder import RunRecorder
+from allranks.history.records import RankRecord, Status, StepRecord
+from allranks.history.usage import RankUsage, Sample
 from allranks.local.capacity import machine_memory, size_memory
 from allranks.local.instances.supervisor import Event
 from allranks.local.launchers.launching import rank_name
-from allranks.runs.formatting import in_bytes, rank_list
-from allranks.runs.recorder import RunRecorder
-from allranks.runs.records import RankRecord, Status, StepRecord
-from allranks.runs.usage import RankUsage, Sample
 
 PATIENCE = 10.0
 """Seconds without progress after which ranks are reported as waiting for one that has ended."""

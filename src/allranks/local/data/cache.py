@@ -25,11 +25,11 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from allranks.history.formatting import count, in_bytes
 from allranks.local.data import storage
 from allranks.local.data.sampling import suffixes_of
 from allranks.local.data.storage import Remote, RemoteFile, StorageError
 from allranks.plan import file_tree
-from allranks.runs.formatting import count, in_bytes
 from allranks.sdk.paths import cache_folder
 from allranks.secrets import redact
 

@@ -12,13 +12,13 @@ from typing import Any
 from allranks.checks.plan.data import wrong_path
 from allranks.checks.plan.scope import of_plan
 from allranks.errors import InputError, Problem
+from allranks.history.workspace import Workspace
 from allranks.local.data import cache, sampling
 from allranks.local.data.storage import StorageError
 from allranks.plan.exact_places import with_key_lines
 from allranks.plan.graph import Plan
 from allranks.plan.ports import PRIMITIVES, Input, Path
 from allranks.plan.walk import walk
-from allranks.runs.workspace import Workspace
 from allranks.sdk.paths import is_downloadable
 from allranks.secrets import redact
 

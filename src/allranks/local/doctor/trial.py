@@ -8,6 +8,8 @@ import re
 from pathlib import Path
 
 from allranks.contract.layout import Layout
+from allranks.history.records import RankRecord, RunRecord, Status
+from allranks.history.workspace import Workspace
 from allranks.local.boot import SOURCE
 from allranks.local.doctor.launches import Launch
 from allranks.local.engine import run
@@ -15,8 +17,6 @@ from allranks.local.options import Options
 from allranks.plan import digest
 from allranks.plan.environment import Environment
 from allranks.plan.graph import Code, Graph, Plan, Step
-from allranks.runs.records import RankRecord, RunRecord, Status
-from allranks.runs.workspace import Workspace
 
 RANKS = Path(__file__).resolve().parent / "ranks"
 TIMEOUT = 240.0

@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from allranks.contract import fault_points
+from allranks.history.records import RankRecord
 from allranks.local import stack_dumps
-from allranks.runs.records import RankRecord
 
 PERIOD = 0.1
 """Seconds from one stop of a slow rank to the next."""

@@ -16,14 +16,14 @@ from pathlib import Path
 from typing import Any
 
 from allranks.contract import fault_points, report
+from allranks.history.formatting import rank_list
+from allranks.history.recorder import RunRecorder
+from allranks.history.records import RankRecord, RunRecord, Status, StepRecord, Verdict
 from allranks.local.faults import effects, targets
 from allranks.local.faults.faults import KINDS, NEVER, OPTION, Fault
 from allranks.local.faults.targets import is_at
 from allranks.local.instances.supervisor import InstanceSpec, Supervisor
 from allranks.local.launchers.launching import LAUNCHER_FOLDER
-from allranks.runs.formatting import rank_list
-from allranks.runs.recorder import RunRecorder
-from allranks.runs.records import RankRecord, RunRecord, Status, StepRecord, Verdict
 
 _log = logging.getLogger(__name__)
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Protocol
 
+from allranks.history.recorder import RunRecorder
+from allranks.history.records import Point, Status, StepRecord
 from allranks.local.scope import Scope
 from allranks.plan.graph import Graph, Step
-from allranks.runs.recorder import RunRecorder
-from allranks.runs.records import Point, Status, StepRecord
 
 
 class Execution(Protocol):

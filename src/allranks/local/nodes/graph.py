@@ -8,13 +8,13 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
+from allranks.history.records import Status, StepRecord, Verdict
 from allranks.local.attempt import collect
 from allranks.local.nodes.execution import Execution
 from allranks.local.scope import Scope
 from allranks.plan import values
 from allranks.plan.graph import Condition, Pipeline, StandIn
 from allranks.plan.output_paths import graph_output_paths
-from allranks.runs.records import Status, StepRecord, Verdict
 
 
 async def run(execution: Execution, scope: Scope, node: Pipeline, record: StepRecord) -> None:

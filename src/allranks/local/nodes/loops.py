@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TypeAlias
 
+from allranks.history.records import OutputRecord, Status, StepRecord, Verdict
 from allranks.local.attempt.collect import place_of
 from allranks.local.nodes.execution import Execution
 from allranks.local.nodes.graph import begin, end, inputs_of, truth
@@ -18,7 +19,6 @@ from allranks.plan.graph import DoWhile, Item, ParallelFor
 from allranks.plan.output_paths import graph_output_paths
 from allranks.plan.ports import PRIMITIVES, Literal, Output
 from allranks.plan.walk import as_pipeline
-from allranks.runs.records import OutputRecord, Status, StepRecord, Verdict
 
 ITEMS = "items"
 

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
+from allranks.history.records import StepRecord
 from allranks.local.nodes import graph, loops, sweep
 from allranks.local.nodes.execution import Execution, NodeRunner
 from allranks.local.scope import Scope
 from allranks.plan.graph import Condition, DoWhile, ParallelFor, Pipeline, StandIn, Step, Sweep
-from allranks.runs.records import StepRecord
 
 
 async def _run(execution: Execution, scope: Scope, node: Step, record: StepRecord) -> None:

@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from allranks.errors import InputError, Problem
-from allranks.runs.database import Database, transaction
-from allranks.runs.selection import SCHEDULES
-from allranks.runs.store import Store
-from allranks.runs.workspace import Workspace
+from allranks.history.database import Database, transaction
+from allranks.history.selection import SCHEDULES
+from allranks.history.store import Store
+from allranks.history.workspace import Workspace
 from allranks.schedules.triggers import Trigger, dumps, loads
 
 if TYPE_CHECKING:

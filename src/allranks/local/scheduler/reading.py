@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from allranks.errors import InputError, Problem
+from allranks.history.workspace import Workspace
 from allranks.local.scheduler.ledger import Ledger, SchedulesPlace
-from allranks.runs.workspace import Workspace
 
 if TYPE_CHECKING:
     from allranks.plan.graph import Plan
@@ -106,7 +106,7 @@ def put(place: SchedulesPlace, schedule: Schedule, plan: Plan | None, *, enabled
 
 
 def _save_secrets(place: SchedulesPlace, schedule: str, values: Mapping[str, str]) -> None:
-    from allranks.runs import secret_values
+    from allranks.history import secret_values
 
     secret_values.remove(place.secrets(schedule))
     secret_values.save(place.secrets(schedule), values)

@@ -16,13 +16,13 @@ from pathlib import Path
 from typing import Any
 
 from allranks.errors import InputError
+from allranks.history import locks, secret_values, stored
+from allranks.history.records import RunRecord, Status
+from allranks.history.workspace import Workspace
 from allranks.local.scheduler.ledger import Firing, Ledger, SchedulesPlace
 from allranks.plan.codec import converter
 from allranks.plan.graph import Plan
 from allranks.plan.secrets import restored
-from allranks.runs import history, locks, secret_values
-from allranks.runs.records import RunRecord, Status
-from allranks.runs.workspace import Workspace
 
 Execute = Callable[[str, Firing], tuple[str, str]]
 """Runs a plan (as JSON) for a firing. Return the final status, and the reason of a failure."""
@@ -80,15 +80,15 @@ def _run(options: dict[str, Any], plan: str, firing: Firing, workspace: Workspac
     from allranks.local.options import Options
 
     engine_options = Options(**options, trigger_time=firing.at, run_name=firing.run)
-    existing = [record for record in history.runs(workspace, steps=False) if record.job_name == firing.run]
+    existing = [record for record in stored.runs(workspace, steps=False) if record.job_name == firing.run]
     if not existing:
         loaded = converter().loads(plan, Plan)
         requirements.require(loaded, track=engine_options.track)
         return run(loaded, workspace, engine_options)
     locks.wait(workspace.run_folder(existing[0].id))
-    if history.run(workspace, existing[0].id).status in (Status.COMPLETED, Status.FAILED):
+    if stored.run(workspace, existing[0].id).status in (Status.COMPLETED, Status.FAILED):
         # The process was killed before it recorded the result in the ledger.
-        return history.run(workspace, existing[0].id)
+        return stored.run(workspace, existing[0].id)
     return resume(existing[0].id, workspace, engine_options)
 
 

@@ -16,10 +16,10 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from allranks.history.records import ModelRecord, Point
+from allranks.history.workspace import Workspace
 from allranks.local.tracking.process import EarlyTracker, command, end, start
 from allranks.plan.graph import Step
-from allranks.runs.records import ModelRecord, Point
-from allranks.runs.workspace import Workspace
 
 _log = logging.getLogger(__name__)
 

@@ -7,7 +7,7 @@ import os
 import subprocess
 import sys
 
-from allranks.runs.workspace import Workspace
+from allranks.history.workspace import Workspace
 
 
 def command(workspace: Workspace) -> tuple[str, ...]:

@@ -6,12 +6,12 @@ import re
 from collections.abc import Sequence
 from importlib.util import find_spec
 
+from allranks.history.log_reader import tail
+from allranks.history.recorder import RunRecorder, results_of
+from allranks.history.records import RunRecord, Status, StepRecord
 from allranks.local.tracking.client import ParentRun, Tracking, TrackingError, may_track
 from allranks.local.tracking.server import URI
 from allranks.plan.graph import Plan, Step, command_job
-from allranks.runs.log_reader import tail
-from allranks.runs.recorder import RunRecorder, results_of
-from allranks.runs.records import RunRecord, Status, StepRecord
 
 LINES = 1000
 """How many of the last lines of a log are searched for the reason why nothing was logged."""

@@ -16,11 +16,11 @@ from typing import Any
 import yaml
 
 from allranks.errors import InputError, Level, Problem, Rule
+from allranks.history.workspace import Workspace
 from allranks.plan.assets import asset_id, mapping_file, registered, spec_folder
 from allranks.plan.assets.asset_id import AssetId
 from allranks.plan.assets.mapping_file import Entry, MappingFile
 from allranks.plan.rules import UNKNOWN_FORM, WRONG_REFERENCE
-from allranks.runs.workspace import Workspace
 from allranks.sdk.paths import is_downloadable, is_remote, nearest, shown
 
 _SECTIONS = {kind: section for section, kind in mapping_file.SECTIONS.items()}

@@ -11,10 +11,10 @@ from typing import TypeAlias
 from urllib.parse import unquote, urlsplit
 
 from allranks.errors import InputError, Problem
+from allranks.history import assets, datastores
+from allranks.history.workspace import Workspace, check_access
 from allranks.plan.assets import asset_id
 from allranks.plan.assets.asset_id import AssetId
-from allranks.runs import assets, datastores
-from allranks.runs.workspace import Workspace, check_access
 
 LATEST = "latest"
 """The label of the version that was registered last."""

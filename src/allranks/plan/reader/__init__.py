@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from allranks.errors import InputError, Problem
+from allranks.history.workspace import Workspace
 from allranks.plan.assets import asset_id
 from allranks.plan.assets.lookup import AssetLookup
 from allranks.plan.exact_places import with_key_lines
@@ -19,7 +20,6 @@ from allranks.plan.reader import pipeline, python_jobs, rest_of_file, settings, 
 from allranks.plan.reader.component_file import ComponentFile
 from allranks.plan.reader.python_job import DslFile, PythonJob, located
 from allranks.plan.reader.yaml_file import YamlFile
-from allranks.runs.workspace import Workspace
 from allranks.sdk import python_file, session, user_code
 from allranks.sdk.paths import require_file, shown
 from allranks.sdk.python_file import PythonFile

@@ -1,0 +1,1 @@
+"""What happened: the records of runs, their store, and their pages."""

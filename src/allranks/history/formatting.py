@@ -1,0 +1,314 @@
+"""Format times, numbers, layouts, states, resource usage and results for the terminal and the page of a run."""
+
+from __future__ import annotations
+
+import math
+import re
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from types import MappingProxyType
+
+from allranks.history import executions
+from allranks.history.nested import Node, in_every_iteration, steps_of
+from allranks.history.records import RankRecord, RunRecord, Status, StepRecord, Verdict
+from allranks.history.usage import RankUsage, latest
+
+NOTHING = "–"
+"""Displayed for a missing value."""
+
+SYMBOLS = MappingProxyType(
+    {
+        Status.NOT_STARTED: "○",
+        Status.PREPARING: "◌",
+        Status.RUNNING: "●",
+        Status.COMPLETED: "✓",
+        Status.FAILED: "✗",
+        Status.CANCELED: "■",
+        Status.INTERRUPTED: "!",
+        Status.SKIPPED: "⊘",
+    }
+)
+"""One glyph per state. Shapes differ, so that colours are not needed to read them."""
+
+_RANKS = 8
+"""Maximum number of ranks that are listed one by one."""
+
+LONG = 100
+"""Length above which a reason is printed in full only once."""
+
+_EXIT = re.compile(r"exit code -?\d+|ended by \w+(?: \d+)?")
+"""A reason that only says how a rank ended."""
+
+_PATH = re.compile(
+    r"(?<=['\"])(?:\w+:/)?/[^'\"]+(?=['\"])|(?<![\w/])[\w.~+:-]*/[^\s'\",;()\[\]<>]*[^\s'\",;:.()\[\]<>]"
+)
+"""A path or a URI; in quotes, it may contain blanks."""
+
+_ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\-_])?")
+_CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+_LONE = re.compile("[\ud800-\udfff]")
+
+
+def duration(seconds: float | None, *, whole: bool = False) -> str:
+    """Return ``3.2 s``, ``42 s``, ``2 min 03 s``, ``1 h 04 min``, ``2 d 3 h``. whole: without a fraction."""
+    if seconds is None or not math.isfinite(seconds):
+        return NOTHING
+    seconds = max(seconds, 0.0)
+    if seconds < 9.95 and not whole:
+        return f"{seconds:.2f} s" if seconds < 0.995 else f"{seconds:.1f} s"
+    full = math.floor(seconds) if whole else round(seconds)
+    if full < 60:
+        return f"{full} s"
+    if full < 3600:
+        return f"{full // 60} min {full % 60:02d} s"
+    if full < 86400:
+        return f"{full // 3600} h {full % 3600 // 60:02d} min"
+    return f"{full // 86400} d {full % 86400 // 3600} h"
+
+
+def number(value: float) -> str:
+    """Return a metric's value with four significant digits, unless it is an integer."""
+    if math.isnan(value):
+        return "NaN"
+    if math.isinf(value):
+        return "inf" if value > 0 else "-inf"
+    size = abs(value)
+    if value == int(value) and size < 1e15:
+        return f"{int(value):,}"
+    if size >= 1e6 or size < 1e-4:
+        return f"{value:.3g}"
+    return f"{value:,.0f}" if size >= 1000 else f"{value:.4g}"
+
+
+def count(amount: int, noun: str) -> str:
+    """Return ``1 step``, ``3 steps``."""
+    return f"{amount:,} {noun}" if amount == 1 else f"{amount:,} {noun}s"
+
+
+def in_bytes(size: int) -> str:
+    """Return ``1.2 kB``."""
+    value, unit = float(size), "B"
+    for larger in ("kB", "MB", "GB", "TB"):
+        if value < 1000:
+            break
+        value, unit = value / 1000, larger
+    return f"{value:.{1 if unit != 'B' and value < 99.95 else 0}f} {unit}"
+
+
+def rank_list(ranks: Sequence[int]) -> str:
+    """Return ``rank 2``, ``ranks 0, 1 and 3``, or ``12 ranks`` for many."""
+    if len(ranks) == 1:
+        return f"rank {ranks[0]}"
+    if len(ranks) > _RANKS:
+        return count(len(ranks), "rank")
+    return f"ranks {', '.join(map(str, ranks[:-1]))} and {ranks[-1]}"
+
+
+def clock(moment: float) -> str:
+    """Return ``12:03:04`` in this machine's time zone."""
+    return time.strftime("%H:%M:%S", time.localtime(moment))
+
+
+def when(moment: float | None) -> str:
+    """Return ``2026-07-04 12:03:04`` in this machine's time zone; a dash for None or 0."""
+    return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(moment)) if moment else NOTHING
+
+
+def elapsed(record: RunRecord | StepRecord | Node, now: float) -> float | None:
+    """Return the seconds that a run, a step or a group has taken so far; None before it starts, and for a reused
+    result. The time between the executions of a resumed run does not count."""
+    started = record.created if isinstance(record, RunRecord) else record.started
+    if not started or (record.ended is None and record.status.ended):
+        return None
+    if isinstance(record, StepRecord) and (record.reused_from or record.status is Status.NOT_STARTED):
+        return None
+    if isinstance(record, RunRecord):
+        return sum(end - start for start, end in executions.periods(record, now))
+    return max((record.ended if record.ended is not None else now) - started, 0.0)
+
+
+def layout(distribution: str, instance_count: int, process_count_per_instance: int) -> str:
+    """Return ``pytorch 2 x 2`` (instances x processes per instance); ``1 process`` if there is no distribution."""
+    if distribution in ("", "none"):
+        return "1 process" if instance_count == 1 else f"{instance_count} x 1"
+    return f"{distribution} {instance_count} x {process_count_per_instance}"
+
+
+def step_layout(step: StepRecord) -> str:
+    return layout(step.distribution, step.instance_count, step.process_count_per_instance)
+
+
+def node_layout(node: Node) -> str:
+    """Return the layout of a step, or the number of nodes in a group."""
+    if node.children and all(child.is_iteration for child in node.children):
+        return count(
+            len(node.children), "trial" if node.children[0].record and node.children[0].record.is_trial else "iteration"
+        )
+    if node.children:
+        return count(len(steps_of(node)), "step")
+    if node.record is None or node.record.kind != "command":
+        return ""
+    return step_layout(node.record)
+
+
+def cause(verdict: Verdict, *, whole: bool = False) -> str:
+    """Return who failed and how: ``rank 2 on instance 1: ValueError: bad batch (train.py:10)``. Empty if neither is
+    known. whole: not shortened to about a line"""
+    number = verdict.rank if verdict.worker is None else verdict.worker
+    who = "" if number is None else f"rank {number}"
+    if who and verdict.instance_rank is not None:
+        who += f" on instance {verdict.instance_rank}"
+    if who and verdict.reason and not _EXIT.fullmatch(verdict.reason):
+        where = f" ({verdict.where})" if verdict.where else ""
+        return f"{who}: {verdict.reason if whole else shortened(verdict.reason)}{where}"
+    if who and verdict.reason.startswith("ended by"):
+        return f"{who} {verdict.reason}"
+    if verdict.signal:
+        return f"{who} ended by {verdict.signal}".lstrip()
+    if verdict.exit_code is not None:
+        return f"{who} ended with exit code {verdict.exit_code}".lstrip()
+    return f"{who} ended with {verdict.reason}" if who and verdict.reason else who
+
+
+def reason(verdict: Verdict) -> str:
+    """Return why it failed, unless `cause` already includes that."""
+    return "" if verdict.reason and verdict.reason in cause(verdict) else verdict.reason
+
+
+def short_reason(verdict: Verdict) -> str:
+    """Return why it failed, shortened to about a line; the summary of the run has the whole text."""
+    return "" if verdict.rank is not None else shortened(reason(verdict))
+
+
+def what_to_do(verdict: Verdict) -> str:
+    """Return the advice on a known failure, with the command that explains it; "" for others."""
+    return f"{verdict.advice}. More: allranks explain {verdict.code}" if verdict.advice else ""
+
+
+def shortened(text: str) -> str:
+    """Return the text, cut between words to about a line. Long paths lose folders in their middle; none is cut."""
+    text = _PATH.sub(_without_middle, text) if len(text) > LONG else text
+    if len(text) <= LONG:
+        return text
+    word = text.rfind(" ", LONG // 2, LONG + 1)
+    crossing = (path.end() for path in _PATH.finditer(text) if path.start() < LONG < path.end())
+    end = next(crossing, word if word > 0 else LONG)
+    return text[:end].rstrip() + (" …" if end < len(text) else "")
+
+
+def _without_middle(path: re.Match[str]) -> str:
+    parts = path[0].split("/")
+    first = 3 if "://" in path[0] else 2
+    short = "/".join((*parts[:first], "…", *parts[-2:])) if len(parts) > first + 3 else path[0]
+    return short if len(short) <= LONG // 2 else f"{short[: LONG // 5]}…{short[-LONG // 4 :]}"
+
+
+def without_reason(lines: Sequence[str], verdict: Verdict) -> list[str]:
+    """Return the lines of a log or a traceback without those that repeat the reason, which is printed before them."""
+    text = r"\s+".join(map(re.escape, verdict.reason.split()))
+    return re.sub(rf"(?m)^.*?{text}\s*?$\n?", "", "\n".join(lines)).splitlines() if text else list(lines)
+
+
+def plain(text: str) -> str:
+    """Return the text without escape sequences, control characters and reordering marks.
+
+    Of a line that was rewritten with carriage returns, as by progress bars, the last state remains.
+    """
+    text = _ESCAPES.sub("", text.replace("\r\n", "\n"))
+    if "\r" in text:
+        text = "\n".join(line.rstrip("\r").rpartition("\r")[2] for line in text.split("\n"))
+    return _LONE.sub("\ufffd", _CONTROLS.sub("", text))
+
+
+def current_usage(step: StepRecord) -> str:
+    """Return the total usage of the running ranks of a step: ``cpu 387% · 2.1 GB``; "" if that is not known."""
+    current = _current(step)
+    if not current:
+        return ""
+    text = f"cpu {_percent(sum(cores for cores, _ in current))} · {in_bytes(sum(used.memory for _, used in current))}"
+    gpus = [used.gpu for _, used in current if used.gpu is not None]
+    if gpus:
+        memory = sum(used.gpu_memory or 0 for _, used in current)
+        text += f" · gpu {sum(gpus) / len(gpus):.0f}% {in_bytes(memory)}"
+    return text
+
+
+def current_usage_by_rank(step: StepRecord) -> str:
+    """Return the usage of each running rank of a step: ``98% 1.1 GB   3% 1.0 GB``; "" if that is not known."""
+    return "   ".join(f"{_percent(cores)} {in_bytes(used.memory)}" for cores, used in _current(step))
+
+
+def mean_cores(rank: RankRecord, now: float | None = None) -> float | None:
+    """Return the cores that a rank used on average; None if that is not known. now: end of a rank that is running"""
+    ended = now if rank.ended is None else rank.ended
+    if rank.cpu_seconds is None or rank.started is None or ended is None or ended <= rank.started:
+        return None
+    return rank.cpu_seconds / (ended - rank.started)
+
+
+def mean_cpu(rank: RankRecord, now: float | None = None) -> str:
+    """Return the cores that a rank used on average: ``97%`` of one; "" if that is not known."""
+    cores = mean_cores(rank, now)
+    return "" if cores is None else _percent(cores)
+
+
+def cpu_of_ranks(step: StepRecord, now: float | None = None) -> str:
+    """Return the cores that each rank of a step used on average: ``97%``, ``3% to 98%``; "" if that is not known."""
+    values = [cores for rank in step.ranks if (cores := mean_cores(rank, now)) is not None]
+    return _range([_percent(cores) for cores in sorted(values)])
+
+
+def memory_of_ranks(step: StepRecord) -> str:
+    """Return the largest memory of each rank of a step: ``1.2 GB``, ``1.0 GB to 1.2 GB``; "" if that is not known."""
+    return _range([in_bytes(memory) for memory in sorted(rank.peak_memory or 0 for rank in step.ranks) if memory])
+
+
+def gpu_memory_of_ranks(step: StepRecord) -> str:
+    """Return the largest memory on the GPUs of each rank of a step; "" if that is not known."""
+    return _range([in_bytes(used) for used in sorted(rank.peak_gpu_memory or 0 for rank in step.ranks) if used])
+
+
+def _current(step: StepRecord) -> list[tuple[float, RankUsage]]:
+    running = [rank for rank in step.ranks if rank.status is Status.RUNNING]
+    found = (latest(step.usage.get(rank.instance_rank, ()), rank.rank, rank.started) for rank in running)
+    return [(each[0], each[1]) for each in found if each is not None and each[0] is not None]
+
+
+def _percent(cores: float) -> str:
+    return f"{100 * cores:.0f}%"
+
+
+def _range(texts: Sequence[str]) -> str:
+    return " to ".join(dict.fromkeys((*texts[:1], *texts[-1:])))
+
+
+def outputs_of(run: RunRecord) -> dict[str, str]:
+    """Return the outputs of the run by name: paths, or the text of primitives.
+
+    A command job also has the files that it wrote below ./outputs.
+    """
+    found = dict(run.outputs)
+    if len(run.steps) == 1 and run.steps[0].name == run.name and run.steps[0].artifacts:
+        (step,) = run.steps
+        found["./outputs"] = f"{Path(step.folder) / 'outputs'} ({count(len(step.artifacts), 'file')})"
+    return found
+
+
+def models_of(run: RunRecord) -> dict[str, str]:
+    """Return the versions of models that the run's steps registered, by name."""
+    versions: dict[str, list[str]] = {}
+    for step in run.steps:
+        for model in step.models:
+            by = f"by {step.name}{f' in run {step.reused_from}' if step.reused_from else ''}"
+            versions.setdefault(model.name, []).append(f"version {model.version} ({by})")
+    return {name: ", ".join(texts) for name, texts in versions.items()}
+
+
+def reported_results(run: RunRecord) -> dict[str, str]:
+    """Return the result that each step reported, by its path. Of the iterations of a loop, return the last one's."""
+    last: dict[str, StepRecord] = {}
+    for step in run.steps:
+        if step.result:
+            last[in_every_iteration(step.name)] = step
+    return {step.name: step.result for step in last.values()}

@@ -1,0 +1,103 @@
+"""Locks of the runs in execution: the engine holds a lock in the folder of its run.
+
+The kernel releases the lock when the engine's process ends for any reason.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from allranks.errors import InputError, Problem
+from allranks.history.workspace import check_access
+
+NAME = "engine.lock"
+
+_LOOK = 0.02
+"""Seconds between two polls of a lock, because flock(2) has no timeout."""
+
+
+@dataclass(frozen=True)
+class Holder:
+    """The process that executes a run. since: seconds since the epoch."""
+
+    pid: int
+    since: float
+
+
+@contextlib.contextmanager
+def hold(folder: Path) -> Iterator[None]:
+    """Hold the lock of the run in this folder for the duration of the block.
+
+    Raise InputError, with the process id, if another process holds it.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    check_access(folder / NAME)
+    descriptor = os.open(folder / NAME, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    with open(descriptor, "r+", encoding="utf-8") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            current = holder(folder)
+            since = ""
+            if current and current.since:
+                since = f" since {time.strftime('%H:%M:%S', time.localtime(current.since))}"
+            found = f"process {current.pid if current else '?'} has been executing it{since}"
+            fix = f"wait for it to end, or: allranks cancel {folder.name}"
+            raise InputError(Problem(f"run {folder.name}", found, "", fix, code="run-in-progress")) from None
+        file.truncate()
+        json.dump({"pid": os.getpid(), "since": time.time()}, file)
+        file.flush()
+        yield
+
+
+def holder(folder: Path) -> Holder | None:
+    """Return the process that executes the run in this folder, or None."""
+    try:
+        with open(folder / NAME, encoding="utf-8") as file:
+            if not _is_free(file.fileno()):
+                return _read(file.read())
+    except FileNotFoundError:
+        return None
+    except PermissionError:
+        return Holder(0, 0.0)  # another user's: what its engine has recorded is taken as it is
+    return None
+
+
+def wait(folder: Path, seconds: float | None = None) -> bool:
+    """Wait until no process executes the run in this folder, for at most `seconds`. Return whether that was reached."""
+    try:
+        with open(folder / NAME, encoding="utf-8") as file:
+            if seconds is None:
+                fcntl.flock(file, fcntl.LOCK_SH)
+                return True
+            end = time.monotonic() + seconds
+            while not _is_free(file.fileno()):
+                if time.monotonic() > end:
+                    return False
+                time.sleep(_LOOK)
+    except FileNotFoundError:
+        pass
+    return True
+
+
+def _is_free(file: int) -> bool:
+    try:
+        fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _read(text: str) -> Holder:
+    try:
+        data = json.loads(text)
+        return Holder(int(data["pid"]), float(data["since"]))
+    except (ValueError, KeyError, TypeError):
+        return Holder(0, 0.0)  # it holds the lock, but has not written its id yet

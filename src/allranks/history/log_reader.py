@@ -1,0 +1,288 @@
+"""Read the logs of a run's ranks, once or as they grow.
+
+A log may be larger than memory, even a single line: it is read and printed in pieces, one log at a time. Secrets are
+masked in what is printed.
+"""
+
+from __future__ import annotations
+
+import codecs
+import io
+import json
+import os
+import sys
+import textwrap
+import time
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import BinaryIO, Protocol
+
+from allranks.contract.report import truncated
+from allranks.errors import InputError, Problem
+from allranks.history import secret_values
+from allranks.history.log_redaction import open_log, redacted
+from allranks.history.nested import records_at
+from allranks.history.records import RankRecord, RunRecord, StepRecord
+from allranks.secrets import extends_over_lines, redact
+
+LOOK = 0.2
+"""Seconds between two checks of growing logs on this machine."""
+
+FAR_LOOK = 2.0
+"""Seconds between two checks of the logs of a submitted run."""
+
+PIECE = 64 * 1024
+"""Bytes, or characters, of a log that are in memory at a time."""
+
+_SHOWN_STEPS = 3
+
+Find = Callable[[str], RunRecord]
+"""Return a run by its id, with its logs up to date. Raise InputError if there is none."""
+_LONG_LINE = 4096
+"""Maximum bytes or characters of a line of a tail."""
+_LONGEST_SEARCHED = 64 * 1024 * 1024
+"""Bytes of a line whose beginning is searched for, such as the message of an exception with a tensor in it."""
+_TAIL_LINES = 20
+_TAIL_BYTES = 1 << 16
+
+
+def print_logs(find: Find, identity: str, step: str | None, rank: int | None, out: BinaryIO | None = None) -> None:
+    """Print the current logs to a stream, by default standard output. Raise InputError if there is no such run, step or
+    rank."""
+    run = find(identity)
+    selected = chosen(run, step, rank)
+    if out is None:
+        _note_reused(selected)
+    LogPrinter(out or sys.stdout.buffer, secret_values.known(run)).print_new(run, selected)
+
+
+def follow_logs(find: Find, identity: str, step: str | None, rank: int | None) -> None:
+    """Print the logs, and new lines until the run has ended."""
+    run = find(identity)
+    printer = LogPrinter(sys.stdout.buffer, secret_values.known(run))
+    identity = run.id  # "latest" may change meanwhile
+    _note_reused(chosen(run, step, rank, wait=True))
+    while True:
+        printer.print_new(run, chosen(run, step, rank, wait=not run.status.ended))
+        if run.status.ended:
+            return
+        time.sleep(FAR_LOOK if run.submitted else LOOK)
+        run = find(identity)
+
+
+def print_logs_json(find: Find, identity: str, step: str | None, rank: int | None) -> None:
+    """Print the logs as one JSON array of {run, step, rank, log, lines}, one object per rank.
+
+    The text is that of ``json.dumps(..., indent=2)``. run: the run that wrote the log, another one for a reused step.
+    lines: the log as UTF-8, split as by `str.splitlines`, with
+    U+FFFD for invalid bytes.
+    """
+    before = "[\n"
+    run = find(identity)
+    known = secret_values.known(run)
+    for owner, ranks in chosen(run, step, rank):
+        for record in ranks:
+            wrote = owner.reused_from or run.id
+            fields = {"run": wrote, "step": owner.name, "rank": record.rank, "log": record.log, "lines": []}
+            beginning, bracket, end = textwrap.indent(json.dumps(fields, indent=2), "  ").rpartition("]")
+            sys.stdout.write(before + beginning)
+            for text in _json_lines(record.log, known):
+                sys.stdout.write(text)
+            sys.stdout.write(bracket + end)
+            before = ",\n"
+    sys.stdout.write("[]\n" if before == "[\n" else "\n]\n")
+
+
+def _note_reused(chosen: list[tuple[StepRecord, list[RankRecord]]]) -> None:
+    """Print to standard error from which runs the results, and therefore the logs, of steps were reused."""
+    runs: dict[str, list[str]] = {}
+    for step, _ in chosen:
+        if step.reused_from:
+            runs.setdefault(step.reused_from, []).append(step.name)
+    for run, steps in runs.items():
+        names = ", ".join(steps[:_SHOWN_STEPS])
+        others = f" and {len(steps) - _SHOWN_STEPS} more" if len(steps) > _SHOWN_STEPS else ""
+        print(f"{names}{others}: reused from run {run}, which wrote these logs", file=sys.stderr)
+
+
+def chosen(
+    run: RunRecord, step: str | None, rank: int | None, *, wait: bool = False
+) -> list[tuple[StepRecord, list[RankRecord]]]:
+    """Return the requested steps and ranks. wait: whether those that have not started yet may be missing."""
+    steps = run.steps if step is None else records_at(run, step)
+    selected = [(record, [each for each in record.ranks if rank is None or each.rank == rank]) for record in steps]
+    if rank is not None and not wait and not any(ranks for _, ranks in selected):
+        highest = max((each.rank for record in steps for each in record.ranks), default=None)
+        expected = f"0 to {highest}" if highest is not None else ""
+        where = f"run {run.id}" + (f", step {step}" if step else "")
+        raise InputError(
+            Problem(f"{where}, rank {rank}", "there is no such rank" if expected else "no rank has started", expected)
+        )
+    return selected
+
+
+class Output(Protocol):
+    """Where lines are printed."""
+
+    def write(self, data: bytes, /) -> object:
+        """Print bytes."""
+
+    def flush(self) -> None:
+        """Print what is held back."""
+
+
+@dataclass
+class _Position:
+    """The position up to which a log has been read, in bytes.
+
+    printed:  the end of the last printed line
+    searched: the end of the part after `printed` that was searched for a line end without success
+    """
+
+    printed: int = 0
+    searched: int = 0
+
+
+@dataclass
+class LogPrinter:
+    """Prints new lines of each log, whole lines only, so that lines of different ranks are not mixed.
+
+    Prints the bytes that the ranks wrote, which need not be text. An incomplete line is printed when it is complete.
+
+    known: the secrets of the run's plan
+    """
+
+    out: Output
+    known: frozenset[str] = frozenset()
+    positions: dict[str, _Position] = field(default_factory=dict)
+
+    def print_new(
+        self, run: RunRecord, chosen: list[tuple[StepRecord, list[RankRecord]]], *, names: bool = False
+    ) -> None:
+        """Print the new lines. names: whether lines of a single rank begin with its step and number too"""
+        several = names or sum(len(ranks) for _, ranks in chosen) > 1
+        for step, ranks in chosen:
+            for rank in ranks:
+                prefix = f"{step.name}:{rank.rank} | ".encode() if several else b""
+                self._print_log(rank.log, prefix, complete=run.status.ended or rank.status.ended)
+        self.out.flush()
+
+    def _print_log(self, log: str, prefix: bytes, *, complete: bool) -> None:
+        """Print the new lines of a log. complete: whether a last line without a line end is printed."""
+        position = self.positions.setdefault(log, _Position())
+        size = _size(log)
+        end = size if complete else _end_of_last_line(log, position.searched, size)
+        position.searched = max(position.searched, size)
+        if end > position.printed:
+            _print_lines(redacted(_pieces(log, position.printed, end), self.known), prefix, self.out.write)
+            position.printed = end
+
+
+def _print_lines(pieces: Iterable[bytes], prefix: bytes, write: Callable[[bytes], object]) -> None:
+    """Print the lines in pieces of a log, each with the prefix, and end the last one."""
+    ended = True
+    for piece in pieces:
+        if ended:
+            write(prefix)
+        ended = piece.endswith(b"\n")
+        if prefix:
+            # The prefix after a line end at the end of this piece is written with the next piece, if there is one.
+            last = len(piece) - ended
+            piece = piece[:last].replace(b"\n", b"\n" + prefix) + piece[last:]
+        write(piece)
+    if not ended:
+        write(b"\n")
+
+
+def _end_of_last_line(log: str, start: int, end: int) -> int:
+    """Return the offset after the last line end between two offsets, or 0."""
+    while start < end:
+        begin = max(start, end - PIECE)
+        offset = b"".join(_pieces(log, begin, end)).rfind(b"\n")
+        if offset >= 0:
+            return begin + offset + 1
+        end = begin
+    return 0
+
+
+def _json_lines(log: str, known: frozenset[str]) -> Iterator[str]:
+    """Yield the content of the log's JSON array of lines, in pieces that may end within a line."""
+    separator, inside = "\n      ", False
+    for text in _texts(redacted(_pieces(log, 0, _size(log)), known)):
+        strings = json.dumps(text.splitlines(), separators=(",\n      ", ":"))[1:-1]
+        beginning = strings[1:] if inside else separator + strings
+        inside = text[-1].splitlines() != [""]
+        yield beginning[:-1] if inside else beginning
+        separator = ",\n      "
+    if inside:
+        yield '"'
+    if separator.startswith(","):
+        yield "\n    "
+
+
+def _texts(pieces: Iterable[bytes]) -> Iterator[str]:
+    r"""Yield the text of a log in pieces that are not empty and not cut between \r and \n."""
+    decoder = codecs.getincrementaldecoder("utf-8")("replace")
+    pending = ""
+    for piece in pieces:
+        text = pending + decoder.decode(piece)
+        pending = "\r" if text.endswith("\r") else ""
+        if text := text[: len(text) - len(pending)]:
+            yield text
+    if pending := pending + decoder.decode(b"", final=True):
+        yield pending
+
+
+def _pieces(log: str, start: int, end: int) -> Iterator[bytes]:
+    """Yield the bytes between two offsets, in pieces; fewer if the log has become shorter."""
+    try:
+        with open_log(log) as file:
+            file.seek(start)
+            while start < end and (piece := file.read(min(PIECE, end - start))):
+                start += len(piece)
+                yield piece
+    except OSError:
+        return
+
+
+def _size(log: str) -> int:
+    """Return the size of a log; 0 if it cannot be read, for example because its rank has not started."""
+    try:
+        return os.path.getsize(log)
+    except OSError:
+        return 0
+
+
+def tail(log: str, lines: int = _TAIL_LINES, size: int = _TAIL_BYTES) -> tuple[str, ...]:
+    """Return the last lines of a log, which may be large, missing, or binary. size: maximum bytes of them
+
+    Of a long line, only the beginning and the end are returned. A secret that extends over lines, of which only the
+    last ones are returned, is masked.
+    """
+    try:
+        with open_log(log) as file:
+            start = max(0, os.fstat(file.fileno()).st_size - size)
+            file.seek(start)
+            data = file.read(size)
+            if start and data.find(b"\n", 0, _LONG_LINE) < 0:
+                data = _before_long_line(file, start, size // 4) + data
+            text = data.decode("utf-8", "replace")
+    except OSError:
+        return ()
+    if extends_over_lines(text, returns=False):
+        text = redact(text)
+    # First by line feeds: a progress bar, or a message with carriage returns, has thousands of lines otherwise.
+    text = "\n".join(truncated(line, _LONG_LINE) for line in text.rstrip().split("\n")[-lines:])
+    return tuple(text.splitlines()[-lines:])
+
+
+def _before_long_line(file: io.FileIO, place: int, size: int) -> bytes:
+    """Return what precedes the line around a place in a log, at most `size` bytes, and the line's beginning."""
+    start = end = place
+    while start > max(place - _LONGEST_SEARCHED, 0):
+        end, start = start, max(start - PIECE, 0)
+        file.seek(start)
+        if (found := file.read(end - start).rfind(b"\n")) >= 0:
+            file.seek(max(start + found - size, 0))
+            return file.read(min(size, start + found) + _LONG_LINE)
+    return b""

@@ -1,0 +1,161 @@
+"""Arrange the steps of a run as a tree: ``tune.train`` is in ``tune``, ``loop[2].train`` is in ``loop[2]``.
+
+A step's name is its path in the graph. The tree depends on the names and their order only.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from allranks.errors import InputError, Problem, did_you_mean
+from allranks.history.records import RunRecord, Status, StepRecord
+
+_INDEX = re.compile(r"(?<=\S)\[([^\[\]\s]+)\](?=$|[.\[])")
+_MOST_NAMES = 20
+
+# The state of a group without a record: the first of these that one of its steps has.
+_DECIDING = (Status.FAILED, Status.RUNNING, Status.PREPARING, Status.INTERRUPTED, Status.CANCELED)
+
+
+@dataclass
+class Node:
+    """A step, or a group of steps: a nested pipeline, a condition, a loop, or one of its iterations.
+
+    path:     the name of its record
+    name:     the last part of the path, displayed below its parent: ``train``, ``loop[2]``
+    record:   None for an iteration or a loop without a record
+    children: in the order of their records; a step has none
+    """
+
+    path: str
+    name: str
+    record: StepRecord | None = None
+    children: list[Node] = field(default_factory=list)
+
+    @property
+    def is_iteration(self) -> bool:
+        return self.path.endswith("]")
+
+    @property
+    def status(self) -> Status:
+        """Return its record's state, or the state derived from its steps."""
+        if self.record is not None:
+            return self.record.status
+        states = {step.status for step in steps_of(self)}
+        for status in _DECIDING:
+            if status in states:
+                return status
+        if len(states) == 1:
+            return states.pop()
+        return Status.RUNNING if Status.NOT_STARTED in states else Status.COMPLETED
+
+    @property
+    def started(self) -> float | None:
+        """Return seconds since the epoch; without a record, when its first step started."""
+        if self.record is not None:
+            return self.record.started
+        return min((step.started for step in steps_of(self) if step.started), default=None)
+
+    @property
+    def ended(self) -> float | None:
+        """Return seconds since the epoch; without a record, when its last step ended, if all have."""
+        if self.record is not None:
+            return self.record.ended
+        if not self.status.ended:
+            return None
+        return max((step.ended for step in steps_of(self) if step.ended), default=None)
+
+
+def nested(steps: Iterable[StepRecord]) -> list[Node]:
+    """Return the roots of the tree of the steps. Siblings are in the order of their names' first occurrence.
+
+    A dot separates parts of a name only if there is a step with the name before the dot, because names of steps may
+    contain dots. An index in brackets always separates: a loop and its iterations need no record.
+    """
+    nodes: dict[str, Node] = {}
+    for step in steps:
+        # The trials of a sweep are directly in the sweep.
+        trials = step.name.rpartition("[")[0] if step.is_trial else ""
+        for path in (*_loops(step.name), step.name):
+            if path not in nodes and path != trials:
+                nodes[path] = Node(path, path)
+        nodes[step.name].record = step
+    roots = []
+    for path, node in nodes.items():
+        parent = _parent(path, nodes)
+        if parent is None:
+            roots.append(node)
+            continue
+        rest = path[len(parent.path) :]
+        node.name = rest[1:] if rest[0] == "." else parent.name.rpartition(".")[2] + rest
+        parent.children.append(node)
+    return roots
+
+
+def walk(nodes: Sequence[Node]) -> Iterator[Node]:
+    """Yield the nodes and everything below them, each group before its nodes."""
+    stack = list(reversed(nodes))
+    while stack:
+        node = stack.pop()
+        yield node
+        stack.extend(reversed(node.children))
+
+
+def steps_of(node: Node) -> list[StepRecord]:
+    """Return the records of the steps in a node, without those of groups. For a step, return its own."""
+    return [inner.record for inner in walk([node]) if inner.record is not None and not inner.children]
+
+
+def count_steps(steps: Iterable[StepRecord]) -> int:
+    """Return how many of the records are of commands, not of groups."""
+    return sum(step.kind == "command" for step in steps)
+
+
+def node_at(run: RunRecord, path: str) -> Node:
+    """Return the node of a run with that path.
+
+    path: the name of a step, or with dots instead of brackets, which a shell would expand: ``loop.2.train``
+
+    Raise InputError if the run has no such node.
+    """
+    nodes = list(walk(nested(run.steps)))
+    same = [node for node in nodes if node.path == path]
+    if found := same or [node for node in nodes if _dotted(node.path) == _dotted(path)]:
+        return found[0]
+    paths = [node.path for node in nodes]
+    expected = "one of: " + ", ".join(paths[:_MOST_NAMES])
+    if (more := len(paths) - _MOST_NAMES) > 0:
+        expected += f", and {more:,} more"
+    fix = did_you_mean(path, paths)
+    raise InputError(Problem(f"run {run.id}, step {path}", "there is no such step", expected, fix))
+
+
+def records_at(run: RunRecord, path: str) -> list[StepRecord]:
+    """Return the records of a node and of everything below it, in the run's order. Raise InputError as `node_at`."""
+    below = {node.path for node in walk([node_at(run, path)])}
+    return [step for step in run.steps if step.name in below]
+
+
+def in_every_iteration(path: str) -> str:
+    """Return the path with a star for each index: ``loop[*].train``, the same for all iterations of a loop."""
+    return _INDEX.sub("[*]", path)
+
+
+def _loops(name: str) -> Iterator[str]:
+    for index in _INDEX.finditer(name):
+        yield name[: index.start()]
+        yield name[: index.end()]
+
+
+def _parent(path: str, nodes: dict[str, Node]) -> Node | None:
+    """Return the node with the longest path that is a prefix of this one, up to a dot or an index."""
+    for end in range(len(path) - 1, 0, -1):
+        if path[end] in ".[" and (node := nodes.get(path[:end])):
+            return node
+    return None
+
+
+def _dotted(path: str) -> str:
+    return _INDEX.sub(r".\1", path)

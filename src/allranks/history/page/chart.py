@@ -1,0 +1,260 @@
+"""Charts with axes: one per family of metrics, such as training and validation loss, or one of resource usage.
+
+The pages of components have their own axes in `allranks_steps.charts`, because a component's code is copied to the
+cluster without this package. Those may be logarithmic; these have times, and gaps for values that are not finite.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from allranks.history.curves import best, families, thin
+from allranks.history.formatting import duration, number
+from allranks.history.records import Point, StepRecord
+
+_SECONDS = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 21600, 43200)
+_SMALLEST = 1e-290
+LARGEST = 1e100
+"""Values of a larger magnitude are not drawn, because their differences and squares might overflow."""
+WIDTH, HEIGHT = 510, 250
+LEFT, RIGHT, TOP, BOTTOM = 54, 12, 10, 34
+SERIES = 6
+"""Maximum curves of a chart: the number of colours."""
+_DOTS = 30
+"""Maximum points of a curve drawn with a dot for each point."""
+_MARKS = 100
+_INTERVALS = (WIDTH - LEFT - RIGHT) // 2
+"""Intervals of a curve. Of each, only the outermost points are drawn."""
+
+
+@dataclass(frozen=True)
+class Tick:
+    """A mark on an axis. at: pixels from the picture's left or top edge."""
+
+    at: float
+    label: str
+
+
+@dataclass(frozen=True)
+class Scale:
+    """Map values from low to high to the pixels from start to stop. On an axis that points up, stop is smaller than
+    start."""
+
+    low: float
+    high: float
+    start: float
+    stop: float
+
+    def __call__(self, value: float) -> float:
+        """Return the pixel of a value, rounded to a tenth; the middle if the scale has no extent."""
+        span = self.high - self.low
+        fraction = (value - self.low) / span if span else 0.5
+        return round(self.start + fraction * (self.stop - self.start), 1)
+
+
+def drawable(value: float) -> bool:
+    """Return whether a value can be drawn: it is finite, and its magnitude is at most LARGEST."""
+    return math.isfinite(value) and abs(value) <= LARGEST
+
+
+def round_step(span: float, count: int) -> float:
+    """Return the step of 1, 2 or 5 times a power of ten that divides the span into about `count` parts."""
+    power = 10.0 ** math.floor(math.log10(span / count))
+    return min((factor * power for factor in (1, 2, 5, 10)), key=lambda step: abs(span / step - count))
+
+
+def value_scale(low: float, high: float, start: float, stop: float, count: int = 5) -> tuple[Scale, list[Tick]]:
+    """Return a scale with round numbers as its ends around the values, and its ticks."""
+    if high - low <= max(1e-9 * max(abs(low), abs(high)), _SMALLEST):
+        margin = abs(low) / 2 if abs(low) > _SMALLEST else 0.5
+        low, high = low - margin, high + margin
+    step = round_step(high - low, count)
+    first, last = math.floor(low / step + 1e-9), math.ceil(high / step - 1e-9)
+    scale = Scale(first * step, last * step, start, stop)
+    return scale, [Tick(scale(index * step), tick_label(index * step, step)) for index in range(first, last + 1)]
+
+
+def count_scale(low: float, high: float, start: float, stop: float, count: int = 6) -> tuple[Scale, list[Tick]]:
+    """Return a scale for training steps, from the first to the last, and its ticks at integers."""
+    scale = Scale(low, high, start, stop)
+    if high <= low:
+        return scale, [Tick(scale(low), f"{low:,.0f}")]
+    step = max(round_step(high - low, count), 1.0)
+    indexes = range(math.ceil(low / step), math.floor(high / step) + 1)
+    return scale, [Tick(scale(index * step), f"{index * step:,.0f}") for index in indexes]
+
+
+def time_scale(seconds: float, start: float, stop: float, count: int = 8) -> tuple[Scale, list[Tick]]:
+    """Return a scale from 0 to `seconds`, and its ticks at usual units of time."""
+    scale = Scale(0.0, seconds or 1.0, start, stop)
+    if scale.high < 6:
+        step = round_step(scale.high, count)
+    else:
+        days = (86400.0 * factor for factor in (1, 2, 5, 10, 20, 50, 100, 1000, 10000, 100000))
+        step = min((*map(float, _SECONDS), *days), key=lambda step: abs(scale.high / step - count))
+    indexes = range(min(math.floor(scale.high / step + 1e-9), 10 * count) + 1)
+    return scale, [Tick(scale(index * step), _moment(index * step)) for index in indexes]
+
+
+def tick_label(value: float, step: float) -> str:
+    """Return the value with as many decimals as distinguish it from its neighbours."""
+    if abs(value) >= 1e6 or step < 1e-5:
+        return f"{value:.3g}" if abs(value) > step / 2 else "0"
+    decimals = max(-math.floor(math.log10(step) + 1e-9), 0)
+    return f"{value + 0.0:,.{decimals}f}"
+
+
+def _moment(seconds: float) -> str:
+    if seconds == 0:
+        return "0"
+    if seconds < 60:
+        return f"{seconds:.4g} s"
+    return duration(seconds).removesuffix(" 00 s").removesuffix(" 00 min").removesuffix(" 0 h")
+
+
+@dataclass(frozen=True)
+class Curve:
+    """The points of a metric, and the name of the curve in the chart."""
+
+    name: str
+    metric: str
+    points: Sequence[Point]
+
+
+@dataclass(frozen=True)
+class Mark:
+    """A point that cannot be drawn at its value. x: pixels"""
+
+    x: float
+    title: str
+
+
+@dataclass(frozen=True)
+class Series:
+    """A curve: the data of an SVG path, dots if there are few points, and marks for values that are not finite."""
+
+    name: str
+    path: str
+    dots: tuple[tuple[float, float, str], ...]
+    marks: tuple[Mark, ...]
+    last: str
+    best: str
+    points: tuple[tuple[float, float], ...]
+    total: int
+
+
+@dataclass(frozen=True)
+class Chart:
+    """A chart with its axes, all in pixels. of: the step, or the common path of all steps whose curves it shows"""
+
+    title: str
+    of: str
+    series: tuple[Series, ...]
+    x_ticks: tuple[Tick, ...]
+    y_ticks: tuple[Tick, ...]
+    x_label: str
+    x: Scale
+    y: Scale | None
+
+    def data(self) -> dict[str, Any]:
+        """Return the data with which the page's script shows the values at the pointer."""
+        ends = {"x": [self.x.low, self.x.high], "y": [self.y.low, self.y.high] if self.y else [0, 1]}
+        series = [
+            {"name": curve.name, "points": [(x, y, number(y)) for x, y in curve.points if drawable(y)]}
+            for curve in self.series
+        ]
+        plot = [LEFT, TOP, WIDTH - LEFT - RIGHT, HEIGHT - TOP - BOTTOM]
+        return {**ends, "label": self.x_label, "plot": plot, "series": series}
+
+
+def charts(step: StepRecord) -> list[Chart]:
+    """Return the charts of a step. A family gets a chart if one of its metrics has two points."""
+    result = []
+    for title, names in families(step.metrics).items():
+        if max(len(step.metrics[name]) for name in names) < 2:
+            continue
+        for start in range(0, len(names), SERIES):
+            curves = [Curve(name, name, step.metrics[name]) for name in names[start : start + SERIES]]
+            result.append(make_chart(title, step.name, curves))
+    return result
+
+
+def drawing_cost(step: StepRecord, name: str | None = None) -> int:
+    """Return the approximate size on a page of a metric of the step, or of all its curves, in points of long curves.
+
+    A point of a short curve has a dot and takes several times as much.
+    """
+    curves = step.metrics.values() if name is None else [step.metrics[name]]
+    lengths = [len(points) for points in curves if len(points) > 1]
+    return sum(60 + (5 * length if length <= _DOTS else min(length, 4 * _INTERVALS)) for length in lengths)
+
+
+def make_chart(title: str, of: str, curves: Sequence[Curve], *, seconds: bool = False) -> Chart:
+    """Return the chart of the curves, of which at least one has a point.
+
+    seconds: whether the steps of the points are seconds since the beginning
+    """
+    curves = [curve for curve in curves if curve.points]
+    # Values that are logged without a step are all at step 0. The x axis is then their order.
+    ordered = seconds or any(len({point.step for point in curve.points}) > 1 for curve in curves)
+    pairs = [
+        [(float(point.step if ordered else index), point.value) for index, point in enumerate(curve.points)]
+        for curve in curves
+    ]
+    xs = [x for points in pairs for x, _ in points]
+    ys = [y for points in pairs for _, y in points if drawable(y)]
+    y: Scale | None
+    y_ticks: list[Tick]
+    if seconds:
+        x, x_ticks = time_scale(max(xs), LEFT, WIDTH - RIGHT, 6)
+        y, y_ticks = value_scale(0.0, max(ys, default=0.0), HEIGHT - BOTTOM, TOP)
+        label = "time"
+    else:
+        x, x_ticks = count_scale(min(xs), max(xs), LEFT, WIDTH - RIGHT)
+        y, y_ticks = value_scale(min(ys), max(ys), HEIGHT - BOTTOM, TOP) if ys else (None, [])
+        label = "step" if ordered else "value"
+    series = tuple(_series(curve, points, x, y) for curve, points in zip(curves, pairs, strict=True))
+    return Chart(title, of, series, tuple(x_ticks), tuple(y_ticks), label, x, y)
+
+
+def _series(curve: Curve, points: Sequence[tuple[float, float]], x: Scale, y: Scale | None) -> Series:
+    name = curve.name
+    drawn = thin(points, _INTERVALS)
+    best_point = best(curve.metric, curve.points)
+    return Series(
+        name=name,
+        path=_path(drawn, x, y) if y else "",
+        dots=tuple((x(at), y(value), f"{name} {number(value)} at {at:,.0f}") for at, value in drawn if drawable(value))
+        if y and len(points) <= _DOTS
+        else (),
+        marks=_marks(name, points, x),
+        last=number(curve.points[-1].value),
+        best="" if best_point is None else number(best_point.value),
+        points=tuple(drawn),
+        total=len(points),
+    )
+
+
+def _path(points: Sequence[tuple[float, float]], x: Scale, y: Scale) -> str:
+    """Return a line that is interrupted where a value cannot be drawn. A single point becomes a dot."""
+    data = []
+    pen = "M"
+    for at, value in points:
+        if not drawable(value):
+            pen = "M"
+            continue
+        data.append(f"{pen}{x(at)} {y(value)}" + ("h0" if pen == "M" else ""))
+        pen = "L"
+    return "".join(data)
+
+
+def _marks(name: str, points: Sequence[tuple[float, float]], x: Scale) -> tuple[Mark, ...]:
+    """Return marks for values that are not finite: at most one per pixel, for the first value there."""
+    marks: dict[int, Mark] = {}
+    for at, value in points:
+        if not drawable(value) and len(marks) < _MARKS:
+            marks.setdefault(round(x(at)), Mark(x(at), f"{name} is {number(value)} at {at:,.0f}"))
+    return tuple(marks.values())

@@ -1,0 +1,333 @@
+"""The figures of a run's page: learning curves, confusion matrices, and resource usage."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from allranks.history.curves import best, families
+from allranks.history.formatting import count, cpu_of_ranks, gpu_memory_of_ranks, memory_of_ranks
+from allranks.history.nested import in_every_iteration
+from allranks.history.page.chart import SERIES, Chart, Curve, charts, drawing_cost, make_chart
+from allranks.history.records import Point, Status, StepRecord
+from allranks.history.usage import RankUsage, cpu_rates, of_rank, traffic_rates
+
+LARGEST_FILE = 1 << 20
+LARGEST_MATRIX = 64
+_FILES = 100
+"""Maximum number of a step's files in which a confusion matrix is searched for."""
+_NUMBERS = 30
+"""Maximum number of classes for which cells have room for their number."""
+_SHOWN = 48
+"""Maximum charts that are shown; the others are folded."""
+_CURVE_BUDGET = 120_000
+"""Maximum points of a page's charts, as counted by `drawing_cost`."""
+_POINTS = 96
+"""Maximum points of a curve."""
+_Values = dict[str, list[tuple[float, float]]]
+"""Curves by name: pairs of a time and a value."""
+_USAGE_BUDGET = 12_000
+"""Maximum points of all curves of a page, each of some 40 bytes."""
+_SHORTEST = 3
+"""Samples of the shortest step that has charts."""
+LOOPBACK = "loopback"
+NO_NETWORK = "Network: not measured, because loopback instances share the network of this machine."
+PER_INSTANCE = "Network: of each instance, because its ranks share it."
+
+
+@dataclass(frozen=True)
+class Confusion:
+    """A confusion matrix: one row per true class, one column per predicted class."""
+
+    step: StepRecord
+    labels: tuple[str, ...]
+    rows: tuple[tuple[float, ...], ...]
+
+    @property
+    def total(self) -> float:
+        return sum(map(sum, self.rows))
+
+    @property
+    def right(self) -> float:
+        return sum(row[index] for index, row in enumerate(self.rows))
+
+    @property
+    def numbered(self) -> bool:
+        return len(self.labels) <= _NUMBERS
+
+    def share(self, row: int, column: int) -> float:
+        """Return the fraction of the true class `row` that was predicted as the class `column`."""
+        total = sum(self.rows[row])
+        return self.rows[row][column] / total if total else 0.0
+
+    def recall(self, place: int) -> float | None:
+        """Return the fraction of the class that was predicted correctly; None if the class does not occur."""
+        total = sum(self.rows[place])
+        return self.rows[place][place] / total if total else None
+
+    def precision(self, place: int) -> float | None:
+        """Return the fraction of the predictions of the class that are correct, or None without predictions."""
+        total = sum(row[place] for row in self.rows)
+        return self.rows[place][place] / total if total else None
+
+    def mistakes(self, limit: int = 3) -> list[tuple[str, str, float]]:
+        """Return the most frequent mistakes: true class, predicted class, count."""
+        wrong = [
+            (self.labels[row], self.labels[column], value)
+            for row, values in enumerate(self.rows)
+            for column, value in enumerate(values)
+            if row != column and value
+        ]
+        return sorted(wrong, key=lambda mistake: -mistake[2])[:limit]
+
+
+def confusions(step: StepRecord) -> list[Confusion]:
+    """Return the matrices among the step's artifacts. Files that are missing, incomplete or too large are ignored."""
+    names = [name for name in step.artifacts if name.endswith(".json")][:_FILES]
+    matrices = (_read(step, Path(step.folder) / name) for name in names)
+    return [confusion for confusion in matrices if confusion is not None]
+
+
+def _read(step: StepRecord, path: Path) -> Confusion | None:
+    try:
+        # Reading a pipe might never end, and a file may grow before it is read.
+        if not path.is_file():
+            return None
+        with path.open("rb") as file:
+            text = file.read(LARGEST_FILE + 1)
+        return _parse(step, json.loads(text)) if len(text) <= LARGEST_FILE else None
+    except (OSError, ValueError, RecursionError, OverflowError):
+        return None
+
+
+def _parse(step: StepRecord, content: Any) -> Confusion | None:
+    if not isinstance(content, dict) or content.get("schema_type") != "confusion_matrix":
+        return None
+    data = content.get("data")
+    labels, matrix = (data.get("class_labels"), data.get("matrix")) if isinstance(data, dict) else (None, None)
+    if not isinstance(labels, list) or not isinstance(matrix, list) or not 0 < len(labels) <= LARGEST_MATRIX:
+        return None
+    if len(matrix) != len(labels) or not all(isinstance(row, list) and len(row) == len(labels) for row in matrix):
+        return None
+    if not all(_is_count(value) for row in matrix for value in row):
+        return None
+    return Confusion(step, tuple(map(str, labels)), tuple(tuple(map(float, row)) for row in matrix))
+
+
+def _is_count(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < math.inf
+
+
+@dataclass(frozen=True)
+class Charts:
+    """The charts of a page. left_out: a line about the curves that do not fit on the page"""
+
+    shown: tuple[Chart, ...]
+    folded: tuple[Chart, ...]
+    left_out: str = ""
+
+    @property
+    def summary(self) -> str:
+        return f"… {count(len(self.folded), 'more chart')}"
+
+
+def shared_charts(steps: Iterable[StepRecord]) -> Charts:
+    """Return the charts of the steps.
+
+    A step in several iterations of a loop has one chart per metric, with at most SERIES curves: of the first iteration,
+    the best and the last ones. The curves of the others are folded.
+    """
+    by_path: dict[str, list[StepRecord]] = {}
+    for step in steps:
+        if step.metrics:
+            by_path.setdefault(in_every_iteration(step.name), []).append(step)
+    first: list[Chart] = []
+    others: list[Chart] = []
+    budget = _CURVE_BUDGET
+    left_out = 0
+    postponed: list[tuple[str, str, list[StepRecord]]] = []
+    for path, iterations in by_path.items():
+        if len(iterations) == 1:
+            cost = drawing_cost(iterations[0])
+            if cost > budget:
+                left_out += sum(len(curve) > 1 for curve in iterations[0].metrics.values())
+                continue
+            budget -= cost
+            first += charts(iterations[0])
+            continue
+        metrics = {name: points for step in iterations for name, points in step.metrics.items()}
+        for name in (name for names in families(metrics).values() for name in names):
+            curves = [step for step in iterations if len(step.metrics.get(name, ())) > 1]
+            picked = _picked(name, curves)
+            shown = {step.name for step in picked}
+            rest = [step for step in curves if step.name not in shown]
+            if picked:
+                first.append(_iterations(path, name, picked))
+                budget -= sum(drawing_cost(step, name) for step in picked)
+            postponed += [(path, name, rest[start : start + SERIES]) for start in range(0, len(rest), SERIES)]
+    for path, name, part in postponed:
+        cost = sum(drawing_cost(step, name) for step in part)
+        if cost > budget:
+            left_out += len(part)
+            continue
+        budget -= cost
+        others.append(_iterations(path, name, part))
+    left_out_text = f"… {count(left_out, 'more curve')} without a chart" if left_out else ""
+    return Charts(tuple(first[:_SHOWN]), (*first[_SHOWN:], *others), left_out_text)
+
+
+def _picked(name: str, steps: Sequence[StepRecord]) -> list[StepRecord]:
+    """Return the steps with the most relevant curves, in their order."""
+    if len(steps) <= SERIES:
+        return list(steps)
+    best_points = {
+        index: point for index, step in enumerate(steps) if (point := best(name, step.metrics[name])) is not None
+    }
+    best_point = best(name, list(best_points.values()))
+    indexes = {0, *(index for index, point in best_points.items() if point is best_point)}
+    indexes |= set(range(len(steps) - (SERIES - len(indexes)), len(steps)))
+    return [steps[index] for index in sorted(indexes)]
+
+
+def _iterations(path: str, name: str, steps: Sequence[StepRecord]) -> Chart:
+    ends = _endings([step.name for step in steps])
+    curves = [Curve(end, name, step.metrics[name]) for end, step in zip(ends, steps, strict=True)]
+    return make_chart(name, path, curves)
+
+
+def _endings(paths: Sequence[str]) -> list[str]:
+    """Return the parts that distinguish the paths: ``[2]`` of ``loop[2].train``; the whole paths if those are not
+    unique."""
+    first, last = min(paths), max(paths)
+    start = next((index for index, (left, right) in enumerate(zip(first, last, strict=False)) if left != right), 0)
+    start = first.rfind("[", 0, start + 1)
+    if start < 0:
+        return list(paths)
+    ends = [f"[{path[start + 1 :].partition(']')[0]}]" for path in paths]
+    return ends if len(set(ends)) == len(ends) else list(paths)
+
+
+@dataclass(frozen=True)
+class StepUsage:
+    """The usage of a step. facts: pairs of a name and a value; note: a line about what is measured"""
+
+    facts: tuple[tuple[str, str], ...]
+    charts: tuple[Chart, ...] = ()
+    note: str = ""
+
+
+def usage_of(steps: Iterable[StepRecord], instances: str, now: float) -> dict[str, StepUsage]:
+    """Return the usage of the steps by name, omitting steps without samples.
+
+    instances: the kind of instances of the run
+    now:       end of what is still running, in seconds since the epoch
+    """
+    budget = _USAGE_BUDGET
+    usage = {}
+    for step in steps:
+        if step.reused_from or not (facts := _facts(step, now)):
+            continue
+        charts: list[Chart] = []
+        if max(map(len, step.usage.values()), default=0) >= _SHORTEST:
+            charts = _charts(step)
+            cost = sum(len(series.points) for chart in charts for series in chart.series)
+            charts = charts if cost <= budget else []
+            budget -= cost if charts else 0
+        note = ""
+        if charts and step.instance_count > 1:
+            note = NO_NETWORK if instances == LOOPBACK else PER_INSTANCE
+        usage[step.name] = StepUsage(facts, tuple(charts), note)
+    return usage
+
+
+def _facts(step: StepRecord, now: float) -> tuple[tuple[str, str], ...]:
+    ended = now if step.status is Status.RUNNING else None
+    seconds = sum(rank.cpu_seconds or 0.0 for rank in step.ranks)
+    facts = (
+        ("mean CPU per rank", cpu_of_ranks(step, ended)),
+        ("CPU time", f"{seconds:,.1f} s" if any(rank.cpu_seconds is not None for rank in step.ranks) else ""),
+        ("peak memory per rank", memory_of_ranks(step)),
+        ("peak GPU memory per rank", gpu_memory_of_ranks(step)),
+    )
+    return tuple((name, value) for name, value in facts if value)
+
+
+def _charts(step: StepRecord) -> list[Chart]:
+    ranks = [(rank, of_rank(step.usage.get(rank.instance_rank, ()), rank.rank)) for rank in step.ranks]
+    times = [samples[0][0] for _, samples in ranks if samples]
+    start = min([*times, step.started] if step.started is not None else times, default=0.0)
+
+    def of_ranks(value: Callable[[RankUsage], float | None]) -> _Values:
+        return {
+            f"rank {rank.rank}": [(time, found) for time, used in samples if (found := value(used)) is not None]
+            for rank, samples in ranks
+        }
+
+    cpu = {
+        f"rank {rank.rank}": [(time, 100 * cores) for time, cores in cpu_rates(samples, rank.started)]
+        for rank, samples in ranks
+    }
+    charts = (
+        ("CPU, % of a core", _few(cpu)),
+        ("memory, GB", _few(of_ranks(lambda used: used.memory / 1e9))),
+        ("GPU, %", _few(of_ranks(lambda used: used.gpu))),
+        ("GPU memory, GB", _few(of_ranks(lambda used: None if used.gpu_memory is None else used.gpu_memory / 1e9))),
+        ("network, MB/s", _few(_traffic(step))),
+    )
+    return [
+        make_chart(title, step.name, [Curve(name, "", _points(values, start)) for name, values in drawn], seconds=True)
+        for title, curves in charts
+        if (drawn := [(name, values) for name, values in curves.items() if len(values) > 1])
+    ]
+
+
+def _traffic(step: StepRecord) -> _Values:
+    """Return the traffic of the instances, unless there was none. The only instance of a step has no peer."""
+    curves: _Values = {}
+    if step.instance_count == 1:
+        return curves
+    for instance, samples in sorted(step.usage.items()):
+        for name, rates in zip(("received", "sent"), traffic_rates(samples, step.started), strict=True):
+            curves[f"instance {instance} {name}"] = [(time, rate / 1e6) for time, rate in rates]
+    return curves if any(value for values in curves.values() for _, value in values) else {}
+
+
+def _few(curves: _Values) -> _Values:
+    """Return curves with few points. If there are too many of them, return the highest, mean and lowest value."""
+    times = [time for values in curves.values() for time, _ in values]
+    if not times:
+        return {}
+    first, last = min(times), max(times)
+    count = min(max(len(values) for values in curves.values()), _POINTS)
+    width = (last - first) / count or 1.0
+    by_name = {name: _means(values, first, width, count) for name, values in curves.items()}
+    if len(curves) > SERIES:
+        together: dict[int, list[float]] = {}
+        for means in by_name.values():
+            for place, value in means.items():
+                together.setdefault(place, []).append(value)
+        by_name = {
+            "highest": {place: max(values) for place, values in together.items()},
+            "mean": {place: round(sum(values) / len(values), 3) for place, values in together.items()},
+            "lowest": {place: min(values) for place, values in together.items()},
+        }
+    return {
+        name: [(first + (place + 1) * width, means[place]) for place in sorted(means)]
+        for name, means in by_name.items()
+    }
+
+
+def _means(values: Sequence[tuple[float, float]], first: float, width: float, count: int) -> dict[int, float]:
+    """Return the mean of the values in each of `count` periods."""
+    periods: dict[int, list[float]] = {}
+    for time, value in values:
+        periods.setdefault(min(int((time - first) / width), count - 1), []).append(value)
+    return {place: round(sum(found) / len(found), 3) for place, found in periods.items()}
+
+
+def _points(values: Sequence[tuple[float, float]], start: float) -> list[Point]:
+    return [Point(max(round(time - start), 0), value, time) for time, value in values]

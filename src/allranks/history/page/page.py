@@ -1,0 +1,313 @@
+"""The page of a run: one self-contained HTML file, which can be opened from a disk or sent by mail."""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import os
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any, ClassVar
+from urllib.parse import quote
+
+from jinja2 import Environment
+from markupsafe import Markup
+
+from allranks.history import curves, formatting
+from allranks.history.nested import count_steps, in_every_iteration
+from allranks.history.page import chart, drawings, html_page, sweeps, timeline
+from allranks.history.page.figures import Confusion, confusions, shared_charts, usage_of
+from allranks.history.page.items import Item, details, items_of, runs, stretches
+from allranks.history.page.log_excerpts import LogExcerpts
+from allranks.history.records import Point, RunRecord, Status, StepRecord
+from allranks.history.workspace import write_file
+from allranks.version import __version__
+
+NAME = "run.html"
+"""The file of a run's page, in the run's folder."""
+_TEMPLATES = ("page", "main", "parts", "graph", "timeline", "figures", "steps", "sweeps", "usage")
+_compiling = threading.Lock()
+_HEADLINES = 4
+_LAYOUTS = 4
+_VALUES = 3
+_MATRICES = 12
+_WIDEST = 22
+"""Characters of the smaller text in the box of a node."""
+_MOST_NOTES = 50
+_MOST_VERDICTS = 10
+_UNFOLDED_VERDICTS = 2
+_STARTING = Markup("<header><p class=kind>Pipeline run</p><h1>{}</h1><p class=lead>Run {} is starting.</p></header>")
+_LONGEST = 80
+_ORDER = (
+    Status.COMPLETED,
+    Status.FAILED,
+    Status.CANCELED,
+    Status.INTERRUPTED,
+    Status.RUNNING,
+    Status.PREPARING,
+    Status.NOT_STARTED,
+    Status.SKIPPED,
+)
+
+
+@dataclass(frozen=True)
+class Live:
+    """The script in the run's folder that updates the page of a running run. It is rewritten periodically.
+
+    written: when this state of the page was written, in seconds since the epoch
+    within:  seconds within which the next one is expected
+    """
+
+    SCRIPT: ClassVar[str] = "run.live.js"
+
+    written: float
+    within: float
+
+
+def write_page(
+    run: RunRecord, path: str | os.PathLike[str], now: float | None = None, known: frozenset[str] = frozenset()
+) -> None:
+    """Write the page of the run atomically: a reader finds the earlier or the new page, never a part.
+
+    now:   end of what is still running, in seconds since the epoch; default: the current time
+    known: secrets of the run, which are masked in the logs
+
+    Raise OSError if the file cannot be written. No temporary file remains then.
+    """
+    write_file(Path(path), page(run, time.time() if now is None else now, known))
+
+
+def page(run: RunRecord, now: float, known: frozenset[str] = frozenset()) -> str:
+    return document(run, main(run, now, LogExcerpts(known)))
+
+
+def document(run: RunRecord, text: str, live: Live | None = None) -> str:
+    """Return the page with `text` as its contents. live: if the page is updated while it is open"""
+    scripts = ["anchors.js", "tooltip.js", "search.js", "state.js", *(["live.js"] if live else [])]
+    return html_page.render(_environment(), "page.html", "style.css", scripts, run=run, main=Markup(text), live=live)
+
+
+def compile_templates() -> None:
+    """Compile the templates once per process. This takes longer than rendering a page."""
+    environment = _environment()
+    with _compiling:
+        for name in _TEMPLATES:
+            environment.get_template(f"{name}.html")
+
+
+def starting(run: RunRecord) -> str:
+    """Return the contents of the page of a run that has just started. It is rendered without any template."""
+    return _STARTING.format(run.display_name or run.name, run.id)
+
+
+def main(run: RunRecord, now: float, logs: LogExcerpts, stopped: Callable[[], bool] = lambda: False) -> str:
+    """Return the contents of the page. stopped: called repeatedly; if it returns True, rendering stops, and the result
+    is incomplete"""
+    compile_templates()
+    items = items_of(run.steps)
+    steps = [step for step in run.steps if step.kind == "command"]
+    links = Links(run.folder)
+    chunks = (
+        _environment()
+        .get_template("main.html")
+        .generate(
+            run=run,
+            now=now,
+            version=__version__,
+            link=links.link,
+            shown=links.shown,
+            page_of=links.page_of,
+            logs=logs.excerpts(steps),
+            items=items,
+            progress=_progress(steps),
+            headlines=_headlines(run.steps),
+            layouts=list(dict.fromkeys(map(formatting.step_layout, steps)))[:_LAYOUTS],
+            drawings=drawings.drawings(items),
+            timeline=timeline.timeline(run, now, items),
+            sweeps=sweeps.sweeps_of(run.steps),
+            charts=shared_charts(steps),
+            confusions=_matrices(steps),
+            details=details(items, run.id),
+            usage=usage_of(steps, run.instances, now),
+        )
+    )
+    return "".join(itertools.takewhile(lambda _: not stopped(), chunks))
+
+
+def _headlines(steps: list[StepRecord]) -> list[tuple[StepRecord, str, Point]]:
+    """Return the most relevant values: of several iterations, those of the last one; of a sweep, not its trials'."""
+    by_step: dict[tuple[str, str], tuple[StepRecord, str, Point]] = {}
+    for headline in curves.headline([step for step in steps if not step.is_trial], len(steps)):
+        step, name, _ = headline
+        by_step.setdefault((in_every_iteration(step.name), name), headline)
+    times = Counter(name for _, name in by_step)
+    chosen = {name: headline for (_, name), headline in reversed(by_step.items())}
+    # A metric of many steps alike is shown once.
+    return [
+        headline for headline in by_step.values() if times[headline[1]] <= _HEADLINES or chosen[headline[1]] is headline
+    ][:_HEADLINES]
+
+
+def _matrices(steps: list[StepRecord]) -> list[Confusion]:
+    """Return the confusion matrices of the run that fit on a page. Of several iterations, use the last one."""
+    last_steps = {in_every_iteration(step.name): step for step in steps if step.artifacts}
+    matrices: list[Confusion] = []
+    for step in last_steps.values():
+        if len(matrices) >= _MATRICES:
+            break
+        matrices += confusions(step)
+    return matrices[:_MATRICES]
+
+
+@cache
+def _environment() -> Environment:
+    environment = html_page.templates("allranks.history.page", _finalize)
+    functions = (
+        *(curves.best, drawings.branches, count_steps, runs, stretches),
+        *(
+            formatting.cause,
+            formatting.what_to_do,
+            formatting.clock,
+            formatting.count,
+            formatting.duration,
+            formatting.elapsed,
+        ),
+        *(formatting.models_of, formatting.number, formatting.outputs_of, formatting.reason, formatting.when),
+        *(formatting.reported_results, _about, _has_more_metrics, _last_values, _notes_of, _rank_anchor),
+        *(_shorten, _step_anchor, _what),
+    )
+    environment.globals.update({function.__name__.lstrip("_"): function for function in functions})
+    environment.globals.update(
+        MOST_NOTES=_MOST_NOTES,
+        MOST_VERDICTS=_MOST_VERDICTS,
+        UNFOLDED_VERDICTS=_UNFOLDED_VERDICTS,
+        NOTHING=formatting.NOTHING,
+        RUN=drawings.RUN,
+        SYMBOLS=formatting.SYMBOLS,
+        chart_size=chart,
+        parallel_size=sweeps,
+        timeline_size=timeline,
+    )
+    return environment
+
+
+def _finalize(value: Any) -> Any:
+    """Remove characters that HTML forbids from names and log lines."""
+    return formatting.plain(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+
+
+def _shorten(text: str, length: int) -> str:
+    return text if len(text) <= length else text[: length - 1] + "…"
+
+
+def _about(item: Item, now: float) -> str:
+    """Return the text beside a node's name: layout, decision, and duration or the run whose result it reuses."""
+    step = item.record
+    parts = [item.layout]
+    if (decided := drawings.outcome(item)) is not None:
+        parts.append(str(decided).lower())
+    if step.reused_from:
+        parts.append(f"reused from {step.reused_from}")
+    elif step.status is not Status.SKIPPED:
+        parts.append(formatting.duration(formatting.elapsed(step, now)))
+    return " · ".join(filter(None, parts))
+
+
+def _what(item: Item, now: float) -> str:
+    """Return a shorter `_about` that fits in the box of a node."""
+    if item.record.reused_from:
+        return f"{item.layout} · reused"
+    if item.status is Status.SKIPPED:
+        return str(item.status)
+    if not item.record.started:
+        return item.layout
+    text = _about(item, now)
+    # The kind of distribution is in the details.
+    return text if len(text) <= _WIDEST else text.removeprefix(f"{item.record.distribution} ")
+
+
+def _last_values(step: StepRecord) -> str:
+    """Return the last values of a step's metrics that fit on one line."""
+    texts = [f"{name} {formatting.number(points[-1].value)}" for name, points in step.metrics.items() if points]
+    return ", ".join(texts[:_VALUES]) + (", …" if len(texts) > _VALUES else "")
+
+
+def _has_more_metrics(step: StepRecord) -> bool:
+    """Return whether a step has metrics that `_last_values` does not show completely."""
+    return len(step.metrics) > _VALUES or any(len(points) > 1 for points in step.metrics.values())
+
+
+def _notes_of(steps: list[StepRecord]) -> list[tuple[StepRecord, str]]:
+    return [(step, note) for step in steps for note in step.notes]
+
+
+def _step_anchor(path: str) -> str:
+    """Return the id of a step on the page. It depends on the step's path only, so that it stays the same while the run
+    continues, and a link to it can be shared."""
+    name = quote(path, safe="", errors="replace")
+    if len(name) > _LONGEST:
+        name = hashlib.sha256(path.encode(errors="replace")).hexdigest()[:16]
+    return f"step-{name}"
+
+
+def _rank_anchor(path: str, rank: int) -> str:
+    """Return the id of a rank of a step. An id of a step contains no slash."""
+    return f"{_step_anchor(path)}/{rank}"
+
+
+@dataclass(frozen=True)
+class _Share:
+    """The steps in one state. percent: of all steps"""
+
+    status: Status
+    amount: int
+    percent: float
+
+
+def _progress(steps: Iterable[StepRecord]) -> list[_Share]:
+    """Return the states that occur, those of ended steps first."""
+    amounts = Counter(step.status for step in steps)
+    total = amounts.total()
+    return [
+        _Share(status, amounts[status], round(100 * amounts[status] / total, 2)) for status in _ORDER if amounts[status]
+    ]
+
+
+@dataclass(frozen=True)
+class Links:
+    """Links of the page of a run.
+
+    folder: the run's folder, which contains the page, beside the runs whose results it reuses; "" for a page without a
+            folder
+    """
+
+    folder: str
+
+    def link(self, path: str) -> str:
+        """Return the relative link to a file or folder of this run or of a run beside it; "" for any other text.
+
+        A path elsewhere on this machine has no link, because a copied page would point to nothing.
+        """
+        relative = self._relative(path)
+        return quote(relative, errors="replace") if relative else ""
+
+    def shown(self, path: str) -> str:
+        """Return a path as the page shows it: relative if it has a link."""
+        return self._relative(path) or path
+
+    def page_of(self, run: str) -> str:
+        """Return the relative link to the page of a run beside this one."""
+        return f"../{quote(run, safe='', errors='replace')}/run.html" if self.folder else ""
+
+    def _relative(self, path: str) -> str:
+        if not self.folder or not os.path.isabs(path) or "\0" in path:
+            return ""
+        runs = os.path.dirname(self.folder)
+        if not os.path.normpath(path).startswith(runs + os.sep) or runs == os.sep:
+            return ""
+        return os.path.relpath(path, self.folder)

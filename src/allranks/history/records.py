@@ -1,0 +1,299 @@
+"""The state of a run, its steps, ranks, curves and outputs. The executor updates it, the store saves it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum
+
+from allranks.history.usage import Sample
+
+
+class Status(str, Enum):
+    """The states of a run, a node or a rank, named as on Azure ML. Interrupted: the engine of the run died.
+
+    Skipped: a condition excluded the node, or the node needs the output of a skipped node.
+    """
+
+    NOT_STARTED = "NotStarted"
+    PREPARING = "Preparing"
+    RUNNING = "Running"
+    COMPLETED = "Completed"
+    FAILED = "Failed"
+    CANCELED = "Canceled"
+    INTERRUPTED = "Interrupted"
+    SKIPPED = "Skipped"
+
+    def __str__(self) -> str:
+        return self.value
+
+    @property
+    def ended(self) -> bool:
+        return self in (Status.COMPLETED, Status.FAILED, Status.CANCELED, Status.INTERRUPTED, Status.SKIPPED)
+
+
+@dataclass(frozen=True)
+class Point:
+    """A metric's value at a training step. time: seconds since the epoch"""
+
+    step: int
+    value: float
+    time: float
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """The rank of a step that failed first, and the reason.
+
+    rank:      None if no rank caused the failure, as with a time-out
+    exit_code: None if a signal ended it
+    signal:    its name, such as SIGKILL
+    reason:    one line: the exception, or what ended the rank
+    log:       path of the rank's log
+    tail:      the last lines of that log
+    worker:    the rank by the count of a launcher that the rank started, such as torchrun; None without one
+    where:     the line of user code that raised the exception, such as train.py:10; "" if there is none
+    consequences: what the other ranks said after that, one text for those that said the same
+    code:      of the explanation of this kind of failure; "" if it is not a known one
+    advice:    what to do about it
+    """
+
+    step: str
+    reason: str
+    rank: int | None = None
+    instance_rank: int | None = None
+    exit_code: int | None = None
+    signal: str | None = None
+    log: str = ""
+    tail: tuple[str, ...] = ()
+    traceback: str = ""
+    worker: int | None = None
+    where: str = ""
+    consequences: tuple[str, ...] = ()
+    code: str = ""
+    advice: str = ""
+
+
+@dataclass
+class RankRecord:
+    """One process of a step. Times are seconds since the epoch; log is an absolute path.
+
+    cpu_seconds:     CPU time, with that of its child processes; None until it is known
+    peak_memory:     the largest memory of a sample, in bytes; without samples, the peak of resident memory of its
+                     largest process
+    peak_gpu_memory: the largest memory on its GPUs, in bytes; None without GPUs
+    """
+
+    rank: int
+    instance_rank: int
+    local_rank: int
+    hostname: str
+    status: Status = Status.NOT_STARTED
+    started: float | None = None
+    ended: float | None = None
+    exit_code: int | None = None
+    signal: str | None = None
+    log: str = ""
+    cpu_seconds: float | None = None
+    peak_memory: int | None = None
+    peak_gpu_memory: int | None = None
+
+
+@dataclass
+class OutputRecord:
+    """An output of a step: its folder or file, and for a primitive the value as text. digest: of the content"""
+
+    name: str
+    type: str
+    path: str
+    value: str | None = None
+    digest: str = ""
+
+
+@dataclass(frozen=True)
+class ModelRecord:
+    """A version of a model in MLflow's registry."""
+
+    name: str
+    version: str
+
+
+@dataclass(frozen=True)
+class AttemptRecord:
+    """An earlier attempt of a step. number: 0 for the first"""
+
+    number: int
+    status: Status
+    started: float
+    ended: float
+
+
+@dataclass(frozen=True)
+class Execution:
+    """A period in which an engine executed a run. ended: None while it lasts, or if the engine was killed"""
+
+    started: float
+    ended: float | None = None
+
+
+@dataclass(frozen=True)
+class FaultRecord:
+    """A fault that was injected into a step. fault: as `--fault` takes it; attempt: of the step, from 0"""
+
+    fault: str
+    node: str
+    attempt: int
+    time: float
+
+
+@dataclass
+class Progress:
+    """The progress of a step, as its runtime reports it: done of total training steps."""
+
+    done: int = 0
+    total: int | None = None
+    epoch: int | None = None
+
+
+@dataclass
+class StepRecord:
+    """One node of a run: a step, or a node that contains others.
+
+    name:        its path, such as ``train``, ``tune.train`` or ``loop[2].train``
+    kind:        command, pipeline, condition, do_while, parallel_for, sweep, or iteration
+    needs:       paths of the nodes that must end before it starts
+    attempt:     0 for the first attempt, then 1, 2, ...
+    attempts:    those that did not complete, and those before the run continued with the latest code
+    reused_from: the run whose result of the same step was reused
+    folder:      absolute path of the step's files: user_logs/, outputs/, named-outputs/
+    metrics:     curves by name, each in the order of its points
+    usage:       samples of resource usage by instance, each in the order of time; empty until they are loaded
+    artifacts:   files below the step's ./outputs, relative to `folder`
+    models:      the versions of models that it registered in MLflow
+    result:      the line in which the step reports its result, such as why a model was not registered
+    key:         digest of what the result of the last completed attempt depends on
+    data:        digests of the data of its inputs, without those that were not read
+    interpreter: of its processes, with its version; "" on Azure ML, or before it is known
+    straggler:   what is known about a rank that is steadily slower than the others; "" if none is
+    """
+
+    name: str
+    display_name: str
+    component: str
+    distribution: str
+    instance_count: int
+    process_count_per_instance: int
+    needs: tuple[str, ...] = ()
+    status: Status = Status.NOT_STARTED
+    attempt: int = 0
+    started: float | None = None
+    ended: float | None = None
+    reused_from: str | None = None
+    folder: str = ""
+    mlflow_run_id: str | None = None
+    ranks: list[RankRecord] = field(default_factory=list)
+    inputs: dict[str, str] = field(default_factory=dict)
+    outputs: list[OutputRecord] = field(default_factory=list)
+    metrics: dict[str, list[Point]] = field(default_factory=dict)
+    progress: Progress | None = None
+    artifacts: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    verdict: Verdict | None = None
+    kind: str = "command"
+    models: list[ModelRecord] = field(default_factory=list)
+    result: str = ""
+    key: str = ""
+    data: dict[str, str] = field(default_factory=dict)
+    interpreter: str = ""
+    straggler: str = ""
+    attempts: list[AttemptRecord] = field(default_factory=list)
+    usage: dict[int, list[Sample]] = field(default_factory=dict)
+
+    @property
+    def is_trial(self) -> bool:
+        """Whether it is a trial of a sweep, with a path such as ``tune.trial[7]``."""
+        return self.kind == "command" and self.name.endswith("]") and ".trial[" in self.name
+
+
+@dataclass(frozen=True)
+class Submission:
+    """The Azure ML side of a submitted run: its workspace and its page in the studio.
+
+    pipeline: whether its steps are jobs of their own; else the run is its only step
+    settled:  the steps whose state and logs have been downloaded completely
+    complete: whether the whole run has been downloaded
+    """
+
+    subscription_id: str
+    resource_group: str
+    workspace_name: str
+    studio: str = ""
+    pipeline: bool = True
+    settled: tuple[str, ...] = ()
+    complete: bool = False
+
+
+@dataclass
+class RunRecord:
+    """One execution of a plan.
+
+    instances:    where it ran: rack or loopback; for a submitted run, the Azure ML workspace
+    submitted:    None for a run on this machine
+    job_name:     the value of ``${{name}}``; default: its id
+    trigger_time: when its schedule fired, in seconds since the epoch; None if no schedule started it
+    outputs:      the pipeline's outputs: name -> path
+    page:         absolute path of the HTML page, from the start of the run
+    results:      the last values of its most relevant metrics, after it has ended
+    mlflow_run_id: of the MLflow run whose children are the runs of its steps; None if there is none
+    target:       the file that it was read from, ``FILE[:NAME]``; "" if the job was given as an object
+    executions:   the periods in which engines executed it: one, and another one each time it is resumed
+    faults:       those that were injected, in the order of time
+    settings:     the inputs that were set when the file was read, as text; secrets are masked
+    """
+
+    id: str
+    name: str
+    display_name: str
+    source: str
+    instances: str
+    status: Status = Status.NOT_STARTED
+    created: float = 0.0
+    ended: float | None = None
+    folder: str = ""
+    inputs: dict[str, str] = field(default_factory=dict)
+    outputs: dict[str, str] = field(default_factory=dict)
+    steps: list[StepRecord] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    page: str = ""
+    submitted: Submission | None = None
+    job_name: str = ""
+    trigger_time: float | None = None
+    results: dict[str, float] = field(default_factory=dict)
+    target: str = ""
+    settings: dict[str, str] = field(default_factory=dict)
+    mlflow_run_id: str | None = None
+    executions: list[Execution] = field(default_factory=list)
+    faults: list[FaultRecord] = field(default_factory=list)
+
+    def find(self, name: str) -> StepRecord | None:
+        """Return the node at that path, or None."""
+        try:
+            return self.step(name)
+        except KeyError:
+            return None
+
+    def step(self, name: str) -> StepRecord:
+        """Return the node at that path. Raise KeyError if there is none."""
+        known: dict[str, StepRecord] = self.__dict__.setdefault("_by_name", {})
+        if len(known) != len(self.steps) or name not in known:
+            known.clear()
+            known.update((step.name, step) for step in self.steps)
+        return known[name]
+
+    def add(self, step: StepRecord) -> None:
+        self.steps.append(step)
+        self.__dict__.setdefault("_by_name", {})[step.name] = step
+
+    @property
+    def verdict(self) -> Verdict | None:
+        """Return the first step's verdict; None if no step failed."""
+        return next((step.verdict for step in self.steps if step.verdict), None)

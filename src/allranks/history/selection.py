@@ -1,0 +1,128 @@
+"""Select runs of a workspace: one by its id, name or first characters, or those that meet a filter."""
+
+from __future__ import annotations
+
+import sqlite3
+from dataclasses import dataclass
+from pathlib import Path
+
+from allranks.errors import InputError, Problem
+from allranks.history.formatting import when
+from allranks.history.records import RunRecord, Status
+
+LATEST = "latest"
+_AZURE = "azure:"
+"""Begins the name of a job on Azure ML."""
+
+SCHEDULES = "schedules"
+"""The folder in a workspace with one log per run that a schedule has started."""
+
+_LISTED = 5
+"""Maximum number of candidates that a message lists."""
+
+# Whether the run's id or a name in its record has the text; whether one begins with it or another name equals it.
+_EXACT = "id = :text OR json_extract(record, '$.job_name') = :text"
+_SIMILAR = (
+    "substr(id, 1, length(:text)) = :text OR substr(json_extract(record, '$.job_name'), 1, length(:text)) = :text"
+    " OR :text IN (json_extract(record, '$.display_name'), json_extract(record, '$.name'))"
+)
+
+
+class UnknownRunError(InputError):
+    """The workspace does not contain a run of that name."""
+
+
+def find(connection: sqlite3.Connection, text: str, folder: Path) -> str:
+    """Return the id of the run that a text names; "latest" is the last that was created, whatever the clock says.
+
+    A complete id or name of a job takes precedence over the beginning of another one, and over names that several runs
+    may have.
+
+    connection: to the store of the workspace in `folder`
+
+    Raise UnknownRunError if the text names no run, and InputError, which lists the candidates, if it names several.
+    """
+    # Most requests give a complete id, which needs no scan.
+    conditions = ["id = :text", _EXACT, _SIMILAR]
+    if text.startswith(_AZURE):
+        text, conditions = text.removeprefix(_AZURE), conditions[:1]
+    elif text == LATEST:
+        conditions = ["rowid = (SELECT max(rowid) FROM run)"]
+    for condition in conditions:
+        rows = connection.execute(
+            "SELECT id, json_extract(record, '$.name'), json_extract(record, '$.job_name'),"
+            " json_extract(record, '$.status'), created FROM run"
+            f" WHERE {condition} ORDER BY rowid DESC",
+            {"text": text} if ":text" in condition else {},
+        ).fetchall()
+        if len(rows) == 1:
+            return str(rows[0][0])
+        if rows:
+            raise InputError(_ambiguous(text, rows))
+    raise UnknownRunError(_unknown(text, folder))
+
+
+def _unknown(text: str, folder: Path) -> Problem:
+    log = folder / SCHEDULES / f"{text}.log"
+    if Path(text).name == text and log.is_file():
+        return Problem(f"run {text}", "its schedule fired, but the run could not start", fix=f"see {log}")
+    expected = "a run's id, its first characters, the name of its job or pipeline, azure:JOB, or: latest"
+    found = f"no such run in {folder}"
+    return Problem(f"run {text}", found, expected, "`allranks runs` lists them", code="unknown-run")
+
+
+def _ambiguous(text: str, rows: list[tuple[str, str, str, str, float]]) -> Problem:
+    lines = [f"fits {len(rows)} runs:"]
+    for identity, name, job_name, status, created in rows[:_LISTED]:
+        names = dict.fromkeys(each for each in (job_name, name) if each and each != identity)
+        lines.append(f"{identity}  {when(created)[:16]}  {status}  {', '.join(names)}".rstrip())
+    if len(rows) > _LISTED:
+        lines.append(f"… and {len(rows) - _LISTED} more")
+    return Problem(f"run {text}", "\n".join(lines), fix=f"use a longer part of the id, such as: {rows[0][0]}")
+
+
+@dataclass(frozen=True)
+class RunFilter:
+    """The conditions that a run must meet. Empty values do not restrict the selection.
+
+    statuses: the states, one of which the run is in
+    name:     a part of the name of the pipeline or of the job, in upper or lower case
+    schedule: the schedule that started it
+    since:    it was created then or later, in seconds since the epoch
+    """
+
+    statuses: frozenset[Status] = frozenset()
+    name: str = ""
+    schedule: str = ""
+    since: float = 0.0
+
+    def condition(self) -> tuple[str, dict[str, object]]:
+        """Return the condition in SQL for the rows of the table `run`, with its parameters.
+
+        It admits a run that is stored as running although its engine has died: only `admits` knows its true state.
+        """
+        parts, values = ["created >= :since"], dict[str, object](since=self.since)
+        if self.statuses:
+            stored = set(self.statuses)
+            if Status.INTERRUPTED in stored:
+                stored |= {status for status in Status if not status.ended}
+            words = {f"status{place}": word for place, word in enumerate(sorted(map(str, stored)))}
+            values |= words
+            parts.append(f"json_extract(record, '$.status') IN ({', '.join(f':{place}' for place in words)})")
+        if self.name:
+            keys = ("name", "display_name", "job_name")
+            names = (f"instr(lower(json_extract(record, '$.{key}')), :name)" for key in keys)
+            parts.append(f"({' OR '.join(names)})")
+            values["name"] = self.name.lower()
+        if self.schedule:
+            parts.append("json_extract(record, '$.trigger_time') IS NOT NULL")
+            parts.append("substr(json_extract(record, '$.job_name'), 1, length(:schedule)) = :schedule")
+            values["schedule"] = f"{self.schedule}-"
+        return " AND ".join(parts), values
+
+    def admits(self, run: RunRecord) -> bool:
+        """Return whether a run that meets `condition` is in one of the states."""
+        return not self.statuses or run.status in self.statuses
+
+
+EVERY_RUN = RunFilter()

@@ -1,0 +1,326 @@
+"""The store of a workspace: runs, their plans and steps, curves, and reusable results, in one SQLite file.
+
+Every change is one transaction, so a killed engine leaves a run that can be read and resumed. Readers work while an
+engine writes.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import sqlite3
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from functools import cache
+from itertools import islice
+from typing import TYPE_CHECKING, TypeVar
+
+from allranks.history import assets, selection, usage
+from allranks.history.database import Database, transaction
+from allranks.history.records import Point, RankRecord, RunRecord, Status, StepRecord
+from allranks.history.selection import EVERY_RUN, RunFilter
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from cattrs.preconf.json import JsonConverter
+
+_Record = TypeVar("_Record")
+
+_TABLES = """
+CREATE TABLE run (id TEXT PRIMARY KEY, created REAL NOT NULL, record TEXT NOT NULL, plan TEXT NOT NULL) STRICT;
+CREATE TABLE node (
+    run TEXT NOT NULL REFERENCES run, position INTEGER NOT NULL, path TEXT NOT NULL, record TEXT NOT NULL,
+    PRIMARY KEY (run, path)) STRICT;
+CREATE TABLE decision (
+    run TEXT NOT NULL REFERENCES run, path TEXT NOT NULL, key TEXT NOT NULL, value TEXT NOT NULL,
+    PRIMARY KEY (run, path, key)) STRICT;
+CREATE TABLE point (
+    run TEXT NOT NULL, node TEXT NOT NULL, metric TEXT NOT NULL, x INTEGER NOT NULL, value REAL, time REAL NOT NULL)
+    STRICT;
+CREATE INDEX point_of_node ON point (run, node);
+CREATE TABLE result (key TEXT PRIMARY KEY, run TEXT NOT NULL, node TEXT NOT NULL) STRICT;
+CREATE TABLE cancellation (run TEXT NOT NULL, path TEXT NOT NULL, PRIMARY KEY (run, path)) STRICT;
+"""
+"""decision: the decision of a control node, written before it takes effect. cancellation: nodes that a user cancels
+during the run"""
+
+
+_HERE = r"\u0000workspace/"
+"""The workspace's folder at the beginning of a path in a JSON text. No path has this character."""
+
+
+class Store(Database):
+    """An open store."""
+
+    kind = "store"
+    tables = _TABLES + assets.TABLE + usage.TABLE
+    version = 3
+
+    def __init__(self, path: Path, *, reads: bool = False) -> None:
+        super().__init__(path, reads=reads)
+        self._root = json.dumps(os.path.realpath(path.parent))[1:-1] + "/"
+
+    def add_run(self, run: RunRecord, plan: str) -> None:
+        """Save a new run with all its steps. plan: its graph as JSON, which the store does not read."""
+        with transaction(self.connection):
+            self.connection.execute(
+                "INSERT INTO run VALUES (?, ?, ?, ?)", (run.id, run.created, self._dump_run(run), self._relative(plan))
+            )
+            self._add_steps(run)
+
+    def put_run(self, run: RunRecord) -> None:
+        """Replace an existing run, including its steps, which may differ from the earlier ones."""
+        with transaction(self.connection):
+            self.save_run(run)
+            self.connection.execute("DELETE FROM node WHERE run = ?", (run.id,))
+            self._add_steps(run)
+
+    def continue_run(self, run: RunRecord, plan: str) -> None:
+        """Replace the plan and the steps of an existing run, and remove its decisions."""
+        with transaction(self.connection):
+            self.connection.execute(
+                "UPDATE run SET record = ?, plan = ? WHERE id = ?", (self._dump_run(run), self._relative(plan), run.id)
+            )
+            for table in ("node", "decision", "cancellation"):
+                self.connection.execute(f"DELETE FROM {table} WHERE run = ?", (run.id,))
+            self._add_steps(run)
+
+    def save_run(self, run: RunRecord) -> None:
+        """Save the run's own state. Its steps are saved by `save_step`."""
+        self.connection.execute("UPDATE run SET record = ? WHERE id = ?", (self._dump_run(run), run.id))
+
+    def save_step(self, run: RunRecord, step: StepRecord) -> None:
+        """Save a step's state without its curves."""
+        self.connection.execute(
+            "UPDATE node SET record = ? WHERE run = ? AND path = ?", (self._dump_step(step), run.id, step.name)
+        )
+
+    def save_steps(self, run: RunRecord, steps: Iterable[tuple[StepRecord, str | None]]) -> None:
+        """Save the states of steps without their curves, in one transaction.
+
+        steps: each with the key of its result, by which `result` finds it, or None
+        """
+        with transaction(self.connection):
+            for step, result in steps:
+                self.save_step(run, step)
+                if result is not None:
+                    self.add_result(result, run.id, step.name)
+
+    def add_step(self, run: RunRecord, step: StepRecord) -> None:
+        """Add a node that was created during the run."""
+        self.connection.execute(
+            "INSERT OR REPLACE INTO node VALUES (?, ?, ?, ?)",
+            (run.id, len(run.steps), step.name, self._dump_step(step)),
+        )
+
+    def add_decision(self, run: str, path: str, key: str, value: str) -> None:
+        """Save a control node's decision before it takes effect."""
+        self.connection.execute("INSERT OR REPLACE INTO decision VALUES (?, ?, ?, ?)", (run, path, key, value))
+
+    def decisions(self, run: str) -> dict[tuple[str, str], str]:
+        """Return every decision of a run: (path, key) -> value."""
+        rows = self.connection.execute("SELECT path, key, value FROM decision WHERE run = ?", (run,))
+        return {(path, key): value for path, key, value in rows}
+
+    def add_cancellation(self, run: str, path: str) -> None:
+        """Save a user's request to cancel a node of a run and everything inside it."""
+        self.connection.execute("INSERT OR REPLACE INTO cancellation VALUES (?, ?)", (run, path))
+
+    def cancellations(self, run: str) -> list[str]:
+        """Return the paths of the nodes that a user has requested to cancel, and remove the requests."""
+        rows = self.connection.execute("DELETE FROM cancellation WHERE run = ? RETURNING path", (run,)).fetchall()
+        return [path for (path,) in rows]
+
+    def has_cancellations(self, run: str) -> bool:
+        """Return whether there are requests that the engine of a run has not read yet."""
+        return self.connection.execute("SELECT 1 FROM cancellation WHERE run = ?", (run,)).fetchone() is not None
+
+    def add_points(self, run: str, step: str, points: Iterable[tuple[str, Point]]) -> None:
+        """Add points to the curves of a step: pairs of a metric's name and a point."""
+        with transaction(self.connection):
+            self.connection.executemany(
+                "INSERT INTO point VALUES (?, ?, ?, ?, ?, ?)",
+                # SQLite has no NaN and would silently store NULL, which `curves` reads as NaN.
+                [(run, step, metric, point.step, point.value, point.time) for metric, point in points],
+            )
+
+    def clear_points(self, run: str, step: str) -> None:
+        """Remove the curves of a step, before a retry or before better curves are added."""
+        self.connection.execute("DELETE FROM point WHERE run = ? AND node = ?", (run, step))
+
+    def add_result(self, key: str, run: str, step: str) -> None:
+        """Record the step of this run as the producer of the result with this key."""
+        self.connection.execute("INSERT OR REPLACE INTO result VALUES (?, ?, ?)", (key, run, step))
+
+    def remove_results(self, run: str, step: str) -> None:
+        """Remove the results of a step, which will run again."""
+        self.connection.execute("DELETE FROM result WHERE run = ? AND node = ?", (run, step))
+
+    def result(self, key: str) -> tuple[str, StepRecord] | None:
+        """Return the run and the step that produced the result with this key, or None."""
+        row = self.connection.execute(
+            "SELECT node.run, node.record FROM result"
+            " JOIN node ON node.run = result.run AND node.path = result.node WHERE key = ?",
+            (key,),
+        ).fetchone()
+        return (row[0], self._loaded(row[1], StepRecord)) if row else None
+
+    def plan(self, run: str) -> str:
+        """Return the plan of a run as JSON. Raise InputError if there is no such run."""
+        row = self.connection.execute("SELECT plan FROM run WHERE id = ?", (self.find(run),)).fetchone()
+        return self._absolute(row[0])
+
+    def run(self, run: str) -> RunRecord:
+        """Return a run with its steps and curves. run: one of its names, see `find`
+
+        Raise InputError if there is no such run.
+        """
+        identity = self.find(run)
+        (text,) = self.connection.execute("SELECT record FROM run WHERE id = ?", (identity,)).fetchone()
+        record = self._loaded(text, RunRecord)
+        record.steps = self._steps(identity)
+        rows = self.connection.execute("SELECT DISTINCT node FROM point WHERE run = ?", (identity,))
+        measured = {node for (node,) in rows}
+        for step in record.steps:
+            if step.name in measured:
+                step.metrics = self.curves(identity, step.name)
+        return record
+
+    def curves(self, run: str, step: str) -> dict[str, list[Point]]:
+        """Return the curves of a step by metric, each in the order in which its points were added."""
+        rows = self.connection.execute(
+            "SELECT metric, x, value, time FROM point WHERE run = ? AND node = ? ORDER BY rowid", (run, step)
+        )
+        curves: dict[str, list[Point]] = {}
+        for metric, x, value, time in rows:
+            curves.setdefault(metric, []).append(Point(x, float("nan") if value is None else value, time))
+        return curves
+
+    def load_usage(self, run: RunRecord) -> None:
+        """Load the samples of resource usage into the record of a run, which is read without them."""
+        samples = usage.load(self.connection, run.id)
+        for step in run.steps:
+            step.usage = samples.get(step.name, {})
+
+    def runs(self, limit: int | None = None, *, steps: bool = True) -> list[RunRecord]:
+        """Return every run, the last created first, with the state of its steps but without curves.
+
+        limit: how many at most
+        steps: whether the steps are read too, which may be thousands per run
+        """
+        return list(islice(self.each_run(steps=steps), limit))
+
+    def each_run(self, chosen: RunFilter = EVERY_RUN, *, steps: bool = True) -> Iterator[RunRecord]:
+        """Yield the runs that meet the condition of a filter, in the order of `runs`. Each is read when it is
+        requested."""
+        condition, values = chosen.condition()
+        order = f"SELECT rowid FROM run WHERE {condition} ORDER BY rowid DESC"
+        for (row,) in self.connection.execute(order, values).fetchall():
+            found = self.connection.execute("SELECT id, record FROM run WHERE rowid = ?", (row,)).fetchone()
+            if found is None:
+                continue  # another process has removed it
+            record = self._loaded(found[1], RunRecord)
+            if steps:
+                record.steps = self._steps(found[0])
+            yield record
+
+    def has(self, run: str) -> bool:
+        return self.connection.execute("SELECT 1 FROM run WHERE id = ?", (run,)).fetchone() is not None
+
+    def _steps(self, run: str) -> list[StepRecord]:
+        rows = self.connection.execute("SELECT record FROM node WHERE run = ? ORDER BY position", (run,))
+        return [self._loaded(row[0], StepRecord) for row in rows]
+
+    def find(self, run: str) -> str:
+        """Return the id of the run that a text names, see `selection.find`."""
+        return selection.find(self.connection, run, self.path.parent)
+
+    def remove_run(self, run: str) -> bool:
+        """Remove a run and all its data, so that nothing reuses its results. Return whether it was removed: a run stays
+        if another one reuses its results."""
+        with transaction(self.connection):
+            used = self.connection.execute(
+                "SELECT 1 FROM node WHERE json_extract(record, '$.reused_from') = ? AND run != ?", (run, run)
+            ).fetchone()
+            if used:
+                return False
+            for table in ("node", "decision", "point", "usage", "result", "cancellation"):
+                self.connection.execute(f"DELETE FROM {table} WHERE run = ?", (run,))
+            self.connection.execute("DELETE FROM run WHERE id = ?", (run,))
+        return True
+
+    def registered_paths(self) -> list[str]:
+        """Return the path of everything that was registered on this machine."""
+        return [os.path.join(self.path.parent, path) for (path,) in self.connection.execute("SELECT path FROM asset")]
+
+    def vacuum(self) -> None:
+        """Return the space of removed rows to the disk, unless an engine is writing."""
+        with contextlib.suppress(sqlite3.OperationalError):
+            self.connection.execute("VACUUM")
+            self.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+
+    def interrupt(self, is_executed: Callable[[str], bool]) -> None:
+        """Mark the runs whose engine died. is_executed: whether an engine executes the run of that id now."""
+        ended = [str(status) for status in Status if status.ended]
+        marks = ", ".join("?" * len(ended))
+        rows = self.connection.execute(
+            f"SELECT id FROM run WHERE json_extract(record, '$.status') NOT IN ({marks})"
+            " AND json_extract(record, '$.submitted') IS NULL",
+            ended,
+        ).fetchall()
+        for (identity,) in rows:
+            if is_executed(identity):
+                continue
+            run = self.run(identity)
+            if run.status.ended:
+                continue  # since the query
+            mark_interrupted(run)
+            self.save_run(run)
+            for step in run.steps:
+                self.save_step(run, step)
+
+    def _add_steps(self, run: RunRecord) -> None:
+        self.connection.executemany(
+            "INSERT INTO node VALUES (?, ?, ?, ?)",
+            [(run.id, position, step.name, self._dump_step(step)) for position, step in enumerate(run.steps)],
+        )
+
+    def _loaded(self, text: str, kind: type[_Record]) -> _Record:
+        """Parse a record. Raise DatabaseError if the text is damaged."""
+        try:
+            return _converter().loads(self._absolute(text), kind)
+        except Exception as error:  # the errors of JSON and of cattrs have no common class
+            raise sqlite3.DatabaseError(f"a record cannot be read ({type(error).__name__}: {error})") from None
+
+    def _dump_run(self, run: RunRecord) -> str:
+        return self._relative(_converter().dumps(replace(run, steps=[])))
+
+    def _dump_step(self, step: StepRecord) -> str:
+        return self._relative(_converter().dumps(replace(step, metrics={}, usage={})))
+
+    def _relative(self, text: str) -> str:
+        """Replace the workspace's folder in the paths of a JSON text, so that the folder may be moved."""
+        return re.sub(rf"(?<![\w.-]){re.escape(self._root)}", lambda _: _HERE, text)
+
+    def _absolute(self, text: str) -> str:
+        return text.replace(_HERE, self._root)
+
+
+def mark_interrupted(run: RunRecord) -> None:
+    """Mark a run that has not ended as Interrupted, with its running steps and ranks, because its engine has died."""
+    run.status = Status.INTERRUPTED
+    items: list[StepRecord | RankRecord] = [*run.steps, *(rank for step in run.steps for rank in step.ranks)]
+    for item in items:
+        if item.status in (Status.RUNNING, Status.PREPARING):
+            item.status = Status.INTERRUPTED
+
+
+@cache
+def _converter() -> JsonConverter:
+    """Return the converter of records: ``dumps(value)`` and ``loads(text, type)``."""
+    from cattrs.preconf.json import make_converter
+
+    return make_converter()
