@@ -116,8 +116,8 @@ $(VENV)/.demo-lm: pyproject.toml | $(VENV)/.torch
 	touch $@
 
 # Two pips at once in one environment are one too many: what Horovod's build needs is there before the rest is installed.
-$(VENV)/.dev: pyproject.toml | $(VENV)/.build
-	@$(INSTALL) $(VENV) "the packages of the tests (400 MB)" --editable ".[dev]"
+$(VENV)/.dev: pyproject.toml packages/allranks-migrate/pyproject.toml | $(VENV)/.build
+	@$(INSTALL) $(VENV) "the packages of the tests (400 MB)" --editable ".[dev]" --editable packages/allranks-migrate
 	touch $@
 
 $(VENV)/.recipes: pyproject.toml | $(VENV)/.dev

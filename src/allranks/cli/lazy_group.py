@@ -24,6 +24,7 @@ def lazy_group(
     add_completion: bool = False,
     default: str = "",
     removed: Mapping[str, str] = MappingProxyType({}),
+    has_packages: bool = False,
 ) -> typer.Typer:
     """Return a group of the commands in a package, one module per command, or in a module, one function per command.
 
@@ -35,6 +36,7 @@ def lazy_group(
     default:        the command that runs if the first word is none of them; "": none
     add_completion: whether the group has the options that install the completion of the shell
     removed:        what to do instead, by the name of a command that no longer exists
+    has_packages:   whether packages beside this one add commands to the group
     """
 
     class Group(TyperGroup):
@@ -42,8 +44,26 @@ def lazy_group(
             super().__init__(**settings)
             self.commands = dict.fromkeys(summaries, cast(Any, None))  # for their names only
 
-        def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ARG002
-            return _command(package, cmd_name) if cmd_name in summaries else None
+        def get_command(self, ctx: Any, cmd_name: str) -> Any:
+            if cmd_name in summaries or not has_packages:
+                return _command(package, cmd_name) if cmd_name in summaries else None
+            from allranks.cli import packages
+
+            try:
+                found = packages.command(cmd_name)
+            except packages.PackageError as error:
+                ctx.fail(str(error))
+            return found and _made(cmd_name, found)
+
+        def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002
+            return list(self._all())
+
+        def _all(self) -> dict[str, str]:
+            if not has_packages:
+                return dict(summaries)
+            from allranks.cli import packages
+
+            return {**summaries, **packages.summaries()}
 
         def resolve_command(self, ctx: Any, args: list[str]) -> Any:
             if args[0] in removed and not ctx.resilient_parsing:
@@ -59,12 +79,12 @@ def lazy_group(
         def shell_complete(self, ctx: Any, incomplete: str) -> list[Any]:
             from typer._click.shell_completion import CompletionItem
 
-            names = [CompletionItem(name) for name in self.commands if name.startswith(incomplete)]
+            names = [CompletionItem(name) for name in self._all() if name.startswith(incomplete)]
             return [*names, *_without_help(super(TyperGroup, self).shell_complete(ctx, incomplete))]
 
         def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002
             with formatter.section("Commands"):
-                formatter.write_dl(list(summaries.items()))
+                formatter.write_dl(list(self._all().items()))
 
         def invoke(self, ctx: Any) -> Any:
             try:
@@ -151,9 +171,15 @@ def _command(package: str, name: str) -> Any:
         module = import_module(f"{package}.{python_name}")
         if hasattr(module, "app"):
             return get_command(module.app)
+    return _made(name, getattr(module, f"{name}_", None) or getattr(module, python_name), module)
+
+
+def _made(name: str, found: Any, module: object = None) -> Any:
+    """Return a command of an application, or of a function and the settings in its module."""
+    if isinstance(found, typer.Typer):
+        return get_command(found)
     single = typer.Typer(add_completion=False, rich_markup_mode=None)
-    function = getattr(module, f"{name}_", None) or getattr(module, python_name)
-    single.command(name, cls=_Command, context_settings=getattr(module, "SETTINGS", None))(_expanded(function))
+    single.command(name, cls=_Command, context_settings=getattr(module, "SETTINGS", None))(_expanded(found))
     return get_command(single)
 
 

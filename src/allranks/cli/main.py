@@ -23,7 +23,6 @@ app = lazy_group(
         "resume": "Resume a run that did not finish.",
         "rerun": "Run the pipeline of a run again, as a new run.",
         "debug": "Run a step, and what it needs, with a debugger in one of its ranks or all.",
-        "migrate": "Turn scripts of SDK v1 into pipelines of azure-ai-ml.",
         "submit": "Submit a pipeline to Azure ML.",
         "verify-workspace": "Verify that a workspace gives the processes of a job what the local engine gives them.",
         "cancel": "End a run, or steps of it, here or on Azure ML.",
@@ -48,6 +47,7 @@ app = lazy_group(
     help="Run Azure ML pipelines for distributed training on this machine, with real processes on emulated instances, "
     "and submit the same pipelines to Azure ML.",
     add_completion=True,
+    has_packages=True,
     removed={
         "replay": "run the step again with `allranks rerun RUN --only STEP`.",
         "warm": "each run imports the packages of its ranks itself. Use `allranks run` without it.",

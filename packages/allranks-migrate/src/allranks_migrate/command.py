@@ -15,7 +15,7 @@ from allranks.errors import InputError, Problem
 from allranks.history.formatting import count
 
 if TYPE_CHECKING:
-    from allranks.migrate import Migration
+    from allranks_migrate import Migration
 
 
 def migrate(
@@ -41,8 +41,8 @@ def migrate(
     its line, the reason and what to do. The code of the jobs is not copied or changed.
     """
     from allranks.cli.views.problems import print_warnings
-    from allranks.migrate import migrate as write
-    from allranks.migrate import require_new, sources
+    from allranks_migrate import migrate as write
+    from allranks_migrate import require_new, sources
 
     files = sources(source)
     place = source.absolute()
@@ -72,8 +72,8 @@ def migrate(
 
 def _prove(written: list[Migration], workspace: Path | None, rows: list[dict[str, object]], lines: list[str]) -> bool:
     """Prove each migration, add the comparisons to its row and to the lines, and return whether all ranks are equal."""
-    from allranks.api.migration_proof import prove
     from allranks.history.workspace import Workspace
+    from allranks_migrate.proof import prove
 
     equal = True
     for done, row in zip(written, rows, strict=True):

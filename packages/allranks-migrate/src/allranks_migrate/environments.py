@@ -10,11 +10,11 @@ from typing import Any
 
 import yaml
 
-from allranks.migrate.context import Context, listed, pairs, relative
-from allranks.migrate.jobs import Environment
-from allranks.migrate.operations import Made, Unknown
 from allranks.sdk import bounded_yaml
 from allranks.sdk.distributed_component import DEFAULT_IMAGE
+from allranks_migrate.context import Context, listed, pairs, relative
+from allranks_migrate.jobs import Environment
+from allranks_migrate.operations import Made, Unknown
 
 _PYTHON = "3.10"
 _ADD = {"add_pip_package": "pip_packages", "add_conda_package": "conda_packages", "add_channel": "channels"}

@@ -18,10 +18,10 @@ from pathlib import Path, PurePath
 from typing import Any
 
 from allranks.errors import InputError, Problem
-from allranks.migrate import constructs
-from allranks.migrate.operations import Made, Name, Unknown, UnknownValueError, applied, is_known, method_result
 from allranks.sdk import notebook
 from allranks.sdk.paths import shown
+from allranks_migrate import constructs
+from allranks_migrate.operations import Made, Name, Unknown, UnknownValueError, applied, is_known, method_result
 
 _DEEPEST = 8
 _MOST_ITEMS = 20

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from allranks.errors import InputError, Problem
-from allranks.migrate import evaluation, reader, writer
-from allranks.migrate.jobs import Pipeline
 from allranks.project.files import create
 from allranks.sdk.paths import require_file, shown
+from allranks_migrate import evaluation, reader, writer
+from allranks_migrate.jobs import Pipeline
 
 _SUFFIXES = (".py", ".ipynb")
 _INSTALLED = re.compile(r"(^|/)(\.|site-packages/|node_modules/)")

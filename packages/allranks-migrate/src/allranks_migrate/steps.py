@@ -12,12 +12,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from allranks.migrate import constructs, environments
-from allranks.migrate.context import UNKNOWN, Context, listed, named, of, pairs, whole
-from allranks.migrate.jobs import Environment, Input, Job, Layout, Sweep
-from allranks.migrate.operations import Made, Unknown
-from allranks.migrate.ports import Ports, type_of
 from allranks.sdk.paths import shown
+from allranks_migrate import constructs, environments
+from allranks_migrate.context import UNKNOWN, Context, listed, named, of, pairs, whole
+from allranks_migrate.jobs import Environment, Input, Job, Layout, Sweep
+from allranks_migrate.operations import Made, Unknown
+from allranks_migrate.ports import Ports, type_of
 
 _SECONDS = 60
 _IMPORT = re.compile(r"\s*(from|import)\s+azureml[.\s](?!.*mlflow)")

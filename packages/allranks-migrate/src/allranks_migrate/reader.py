@@ -8,13 +8,13 @@ from dataclasses import replace
 from pathlib import Path
 
 from allranks.errors import InputError, Problem
-from allranks.migrate import constructs, steps
-from allranks.migrate.context import Context, listed, named, unique
-from allranks.migrate.evaluation import Script
-from allranks.migrate.jobs import Environment, Input, Job, Output, Pipeline
-from allranks.migrate.operations import Made
-from allranks.migrate.ports import READS, consumed, output_name
 from allranks.sdk.paths import shown
+from allranks_migrate import constructs, steps
+from allranks_migrate.context import Context, listed, named, unique
+from allranks_migrate.evaluation import Script
+from allranks_migrate.jobs import Environment, Input, Job, Output, Pipeline
+from allranks_migrate.operations import Made
+from allranks_migrate.ports import READS, consumed, output_name
 
 
 def read(script: Script, folder: Path) -> tuple[Pipeline, tuple[Problem, ...]]:

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from allranks.errors import Level, Problem
-from allranks.migrate.evaluation import Script
-from allranks.migrate.operations import Made
+from allranks_migrate.evaluation import Script
+from allranks_migrate.operations import Made
 
 _TAKEN = ("dsl", "here", "job", "pipeline")
 """Names that the pipeline uses itself."""

@@ -3,7 +3,7 @@
 They are not copied here. ALLRANKS_DOCUMENTS names a folder with the documents' texts, and ALLRANKS_V1_EXAMPLES the
 folder `v1` of Azure/azureml-examples at the commit before 5a526689. docs/migrating.md has the outcome:
 
-ALLRANKS_DOCUMENTS=DIR ALLRANKS_V1_EXAMPLES=DIR pytest -s tests/migrate/test_public_samples.py
+ALLRANKS_DOCUMENTS=DIR ALLRANKS_V1_EXAMPLES=DIR pytest -s packages/allranks-migrate/tests/test_public_samples.py
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ import pytest
 
 import allranks
 from allranks.api import jobs
-from allranks.api.migration_proof import prove
 from allranks.errors import InputError
 from allranks.history.workspace import Workspace
-from allranks.migrate import migrate, sources
+from allranks_migrate import migrate, sources
+from allranks_migrate.proof import prove
 
 DOCUMENTS, EXAMPLES = (os.environ.get(name, "") for name in ("ALLRANKS_DOCUMENTS", "ALLRANKS_V1_EXAMPLES"))
 FENCED = re.compile(r"^```\w* *\n(.*?)^```", re.MULTILINE | re.DOTALL)

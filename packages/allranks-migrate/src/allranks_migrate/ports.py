@@ -8,10 +8,10 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from allranks.migrate import constructs
-from allranks.migrate.context import UNKNOWN, Context, listed, named, unique
-from allranks.migrate.jobs import Input, Output
-from allranks.migrate.operations import Made, Unknown
+from allranks_migrate import constructs
+from allranks_migrate.context import UNKNOWN, Context, listed, named, unique
+from allranks_migrate.jobs import Input, Output
+from allranks_migrate.operations import Made, Unknown
 
 VARIABLE = re.compile(r"\$\{?\w+")
 _MODES = {"as_mount": "", "as_download": "download", "as_upload": "upload", "as_hdfs": "", "as_direct": "direct"}

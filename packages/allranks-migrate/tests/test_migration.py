@@ -11,10 +11,10 @@ import pytest
 import yaml
 
 from allranks.api import jobs
-from allranks.api.migration_proof import prove
 from allranks.errors import InputError
 from allranks.history.workspace import Workspace
-from allranks.migrate import migrate, sources
+from allranks_migrate import migrate, sources
+from allranks_migrate.proof import prove
 
 SCRIPT = """\
 from azureml.core import Dataset, Environment, Experiment, ScriptRunConfig, Workspace

@@ -17,12 +17,12 @@ from allranks.history.records import RunRecord, StepRecord
 from allranks.history.workspace import Workspace
 from allranks.local import engine
 from allranks.local.options import Options
-from allranks.migrate import Migration
-from allranks.migrate.jobs import Job
-from allranks.migrate.ports import with_literals
 from allranks.plan import digest
 from allranks.plan.graph import Step
 from allranks.plan.walk import with_steps
+from allranks_migrate import Migration
+from allranks_migrate.jobs import Job
+from allranks_migrate.ports import with_literals
 
 _FOLDER = "ALLRANKS_PROOF"
 _PROBE = f"""\

@@ -12,10 +12,10 @@ from typing import Any
 import yaml
 
 from allranks.errors import Problem
-from allranks.migrate import constructs
-from allranks.migrate.context import relative
-from allranks.migrate.jobs import Environment, Input, Job, Pipeline
 from allranks.sdk.paths import is_remote
+from allranks_migrate import constructs
+from allranks_migrate.context import relative
+from allranks_migrate.jobs import Environment, Input, Job, Pipeline
 
 _SCHEMA = "https://azuremlschemas.azureedge.net/latest/{}.schema.json"
 _WIDTH = 110
