@@ -23,9 +23,7 @@ GUID = r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 @pytest.mark.parametrize(
     "arguments",
     [
-        ["pipeline.yaml"],
-        ["pipeline.yaml", "--size", "Standard_D4s_v5", "--size", "train=Standard_NC96ads_A100_v4", "--tag", "a=b"],
-        ["pipeline.yaml", "--experiment", "ours", "--display-name", "Mine", "--set", "instances=3"],
+        ["pipeline.yaml", "--size", "train=Standard_NC96ads_A100_v4", "--experiment", "ours", "--set", "instances=3"],
         ["job.yml", "--display-name", "Mine"],
     ],
     ids=lambda arguments: " ".join(arguments),

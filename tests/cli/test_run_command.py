@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 import bounded
-from allranks_command import environment, forked, words, write, write_job
+from allranks_command import called, environment, words, write, write_job
 
 CHAIN = """\
     from azure.ai.ml import Input, Output, command, dsl
@@ -79,7 +79,7 @@ def logs(record: dict[str, object], step: str) -> list[str]:
 @pytest.mark.slow
 def test_a_python_file_runs_and_runs_again(tmp_path: Path) -> None:
     write(tmp_path, "chain.py", CHAIN)
-    first = forked("run", "chain.py:chain", "--set", "text=good day", folder=tmp_path)
+    first = called("run", "chain.py:chain", "--set", "text=good day", folder=tmp_path)
     assert first.code == 0
     assert first.err == "printed while the file is read\n"
     assert "\x1b" not in first.out
@@ -89,7 +89,7 @@ def test_a_python_file_runs_and_runs_again(tmp_path: Path) -> None:
     assert Path(page.split()[-1]).name == "run.html"
     assert Path(page.split()[-1]).parent.parent == tmp_path / ".allranks" / "runs"
 
-    second = forked("run", "chain.py:chain", "--set", "text=good day", "--json", folder=tmp_path)
+    second = called("run", "chain.py:chain", "--set", "text=good day", "--json", folder=tmp_path)
     record = second.json
     assert (second.code, record["status"], record["inputs"]) == (0, "Completed", {"text": "good day"})
     assert [step["reused_from"] for step in record["steps"]] == [Path(page.split()[-1]).parent.name] * 2
@@ -97,13 +97,13 @@ def test_a_python_file_runs_and_runs_again(tmp_path: Path) -> None:
     assert "prepare_step  note         reused from run" in second.err
     assert "2 of 2 steps reused" in second.err
 
-    third = forked("run", "chain.py:chain", "--set", "text=good day", "--force-rerun", "--json", folder=tmp_path)
+    third = called("run", "chain.py:chain", "--set", "text=good day", "--force-rerun", "--json", folder=tmp_path)
     assert [step["reused_from"] for step in third.json["steps"]] == [None, None]
     assert logs(third.json, "train_step") == [f"{rank} of 4 at good day\n" for rank in range(4)]
 
-    listed = forked("runs", "--json", folder=tmp_path)
+    listed = called("runs", "--json", folder=tmp_path)
     assert [run["id"] for run in listed.json] == [third.json["id"], record["id"], record["steps"][0]["reused_from"]]
-    shown = [forked("show", *options, folder=tmp_path) for options in ((), ("--json",))]
+    shown = [called("show", *options, folder=tmp_path) for options in ((), ("--json",))]
     written = [path.read_text() for path in (tmp_path / ".allranks").rglob("run.html")]
     assert len(written) == 3
     assert not [text for text in (first.out, second.out, *(one.out for one in shown), *written) if "hunter2" in text]
@@ -111,7 +111,7 @@ def test_a_python_file_runs_and_runs_again(tmp_path: Path) -> None:
 
 def test_the_function_after_the_colon_is_the_one_that_runs(tmp_path: Path) -> None:
     write(tmp_path, "chain.py", CHAIN)
-    done = forked("run", "chain.py:alone", "--json", "--instances", "loopback", folder=tmp_path)
+    done = called("run", "chain.py:alone", "--json", "--instances", "loopback", folder=tmp_path)
     assert [step["name"] for step in done.json["steps"]] == ["prepare_step"]
     assert done.json["instances"] == "loopback"
 
@@ -120,7 +120,7 @@ def test_a_pipeline_in_yaml_runs_from_another_folder(tmp_path: Path) -> None:
     file = write(tmp_path, "files/pipeline.yml", PIPELINE)
     here = tmp_path / "elsewhere"
     here.mkdir()
-    done = forked("run", file, "--set", "text=adieu", "--folder", "mine", "--json", folder=here)
+    done = called("run", file, "--set", "text=adieu", "--folder", "mine", "--json", folder=here)
     assert done.code == 0
     assert done.json["display_name"] == "Two steps"
     assert logs(done.json, "read") == ["adieu\n"]
@@ -136,7 +136,7 @@ def test_a_command_job_runs_with_retries_and_slots(tmp_path: Path) -> None:
         outputs={"out": {"type": "uri_folder"}},
         distribution={"type": "pytorch", "process_count_per_instance": 2},
     )
-    done = forked("run", "job.yml", "--set", "n=7", "--retries", 1, "--slots", 1, "--json", folder=tmp_path)
+    done = called("run", "job.yml", "--set", "n=7", "--retries", 1, "--slots", 1, "--json", folder=tmp_path)
     (step,) = done.json["steps"]
     assert (done.code, step["status"], step["attempt"]) == (0, "Completed", 1)
     assert "failed, retrying (0 retries left)" in done.err or "1 retry left" in done.err
@@ -189,8 +189,8 @@ def test_a_failing_rank_is_named_with_its_log_and_what_to_do_next(tmp_path: Path
         distribution={"type": "pytorch", "process_count_per_instance": 2},
         resources={"instance_count": 2},
     )
-    done = forked("run", "broken.yml", folder=tmp_path)
-    run = forked("runs", "--json", folder=tmp_path).json[0]
+    done = called("run", "broken.yml", folder=tmp_path)
+    run = called("runs", "--json", folder=tmp_path).json[0]
     assert done.code == 1
     assert "Traceback" not in done.err
     lines = done.out.splitlines()
@@ -203,7 +203,7 @@ def test_a_failing_rank_is_named_with_its_log_and_what_to_do_next(tmp_path: Path
     ):
         assert expected in lines
     assert done.out.count("exit code 7") == 2  # when it happened and at the end, once each
-    log = forked("logs", run["id"], "broken", "--rank", 3, folder=tmp_path)
+    log = called("logs", run["id"], "broken", "--rank", 3, folder=tmp_path)
     assert (log.code, log.out) == (0, "line 3\nbroken\n")
     (step,) = run["steps"]
     assert [rank["status"] for rank in step["ranks"]] == ["Canceled"] * 3 + ["Failed"]

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from allranks_command import PATIENCE, Ended, environment, forked
+from allranks_command import PATIENCE, Ended, called, environment
 from documents import FENCE
 
 pytestmark = pytest.mark.slow
@@ -69,7 +69,7 @@ def execute(block: str, folder: Path) -> Path:
 def run(program: str, words: list[str], folder: Path) -> Ended:
     if program == "allranks":
         faster = () if "--dry-run" in words else FASTER.get(words[0], ())
-        return forked(*words, *faster, folder=folder, COLUMNS="120")
+        return called(*words, *faster, folder=folder, COLUMNS="120")
     assert program == "python"
     done = subprocess.run(
         [sys.executable, *words],
