@@ -113,7 +113,6 @@ def _import() -> None:
     """Imports what commands import, by using it."""
     import gc
 
-    import allranks.history.history
     import croniter  # noqa: F401
     import pydantic  # noqa: F401
 
@@ -122,6 +121,7 @@ def _import() -> None:
     import allranks.cli.views.runs
     import allranks.components.functions
     import allranks.components.shipped
+    import allranks.history.stored
     import allranks.schedules.finding  # noqa: F401
     from allranks.checks.component import check
     from allranks.cli import main  # noqa: F401
