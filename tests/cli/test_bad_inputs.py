@@ -20,7 +20,7 @@ from allranks.history.workspace import FOLDER, Workspace
 from allranks.local.engine import run
 from allranks.local.options import Options
 from allranks.plan.graph import Graph, Plan, Step
-from allranks_command import allranks, content, environment, write
+from allranks_command import allranks, called, content, environment, write
 from bad_inputs.commands import Commands
 from bad_inputs.python_files import RIGHT
 from bad_inputs.row import make_workspace, prepare
@@ -115,7 +115,7 @@ def holder(tmp_path: Path) -> Iterator[tuple[str, int]]:
 def test_a_run_that_another_engine_executes(tmp_path: Path, holder: tuple[str, int]) -> None:
     identity, pid = holder
     before = content(tmp_path)
-    done = allranks("resume", identity, folder=tmp_path)
+    done = called("resume", identity, folder=tmp_path)
     assert (done.code, done.out) == (2, "")
     for said in (f"run {identity}", f"process {pid} has been executing it since", f"allranks cancel {identity}"):
         assert said in done.err

@@ -10,7 +10,7 @@ from typer.testing import CliRunner, Result
 
 from allranks.cli.main import app
 from allranks.errors import InputError, Problem
-from allranks_command import forked, write, write_job
+from allranks_command import called, write, write_job
 
 PIPELINE = """\
 type: pipeline
@@ -147,13 +147,13 @@ def test_files_with_spaces_and_umlauts_run_and_are_printed(folder: Path) -> None
     checked = check("Erste Übung/mein job.yml")
     assert (checked.exit_code, line in checked.stderr) == (0, True)
     assert json.loads(check("Erste Übung/mein job.yml", "--json").stdout)["left_out"] == [line]
-    done = forked("run", "Erste Übung/mein job.yml", "--instances", "loopback", "--json", folder=folder)
+    done = called("run", "Erste Übung/mein job.yml", "--instances", "loopback", "--json", folder=folder)
     assert done.code == 0, done.err
     assert line in done.json["notes"]
     (step,) = done.json["steps"]
     (output,) = step["outputs"]
     assert (Path(output["path"]) / "Maß 2.txt").read_text(encoding="utf-8") == "Maße\n"
-    shown = forked("logs", "mein_job", folder=folder)
+    shown = called("logs", "mein_job", folder=folder)
     assert shown.out == "Maße\nWörter\n"
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from allranks_command import forked, write
+from allranks_command import called, write
 
 PIPELINE = """\
     type: pipeline
@@ -35,7 +35,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_it_prints_steps_layout_commands_and_the_environment_of_each_rank(folder: Path) -> None:
-    done = forked("run", "pipeline.yml", "--dry-run", "--instances", "loopback", "--set", "lr=0.5", folder=folder)
+    done = called("run", "pipeline.yml", "--dry-run", "--instances", "loopback", "--set", "lr=0.5", folder=folder)
     assert (done.code, done.err) == (0, "")
     lines = [" ".join(line.split()) for line in done.out.splitlines()]
     for expected in (
@@ -63,7 +63,7 @@ def test_it_prints_steps_layout_commands_and_the_environment_of_each_rank(folder
 
 
 def test_as_json(folder: Path) -> None:
-    done = forked("run", "pipeline.yml", "--dry-run", "--json", folder=folder)
+    done = called("run", "pipeline.yml", "--dry-run", "--json", folder=folder)
     prepare, train = done.json["steps"]
     assert (done.code, done.err) == (0, "")
     assert train["needs"] == ["prepare"]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from allranks_command import forked
+from allranks_command import called
 
 OURS = Path(__file__).parents[2] / "environments"
 
@@ -20,27 +20,27 @@ def project(tmp_path: Path) -> Path:
 
 
 def test_list(project: Path) -> None:
-    (found,) = forked("environments", "list", "--json", folder=project).json
+    (found,) = called("environments", "list", "--json", folder=project).json
     assert (found["name"], found["registered_as"], found["tags"]["numpy"]) == ("cpu", "allranks-cpu", "2.4.6")
-    assert "NumPy 2.4.6" in " ".join(forked("environments", "list", folder=project).out.split())
+    assert "NumPy 2.4.6" in " ".join(called("environments", "list", folder=project).out.split())
 
 
 def test_check_and_sync(project: Path) -> None:
-    done = forked("environments", "check", folder=project)
+    done = called("environments", "check", folder=project)
     assert (done.code, done.out) == (0, "cpu: no problems\n")
     dockerfile = project / "environments/cpu/Dockerfile"
     dockerfile.write_text(dockerfile.read_text().replace("ENVIRONMENT_VERSION=0.2.0", "ENVIRONMENT_VERSION=0.3.0"))
-    done = forked("environments", "check", "cpu", "--json", folder=project)
+    done = called("environments", "check", "cpu", "--json", folder=project)
     assert done.code == 2
     (problem,) = done.json["problems"]
     assert problem["where"] == f"{project}/environments/cpu/environment.yaml:6"
     assert problem["fix"] == "run: allranks environments sync cpu"
-    assert forked("environments", "sync", "cpu", folder=project).code == 0
-    assert forked("environments", "check", folder=project).code == 0
+    assert called("environments", "sync", "cpu", folder=project).code == 0
+    assert called("environments", "check", folder=project).code == 0
 
 
 def test_a_name_that_is_not_there(project: Path) -> None:
-    done = forked("environments", "check", "gpu", folder=project)
+    done = called("environments", "check", "gpu", folder=project)
     assert done.code == 2
     assert "no environment 'gpu'" in done.err
 
@@ -49,13 +49,13 @@ def test_a_name_that_is_not_there(project: Path) -> None:
     "arguments", [("build", "cpu"), ("verify", "localhost/allranks-cpu"), ("verify", "x", "--environment", "cpu")]
 )
 def test_without_an_engine_its_package_is_named(project: Path, arguments: tuple[str, ...]) -> None:
-    done = forked("environments", *arguments, folder=project, PATH=str(project))
+    done = called("environments", *arguments, folder=project, PATH=str(project))
     assert done.code == 2
     assert "apt-get install buildah" in done.err
 
 
 def test_an_image_whose_environment_is_not_known(project: Path) -> None:
-    done = forked("environments", "verify", "ubuntu:24.04", folder=project)
+    done = called("environments", "verify", "ubuntu:24.04", folder=project)
     assert done.code == 2
     assert "--environment NAME" in done.err
 
@@ -65,9 +65,9 @@ def test_an_argument_that_the_table_does_not_have(project: Path) -> None:
     engine = project / "buildah"
     engine.write_text("#!/bin/sh\nexit 1\n")
     engine.chmod(0o755)
-    done = forked("environments", "build", "cpu", "--build-arg", "TORCH=1", folder=project, PATH=str(project))
+    done = called("environments", "build", "cpu", "--build-arg", "TORCH=1", folder=project, PATH=str(project))
     assert done.code == 2
     assert "no ARG TORCH" in done.err
-    failed = forked("environments", "build", "cpu", folder=project, PATH=f"{project}:/usr/bin:/bin")
+    failed = called("environments", "build", "cpu", folder=project, PATH=f"{project}:/usr/bin:/bin")
     assert failed.code == 1
     assert "exit code 1" in failed.err

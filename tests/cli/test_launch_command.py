@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from allranks_command import allranks, content, forked, write
+from allranks_command import allranks, called, content, write
 
 SCRIPT = """\
     import os
@@ -42,14 +42,14 @@ def test_a_script_runs_with_what_follows_it(folder: Path) -> None:
     assert Path(step["outputs"][0]["path"], "written").read_text() == "text"
     assert Path(ended.json["page"]).is_file()
 
-    again = forked("rerun", "latest", "--json", folder=folder)
+    again = called("rerun", "latest", "--json", folder=folder)
     assert (again.code, again.json["name"]) == (0, "train")
-    latest = forked("rerun", "latest", "--latest-code", folder=folder)
+    latest = called("rerun", "latest", "--latest-code", folder=folder)
     assert (latest.code, "not read from a file" in " ".join(latest.err.split())) == (2, True)
 
 
 def test_a_rank_that_fails_is_named(folder: Path) -> None:
-    ended = forked(*shlex.split(OPTIONS), "--quiet", "train.py", "x", "{data}", "{model}", "--fail", folder=folder)
+    ended = called(*shlex.split(OPTIONS), "--quiet", "train.py", "x", "{data}", "{model}", "--fail", folder=folder)
     assert ended.code == 1
     assert "0 of 4 1" not in ended.err
     verdict = ended.json["steps"][0]["verdict"]
@@ -59,7 +59,7 @@ def test_a_rank_that_fails_is_named(folder: Path) -> None:
 def test_a_dry_run_of_a_pasted_launcher(folder: Path) -> None:
     before = content(folder)
     words = "launch --dry-run -- torchrun --nnodes 2 --nproc-per-node 4 --standalone --node-rank 0 train.py --lr 1"
-    ended = forked(*shlex.split(words), folder=folder)
+    ended = called(*shlex.split(words), folder=folder)
     assert ended.code == 0, ended.err
     said = " ".join(ended.out.split())
     assert "train pytorch 2 x 1" in said
@@ -71,13 +71,13 @@ def test_a_dry_run_of_a_pasted_launcher(folder: Path) -> None:
 
 
 def test_a_file_is_written_and_nothing_runs(folder: Path) -> None:
-    ended = forked("launch", "-j", "2x2", "--emit", "job.yml", "train.py", "x", folder=folder)
+    ended = called("launch", "-j", "2x2", "--emit", "job.yml", "train.py", "x", folder=folder)
     assert ended.code == 0, ended.err
     assert "environments/pytorch: copied" in ended.out
     assert "az ml job create --file job.yml" in ended.out
     assert {path.name for path in folder.iterdir()} == {"train.py", "data", "job.yml", "environments"}
-    assert forked("check", "job.yml", folder=folder).code == 0
-    submitted = forked("submit", "job.yml", "--dry-run", folder=folder)
+    assert called("check", "job.yml", folder=folder).code == 0
+    submitted = called("submit", "job.yml", "--dry-run", folder=folder)
     assert (submitted.code, '"processCountPerInstance": 2' in submitted.out) == (0, True)
-    ended = forked("launch", "--emit", "pipeline.py", "--json", "train.py", folder=folder)
+    ended = called("launch", "--emit", "pipeline.py", "--json", "train.py", folder=folder)
     assert ended.json == {"folder": ".", "written": ["pipeline.py"]}

@@ -18,7 +18,7 @@ from allranks.history.workspace import Workspace
 from allranks.local.engine import run
 from allranks.local.options import Options
 from allranks.plan.graph import Graph, Plan, Step
-from allranks_command import forked
+from allranks_command import called
 from run_records import make_run, write_engine_log
 
 SECRET = "sk-proj-Ab3dEf6hIj9kLmN0pQrStUvWxYz12345"
@@ -37,24 +37,24 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_the_log_of_the_engine(folder: Path) -> None:
-    lines = forked("logs", "--engine", folder=folder).out.splitlines()
+    lines = called("logs", "--engine", folder=folder).out.splitlines()
     assert [line.split() for line in lines] == [
         ["0.000", "engine", "run", "started"],
         ["0.500", "supervisor", "train", "rank", "started"],
         ["2.250", "agent", "0", "train", "rank", "exited", "rank", "2"],
         ["OSError:", "gone"],
     ]
-    of_step = forked("logs", "latest", "train", "--engine", "--json", folder=folder).json
+    of_step = called("logs", "latest", "train", "--engine", "--json", folder=folder).json
     assert [entry["event"] for entry in of_step] == ["rank started", "rank exited"]
-    assert len(forked("logs", "--engine", "--follow", folder=folder).out.splitlines()) == 4
+    assert len(called("logs", "--engine", "--follow", folder=folder).out.splitlines()) == 4
 
 
 def test_a_run_without_a_log_and_options_that_do_not_fit(folder: Path, tmp_path: Path) -> None:
-    done = forked("logs", "--engine", "--rank", "0", folder=folder)
+    done = called("logs", "--engine", "--rank", "0", folder=folder)
     assert (done.code, "it is given together with --engine" in done.err) == (2, True)
     record = run(Plan("plan", Graph((Step("a", "true"),))), Workspace(tmp_path / ".allranks"), Options("loopback"))
     Path(record.folder, engine_log.FILE).unlink(missing_ok=True)
-    done = forked("logs", "--engine", folder=tmp_path)
+    done = called("logs", "--engine", folder=tmp_path)
     assert (done.code, "it has no log of the engine" in done.err) == (2, True)
 
 
@@ -81,15 +81,15 @@ def test_verbose_logs_everything(tmp_path: Path) -> None:
     (tmp_path / "job.yml").write_text(
         json.dumps({"command": "echo level $ALLRANKS_LOG", "environment": "azureml:cpu:1"}), encoding="utf-8"
     )
-    done = forked("run", "job.yml", "-v", "--no-track", "--instances", "loopback", folder=tmp_path)
+    done = called("run", "job.yml", "-v", "--no-track", "--instances", "loopback", folder=tmp_path)
     assert done.code == 0, done.err
 
 
 def test_a_report_holds_what_is_listed_and_no_secret(folder: Path) -> None:
-    refused = forked("report", folder=folder)
+    refused = called("report", folder=folder)
     assert (refused.code, "agree to it: --yes" in refused.err) == (2, True)
     assert not list(folder.glob("*.zip"))
-    done = forked("report", "latest", "-o", "report.zip", "--yes", folder=folder)
+    done = called("report", "latest", "-o", "report.zip", "--yes", folder=folder)
     assert (done.code, done.err) == (0, "")
     with zipfile.ZipFile(folder / "report.zip") as file:
         texts = {name: file.read(name).decode() for name in file.namelist()}
@@ -102,5 +102,5 @@ def test_a_report_holds_what_is_listed_and_no_secret(folder: Path) -> None:
     machine = json.loads(texts["machine.json"])
     assert (machine["instances"], machine["versions"]["allranks"]) == ("loopback", "0.1.0")
     assert "rich==" in texts["packages.txt"]
-    again = forked("report", "-o", "report.zip", "--yes", folder=folder)
+    again = called("report", "-o", "report.zip", "--yes", folder=folder)
     assert (again.code, "it exists, and is not overwritten" in again.err) == (2, True)

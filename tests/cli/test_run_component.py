@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from allranks_command import allranks, forked, write
+from allranks_command import allranks, called, write
 
 SPEC = """\
 type: command
@@ -43,7 +43,7 @@ def test_a_component_runs_with_the_layout_of_the_command_line(project: Path) -> 
 
 
 def test_missing_inputs_are_listed_with_their_descriptions(project: Path) -> None:
-    done = forked("run", "greet", folder=project)
+    done = called("run", "greet", folder=project)
     assert (done.code, done.out) == (2, "")
     for text in ("input who of greet", "string: Whom to greet.", "--set data=VALUE", "uri_folder: Names."):
         assert text in " ".join(done.err.split())
@@ -69,7 +69,7 @@ def test_bad_input_is_one_message_and_writes_nothing(
     words: tuple[str, ...], said: tuple[str, ...], project: Path
 ) -> None:
     before = sorted(project.rglob("*"))
-    done = forked(*words, folder=project)
+    done = called(*words, folder=project)
     assert (done.code, done.out) == (2, "")
     assert [text for text in said if text not in " ".join(done.err.split())] == []
     assert sorted(project.rglob("*")) == before
@@ -78,7 +78,7 @@ def test_bad_input_is_one_message_and_writes_nothing(
 def test_a_component_is_never_copied_over_a_folder(project: Path) -> None:
     folder = project / "components/model_management/check_metric"
     folder.mkdir(parents=True)
-    done = forked("components", "copy", "check_metric", "run_pytorch", folder=project)
+    done = called("components", "copy", "check_metric", "run_pytorch", folder=project)
     assert (done.code, "is not overwritten" in done.err) == (2, True)
     assert list(folder.iterdir()) == []
     assert not (project / "components/own_script").exists()

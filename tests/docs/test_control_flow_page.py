@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from allranks_command import forked
+from allranks_command import called
 from documents import FENCE
 
 pytestmark = pytest.mark.slow
@@ -19,10 +19,10 @@ def test_the_second_step_finds_what_the_first_one_has_written(tmp_path: Path) ->
     ((_, code),) = [block for block in FENCE.findall(PAGE.read_text(encoding="utf-8")) if block[0] == "python"]
     (tmp_path / "ordered.py").write_text(code)
     options = ("--set", f"database={tmp_path}", "--no-track", "--instances", "loopback")
-    done = forked("run", "ordered.py", *options, folder=tmp_path)
+    done = called("run", "ordered.py", *options, folder=tmp_path)
     assert done.code == 0, done.out + done.err
     assert re.search("Completed|completed", done.out)
     without = code.replace("    allranks.after(evaluate, create)\n", "")
     (tmp_path / "ordered.py").write_text(without)
     (tmp_path / "table").unlink()
-    assert forked("run", "ordered.py", *options, "--force-rerun", folder=tmp_path).code == 1
+    assert called("run", "ordered.py", *options, "--force-rerun", folder=tmp_path).code == 1

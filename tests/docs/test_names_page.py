@@ -11,7 +11,7 @@ import pytest
 
 from allranks.local import interpreters
 from allranks.plan.ports import Path as DataPath
-from allranks_command import forked
+from allranks_command import called
 from pipeline_files import read, write
 
 pytestmark = pytest.mark.slow
@@ -44,7 +44,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_what_the_command_prints(project: Path) -> None:
     arguments, _, printed = SHOWN.partition("\n")
-    assert forked(*arguments.split(), folder=project).out == printed
+    assert called(*arguments.split(), folder=project).out == printed
 
 
 def test_the_completed_file_holds(project: Path) -> None:

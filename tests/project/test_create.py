@@ -11,7 +11,7 @@ import pytest
 
 from allranks.errors import InputError
 from allranks.project.files import create, template
-from allranks_command import content, forked
+from allranks_command import called, content
 from documents import commands_of
 
 
@@ -79,7 +79,7 @@ README = template()["README.md"].decode()
 def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("Ein Präfix") / "own project"
     create(folder, template())
-    assert forked("run", "pipelines/two_spirals.py", "--set", "count=400", "--set", "epochs=2", folder=folder).code == 0
+    assert called("run", "pipelines/two_spirals.py", "--set", "count=400", "--set", "epochs=2", folder=folder).code == 0
     return folder
 
 
@@ -89,7 +89,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_a_command_of_its_readme_works(command: str, project: Path) -> None:
     _, *words = shlex.split(command)
     words += ["--dry-run"] if words[0] == "run" else []
-    done = forked(*words, folder=project)
+    done = called(*words, folder=project)
     assert (done.code, "Traceback" in done.err) == (0, False), done.err
     assert done.out
 
@@ -97,7 +97,7 @@ def test_a_command_of_its_readme_works(command: str, project: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.xdist_group("new project")
 def test_its_steps_are_uploaded_with_the_runtime_only_if_they_use_it(project: Path) -> None:
-    done = forked("run", "pipelines/two_spirals.py", "--dry-run", "--json", folder=project)
+    done = called("run", "pipelines/two_spirals.py", "--dry-run", "--json", folder=project)
     uploads = {tuple(each["steps"]): each["files"] for each in done.json["uploads"] if each["kind"] == "code"}
     with_runtime = {steps for steps, files in uploads.items() if "allranks/runtime/__init__.py" in files}
     assert with_runtime == {("train",), ("evaluate",)}

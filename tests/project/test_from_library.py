@@ -8,16 +8,16 @@ import pytest
 
 from allranks.components.shipped import shipped_folder
 from allranks.project.files import copy_components
-from allranks_command import content, forked
+from allranks_command import called, content
 
 
 @pytest.mark.parametrize("name", ["recurring_training", "own_script"])
 def test_a_pipeline_of_the_library_becomes_the_project_s_own_and_is_right(name: str, tmp_path: Path) -> None:
-    done = forked("init", "new", "--from", name, folder=tmp_path)
+    done = called("init", "new", "--from", name, folder=tmp_path)
     assert (done.code, f"allranks run pipelines/{name}.py" in done.out) == (0, True)
     shipped = (shipped_folder() / f"pipelines/{name}.py").read_text()
     assert (tmp_path / f"new/pipelines/{name}.py").read_text() == shipped
-    checked = forked("check", f"pipelines/{name}.py", folder=tmp_path / "new")
+    checked = called("check", f"pipelines/{name}.py", folder=tmp_path / "new")
     assert (checked.code, "no problems" in checked.out) == (0, True)
 
 
@@ -33,7 +33,7 @@ def test_copied_components_are_complete_with_their_environments(tmp_path: Path) 
         "components/image_classification/prepare_images",
     }
     assert content(environment)["Dockerfile"] == b"FROM mine\n"
-    checked = forked("check", "components", folder=tmp_path)
+    checked = called("check", "components", folder=tmp_path)
     assert (checked.code, checked.out.startswith("components: 11 components, no problems")) == (0, True)
 
 
