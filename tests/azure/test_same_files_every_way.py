@@ -53,7 +53,7 @@ SENT = {
 }
 """What leaves of the code, and the archive that the SDK makes of a folder."""
 PACKAGE = Path(allranks.__file__).parent
-PARTS = ("__init__.py", "errors.py", "py.typed", "contract/**/*", "hardware/**/*", "runtime/**/*")
+PARTS = ("__init__.py", "errors.py", "py.typed", "version.py", "contract/**/*", "hardware/**/*", "runtime/**/*")
 RUNTIME = {
     f"allranks/{path.relative_to(PACKAGE).as_posix()}": path.read_bytes()
     for part in PARTS

@@ -21,7 +21,7 @@ from allranks.sdk.session import session
 from pipeline_files import write
 
 PACKAGE = Path(allranks.__file__).parent
-PARTS = {"__init__.py", "errors.py", "py.typed", "contract", "hardware", "runtime"}
+PARTS = {"__init__.py", "errors.py", "py.typed", "version.py", "contract", "hardware", "runtime"}
 
 
 def uploaded(code: Path, command: str = "python train.py") -> FileList:
