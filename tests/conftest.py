@@ -18,7 +18,6 @@ import pytest
 from hypothesis import settings
 from hypothesis.configuration import set_hypothesis_home_dir
 
-import forked
 from allranks.history.observer import Observer
 from allranks.history.records import RunRecord
 from allranks.history.workspace import Workspace
@@ -80,7 +79,7 @@ def each_kind(request: pytest.FixtureRequest, rack_works: bool) -> str:
     return str(request.param)
 
 
-def pytest_configure(config: pytest.Config) -> None:
+def pytest_configure() -> None:
     """What the tests and their processes put into the temporary folder, or a library into the user's home when it is
     imported, is gone with the tests. Pytest's own folders stay outside.
 
@@ -113,8 +112,6 @@ def pytest_configure(config: pytest.Config) -> None:
         shutil.copytree(built, home / ".cache/torch_extensions", ignore=shutil.ignore_patterns("lock"))
     os.environ["HOME"] = str(home)
     _collect_rarely()
-    if (config.getoption("numprocesses", None) or 0) > 2:
-        forked.share()
 
 
 def _collect_rarely() -> None:

@@ -15,10 +15,8 @@ import signal
 import subprocess
 import sys
 import tempfile
-from multiprocessing import forkserver
 from multiprocessing.context import ForkServerProcess
 from pathlib import Path
-from typing import Any
 
 _CONTEXT = multiprocessing.get_context("forkserver")
 # What the scripts import, and what DistributedDataParallel and DeepSpeed import when they are used. Not Horovod: what
@@ -38,24 +36,6 @@ _CONTEXT.set_forkserver_preload(
         "azure.ai.ml.dsl",
     ]
 )
-
-_SHARED = "ALLRANKS_TESTS_FORK_SERVER"
-
-
-def share() -> None:
-    """Start the server for the processes that this one starts too: to import it all takes one of them 20 s."""
-    forkserver.ensure_running()
-    os.environ[_SHARED] = str(forkserver._forkserver._forkserver_address)  # type: ignore[attr-defined]
-
-
-def _find_shared(address: str) -> None:
-    server: Any = forkserver._forkserver  # type: ignore[attr-defined]
-    server.ensure_running = lambda: None  # it ends with the process that shares it
-    server._forkserver_address, server._forkserver_alive_fd = address, os.open(os.devnull, os.O_WRONLY)
-
-
-if _SHARED in os.environ:
-    _find_shared(os.environ[_SHARED])
 
 
 class Forked:
