@@ -378,6 +378,7 @@ FOUND_IN_PIPELINES = {
     "scored.yml": ("entry_script: score.py", f"entry_script: {LONG}"),
     "outer.yml": ("path: data", 'path: "a\\0b"'),
     "sweep.yml": ("./train.yml", LONG),
+    "items.yml": ("inputs: {data: {type: uri_folder, path: data}}", "inputs: [[data]]"),
     "choice.yml": ("component: ./prepare.yml", f"component: {LONG}"),
 }
 

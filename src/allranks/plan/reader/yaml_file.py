@@ -234,17 +234,19 @@ def _environment_files(text: YamlText) -> Iterator[Problem]:
 def _dangling(text: YamlText) -> Iterator[Problem]:
     """Report bindings to inputs, steps and outputs that the file does not have, for which the SDK's message is not
     clear."""
-    known = {name: text.tree.get(name) or {} for name in ("inputs", "jobs", "outputs")}
+    sections = {name: text.tree.get(name) for name in ("inputs", "jobs", "outputs")}
+    known = {name: section if isinstance(section, dict) else {} for name, section in sections.items()}
     for key, value in _texts(text.tree["jobs"], "jobs") if "jobs" in text.tree else ():
         for kind, name in _PARENT.findall(value):
             if name not in known[kind]:
                 noun = {"inputs": "input of the pipeline", "jobs": "step", "outputs": "output of the pipeline"}[kind]
-                expected = f"one of {', '.join(known[kind])}" if known[kind] else f"the pipeline has no {kind}"
+                names = ", ".join(map(str, known[kind]))
+                expected = f"one of {names}" if names else f"the pipeline has no {kind}"
                 yield Problem(where(text, key), f"{value} refers to an unknown {noun}", expected)
         for name, output in _STEP_OUTPUT.findall(value):
             outputs = _declared_outputs(known["jobs"].get(name))
             if outputs is not None and output not in outputs:
-                expected = f"one of {', '.join(outputs)}" if outputs else f"step {name} has no outputs"
+                expected = f"one of {', '.join(map(str, outputs))}" if outputs else f"step {name} has no outputs"
                 yield Problem(where(text, key), f"{value} refers to an unknown output of step {name}", expected)
 
 
