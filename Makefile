@@ -50,8 +50,8 @@ test-recipes: $(VENV)/.recipes
 	$(MAKE) --jobs=3 horovod deepspeed-ops tensorflow azurite
 	$(BIN)/python -m pytest -n 2 --dist loadgroup -m recipe
 
-# Every fault of every stack (docs/faults.md), 500 random ones by their evidence, and 25 launched. Half an hour; with all
-# 500 launched some twice that: make test-faults LAUNCHES=500
+# Every fault of every stack (docs/faults.md), 500 random ones by their evidence, and 25 of these launched. All of these:
+# make test-faults LAUNCHES=500
 LAUNCHES ?= 25
 test-faults:
 	$(MAKE) --jobs=3 horovod deepspeed-ops tensorflow

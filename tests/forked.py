@@ -14,7 +14,6 @@ import runpy
 import signal
 import subprocess
 import sys
-import tempfile
 from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 
@@ -84,7 +83,6 @@ def _run(script: str, arguments: list[str], environ: dict[str, str], folder: str
     sys.stderr = os.fdopen(2, "w", buffering=1, closefd=False)
     os.environ.clear()
     os.environ.update(environ)
-    tempfile.tempdir = None  # looked up again
     os.chdir(folder)
     sys.argv = [script, *arguments]
     # What Python itself reads of its environment at its start.

@@ -151,9 +151,11 @@ def is_part_of_another(shown: tuple[str, ...], others: Iterable[tuple[str, ...]]
     folder, command, *words = shown
     if command not in ON_FILES:
         return False
-    wider = ({word.partition("/")[0] for word in words}, {*words}) if command == "check" else ({*words},)
-    return any(other[:2] == (folder, command) and each <= {*other[2:]} for other in others for each in wider
-               if other != shown)  # fmt: skip
+    wanted = [{*words}]
+    if command == "check":
+        wanted.append({word.partition("/")[0] for word in words})
+    same = [{*other[2:]} for other in others if other != shown and other[:2] == (folder, command)]
+    return any(each <= found for each in wanted for found in same)
 
 
 SHOWN = {(shown.folder, *without_training(shown.command)): shown.command for shown in documented("allranks")}

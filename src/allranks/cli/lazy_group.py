@@ -45,25 +45,12 @@ def lazy_group(
             self.commands = dict.fromkeys(summaries, cast(Any, None))  # for their names only
 
         def get_command(self, ctx: Any, cmd_name: str) -> Any:
-            if cmd_name in summaries or not has_packages:
-                return _command(package, cmd_name) if cmd_name in summaries else None
-            from allranks.cli import packages
-
-            try:
-                found = packages.command(cmd_name)
-            except packages.PackageError as error:
-                ctx.fail(str(error))
-            return found and _made(cmd_name, found)
+            if cmd_name in summaries:
+                return _command(package, cmd_name)
+            return _command_of_package(ctx, cmd_name) if has_packages else None
 
         def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002
-            return list(self._all())
-
-        def _all(self) -> dict[str, str]:
-            if not has_packages:
-                return dict(summaries)
-            from allranks.cli import packages
-
-            return {**summaries, **packages.summaries()}
+            return list(_with_packages(summaries) if has_packages else summaries)
 
         def resolve_command(self, ctx: Any, args: list[str]) -> Any:
             if args[0] in removed and not ctx.resilient_parsing:
@@ -79,12 +66,12 @@ def lazy_group(
         def shell_complete(self, ctx: Any, incomplete: str) -> list[Any]:
             from typer._click.shell_completion import CompletionItem
 
-            names = [CompletionItem(name) for name in self._all() if name.startswith(incomplete)]
+            names = [CompletionItem(name) for name in self.list_commands(ctx) if name.startswith(incomplete)]
             return [*names, *_without_help(super(TyperGroup, self).shell_complete(ctx, incomplete))]
 
         def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002
             with formatter.section("Commands"):
-                formatter.write_dl(list(self._all().items()))
+                formatter.write_dl(list((_with_packages(summaries) if has_packages else summaries).items()))
 
         def invoke(self, ctx: Any) -> Any:
             try:
@@ -172,6 +159,23 @@ def _command(package: str, name: str) -> Any:
         if hasattr(module, "app"):
             return get_command(module.app)
     return _made(name, getattr(module, f"{name}_", None) or getattr(module, python_name), module)
+
+
+def _with_packages(summaries: Mapping[str, str]) -> dict[str, str]:
+    from allranks.cli import packages  # importlib.metadata, which only this needs, takes 20 ms
+
+    return {**summaries, **packages.summaries()}
+
+
+def _command_of_package(ctx: Any, name: str) -> Any:
+    """Return a command of another package; None if there is none. Its problems end this command."""
+    from allranks.cli import packages
+
+    try:
+        found = packages.command(name)
+    except packages.PackageError as error:
+        ctx.fail(str(error))
+    return found and _made(name, found)
 
 
 def _made(name: str, found: Any, module: object = None) -> Any:

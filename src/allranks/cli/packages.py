@@ -1,4 +1,4 @@
-"""Commands of packages beside this one, by the entry points `allranks.commands`: a package is imported when its command
+"""Find the commands of other packages by their entry points `allranks.commands`, and import a package when its command
 runs."""
 
 from __future__ import annotations
@@ -15,12 +15,13 @@ KNOWN = {"migrate": ("migrate", "Turn scripts of SDK v1 into pipelines of azure-
 
 
 class PackageError(Exception):
-    """A command's package is not installed, is of another version, or does not load. Its text says what to do."""
+    """A command's package is not installed, is for another version of allranks, or cannot be imported."""
 
 
 def summaries() -> dict[str, str]:
     """Return the line in the help of each command whose package is installed."""
-    return {name: KNOWN[name][1] if name in KNOWN else f"A command of {_package(each)}." for name, each in _found()}
+    found = _found()
+    return {name: KNOWN[name][1] if name in KNOWN else f"A command of {_package(found[name])}." for name in found}
 
 
 def command(name: str) -> Any:
@@ -28,7 +29,7 @@ def command(name: str) -> Any:
 
     Raise PackageError.
     """
-    entry = dict(_found()).get(name)
+    entry = _found().get(name)
     if entry is None:
         if name not in KNOWN:
             return None
@@ -43,8 +44,8 @@ def command(name: str) -> Any:
         raise PackageError(f"{_package(entry)} cannot be imported: {type(error).__name__}: {error}") from error
 
 
-def _found() -> list[tuple[str, EntryPoint]]:
-    return [(each.name, each) for each in entry_points(group=GROUP)]
+def _found() -> dict[str, EntryPoint]:
+    return {entry.name: entry for entry in entry_points(group=GROUP)}
 
 
 def _package(entry: EntryPoint) -> str:

@@ -248,8 +248,8 @@ def _symptoms(rank: RankRecord, reported: Path | None, memory_kills: int) -> lis
         order = (2 * (reason == _TERMINATED), table.exit_code > 0, table.time, False)
         symptoms.append(Symptom(rank, reason, table.rank, order))
     if table is not None:
-        # The launcher looks now and then: it may find a worker that was killed, or ended without an exception, which
-        # gives code 1, together with one that lost the connection to it.
+        # The launcher looks now and then: it may find a worker that was killed, or has exited, together with one that
+        # lost the connection to it. Python ends with code 1 after an exception.
         for worker, code in table.others.items():
             if -code in _CAUSES or (1 < code < _SHELL and all(each.worker != worker for each in symptoms)):
                 how = _how(code if code > 0 else _SHELL - code)

@@ -1,4 +1,4 @@
-"""An instance that never starts, or whose agent is stopped, ends the step with its name, under every launch."""
+"""An instance that never starts, or whose agent is stopped, ends the step with its name."""
 
 from __future__ import annotations
 
