@@ -17,7 +17,7 @@ MOVED = {
     # What `allranks explain` prints.
     "docs/troubleshooting.md": "allranks/cli/troubleshooting.md",
     # verify_environment includes it by a path that is relative to its spec.
-    "src/allranks/environments/inside": "allranks/shipped/src/allranks/environments/inside",
+    "src/allranks/images/inside": "allranks/shipped/src/allranks/images/inside",
 }
 RELATIVE_LINK = re.compile(r"(!?)\[((?:[^\]\[]|\[[^\]]*\])*)\]\((?!https?://)([^)\s]+)\)")
 

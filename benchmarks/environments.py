@@ -26,8 +26,8 @@ from pathlib import Path
 from bench.figures import Figure, finish
 from bench.timing import medians, run, seconds
 
-from allranks.environments.realise import realise
-from allranks.environments.venv import uv_program
+from allranks.images.realise import realise
+from allranks.images.venv import uv_program
 from allranks.plan.environment import Environment
 
 BIN = Path(sys.executable).parent

@@ -16,7 +16,7 @@ from functools import partial
 from bench.figures import Figure, finish
 from bench.timing import cpu_seconds, medians, run
 
-from allranks.components.shipped import shipped_specs
+from allranks.catalog.shipped import shipped_specs
 
 NAME = "train_image_classifier"
 TIMES = 9

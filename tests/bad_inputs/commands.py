@@ -117,10 +117,10 @@ def _import() -> None:
     import pydantic  # noqa: F401
 
     import allranks.api.layout
+    import allranks.catalog.functions
+    import allranks.catalog.shipped
     import allranks.cli.commands.check
     import allranks.cli.views.runs
-    import allranks.components.functions
-    import allranks.components.shipped
     import allranks.history.stored
     import allranks.schedules.finding  # noqa: F401
     from allranks.checks.component import check

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from allranks.environments import cache
+from allranks.images import cache
 from allranks_command import allranks, called, logs
 from pipeline_files import write_training
 from wheels import write_wheel

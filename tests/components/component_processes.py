@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import bounded
-from allranks.components.find import find_specs
+from allranks.catalog.find import find_specs
 from allranks.contract import produce
 from allranks.contract.launch import Launch
 from allranks.contract.pytorch import PyTorch

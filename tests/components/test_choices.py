@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
+from allranks.catalog.find import find_specs
 from allranks.checks.component.environment import environment_folder
 from allranks.checks.plan import check
-from allranks.components.find import find_specs
 from allranks.contract import requirements
 from allranks.contract.commands import starts
 from allranks.contract.distributions import DISTRIBUTIONS

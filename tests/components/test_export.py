@@ -12,13 +12,13 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
+from allranks.catalog import export as exporting
+from allranks.catalog.export import MANIFEST, SCRIPT, Exported
+from allranks.catalog.find import find_specs
+from allranks.catalog.releases import release
 from allranks.checks.component import check
 from allranks.checks.table import Findings
 from allranks.cli.main import app
-from allranks.components import export as exporting
-from allranks.components.export import MANIFEST, SCRIPT, Exported
-from allranks.components.find import find_specs
-from allranks.components.releases import release
 from allranks.errors import InputError
 from allranks.sdk import spec_files
 from allranks.sdk.session import session
@@ -124,7 +124,7 @@ def test_a_manifest_does_not_lead_out_of_the_folder(project: Path, tmp_path: Pat
     target, victim = tmp_path / "out", tmp_path / "victim.txt"
     exported(project, target)
     victim.write_text("x")
-    from allranks.components.stamps import of_file
+    from allranks.catalog.stamps import of_file
 
     manifest = json.loads((target / MANIFEST).read_text())
     manifest["files"]["../victim.txt"] = [of_file(victim)]

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from allranks.components.find import ComponentInfo, components_folder, find_components, find_specs
-from allranks.components.ports import DATA
+from allranks.catalog.find import ComponentInfo, components_folder, find_components, find_specs
+from allranks.catalog.ports import DATA
 from allranks.errors import InputError, Problem
 from allranks.sdk.session import session
 
@@ -178,7 +178,7 @@ def test_a_folder_without_components(tmp_path: Path) -> None:
 
 
 def test_importing_the_catalog_does_not_import_the_sdk() -> None:
-    script = "import sys, allranks.components.find; sys.exit(bool({'azure', 'mldesigner', 'torch'} & set(sys.modules)))"
+    script = "import sys, allranks.catalog.find; sys.exit(bool({'azure', 'mldesigner', 'torch'} & set(sys.modules)))"
     assert subprocess.run([sys.executable, "-c", script], check=False).returncode == 0
 
 

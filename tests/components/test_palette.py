@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
+from allranks.catalog.find import ComponentInfo
+from allranks.catalog.page.palette import groups, palette
+from allranks.catalog.ports import Port
 from allranks.cli.main import app
-from allranks.components.find import ComponentInfo
-from allranks.components.page.palette import groups, palette
-from allranks.components.ports import Port
 from component_projects import add_function, make
 
 VOID = {"meta", "input", "br", "link", "img"}

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from allranks.components.find import Port, find_components, find_specs
+from allranks.catalog.find import Port, find_components, find_specs
 
 COMPONENTS = Path(__file__).parents[2] / "components"
 SPECS = [spec for spec in find_specs(COMPONENTS) if spec.suffix == ".yaml"]

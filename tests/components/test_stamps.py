@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from allranks.components import stamps
-from allranks.components.releases import release
+from allranks.catalog import stamps
+from allranks.catalog.releases import release
 from component_projects import YAML, add_function, make
 
 

@@ -9,9 +9,9 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
+from allranks.catalog import variants
+from allranks.catalog.variants import merged, spec_text
 from allranks.cli.main import app
-from allranks.components import variants
-from allranks.components.variants import merged, spec_text
 from allranks.errors import InputError
 from component_projects import YAML, make
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from allranks.components.find import find_specs
+from allranks.catalog.find import find_specs
 
 PROJECT = Path(__file__).resolve().parents[2]
 MAP = PROJECT / "docs" / "from-the-documents.md"

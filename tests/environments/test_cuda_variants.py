@@ -9,10 +9,10 @@ import pytest
 import yaml
 
 from allranks.checks.environment import check
-from allranks.environments.find import find_environments
-from allranks.environments.sync import LIBRARIES, TABLE, read_variants, sync
 from allranks.errors import InputError
 from allranks.hardware.cuda import RELEASES
+from allranks.images.find import find_environments
+from allranks.images.sync import LIBRARIES, TABLE, read_variants, sync
 from allranks.plan.environment import Environment, cuda_version
 
 OURS = Path(__file__).parents[2] / "environments"

@@ -13,8 +13,8 @@ import pytest
 from allranks.checks.environment import check
 from allranks.checks.environment.dockerfile import hadolint, missing_hadolint
 from allranks.checks.environment.packages import lock_command, resolved
-from allranks.environments.find import find_environments, read_environment
 from allranks.errors import InputError, Problem
+from allranks.images.find import find_environments, read_environment
 
 OURS = Path(__file__).parents[2] / "environments"
 NAMES = (

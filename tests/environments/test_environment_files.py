@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 import yaml
 
-from allranks.environments.build import PIP_CACHE, needed, rendered, variant_for
-from allranks.environments.dockerfile import Dockerfile, expanded, labels_of, read
-from allranks.environments.find import EnvironmentFolder, find_environments, read_environment
-from allranks.environments.sync import sync
 from allranks.errors import InputError
+from allranks.images.build import PIP_CACHE, needed, rendered, variant_for
+from allranks.images.dockerfile import Dockerfile, expanded, labels_of, read
+from allranks.images.find import EnvironmentFolder, find_environments, read_environment
+from allranks.images.sync import sync
 
 OURS = Path(__file__).parents[2] / "environments"
 

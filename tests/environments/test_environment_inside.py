@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from allranks.environments import build
-from allranks.environments.inside.probe_commands import satisfies
 from allranks.errors import InputError
+from allranks.images import build
+from allranks.images.inside.probe_commands import satisfies
 
 CODE = Path(build.__file__).parent
 BOUND_SECONDS = 250

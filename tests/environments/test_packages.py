@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from allranks.environments import packages
-from allranks.environments.packages import Packages
 from allranks.errors import InputError
+from allranks.images import packages
+from allranks.images.packages import Packages
 from allranks.plan.environment import Environment
 
 OWN = f"{sys.version_info[0]}.{sys.version_info[1]}"

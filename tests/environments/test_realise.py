@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 
 import bounded
-from allranks.environments import cache, venv
-from allranks.environments.packages import Packages
-from allranks.environments.realise import Realised, realise
 from allranks.errors import InputError
+from allranks.images import cache, venv
+from allranks.images.packages import Packages
+from allranks.images.realise import Realised, realise
 from allranks.plan.environment import Environment
 from wheels import write_wheel
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from allranks.environments import cache
 from allranks.errors import InputError
+from allranks.images import cache
 from allranks.local import interpreters, realised
 from allranks.plan.environment import Environment
 from allranks.plan.graph import Graph, Pipeline, Plan, Step

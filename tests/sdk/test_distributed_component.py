@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 import yaml
 
+from allranks.catalog import releases
 from allranks.checks.component.subject import read_yaml
-from allranks.components import releases
 from allranks.errors import InputError
 from allranks.plan.graph import Step
 from allranks.plan.reader import opened

@@ -151,7 +151,7 @@ def resolved(job: Any) -> Any:
 
     Raise InputError if neither a file nor a component has this name.
     """
-    from allranks.components.find import run_target
+    from allranks.catalog.find import run_target
 
     return run_target(os.fspath(job)) if is_path(job) else job
 

@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from allranks.api import jobs
-from allranks.environments.realise import HOST
 from allranks.errors import InputError, Problem
 from allranks.history import secret_values, stored
 from allranks.history.observer import Observer
 from allranks.history.records import RunRecord
 from allranks.history.workspace import Workspace
+from allranks.images.realise import HOST
 from allranks.local import engine, realised, requirements
 from allranks.local.options import Options
 from allranks.plan.graph import Plan

@@ -15,9 +15,9 @@ from typing import Any, TypeAlias
 from allranks.azure.errors import service_errors
 from allranks.azure.last_state import LastState
 from allranks.azure.workspace import quiet_uploads
-from allranks.components.ports import PARAMETERS
-from allranks.components.releases import ENVIRONMENT, Release, as_yaml
-from allranks.components.stamps import DIGEST, changes, files_of, properties
+from allranks.catalog.ports import PARAMETERS
+from allranks.catalog.releases import ENVIRONMENT, Release, as_yaml
+from allranks.catalog.stamps import DIGEST, changes, files_of, properties
 from allranks.errors import InputError, Problem
 from allranks.sdk import internals
 from allranks.sdk.quick_nodes import quiet

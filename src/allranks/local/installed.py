@@ -8,7 +8,7 @@ import sysconfig
 from collections.abc import Iterator
 from pathlib import Path
 
-from allranks.environments import rootfs
+from allranks.images import rootfs
 from allranks.plan import digest
 
 VENV = "pyvenv.cfg"

@@ -12,7 +12,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from allranks.environments import rootfs
+from allranks.images import rootfs
 from allranks.plan.environment import Environment
 from allranks.sdk.paths import shown
 

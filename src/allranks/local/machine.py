@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import TypeAlias
 
 from allranks.contract.commands import CHANGES, Start, simple_commands, starts
-from allranks.environments import rootfs
 from allranks.errors import Problem
+from allranks.images import rootfs
 from allranks.local import interpreters, machine_variables, missing_modules, modules_in_code
 from allranks.local.forkserver import imports
 from allranks.local.forkserver.imports import Import, Program

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 
-from allranks.environments import rootfs
+from allranks.images import rootfs
 from allranks.local import gpus
 
 INHERITED = (

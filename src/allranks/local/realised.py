@@ -7,9 +7,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from allranks.contract.commands import PIP_INSTALL
-from allranks.environments import cache
-from allranks.environments.realise import HOST, Realised, realise
 from allranks.errors import InputError, Level, Problem
+from allranks.images import cache
+from allranks.images.realise import HOST, Realised, realise
 from allranks.local import interpreters
 from allranks.plan.environment import Environment
 from allranks.plan.graph import Plan, Step

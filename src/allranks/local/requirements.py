@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from allranks.checks.plan import check, findings
-from allranks.environments import rootfs
 from allranks.errors import InputError, Problem
+from allranks.images import rootfs
 from allranks.local import capacity, interpreters, machine
 from allranks.local.instances.kinds import InstanceKind
 from allranks.local.options import Options

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from allranks.components.shipped import shipped_folder
+from allranks.catalog.shipped import shipped_folder
 from allranks.contract import launchers
 from allranks.contract import layout as layouts
 from allranks.contract.launch import Distribution

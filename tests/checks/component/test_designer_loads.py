@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from allranks.catalog.find import find_specs
 from allranks.checks.component import check
 from allranks.checks.table import Findings
-from allranks.components.find import find_specs
 from allranks.sdk.session import session
 
 PROJECT = Path(__file__).parents[3] / "components"

@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 from cattrs import Converter
 
+from allranks.catalog.find import ComponentInfo
+from allranks.catalog.ports import Port
 from allranks.cli.console import to_json
 from allranks.cli.views.components import print_components
 from allranks.cli.views.problems import print_problems
 from allranks.cli.views.progress import PlainLines
 from allranks.cli.views.runs import print_run, print_runs
-from allranks.components.find import ComponentInfo
-from allranks.components.ports import Port
 from allranks.errors import InputError, Problem
 from allranks.history.records import Point, RunRecord
 

@@ -16,8 +16,8 @@ from typing import Any
 import pytest
 
 from allranks.contract import report
-from allranks.environments import venv
 from allranks.history.records import StepRecord
+from allranks.images import venv
 from allranks.local.attempt import mini_batches
 from allranks.local.attempt.mini_batches import PROGRAM
 from allranks.plan import mltable

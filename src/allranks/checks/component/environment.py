@@ -14,8 +14,8 @@ from allranks.checks.plan.steps import DOCKERFILE_MISSING
 from allranks.contract.distributions import DISTRIBUTIONS
 from allranks.contract.requirements import LAUNCH, REQUIRES, launch_problem, requirements
 from allranks.contract.single import Single
-from allranks.environments.find import REGISTERED, environments_folder
 from allranks.errors import InputError, Problem, Rule, did_you_mean
+from allranks.images.find import REGISTERED, environments_folder
 from allranks.plan.requirement_files import packages
 from allranks.plan.rules import ENVIRONMENT_EMPTY
 from allranks.sdk.specs import environment_name

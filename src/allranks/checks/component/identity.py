@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from allranks.catalog.find import GROUPS
 from allranks.checks.component.subject import Subject
-from allranks.components.find import GROUPS
 from allranks.errors import Problem, Rule
 
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,254}")

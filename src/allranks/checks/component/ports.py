@@ -7,8 +7,8 @@ import re
 from collections.abc import Iterator
 from itertools import pairwise
 
+from allranks.catalog.ports import DATA, FALSE, PARAMETERS, PORT_GROUPS, TRUE, rank
 from allranks.checks.component.subject import Subject
-from allranks.components.ports import DATA, FALSE, PARAMETERS, PORT_GROUPS, TRUE, rank
 from allranks.errors import Problem, Rule, did_you_mean
 
 LEGACY = frozenset({"path"})

@@ -6,8 +6,8 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
+from allranks.catalog.ports import DATA, NUMBERS, PortSpec
 from allranks.checks.component.subject import Subject
-from allranks.components.ports import DATA, NUMBERS, PortSpec
 from allranks.errors import Problem, Rule
 from allranks.plan.literals import number_with_point
 

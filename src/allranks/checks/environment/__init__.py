@@ -9,8 +9,8 @@ from allranks.checks.environment import dockerfile, files, packages
 from allranks.checks.plan.settings import IMAGE
 from allranks.checks.plan.slips import CONDA
 from allranks.checks.table import Findings, Row, rules_of
-from allranks.environments.find import EnvironmentFolder
 from allranks.errors import InputError, Level, Problem, Rule
+from allranks.images.find import EnvironmentFolder
 from allranks.sdk.suppressions import Suppressions
 from allranks.sdk.yaml_lines import read_mapping
 

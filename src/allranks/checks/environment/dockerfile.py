@@ -10,10 +10,10 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from allranks.environments import dockerfile as parts
-from allranks.environments.dockerfile import SETUP_MPI
-from allranks.environments.find import BASE, DOCKERFILE, EnvironmentFolder
 from allranks.errors import Level, Problem
+from allranks.images import dockerfile as parts
+from allranks.images.dockerfile import SETUP_MPI
+from allranks.images.find import BASE, DOCKERFILE, EnvironmentFolder
 from allranks.secrets import is_secret_name, secrets_in
 
 

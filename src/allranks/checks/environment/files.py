@@ -16,11 +16,11 @@ import yaml
 from allranks.checks.environment.dockerfile import secrets
 from allranks.checks.plan.settings import IMAGE, is_moving
 from allranks.checks.plan.slips import CONDA
-from allranks.environments.dockerfile import VERSION, labels_of, read
-from allranks.environments.find import DOCKERFILE as DOCKERFILE_NAME
-from allranks.environments.find import REGISTERED, EnvironmentFolder
-from allranks.environments.packages import conda_problems
 from allranks.errors import InputError, Problem, Rule
+from allranks.images.dockerfile import VERSION, labels_of, read
+from allranks.images.find import DOCKERFILE as DOCKERFILE_NAME
+from allranks.images.find import REGISTERED, EnvironmentFolder
+from allranks.images.packages import conda_problems
 from allranks.sdk import bounded_yaml, validation_errors
 from allranks.sdk.messages import unknown_key
 from allranks.sdk.quick_nodes import quiet

@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from allranks.contract.requirements import normal
-from allranks.environments.dockerfile import VERSION, key_of
-from allranks.environments.find import EXPECTED, EnvironmentFolder
-from allranks.environments.inside.__main__ import EVERY, PROBES
-from allranks.environments.packages import requirement_lines
 from allranks.errors import Problem
+from allranks.images.dockerfile import VERSION, key_of
+from allranks.images.find import EXPECTED, EnvironmentFolder
+from allranks.images.inside.__main__ import EVERY, PROBES
+from allranks.images.packages import requirement_lines
 from allranks.plan.requirement_files import files, pins
 from allranks.sdk.yaml_lines import at
 

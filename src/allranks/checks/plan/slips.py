@@ -12,8 +12,8 @@ from allranks.contract.commands import expansions, simple_commands
 from allranks.contract.distributions import processes_per_instance
 from allranks.contract.mpi import Mpi
 from allranks.contract.single import Single
-from allranks.environments import packages
 from allranks.errors import InputError, Problem, Rule, did_you_mean
+from allranks.images import packages
 from allranks.plan.graph import Node, Step
 from allranks.plan.ports import NodeOutput
 

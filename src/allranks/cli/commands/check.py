@@ -103,8 +103,8 @@ def check(
 def _result(file: str, values: dict[str, str]) -> _Result:
     """Check a file or a folder."""
     from allranks.api import jobs
+    from allranks.catalog import variants
     from allranks.checks.component import check as check_specs
-    from allranks.components import variants
 
     try:
         specs = _specs(Path(file), values)

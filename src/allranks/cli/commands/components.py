@@ -16,7 +16,7 @@ from allranks.cli.options import JsonOption, LibraryOption, argument, components
 from allranks.errors import InputError, Problem
 
 if TYPE_CHECKING:
-    from allranks.components.find import ComponentInfo
+    from allranks.catalog.find import ComponentInfo
 
 app = lazy_group(
     __name__,
@@ -83,9 +83,9 @@ def list_(
     --page and --open show the components as Azure ML's designer does. --write-variants updates the specs that are
     generated from another component and the variants.yaml beside it.
     """
+    from allranks.catalog import variants
+    from allranks.catalog.find import components_folder, find_components
     from allranks.cli.views.components import print_components
-    from allranks.components import variants
-    from allranks.components.find import components_folder, find_components
 
     folder = components_of(folder, library)
     if write_variants:
@@ -102,7 +102,7 @@ def list_(
 
 
 def _show_page(found: Sequence[ComponentInfo], page: Path | None, open_: bool) -> None:
-    from allranks.components.page.palette import write_palette
+    from allranks.catalog.page.palette import write_palette
 
     # A browser reads the file after this command has ended.
     page = page or Path(tempfile.mkdtemp(prefix="allranks-")) / "components.html"

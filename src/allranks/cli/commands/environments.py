@@ -14,9 +14,9 @@ from allranks.cli.console import console, errors, print_written, to_json
 from allranks.cli.lazy_group import lazy_group
 from allranks.cli.options import JsonOption, argument, option
 from allranks.cli.values import settings_of
-from allranks.environments.build import engine as found_engine
-from allranks.environments.find import environments_folder, find_environments
 from allranks.errors import InputError, Problem
+from allranks.images.build import engine as found_engine
+from allranks.images.find import environments_folder, find_environments
 
 EnvironmentsOption: TypeAlias = Annotated[
     Path | None, option("--folder", "Folder with environments. Default: environments/ in this folder or a parent.")
@@ -42,7 +42,7 @@ app = lazy_group(
 def list_(folder: EnvironmentsOption = None, json: JsonOption = False) -> None:
     """List the environments of a project and what they contain."""
     from allranks.cli.views.tables import print_whole, table_of
-    from allranks.environments.dockerfile import labels_of
+    from allranks.images.dockerfile import labels_of
 
     rows = [(environment, labels_of(environment.dockerfile)) for environment in find_environments(folder)]
     if json:
@@ -159,7 +159,7 @@ def sync(
     Copy the stages of the base into the other Dockerfiles, and write version, description and tags into each
     environment.yaml. With --variant, first write the images, versions and pinned libraries of that CUDA release.
     """
-    from allranks.environments.sync import sync as write
+    from allranks.images.sync import sync as write
 
     root = folder or environments_folder(Path.cwd())
     if variant is not None and names:
@@ -198,8 +198,8 @@ def build(
 
     Exit with 1 if the build fails.
     """
-    from allranks.environments.build import build as build_image
-    from allranks.environments.build import variant_for
+    from allranks.images.build import build as build_image
+    from allranks.images.build import variant_for
 
     (environment,) = find_environments(folder, (name,))
     tag = tag or f"localhost/{environment.registered.get('name', name)}"
@@ -226,9 +226,9 @@ def verify(
     Check versions, libraries, build options, tags, two ranks under mpirun, and an all-reduce inside the image. Exit
     with 1 if a check fails.
     """
-    from allranks.environments.inside.probe_commands import as_text, is_right
-    from allranks.environments.verify import expectations, named_in
-    from allranks.environments.verify import verify as verify_image
+    from allranks.images.inside.probe_commands import as_text, is_right
+    from allranks.images.verify import expectations, named_in
+    from allranks.images.verify import verify as verify_image
 
     (chosen,) = find_environments(folder, (environment or named_in(image, folder),))
     findings = list(verify_image(image, expectations(chosen), found_engine(engine)))

@@ -29,9 +29,9 @@ def export(
     Each folder is self-contained. The same content always produces the same files. Files that are not part of an export
     are not changed.
     """
-    from allranks.components.export import SCRIPT
-    from allranks.components.export import export as write
-    from allranks.components.releases import release
+    from allranks.catalog.export import SCRIPT
+    from allranks.catalog.export import export as write
+    from allranks.catalog.releases import release
 
     with tempfile.TemporaryDirectory(prefix="allranks-") as staged:
         releases = release(Path(staged), components_of(components, library), names or (), registry)

@@ -28,7 +28,7 @@ from allranks.history.formatting import plain
 
 if TYPE_CHECKING:
     from allranks.azure.register import Difference, ServiceRegistry
-    from allranks.components.releases import Release
+    from allranks.catalog.releases import Release
 
 
 def register(
@@ -49,7 +49,7 @@ def register(
 
     For example: allranks register train_lightning --dry-run
     """
-    from allranks.components.releases import release
+    from allranks.catalog.releases import release
 
     require_dry_run(offline, dry_run)
     options = azure.of(registry)

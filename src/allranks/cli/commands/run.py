@@ -91,7 +91,7 @@ def run(
         raise typer.BadParameter(f"found {arguments[0]!r}; only with {AS_AZURE} can the file have arguments")
     values = layout_settings(layout) | inputs.of() | stand_ins_of(stand_ins)
     if file.isidentifier():  # what finds components takes time to import
-        from allranks.components.find import run_target
+        from allranks.catalog.find import run_target
 
         file = run_target(file)
     selection = chosen.of()

@@ -14,11 +14,11 @@ import typer
 from allranks.azure.verification.results import compare_runs, launches, save_reports, step_of
 from allranks.azure.watch import connected, finder
 from allranks.azure.workspace import WorkspaceOptions
+from allranks.catalog.shipped import shipped_folder
 from allranks.cli.commands.submit import changes_of, submit_job, watch_run
 from allranks.cli.console import console, errors
 from allranks.cli.options import AzureOptions, FolderOption, InstancesOption, JsonOption, SetOption, confirm, option
 from allranks.cli.values import settings_of
-from allranks.components.shipped import shipped_folder
 from allranks.errors import InputError, Problem
 from allranks.history.formatting import count
 from allranks.history.records import RunRecord

@@ -18,9 +18,9 @@ from allranks.contract.commands import starts
 from allranks.contract.mpi import Mpi
 from allranks.contract.produce import processes
 from allranks.contract.templating import output_path
-from allranks.environments import rootfs
 from allranks.history.recorder import RunRecorder
 from allranks.history.records import Status, StepRecord
+from allranks.images import rootfs
 from allranks.local import interpreters, machine_variables, rank_environment
 from allranks.local.attempt import collect, stage
 from allranks.local.attempt.digests import FileDigests

@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from allranks.contract import logs
-from allranks.environments import rootfs
+from allranks.images import rootfs
 from allranks.local import interpreters
 from allranks.local.attempt.copying import copy
 from allranks.local.attempt.place import is_plain, plain_name

@@ -10,8 +10,8 @@ from pathlib import Path
 
 from allranks.contract import logs
 from allranks.contract.launch import Launch
-from allranks.environments import rootfs
 from allranks.history.records import StepRecord
+from allranks.images import rootfs
 from allranks.local import gpus
 from allranks.local.attempt.environment import RankProgram
 from allranks.local.attempt.place import TemporaryFolder

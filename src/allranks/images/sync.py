@@ -13,10 +13,10 @@ from pathlib import Path
 
 import yaml
 
-from allranks.environments import dockerfile as parts
-from allranks.environments.dockerfile import SETUP_MPI, VERSION, Dockerfile, labels_of, read
-from allranks.environments.find import BASE, DOCKERFILE, EXPECTED, REGISTERED, EnvironmentFolder, read_environment
 from allranks.errors import InputError, Problem
+from allranks.images import dockerfile as parts
+from allranks.images.dockerfile import SETUP_MPI, VERSION, Dockerfile, labels_of, read
+from allranks.images.find import BASE, DOCKERFILE, EXPECTED, REGISTERED, EnvironmentFolder, read_environment
 from allranks.sdk.yaml_lines import at, read_mapping
 
 TABLE = "variants.yaml"

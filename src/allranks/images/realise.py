@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from allranks.environments import cache, conda, container, packages, rootfs, venv
-from allranks.environments.cache import Report
-from allranks.environments.packages import Packages
 from allranks.errors import InputError, Problem
+from allranks.images import cache, conda, container, packages, rootfs, venv
+from allranks.images.cache import Report
+from allranks.images.packages import Packages
 from allranks.plan.environment import Environment
 
 HOST, VENV, CONDA, CONTAINER, AUTO = "host", "venv", "conda", "container", "auto"

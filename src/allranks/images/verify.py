@@ -9,10 +9,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from allranks.environments.build import Engine
-from allranks.environments.find import EnvironmentFolder, find_environments
-from allranks.environments.inside.probe_commands import Finding
 from allranks.errors import InputError, Problem
+from allranks.images.build import Engine
+from allranks.images.find import EnvironmentFolder, find_environments
+from allranks.images.inside.probe_commands import Finding
 
 SECONDS = 900
 """The program's time limit: it runs about twenty probes, a few of which import a framework."""

@@ -31,7 +31,7 @@ def shipped_folder() -> Path:
 def shipped_specs() -> Mapping[str, Path]:
     """Return the specs of the shipped components by the names of their folders, sorted by name.
 
-    `allranks.components.find` finds the same ones, with imports that take longer than to load a component.
+    `allranks.catalog.find` finds the same ones, with imports that take longer than to load a component.
     """
     specs = {}
     for folder, folders, files in os.walk(shipped_folder() / "components"):

@@ -14,10 +14,10 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from allranks.environments import cache
-from allranks.environments.cache import Report
-from allranks.environments.packages import Packages, place_of
 from allranks.errors import InputError, Problem
+from allranks.images import cache
+from allranks.images.cache import Report
+from allranks.images.packages import Packages, place_of
 from allranks.plan import digest
 
 _MINORS = tuple(f"3.{minor}" for minor in range(14, 6, -1))

@@ -16,10 +16,10 @@ from typing import Any
 
 import yaml
 
-from allranks.components import stamps
-from allranks.components.find import components_folder, describe, find_specs, load_all
-from allranks.environments.find import REGISTERED, environment_file, environments_folder
+from allranks.catalog import stamps
+from allranks.catalog.find import components_folder, describe, find_specs, load_all
 from allranks.errors import InputError, Problem
+from allranks.images.find import REGISTERED, environment_file, environments_folder
 from allranks.sdk import internals
 from allranks.sdk.distributed_component import as_current
 from allranks.sdk.files import FileList, LeftOut

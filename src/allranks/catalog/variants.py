@@ -18,8 +18,8 @@ from typing import Any
 
 import yaml
 
-from allranks.components.find import VARIANTS
-from allranks.components.ports import port_specs, rank
+from allranks.catalog.find import VARIANTS
+from allranks.catalog.ports import port_specs, rank
 from allranks.errors import InputError, Problem
 from allranks.sdk.yaml_lines import at, read_mapping
 

@@ -11,8 +11,8 @@ import subprocess
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from allranks.environments.packages import Packages, place_of
 from allranks.errors import InputError, Problem
+from allranks.images.packages import Packages, place_of
 from allranks.sdk.paths import cache_folder
 from allranks.secrets import redact
 

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from allranks.components.find import GROUPS, ComponentInfo, bounds, group_of
-from allranks.components.ports import DATA
+from allranks.catalog.find import GROUPS, ComponentInfo, bounds, group_of
+from allranks.catalog.ports import DATA
 from allranks.history.page import html_page
 from allranks.history.workspace import write_file
 
@@ -37,7 +37,7 @@ def groups(components: Sequence[ComponentInfo]) -> tuple[Group, ...]:
 
 def palette(components: Sequence[ComponentInfo], title: str = "Components") -> str:
     """Return the page as text. The same components give the same page."""
-    environment = html_page.templates("allranks.components.page")
+    environment = html_page.templates("allranks.catalog.page")
     environment.globals.update(layout=layout, bounds=bounds, plain=_plain, DATA=DATA, GROUPS=GROUPS)
     return html_page.render(
         environment,

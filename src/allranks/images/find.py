@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from allranks.environments.dockerfile import Dockerfile, read
 from allranks.errors import InputError, Problem
+from allranks.images.dockerfile import Dockerfile, read
 from allranks.sdk import internals
 from allranks.sdk.paths import project_folder
 from allranks.sdk.yaml_lines import at, read_mapping

@@ -15,8 +15,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from allranks.components import stamps
-from allranks.components.releases import Release
+from allranks.catalog import stamps
+from allranks.catalog.releases import Release
 from allranks.errors import InputError, Problem
 from allranks.history.workspace import write_file
 

@@ -10,9 +10,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from allranks.environments.dockerfile import Dockerfile, Instruction, Stage, expanded
-from allranks.environments.find import EnvironmentFolder
 from allranks.errors import InputError, Problem
+from allranks.images.dockerfile import Dockerfile, Instruction, Stage, expanded
+from allranks.images.find import EnvironmentFolder
 
 ENGINES = ("buildah", "podman", "docker")
 """In order of preference: buildah needs neither a daemon nor a runtime."""

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import yaml
 
-from allranks.environments import cache
-from allranks.environments.cache import Report
-from allranks.environments.packages import Packages
 from allranks.errors import InputError, Problem
+from allranks.images import cache
+from allranks.images.cache import Report
+from allranks.images.packages import Packages
 from allranks.plan import digest
 
 PROGRAMS = ("micromamba", "mamba", "conda")

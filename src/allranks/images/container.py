@@ -11,10 +11,10 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from allranks.environments import build, cache, conda, dockerfile, rootfs
-from allranks.environments.cache import Report
-from allranks.environments.packages import Packages, place_of
 from allranks.errors import InputError, Problem
+from allranks.images import build, cache, conda, dockerfile, rootfs
+from allranks.images.cache import Report
+from allranks.images.packages import Packages, place_of
 from allranks.plan import digest
 from allranks.plan.environment import Environment
 

@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from allranks.components.ports import Port, input_ports, output_ports
-from allranks.components.shipped import shipped_specs
-from allranks.environments.find import environment_file
+from allranks.catalog.ports import Port, input_ports, output_ports
+from allranks.catalog.shipped import shipped_specs
 from allranks.errors import InputError, Problem, did_you_mean
 from allranks.history.formatting import number
+from allranks.images.find import environment_file
 from allranks.sdk.paths import nearest, project_folder
 from allranks.sdk.quick_nodes import quiet
 from allranks.sdk.session import session

@@ -12,10 +12,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from allranks.environments import dockerfile
-from allranks.environments.build import needed
 from allranks.errors import InputError, Problem
 from allranks.history.formatting import count
+from allranks.images import dockerfile
+from allranks.images.build import needed
 from allranks.plan.environment import Environment
 from allranks.sdk import yaml_lines
 from allranks.sdk.paths import shown
