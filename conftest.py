@@ -1,4 +1,4 @@
-"""What tests share: both kinds of instances, a small project, a workspace."""
+"""What the tests of allranks and of its packages share: both kinds of instances, a small project, a workspace."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from allranks.plan.graph import Graph, Plan, Step
 from pipeline_files import project
 
 Runner = Callable[..., RunRecord]
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parent
 
 # The SDK builds its schemas at its first import in a process, by this switch. `allranks` sets it before; a test that
 # imports the SDK itself must not change what the tests after it see.
