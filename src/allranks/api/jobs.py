@@ -178,8 +178,8 @@ def texts_of(
 def _read(job: Any, texts: Mapping[str, str], snapshots: Path, workspace: Workspace) -> Plan:
     from allranks.plan.assets.lookup import AssetLookup
     from allranks.plan.reader import read_job, read_plan
-    from allranks.script_jobs.job import ScriptJob
-    from allranks.script_jobs.plan import plan_of
+    from allranks.project.script_job import ScriptJob
+    from allranks.project.script_plan import plan_of
 
     with _READING:
         if is_path(job):

@@ -295,7 +295,7 @@ def launch(
 
     Raise InputError, with every problem, if the script cannot run here; nothing is started then.
     """
-    from allranks.script_jobs.job import script_job
+    from allranks.project.script_job import script_job
 
     job = script_job(
         [os.fspath(script), *map(str, arguments)],

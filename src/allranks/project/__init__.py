@@ -1,1 +1,1 @@
-"""New projects."""
+"""New projects, and the job of a script of one's own, without a file that describes it."""

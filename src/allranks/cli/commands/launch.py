@@ -20,7 +20,7 @@ from allranks.cli.options import (
 from allranks.cli.values import settings_of, streamed
 
 if TYPE_CHECKING:
-    from allranks.script_jobs.job import ScriptJob
+    from allranks.project.script_job import ScriptJob
 
 SETTINGS = {"allow_interspersed_args": False}
 """Options after the script belong to the script."""
@@ -74,7 +74,7 @@ def launch(
     from allranks.history.workspace import Workspace
 
     def job() -> ScriptJob:
-        from allranks.script_jobs.job import script_job
+        from allranks.project.script_job import script_job
 
         made = script_job(
             command or [],
@@ -96,7 +96,7 @@ def launch(
         _emit(job(), emit, json)
     elif dry_run:
         from allranks.cli.views.dry_run import print_dry_run
-        from allranks.script_jobs.plan import plan_of, uploads_of
+        from allranks.project.script_plan import plan_of, uploads_of
 
         made = job()
         print_dry_run(
@@ -108,7 +108,7 @@ def launch(
 
 
 def _emit(job: ScriptJob, file: Path, json: bool) -> None:
-    from allranks.script_jobs.emit import emit
+    from allranks.project.emit import emit
 
     written = emit(job, file)
     lines = [f"{file}: written"]

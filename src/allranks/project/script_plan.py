@@ -17,7 +17,7 @@ from allranks.plan.ports import Path as DataPath
 from allranks.plan.reader import environments, snapshot, step_ports
 from allranks.plan.reader.context import Context, Place
 from allranks.plan.reader.pipeline import name_of_file
-from allranks.script_jobs.job import ScriptJob
+from allranks.project.script_job import ScriptJob
 from allranks.sdk.session import session
 from allranks.sdk.uploads import CODE, CONTEXT, Upload, code_at, context_of
 

@@ -13,7 +13,7 @@ from allranks.contract.pytorch import PyTorch
 from allranks.contract.ray import Ray
 from allranks.contract.tensorflow import TensorFlow
 from allranks.errors import InputError
-from allranks.script_jobs.job import ScriptJob, script_job
+from allranks.project.script_job import ScriptJob, script_job
 
 READS_VARIABLE = "import os\nprint(os.environ['AZURE_ML_INPUT_data'])\n"
 

@@ -16,8 +16,8 @@ import yaml
 from allranks.errors import InputError, Problem
 from allranks.history.formatting import count
 from allranks.project.files import create
-from allranks.script_jobs.job import ScriptJob
-from allranks.script_jobs.plan import name_of, type_of
+from allranks.project.script_job import ScriptJob
+from allranks.project.script_plan import name_of, type_of
 from allranks.sdk.paths import is_remote
 from allranks.sdk.uploads import context_of
 

@@ -16,9 +16,9 @@ from allranks.local.engine import run
 from allranks.local.options import Options
 from allranks.plan.graph import Plan
 from allranks.plan.reader import read_plan
-from allranks.script_jobs.emit import emit
-from allranks.script_jobs.job import ENVIRONMENTS, ScriptJob, script_job
-from allranks.script_jobs.plan import plan_of
+from allranks.project.emit import emit
+from allranks.project.script_job import ENVIRONMENTS, ScriptJob, script_job
+from allranks.project.script_plan import plan_of
 from allranks_command import content
 
 VENVS = Path(__file__).parents[2] / ".venvs"
