@@ -22,6 +22,8 @@ export PIP_NO_COMPILE := 1
 else
 export UV_COMPILE_BYTECODE := 1
 endif
+# Packages beside this one, which only the tests need.
+PACKAGES := $(patsubst %/pyproject.toml,%,$(wildcard packages/*/pyproject.toml))
 # The folders of the steps' programs. mypy checks each by itself: the names of their modules recur.
 PROGRAMS := $(sort $(dir $(filter-out components/shared/%,$(wildcard components/*/*/*.py))))
 # A pipeline's first argument is the file; what else `make demo` is to be given: make demo ARGS="--set epochs=5"
@@ -116,8 +118,8 @@ $(VENV)/.demo-lm: pyproject.toml | $(VENV)/.torch
 	touch $@
 
 # Two pips at once in one environment are one too many: what Horovod's build needs is there before the rest is installed.
-$(VENV)/.dev: pyproject.toml packages/allranks-migrate/pyproject.toml | $(VENV)/.build
-	@$(INSTALL) $(VENV) "the packages of the tests (400 MB)" --editable ".[dev]" --editable packages/allranks-migrate
+$(VENV)/.dev: pyproject.toml $(PACKAGES:%=%/pyproject.toml) | $(VENV)/.build
+	@$(INSTALL) $(VENV) "the packages of the tests (400 MB)" --editable ".[dev]" $(PACKAGES:%=--editable %)
 	touch $@
 
 $(VENV)/.recipes: pyproject.toml | $(VENV)/.dev

@@ -24,7 +24,6 @@ app = lazy_group(
         "rerun": "Run the pipeline of a run again, as a new run.",
         "debug": "Run a step, and what it needs, with a debugger in one of its ranks or all.",
         "submit": "Submit a pipeline to Azure ML.",
-        "verify-workspace": "Verify that a workspace gives the processes of a job what the local engine gives them.",
         "cancel": "End a run, or steps of it, here or on Azure ML.",
         "clean": "Remove old runs and files that no run needs.",
         "runs": "List the runs of this workspace, the newest first.",

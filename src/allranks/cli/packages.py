@@ -10,7 +10,13 @@ from allranks.version import __version__
 
 GROUP = "allranks.commands"
 
-KNOWN = {"migrate": ("migrate", "Turn scripts of SDK v1 into pipelines of azure-ai-ml.")}
+KNOWN = {
+    "migrate": ("migrate", "Turn scripts of SDK v1 into pipelines of azure-ai-ml."),
+    "verify-workspace": (
+        "lab",
+        "Verify that a workspace gives the processes of a job what the local engine gives them.",
+    ),
+}
 """The extra that installs a command, and the command's line in the help."""
 
 
@@ -45,7 +51,7 @@ def command(name: str) -> Any:
 
 
 def _found() -> dict[str, EntryPoint]:
-    return {entry.name: entry for entry in entry_points(group=GROUP)}
+    return {entry.name: entry for entry in sorted(entry_points(group=GROUP), key=lambda entry: entry.name)}
 
 
 def _package(entry: EntryPoint) -> str:

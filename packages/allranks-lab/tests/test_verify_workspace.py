@@ -11,23 +11,21 @@ from socket import gethostname
 from typing import Any
 
 import pytest
-from commands import Command, command, only_run, project, quick
+from commands import Command, only_run
 from fake.blobs import Blob
 from fake.names import SUBSCRIPTION
 from fake.service import FakeAzure
 from fake.workspaces import DATASTORES
 
 from allranks.azure import watch
-from allranks.azure.verification.comparison import KINDS, compare
-from allranks.azure.verification.launch_records import read
-from allranks.cli.commands import verify_workspace as verification
 from allranks.history.records import RunRecord
 from allranks.plan.graph import Plan
 from allranks_command import allranks
+from allranks_lab.verification import command as verification
+from allranks_lab.verification.comparison import KINDS, compare
+from allranks_lab.verification.launch_records import read
 
-__all__ = ["command", "project", "quick"]
-
-PIPELINE = Path(__file__).resolve().parents[2] / "pipelines" / "verify_workspace.py"
+PIPELINE = Path(__file__).resolve().parents[3] / "pipelines" / "verify_workspace.py"
 # Of what an image has to be, what every machine is that runs these tests.
 EXPECTATIONS = "every:\n  python: {version: '>=3.10'}\n"
 

@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from allranks.azure import runs
-from allranks.azure.verification import launch_records
-from allranks.azure.verification.anonymous import anonymous, names_of
-from allranks.azure.verification.comparison import FactComparison, compare, grouped
 from allranks.history.formatting import count
 from allranks.history.records import RunRecord, Status
+from allranks_lab.verification import launch_records
+from allranks_lab.verification.anonymous import anonymous, names_of
+from allranks_lab.verification.comparison import FactComparison, compare, grouped
 
 _STEP = "record_"
 """A step of this name and a launch records what its processes are given, as the pipeline's output records_LAUNCH."""

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from allranks.azure.verification.anonymous import anonymous, described, longest_first
+from allranks_lab.verification.anonymous import anonymous, described, longest_first
 
 NAMES = longest_first({"contoso": "workspace", "contoso-rg": "resource group", "me": "user", "10.1.0.4": "address 0"})
 

@@ -11,7 +11,6 @@ from typing import Annotated
 
 import typer
 
-from allranks.azure.verification.results import compare_runs, launches, save_reports, step_of
 from allranks.azure.watch import connected, finder
 from allranks.azure.workspace import WorkspaceOptions
 from allranks.catalog.shipped import shipped_folder
@@ -27,6 +26,7 @@ from allranks.local.options import Options
 from allranks.plan.graph import Plan
 from allranks.plan.walk import steps
 from allranks.sdk.paths import nearest
+from allranks_lab.verification.results import compare_runs, launches, save_reports, step_of
 
 PIPELINE = "pipelines/verify_workspace.py"
 COMMAND = "allranks verify-workspace"
@@ -217,8 +217,8 @@ def _cost(plan: Plan) -> str:
 
 
 def _report(local: RunRecord, record: RunRecord, size: str, folder: Path, json: bool) -> None:
-    from allranks.azure.verification import report
-    from allranks.azure.verification.comparison import grouped
+    from allranks_lab.verification import report
+    from allranks_lab.verification.comparison import grouped
 
     with connected(record) as client:
         results = compare_runs(client, record, local)

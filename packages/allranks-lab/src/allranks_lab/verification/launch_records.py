@@ -13,9 +13,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from allranks.azure.verification.anonymous import anonymous, longest_first
 from allranks.contract.detect import detect
 from allranks.errors import InputError, Problem
+from allranks_lab.verification.anonymous import anonymous, longest_first
 
 _FILE = re.compile(r"rank-(\d+)(?:\..*)?\.json")
 

@@ -10,11 +10,11 @@ from dataclasses import asdict
 from importlib.metadata import version
 from pathlib import Path
 
-from allranks.azure.verification.anonymous import anonymous
-from allranks.azure.verification.comparison import KINDS, FactComparison, grouped
-from allranks.azure.verification.results import Results, step_of
 from allranks.history.formatting import count, duration, rank_list, step_layout
 from allranks.history.records import StepRecord
+from allranks_lab.verification.anonymous import anonymous
+from allranks_lab.verification.comparison import KINDS, FactComparison, grouped
+from allranks_lab.verification.results import Results, step_of
 
 PAGE = "README.md"
 DATA = "comparison.json"

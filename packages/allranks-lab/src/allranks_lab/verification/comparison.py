@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from allranks.azure.verification.anonymous import described
-from allranks.azure.verification.launch_records import READABLE, Fact, Facts, facts
+from allranks_lab.verification.anonymous import described
+from allranks_lab.verification.launch_records import READABLE, Fact, Facts, facts
 
 
 @dataclass(frozen=True)
