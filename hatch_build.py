@@ -14,7 +14,7 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 from hatchling.metadata.plugin.interface import MetadataHookInterface
 
 MOVED = {
-    # What `allranks explain` prints.
+    # What `allranks why` prints.
     "docs/troubleshooting.md": "allranks/cli/troubleshooting.md",
     # verify_environment includes it by a path that is relative to its spec.
     "src/allranks/images/inside": "allranks/shipped/src/allranks/images/inside",

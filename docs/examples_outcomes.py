@@ -202,12 +202,10 @@ def how_it_runs(target: str, *options: str, patience: float = RUN_PATIENCE) -> t
             process.kill()
             process.communicate()
             return "time", f"takes longer than {limit:.0f} s{f', {asleep} of which it sleeps' if asleep else ''}"
-        if names := re.findall(rf"{re.escape(Path(target).name)}:(\w+)", output) * (
-            "explain several-pipelines" in output
-        ):
+        if names := re.findall(rf"{re.escape(Path(target).name)}:(\w+)", output) * ("why several-pipelines" in output):
             ends = [how_it_runs(f"{target}:{name}", *options, patience=patience) for name in dict.fromkeys(names)]
             return next((end for end in ends if end[0] != "Completed"), ends[0])
-        if refused := re.search(r"^ +found +(.*)\n(?:(?! +found).*\n)*.*explain no-download$", output, re.MULTILINE):
+        if refused := re.search(r"^ +found +(.*)\n(?:(?! +found).*\n)*.*why no-download$", output, re.MULTILINE):
             return "network", refused[1]
         runs = stored.runs(Workspace(Path(folder)))
         if process.returncode == 0:

@@ -34,7 +34,7 @@ pipeline components. [public-specs.md](public-specs.md) shows what the rules fin
 
 ## Ignore a finding
 
-A finding ends with its rule, which `allranks explain RULE` explains. A comment ignores warnings and advice of a rule,
+A finding ends with its rule, which `allranks why RULE` explains. A comment ignores warnings and advice of a rule,
 and the errors that can be ignored, in what azure-ai-ml accepts. `allranks run` refuses and ignores the same.
 
 ```yaml

@@ -61,10 +61,10 @@ Made by `ALLRANKS_EXAMPLES=DIR python docs/make_conformance.py --run` from a che
 `{commit}`, on a machine that reaches PyPI and no other site.
 {missing}None of its files is part of this project.
 
-A file that checks has no error. Of what only this machine lacks, the first thing is counted: a name that `allranks map`
-resolves, a package, or a node that does not run here, for which `--stand-in` gives outputs. Of a notebook with several
-jobs, as `allranks check FILE` checks it, each is checked. Components of a registry are those whose definition only the
-registry has.
+A file that checks has no error. Of what only this machine lacks, the first thing is counted: a name that
+`allranks check --names` resolves, a package, or a node that does not run here, for which `--stand-in` gives outputs. Of
+a notebook with several jobs, as `allranks check FILE` checks it, each is checked. Components of a registry are those
+whose definition only the registry has.
 
 | | all | check | without {excluded} | of these, check | |
 |---|---:|---:|---:|---:|---:|

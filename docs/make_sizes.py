@@ -25,8 +25,8 @@ Everything was read in the sources below. Nothing was measured on these sizes.
 What follows from a size, the processes, the variables of NCCL and UCX and why, and its traps:
 
 ```console
-$ allranks sizes ND96asr_v4
-$ allranks sizes --gpu A100 --infiniband
+$ allranks doctor ND96asr_v4
+$ allranks doctor --sizes --gpu A100 --infiniband
 ```
 
 In a pipeline, `allranks.layout(step, size="ND96asr_v4")` sets what a step needs for a size

@@ -135,7 +135,7 @@ def test_the_library_is_registered_and_exported_from_any_folder(python: Path, tm
     allranks = python.with_name("allranks")
     done = started(allranks, "register", "prepare_images", "--library", "--dry-run", "--offline", folder=tmp_path)
     assert (done.code, "would be registered, 0 unchanged" in done.out) == (0, True), done.err
-    done = started(allranks, "export", "exported", "prepare_images", "--library", folder=tmp_path)
+    done = started(allranks, "register", "prepare_images", "--to", "exported", "--library", folder=tmp_path)
     assert done.code == 0, done.err
     exported = tmp_path / "exported/components/allranks_prepare_images"
     assert (exported / "code/allranks_steps/images/prepared_images.py").is_file()

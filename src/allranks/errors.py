@@ -49,7 +49,7 @@ class Problem:
     @property
     def more(self) -> str:
         """The command that explains the problem, or ""."""
-        return f"allranks explain {self.code}" if self.code else ""
+        return f"allranks why {self.code}" if self.code else ""
 
     def __str__(self) -> str:
         lines = [f"{self.where}: {self.found}" if self.where else self.found]

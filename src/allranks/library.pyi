@@ -619,7 +619,7 @@ def preflight(*, size: str | Output | None = None) -> Step[PreflightOutputs]:
 
     Inputs:
         size: string, optional. The cluster's size, such as Standard_ND96asr_v4, whose InfiniBand is
-            then expected. See allranks sizes.
+            then expected. See allranks doctor --sizes.
 
     Outputs:
         report: uri_folder. preflight.json: a JSON object with each check's outcome, and the instance

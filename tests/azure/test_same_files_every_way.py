@@ -119,7 +119,7 @@ def of_register(azure: FakeAzure, project: Path, command: Command) -> dict[str, 
 
 
 def of_export(azure: FakeAzure, project: Path, command: Command) -> dict[str, bytes]:
-    done = command("export", str(project.parent / "out"))
+    done = command("register", "--to", str(project.parent / "out"))
     assert done.code == 0, done.err
     assert content(project.parent / "out/environments/small/context").keys() == CONTEXT.keys()
     return content(project.parent / "out/components/greet/code")

@@ -321,7 +321,7 @@ def test_a_size_that_no_table_has(azure: FakeAzure, command: Command, monkeypatc
     monkeypatch.setitem(computes.SIZES, "Standard_NC8ads_B300_v9", new)
     done = command("submit", "job.yml", "--size", "standard_NC8ads_B300_v9", "--no-stream")
     assert done.code == 0, done.err
-    assert "note: Standard_NC8ads_B300_v9 is not in the table of allranks sizes" in done.err
+    assert "note: Standard_NC8ads_B300_v9 is not in the table of allranks doctor --sizes" in done.err
     sent = only_run(azure).properties
     assert sent is not None
     assert sent["resources"]["instanceType"] == "Standard_NC8ads_B300_v9"

@@ -37,8 +37,6 @@ ROWS = {
     "no run to resume": Row("resume", ("Missing argument", "RUN")),
     "no run to cancel": Row("cancel", ("Missing argument", "RUN")),
     "nothing to check": Row("check", ("Missing argument", "FILE")),
-    "no names to map": Row("map", ("Missing argument", "FILE")),
-    "no folder to export to": Row("export", ("Missing argument", "DIR")),
     "nothing to submit": Row("submit", ("Missing argument", "FILE")),
     "no environment to build": Row("environments build", ("Missing argument", "NAME")),
     "a dry run of a file that is gone": Row("run gone.py --dry-run", ("gone.py", "there is no such file")),

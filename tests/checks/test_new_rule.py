@@ -1,4 +1,4 @@
-"""A new rule is one file with its function, and one row of a table: `check`, `explain` and docs/checks.md have it."""
+"""A new rule is one file with its function, and one row of a table: `check`, `why` and the page of checks have it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from allranks.api import jobs
 from allranks.checks import component, plan
 from allranks.checks.table import Row
-from allranks.cli.commands import explain
+from allranks.cli.commands import why
 
 RULE_OF_STEPS = """\
 from allranks.errors import Level, Rule
@@ -64,8 +64,8 @@ def test_a_check_finds_it_and_a_comment_ignores_it(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("extended")
-def test_the_docs_and_explain_have_it() -> None:
+def test_the_docs_and_why_have_it() -> None:
     page = runpy.run_path(str(DOCS / "make_checks.py"))["page"]()
     assert "| `sudo` | warning | The command uses sudo. |" in page
     assert "| `long-name` | advice | The name is long. |" in page
-    assert "remove sudo" in explain.rule_explanations()["sudo"].text
+    assert "remove sudo" in why.rule_explanations()["sudo"].text

@@ -72,7 +72,7 @@ def test_a_message_leads_to_the_fix(name: str, commands: Commands, place: Path, 
     assert not [text for text in row.said if text not in message], ended.err
     if row.code == 2:
         assert ended.out == "" or row.prints
-        leads = ("expected", "fix", "allranks explain", " --help")
+        leads = ("expected", "fix", "allranks why", " --help")
         assert 2 in row.closed or any(lead in message for lead in leads), ended.err
         assert not re.search(r"found +found|expected +expected", message)
     assert users(content(folder)) == users(before)

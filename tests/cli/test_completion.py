@@ -76,7 +76,7 @@ def complete(folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captu
         (["run", "pipelines/"], ["pipelines/train.py"]),
         (["check", "job.yml", "pipe"], ["pipelines/train.py"]),
         (["register", ""], ["wave", "greet", "small"]),
-        (["export", "target", "gr"], ["greet"]),
+        (["register", "--to", "target", "gr"], ["greet"]),
         (["environments", "check", ""], ["small"]),
         (["show", "zz"], []),
     ],

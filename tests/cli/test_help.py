@@ -14,18 +14,18 @@ from typer.core import TyperGroup
 from typer.main import get_command
 
 from allranks import __version__
-from allranks.cli.main import app
+from allranks.cli.main import REMOVED, app
 from allranks_command import allranks, called
 
 
 def test_help_lists_every_command(tmp_path: Path) -> None:
     done = allranks("--help", folder=tmp_path)
     assert done.code == 0
-    for command in ("run", "resume", "runs", "show", "logs", "check", "components", "sizes"):
+    for command in ("run", "resume", "runs", "show", "logs", "check", "components", "doctor"):
         assert f"\n  {command} " in done.out
 
 
-@pytest.mark.parametrize("command", ["run", "resume", "runs", "show", "logs", "check", "components list", "sizes"])
+@pytest.mark.parametrize("command", ["run", "resume", "runs", "show", "logs", "check", "components list", "doctor"])
 def test_each_command_has_help_with_its_options(tmp_path: Path, command: str) -> None:
     done = called(*command.split(), "--help", folder=tmp_path)
     assert (done.code, done.err) == (0, "")
@@ -90,18 +90,11 @@ def test_a_mistyped_command_is_told_what_was_probably_meant(tmp_path: Path) -> N
     assert "No such command 'aply'. Did you mean 'apply'?" in done.err
 
 
-@pytest.mark.parametrize(
-    ("words", "instead"),
-    [
-        (("warm",), "each run imports the packages of its ranks itself"),
-        (("warm", "--idle-minutes", "60"), "each run imports the packages of its ranks itself"),
-        (("replay", "latest", "train"), "run the step again with `allranks rerun RUN --only STEP`"),
-    ],
-)
-def test_a_removed_command_is_told_what_to_do_instead(words: tuple[str, ...], instead: str, tmp_path: Path) -> None:
-    done = called(*words, folder=tmp_path)
+@pytest.mark.parametrize("command", REMOVED)
+def test_a_removed_command_is_told_what_to_do_instead(command: str, tmp_path: Path) -> None:
+    done = called(command, "word", "--option", folder=tmp_path)
     assert done.code == 2
-    assert f"'{words[0]}' was removed: {instead}." in done.err
+    assert f"'{command}' was removed: {REMOVED[command]}" in done.err
     assert "Did you mean" not in done.err
 
 

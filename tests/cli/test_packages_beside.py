@@ -56,7 +56,7 @@ def test_a_package_that_cannot_be_imported_leaves_the_other_commands(
     done = called("other", folder=tmp_path)
     assert done.code == 2
     assert "allranks-other cannot be imported: ModuleNotFoundError: No module named 'no_such_module'" in done.err
-    assert called("explain", "no-network", folder=tmp_path).code == 0
+    assert called("why", "no-network", folder=tmp_path).code == 0
 
 
 def test_a_command_of_somebody_else_s_package(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

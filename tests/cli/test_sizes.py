@@ -1,4 +1,4 @@
-"""`allranks sizes`: the table, one size's page, and what a step's size is warned of."""
+"""`allranks doctor --sizes`: the table, one size's page, and what a step's size is warned of."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ COLUMNS = "140"
 
 
 def shown(folder: Path, *arguments: str) -> Ended:
-    return called("sizes", *arguments, folder=folder, COLUMNS=COLUMNS)
+    return called("doctor", *arguments, folder=folder, COLUMNS=COLUMNS)
 
 
 def names(folder: Path, *arguments: str) -> set[str]:
-    done = shown(folder, *arguments, "--json")
+    done = shown(folder, "--sizes", *arguments, "--json")
     assert (done.code, done.err) == (0, "")
     return {size["name"].removeprefix("Standard_") for size in done.json}
 
 
 def test_the_table(tmp_path: Path) -> None:
-    done = shown(tmp_path)
+    done = shown(tmp_path, "--sizes")
     assert (done.code, done.err) == (0, "")
     (row,) = (line for line in done.out.splitlines() if "ND96amsr_A100_v4" in line)
     assert " ".join(row.split()) == "Standard_ND96amsr_A100_v4 8 x A100 80 GB 12, 13 8 x 200 Gb/s 1900"
@@ -32,7 +32,7 @@ def test_the_table(tmp_path: Path) -> None:
 
 
 def test_a_row_fits_a_line_of_80_columns(tmp_path: Path) -> None:
-    done = called("sizes", folder=tmp_path)
+    done = called("doctor", "--sizes", folder=tmp_path)
     assert len(done.out.splitlines()) == 2 + len(names(tmp_path))
     assert max(map(len, done.out.splitlines())) <= 80
 
@@ -95,6 +95,7 @@ def test_a_size_as_json(tmp_path: Path) -> None:
         (("--gpu", "B200X"), "A100"),
         (("NC24r", "--gpu", "K80"), "--gpu"),
         (("NC24r", "--retired"), "--retired"),
+        (("NC24r", "--sizes"), "--sizes"),
     ],
 )
 def test_wrong_input(tmp_path: Path, arguments: tuple[str, ...], words: str) -> None:

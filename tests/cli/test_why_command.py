@@ -1,4 +1,4 @@
-"""`allranks why` over a folder of logs, as text and as JSON, and what it cannot explain."""
+"""`allranks why`: over a folder of logs, as text and as JSON, what it cannot explain, and the codes of messages."""
 
 from __future__ import annotations
 
@@ -8,11 +8,13 @@ from pathlib import Path
 import pytest
 
 from allranks.cli.commands.why import why
-from allranks.errors import InputError
+from allranks.cli.views.problems import problems_text
+from allranks.errors import InputError, Problem
 from allranks.history.records import Status, Verdict
 from allranks.history.store import Store
 from allranks.history.workspace import Workspace
 from allranks.plan.walk import LEFT_OUT
+from allranks_command import called
 from run_records import make_run, make_step
 
 LOG = "Traceback (most recent call last):\n  File \"/code/train.py\", line 10, in <module>\nKeyError: 'RANK'\n"
@@ -31,7 +33,7 @@ def test_the_cause_the_traceback_and_the_advice(logs: Path, capsys: pytest.Captu
     text = capsys.readouterr().out
     assert "train: rank 1: KeyError: 'RANK' (train.py:10)" in text
     assert '│   File "/code/train.py", line 10, in <module>' in text
-    assert "allranks explain launch-variable" in text
+    assert "allranks why launch-variable" in text
     why(str(logs), json=True)
     (verdict,) = json.loads(capsys.readouterr().out)
     assert (verdict["rank"], verdict["where"], verdict["code"]) == (1, "train.py:10", "launch-variable")
@@ -88,3 +90,41 @@ def test_a_run_of_which_no_step_has_failed(
     with pytest.raises(InputError, match=found) as raised:
         why("calm_otter", workspace=tmp_path)
     assert fix in str(raised.value)
+
+
+def test_a_code_is_explained(tmp_path: Path) -> None:
+    done = called("why", "missing-package", folder=tmp_path)
+    assert done.code == 0
+    assert "does not have a package" in done.out
+    assert "](" not in done.out
+    assert called("why", "missing-package", "--json", folder=tmp_path).json["code"] == "missing-package"
+
+
+def test_all_codes_are_listed(tmp_path: Path) -> None:
+    listed = called("why", "--codes", folder=tmp_path).out.splitlines()
+    described = [line.split(maxsplit=1) for line in listed]
+    assert ["disk-full", "The disk of the workspace is full"] in described
+    assert called("why", "--codes", "--json", folder=tmp_path).json[0]["code"] == described[0][0]
+
+
+def test_a_rule_is_explained(tmp_path: Path) -> None:
+    done = called("why", "nested-launcher", folder=tmp_path)
+    assert done.code == 0
+    assert "level   warning" in done.out
+    assert "accelerate#3494" in done.out
+    assert "# allranks: ignore nested-launcher" in done.out
+    assert "ignore" not in called("why", "binding", folder=tmp_path).out
+
+
+def test_an_unknown_code(tmp_path: Path) -> None:
+    done = called("why", "disk-ful", folder=tmp_path)
+    assert done.code == 2
+    assert "did you mean disk-full?" in done.err
+
+
+def test_a_message_with_a_code_names_the_command() -> None:
+    problem = Problem("here", "nothing", "something", "add it", code="disk-full")
+    assert problem == Problem("here", "nothing", "something", "add it")
+    assert str(problem).endswith("\n  more: allranks why disk-full")
+    assert problems_text([problem]).plain.endswith("\n  more      allranks why disk-full")
+    assert "more" not in str(Problem("here", "nothing"))

@@ -1,4 +1,4 @@
-"""`allranks export`: folders that load alone, byte by byte the same, and nobody else's files touched."""
+"""`allranks register --to`: folders that load alone, byte by byte the same, and nobody else's files touched."""
 
 from __future__ import annotations
 
@@ -189,7 +189,9 @@ def test_for_a_registry(project: Path, tmp_path: Path) -> None:
 def test_what_cannot_be_released_is_said_at_once(project: Path, tmp_path: Path) -> None:
     spec = project / "components/greet/component.yaml"
     spec.write_text(spec.read_text().replace("../../shared/more.py", "../../shared/gone.py"))
-    done = CliRunner().invoke(app, ["export", str(tmp_path / "out"), "--components", str(project / "components")])
+    done = CliRunner().invoke(
+        app, ["register", "--to", str(tmp_path / "out"), "--components", str(project / "components")]
+    )
     assert isinstance(done.exception, InputError)
     said = str(done.exception)
     assert "gone.py" in said

@@ -56,16 +56,15 @@ HELP_OF = (
     "check",
     "components",
     "doctor",
-    "sizes",
 )
 IN_AZURE = ("submit", "cancel", "schedules")
 """Commands that talk to Azure: they get the fake service, with a run that goes on and is the latest."""
-ON_RUNS = ("cancel", "clean", "logs", "report", "rerun", "resume", "runs", "show")
+ON_RUNS = ("cancel", "clean", "logs", "rerun", "resume", "runs", "show")
 """Commands on earlier runs: they get one that failed."""
 OF_APPLIED = ("disable", "enable", "delete")
 """What can be done to a schedule that is applied, in an order in which each can."""
 APPLY = ["schedules", "apply", "--compute", "cpu-cluster"]
-OF_FOLDERS = ("check", "components", "export", "register", "schedules")
+OF_FOLDERS = ("check", "components", "register", "schedules")
 """Commands that read all that they find in a project, where they are not given a pipeline."""
 ON_FILES = ("check", "run", "submit")
 """Commands whose words choose files and settings: one that has all words of another tries that one too."""

@@ -97,7 +97,7 @@ def test_a_download_that_is_refused_is_no_failure(
     program: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     command = tmp_path / "allranks"
-    warned, refused = "! a\\n  found     b\\n", "✗ p\\n  found     %s\\n  more      allranks explain no-download\\n"
+    warned, refused = "! a\\n  found     b\\n", "✗ p\\n  found     %s\\n  more      allranks why no-download\\n"
     command.write_text(f"#!/bin/sh\nprintf '{warned}{refused}' $2\n")
     command.chmod(0o755)
     (tmp_path / "x.yml").write_text("type: pipeline\n")

@@ -12,9 +12,9 @@ import pytest
 from typer.core import TyperGroup
 from typer.main import get_command
 
-from allranks.cli.commands import explain
-from allranks.cli.commands.explain import explanations
-from allranks.cli.main import app
+from allranks.cli.commands import why
+from allranks.cli.commands.why import explanations
+from allranks.cli.main import REMOVED, app
 
 PROJECT = Path(__file__).resolve().parents[2]
 PAGES = [PROJECT / "docs" / f"{name}.md" for name in ("troubleshooting", "retry", "python-api", "first-own-pipeline")]
@@ -44,13 +44,16 @@ def test_codes_and_sections_are_the_same() -> None:
 
 
 def test_the_page_is_that_of_the_documentation() -> None:
-    assert explain.page() == PROJECT / "docs" / "troubleshooting.md"
+    assert why.page() == PROJECT / "docs" / "troubleshooting.md"
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_commands_in_a_text_exist_and_have_these_options(page: Path) -> None:
-    wrong = [text for text in COMMAND.findall(page.read_text(encoding="utf-8")) if unknown(text.split())]
-    assert wrong == []
+    assert [text for text in COMMAND.findall(page.read_text(encoding="utf-8")) if unknown(text.split())] == []
+
+
+def test_what_replaces_a_removed_command_exists() -> None:
+    assert [text for text in COMMAND.findall("".join(REMOVED.values())) if unknown(text.split())] == []
 
 
 def unknown(words: list[str]) -> list[str]:

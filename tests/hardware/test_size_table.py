@@ -73,7 +73,7 @@ def test_a_name_that_is_nearly_right(name: str, near: str) -> None:
 @pytest.mark.parametrize("name", ["", "Standard_", "??", "Standard_D2s_v3"])
 def test_a_name_of_nothing(name: str) -> None:
     assert known(name) is None
-    with pytest.raises(InputError, match="allranks sizes --retired"):
+    with pytest.raises(InputError, match="allranks doctor --sizes --retired"):
         find(name)
 
 

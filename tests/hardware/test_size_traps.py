@@ -26,7 +26,7 @@ def test_rdma_in_the_name_and_no_infiniband() -> None:
     warning = only(traps.of_size(find("NC24r"), date(2020, 1, 1)), "no SR-IOV")
     assert warning.where == "resources.instance_type"
     assert "no InfiniBand" in warning.found
-    assert "allranks sizes --infiniband" in warning.fix
+    assert "allranks doctor --sizes --infiniband" in warning.fix
 
 
 def test_it_is_the_only_size_of_that_kind() -> None:
@@ -40,7 +40,7 @@ def test_it_is_the_only_size_of_that_kind() -> None:
         ("NC96ads_A100_v4", "Standard_ND96asr_v4"),
         ("ND96is_H100_v5", "Standard_ND96isr_H100_v5"),
         ("NC24s_v3", "Standard_ND40rs_v2"),  # not NC24rs_v3, which is retired
-        ("NC64as_T4_v3", "allranks sizes --infiniband"),
+        ("NC64as_T4_v3", "allranks doctor --sizes --infiniband"),
     ],
 )
 def test_infiniband_of_a_size_without_an_r(name: str, instead: str) -> None:

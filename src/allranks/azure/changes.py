@@ -52,7 +52,8 @@ def parse_sizes(given: list[str]) -> tuple[str, dict[str, str]]:
 def size_name(text: str, where: str) -> str:
     """Return the size as Azure writes it, ignoring case. Raise InputError, with similar names, if it is not a size.
 
-    A size that is not in the table of `allranks sizes` is returned too: the workspace says whether its region has it.
+    A size that is not in the table of `allranks doctor --sizes` is returned too: the workspace says whether its region
+    has it.
     """
     known = sizes.known(text)
     match = _SIZE.fullmatch(text.strip())
@@ -62,7 +63,7 @@ def size_name(text: str, where: str) -> str:
 
 
 def unchecked_sizes(changes: Changes) -> list[str]:
-    """Return the sizes with GPUs (Azure's N series) that are missing in `allranks sizes`."""
+    """Return the sizes with GPUs (Azure's N series) that are missing in `allranks doctor --sizes`."""
     given = dict.fromkeys([changes.size, *changes.sizes.values()])
     return [size for size in given if sizes.known(size) is None and re.match("[a-z]+_N", size, re.IGNORECASE)]
 

@@ -203,7 +203,7 @@ def of_quota(client: Any, required: list[Requirements]) -> Iterator[Problem]:
         if size is None:
             similar = difflib.get_close_matches(step.size.lower(), list(available), n=3, cutoff=0.4)
             near = ", ".join(available[name].name for name in similar)
-            fix = f"for example {near}" if near else "see: allranks sizes"
+            fix = f"for example {near}" if near else "see: allranks doctor --sizes"
             yield Problem(where, f"{step.size} is not available in {location}", "a size of the region", fix)
             continue
         cores = step.instances * int(vars(size).get("vCPUs") or vars(size).get("v_cp_us") or 0)

@@ -150,7 +150,7 @@ def _script(releases: Sequence[Release], registry: str) -> str:
 def _readme(releases: Sequence[Release], registry: str) -> str:
     rows = [f"| {each.kind} | `{each.name}` | `{each.version}` | `{each.yaml.as_posix()}` |" for each in releases]
     where = f" of the registry {registry}" if registry else ""
-    introduction = "Written by `allranks export`. Each folder loads by itself. "
+    introduction = "Written by `allranks register --to`. Each folder loads by itself. "
     introduction += f"`./{SCRIPT}` registers them in this order, "
     introduction += f"environments first, since components name the environments{where} by their versions:"
     return "\n".join(

@@ -2,7 +2,7 @@
 dependency.
 
 Each is written into its own folder: YAML for `az ml environment create` or `az ml component create`, and next to it the
-files that are uploaded. `allranks register` registers these folders; `allranks export` writes them to disk.
+files that are uploaded. `allranks register` registers these folders, or writes them to disk with `--to`.
 """
 
 from __future__ import annotations

@@ -126,7 +126,7 @@ def execute(
         except DiskFullError as error:
             errors().print(
                 f"error: {error}\n  every process of the run has ended; free some space, then: allranks resume latest\n"
-                "  more: allranks explain disk-full"
+                "  more: allranks why disk-full"
             )
             sys.exit(1)
         if json and prints_record:

@@ -13,6 +13,17 @@ from allranks.cli import streams
 from allranks.cli.lazy_group import lazy_group
 from allranks.local import stop_signals
 
+REMOVED = {
+    "explain": "use `allranks why CODE`.",
+    "export": "use `allranks register --to DIR`.",
+    "map": "use `allranks check FILE --names`.",
+    "replay": "run the step again with `allranks rerun RUN --only STEP`.",
+    "report": "use `allranks logs RUN --pack FILE`.",
+    "sizes": "use `allranks doctor --sizes`, and `allranks doctor SIZE` for one of them.",
+    "warm": "each run imports the packages of its ranks itself. Use `allranks run` without it.",
+}
+"""What to do instead, by the name of a command that no longer exists."""
+
 app = lazy_group(
     "allranks.cli.commands",
     {
@@ -29,17 +40,12 @@ app = lazy_group(
         "runs": "List the runs of this workspace, the newest first.",
         "show": "Show a run: steps, metrics, outputs, and failures.",
         "diff": "Compare two runs: what their steps depend on, and their results.",
-        "logs": "Print the logs of the ranks of a run, or of the engine.",
+        "logs": "Print the logs of the ranks of a run, or of the engine, or pack them for an issue.",
         "why": "Say why a run has failed: the rank that failed first, its exception, what followed, and what to do.",
-        "report": "Pack what an issue about a run needs into one file.",
         "check": "Check a pipeline, job, component or schedule without running it.",
-        "map": "List the names in a pipeline that this machine cannot resolve.",
         "components": "List the components of a project or of the library, and copy those of the library.",
         "register": "Register components for Azure ML's designer.",
-        "export": "Write components as YAML and code for the Azure CLI.",
-        "doctor": "Check which stacks work on this machine.",
-        "explain": "Explain a problem by the code or the rule in its message.",
-        "sizes": "List the Azure sizes with GPUs and their hardware.",
+        "doctor": "Check which stacks work on this machine, or show the Azure sizes and their hardware.",
         "environments": "List, check, build and verify the environments of a project.",
         "schedules": "Run pipelines on a schedule, on this machine or on Azure ML.",
     },
@@ -47,10 +53,7 @@ app = lazy_group(
     "and submit the same pipelines to Azure ML.",
     add_completion=True,
     has_packages=True,
-    removed={
-        "replay": "run the step again with `allranks rerun RUN --only STEP`.",
-        "warm": "each run imports the packages of its ranks itself. Use `allranks run` without it.",
-    },
+    removed=REMOVED,
 )
 
 

@@ -99,7 +99,7 @@ def find(name: str, where: str = "size") -> Size:
         near = ", ".join(size.name for size in _near(_key(name)))
         found = f"no size {name!r} is known"
         expected = f"an Azure size with GPUs{f', such as {near}' if near else ''}"
-        raise InputError(Problem(where, found, expected, "see them all: allranks sizes --retired"))
+        raise InputError(Problem(where, found, expected, "see them all: allranks doctor --sizes --retired"))
     return size
 
 

@@ -42,10 +42,10 @@ def _retired(size: Size, today: date) -> Iterator[Problem]:
         return
     if size.is_retired(today):
         found = f"{size.name} is retired since {size.retired}"
-        yield Problem(SIZE_KEY, found, "a size that Azure offers", "choose another one: allranks sizes")
+        yield Problem(SIZE_KEY, found, "a size that Azure offers", "choose another one: allranks doctor --sizes")
     else:
         found = f"{size.name} will be retired on {size.retired}"
-        yield Problem(SIZE_KEY, found, fix="choose another one before that day: allranks sizes")
+        yield Problem(SIZE_KEY, found, fix="choose another one before that day: allranks doctor --sizes")
 
 
 def of_infiniband(size: Size, today: date, *, wanted: bool) -> Iterator[Problem]:
@@ -76,7 +76,7 @@ def of_cuda(size: Size, version: str) -> Iterator[Problem]:
     releases = cuda.releases_of(size)
     expected = " or ".join(f"CUDA {release.version} (variant {release.name})" for release in releases)
     found = f"the environment has CUDA {version}, which does not run on the {size.gpu} of {size.name}"
-    fix = "choose another one: allranks sizes"
+    fix = "choose another one: allranks doctor --sizes"
     if releases:
         fix = f"build and register the environments with allranks environments sync --variant {releases[0].name}"
     yield Problem(SIZE_KEY, found, expected or "a size with a newer GPU", fix, code="cuda-version")
@@ -137,4 +137,4 @@ def of_devices(size: Size, devices: Sequence[Device]) -> Iterator[Problem]:
 def _alternative(size: Size, today: date) -> str:
     """Return the advice to use a size with the same GPU and InfiniBand, or to look for one."""
     names = [each.name for each in sizes() if each.gpu == size.gpu and each.infiniband and not each.is_retired(today)]
-    return f"use {names[0]}" if names else "see: allranks sizes --infiniband"
+    return f"use {names[0]}" if names else "see: allranks doctor --sizes --infiniband"

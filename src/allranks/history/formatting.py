@@ -183,7 +183,7 @@ def short_reason(verdict: Verdict) -> str:
 
 def what_to_do(verdict: Verdict) -> str:
     """Return the advice on a known failure, with the command that explains it; "" for others."""
-    return f"{verdict.advice}. More: allranks explain {verdict.code}" if verdict.advice else ""
+    return f"{verdict.advice}. More: allranks why {verdict.code}" if verdict.advice else ""
 
 
 def shortened(text: str) -> str:

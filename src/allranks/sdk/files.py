@@ -1,6 +1,6 @@
 """List the files to upload: those of a component's code, or of an environment's build context.
 
-Snapshots, `allranks submit`, `allranks register` and `allranks export` all use this list. It contains what azure-ai-ml
+Snapshots, `allranks submit` and `allranks register` all use this list. It contains what azure-ai-ml
 would upload, with its interpretation of ignore files, except what `upload_exclusions` names. Links are followed,
 wherever they lead.
 """

@@ -406,5 +406,5 @@ def test_a_problem_reads_well(plan: Plan) -> None:
     error = InputError.of(check(with_port(plan, "epochs", value=Literal(2.5))))
     assert str(error) == (
         "step train, key inputs.epochs (p.py:7): 2.5\n  expected: a whole number\n  fix: change epochs\n"
-        "  more: allranks explain wrong-type"
+        "  more: allranks why wrong-type"
     )

@@ -52,7 +52,7 @@ def test_a_disk_that_is_full_while_torch_saves(rack_works: bool, run_steps) -> N
     command = f'mount -t tmpfs -o size=1m none /mnt && {sys.executable} -c "{save}"'
     record = run_steps(Step("train", command), instances="rack")
     assert "a disk was full" in advice(record)
-    assert "allranks explain disk-full" in advice(record)
+    assert "allranks why disk-full" in advice(record)
 
 
 def test_another_failure_has_none(run_steps) -> None:

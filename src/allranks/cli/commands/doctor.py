@@ -1,4 +1,4 @@
-"""`allranks doctor`: check which stacks work on this machine."""
+"""`allranks doctor`: check which stacks work on this machine, or show the Azure sizes and their hardware."""
 
 from __future__ import annotations
 
@@ -6,17 +6,21 @@ import contextlib
 import os
 import tempfile
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
+from datetime import date
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from allranks.cli.console import console, errors, to_json
-from allranks.cli.options import JsonOption
+from allranks.cli.options import JsonOption, argument, option
+from allranks.errors import InputError, Problem
 from allranks.history.workspace import Workspace
 
 if TYPE_CHECKING:
+    from allranks.hardware.nccl import NetworkVariable
+    from allranks.hardware.sizes import Size
     from allranks.local.doctor.launches import Launch
 
 
@@ -38,14 +42,40 @@ class _StackState:
 
 
 def doctor(
+    size: Annotated[
+        str | None, argument("SIZE", "Azure size to describe instead of this machine, with or without Standard_.")
+    ] = None,
+    sizes: Annotated[
+        bool, option("--sizes", "List the Azure sizes with GPUs and their hardware, instead of this machine.")
+    ] = False,
+    gpu: Annotated[str | None, option("--gpu", "List only sizes with this GPU, such as A100.")] = None,
+    infiniband: Annotated[
+        bool | None, option("--infiniband/--no-infiniband", "List only sizes with InfiniBand, or without.")
+    ] = None,
+    retired: Annotated[bool, option("--retired", "Also list sizes that Azure has retired.")] = False,
     start: Annotated[bool, typer.Option("--start/--no-start", help="Start two ranks of each stack to test it.")] = True,
     json: JsonOption = False,
 ) -> None:
-    """Check which stacks work on this machine.
+    """Check which stacks work on this machine, or show the Azure sizes and their hardware.
 
-    Also print how to install the others. A stack works if two of its ranks can communicate. Exit with 1 if an installed
-    stack does not work.
+    Also print how to install the other stacks. A stack works if two of its ranks can communicate. Exit with 1 if an
+    installed stack does not work. For a size: print its processes, variables and warnings, each with its source.
+
+    For example: allranks doctor --sizes --gpu A100 --infiniband
     """
+    if size is not None:
+        filters = [name for name, is_given in (("--sizes", sizes), ("--gpu", gpu), ("--retired", retired)) if is_given]
+        if filters:
+            fix = f"allranks doctor {size}, or allranks doctor --sizes"
+            raise InputError(Problem(filters[0], f"it is given together with the size {size}", "one of them", fix))
+        _print_size(size, infiniband is True, json)
+    elif sizes or gpu or infiniband is not None or retired:
+        _print_sizes(gpu, infiniband, retired, json)
+    else:
+        _check_stacks(start, json)
+
+
+def _check_stacks(start: bool, json: bool) -> None:
     from allranks.local import gpus, preview
     from allranks.local.doctor.launches import FIRST
 
@@ -101,3 +131,78 @@ def _print(findings: Sequence[_StackState]) -> None:
         if finding.wrong:
             text = f"\n{finding.stack} does not work: {finding.wrong}\n  try: {finding.install}"
             errors().print(text, markup=False)
+
+
+def _print_size(name: str, wants_infiniband: bool, json: bool) -> None:
+    from allranks.cli.views.sizes import print_size
+    from allranks.hardware import traps
+    from allranks.hardware.sizes import find
+
+    size = find(name, where=f"size {name}")
+    settings, warnings = _settings(size), list(traps.of_size(size, date.today(), wants_infiniband=wants_infiniband))
+    if json:
+        print(to_json({**_row(size), "settings": list(settings), "warnings": warnings}))
+    else:
+        print_size(console(), size, settings, warnings)
+
+
+def _print_sizes(gpu: str | None, infiniband: bool | None, retired: bool, json: bool) -> None:
+    from allranks.cli.views.sizes import print_sizes
+
+    today = date.today()
+    matches = _matching(gpu, infiniband, retired, today)
+    if json:
+        print(to_json([_row(size) for size in matches]))
+    else:
+        print_sizes(console(), matches, today)
+
+
+def _matching(gpu: str | None, infiniband: bool | None, retired: bool, today: date) -> list[Size]:
+    from allranks.hardware.sizes import sizes as all_sizes
+
+    if gpu is not None and not any(gpu.lower() in size.gpu.lower() for size in all_sizes()):
+        models = ", ".join(dict.fromkeys(size.gpu for size in all_sizes()))
+        raise InputError(Problem(f"--gpu {gpu}", "no size has this GPU", f"one of {models}", ""))
+    return [
+        size
+        for size in all_sizes()
+        if (gpu is None or gpu.lower() in size.gpu.lower())
+        and (infiniband is None or size.infiniband is infiniband)
+        and (retired or not size.is_retired(today))
+    ]
+
+
+def _row(size: Size) -> dict[str, Any]:
+    from allranks.hardware.cuda import has_bfloat16, releases_of
+
+    return {
+        **asdict(size),
+        "infiniband": size.infiniband,
+        "process_count_per_instance": size.processes,
+        "cuda_variants": [release.name for release in releases_of(size)],
+        "bfloat16": has_bfloat16(size),
+    }
+
+
+def _settings(size: Size) -> tuple[NetworkVariable, ...]:
+    """Return the variables that the runtime would set if Azure's files exist. Values determined at run time are in
+    brackets."""
+    from allranks.hardware import nccl
+    from allranks.hardware.infiniband import Device
+    from allranks.hardware.nccl import GRAPH_FAMILIES, TOPOLOGY_FOLDER, Topology
+
+    device, interface = Device("<each InfiniBand device found>"), "<the interface found>"
+    folder = TOPOLOGY_FOLDER / size.topology
+    files = Topology(
+        size.topology,
+        str(folder / "topo.xml") if size.topology else None,
+        str(folder / "graph.xml") if size.topology in GRAPH_FAMILIES else None,
+    )
+    devices = (device,) if size.infiniband else ()
+    return tuple(
+        replace(setting, value=setting.value.replace(str(device), device.name))
+        for setting in (
+            *nccl.settings(size, devices, files, interface=interface),
+            *nccl.ucx_settings(size, devices, files, interface=interface),
+        )
+    )

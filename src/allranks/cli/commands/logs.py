@@ -1,19 +1,25 @@
-"""`allranks logs`: print the logs of the ranks of a run, or of the engine."""
+"""`allranks logs`: print the logs of the ranks of a run, or of the engine, or pack them for an issue."""
 
 from __future__ import annotations
 
+import json
+import os
+import platform
 import time
+import zipfile
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 from allranks import engine_log
 from allranks.cli.console import console, to_json
-from allranks.cli.options import FolderOption, JsonOption, RunArgument, StepArgument, option
+from allranks.cli.options import FolderOption, JsonOption, RunArgument, StepArgument, YesOption, confirm, option
 from allranks.errors import InputError, Problem
 from allranks.history.nested import node_at
 
 if TYPE_CHECKING:
     from allranks.history.log_reader import Find
+    from allranks.history.records import RunRecord
+    from allranks.history.workspace import Workspace
 
 
 def logs(
@@ -22,10 +28,14 @@ def logs(
     rank: Annotated[int | None, option("--rank", "Number of a rank. Default: all ranks.", min=0)] = None,
     engine: Annotated[bool, option("--engine", "Print what the engine did, instead of the ranks.")] = False,
     follow: Annotated[bool, option("--follow -f", "Keep printing new lines until the run ends.")] = False,
+    pack: Annotated[
+        Path | None, option("--pack", "Pack what an issue about the run needs into this new ZIP file.", "FILE")
+    ] = None,
+    yes: YesOption = False,
     workspace: FolderOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Print the logs of the ranks of a run, or of the engine.
+    """Print the logs of the ranks of a run, or of the engine, or pack them for an issue.
 
     If there are several logs, each line begins with its step and rank. For a run that was submitted to Azure ML, new
     lines are downloaded first. --json prints an array with one object per rank: step, rank, log (the path of the file),
@@ -33,10 +43,20 @@ def logs(
 
     --engine prints what the engine and its processes did: the seconds since the first line, the process, the node, the
     event and its data; with --json an array with one object per event. Run with ALLRANKS_LOG=debug for more of them.
+
+    --pack writes the engine's log, the plan, the run's record with its messages and the last log lines of a
+    failed rank, the versions of packages, and the facts of this machine. It holds no code, no data and no values of
+    environment variables, and secrets are masked. The content is listed first, and you are asked before it is written.
     """
     from allranks.azure.watch import finder
     from allranks.history.log_reader import follow_logs, print_logs, print_logs_json
 
+    if pack is not None:
+        if step is not None or rank is not None or engine or follow:
+            found = "it is given together with a step, --rank, --engine or --follow"
+            raise InputError(Problem("--pack", found, "the logs of the whole run", "remove the others"))
+        _pack(identity, pack, yes, workspace)
+        return
     find = finder(workspace)
     if engine:
         _print_engine_log(find, identity, step, rank, follow, json)
@@ -75,3 +95,88 @@ def _print_engine_log(find: Find, identity: str, step: str | None, rank: int | N
         print(to_json(list(log)))
     else:
         print_entries(console(), log)
+
+
+def _pack(identity: str, output: Path, yes: bool, folder: Path | None) -> None:
+    """Write what an issue about a run needs into one file."""
+    from allranks.history import secret_values, stored
+    from allranks.history.formatting import in_bytes
+    from allranks.history.workspace import Workspace
+    from allranks.secrets import redact
+
+    place, record = stored.find(Workspace.at(folder), identity)
+    if output.exists():
+        raise InputError(Problem(str(output), "it exists, and is not overwritten", "a new file", "name another file"))
+    known = secret_values.known(record)
+    contents = {name: redact(text, known) for name, text in _contents(place, record).items()}
+    out = console()
+    for name, text in contents.items():
+        out.print(f"  {name:<13}  {in_bytes(len(text.encode())):>8}  {_DESCRIPTIONS[name]}", soft_wrap=True)
+    confirm(f"Write them to {output}?", "allranks logs --pack", yes)
+    with zipfile.ZipFile(output, "x", zipfile.ZIP_DEFLATED) as file:
+        for name, text in contents.items():
+            file.writestr(name, text)
+    out.print(f"written  {output}; read it before you attach it to an issue", soft_wrap=True)
+
+
+_DESCRIPTIONS = {
+    "engine.log": "what the engine did, and when",
+    "plan.json": "the compiled pipeline, without the values of environment variables",
+    "run.json": "the states of steps and ranks, messages, and the last lines of a failed rank",
+    "machine.json": "versions, cores, memory, kernel, GPUs, kind of instances",
+    "packages.txt": "the installed packages",
+}
+
+
+def _contents(workspace: Workspace, record: RunRecord) -> dict[str, str]:
+    from importlib.metadata import distributions
+
+    from allranks.history.store import Store
+    from allranks.plan.secrets import shown
+
+    with Store(workspace.database, reads=True) as store:
+        plan = json.loads(store.plan(record.id))
+    log = Path(record.folder) / engine_log.FILE
+    packages = sorted({f"{found.name}=={found.version}" for found in distributions()}, key=str.lower)
+    return {
+        "engine.log": log.read_text(encoding="utf-8", errors="replace") if log.is_file() else "",
+        "plan.json": json.dumps(_without_values(shown(plan)), indent=2),
+        "run.json": to_json(_without_values(json.loads(to_json(record)))),
+        "machine.json": to_json(_machine(record)),
+        "packages.txt": "\n".join(packages) + "\n",
+    }
+
+
+def _without_values(tree: Any) -> Any:
+    """Return a plan's or a record's JSON without the values of environment variables."""
+    if isinstance(tree, list):
+        return [_without_values(each) for each in tree]
+    if not isinstance(tree, dict):
+        return tree
+    return {
+        name: dict.fromkeys(value, "...")
+        if name == "environment_variables" and isinstance(value, dict)
+        else _without_values(value)
+        for name, value in tree.items()
+    }
+
+
+def _machine(record: RunRecord) -> dict[str, Any]:
+    from importlib.metadata import PackageNotFoundError, version
+
+    from allranks.local import gpus
+
+    versions = {}
+    for package in ("allranks", "azure-ai-ml", "torch"):
+        try:
+            versions[package] = version(package)
+        except PackageNotFoundError:
+            versions[package] = ""
+    return {
+        "versions": versions | {"Python": platform.python_version()},
+        "cores": len(os.sched_getaffinity(0)),
+        "memory": os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
+        "system": platform.platform(),
+        "gpus": list(gpus.found(os.environ)),
+        "instances": record.instances,
+    }

@@ -1,4 +1,4 @@
-"""`allranks register`: register a project's components and environments for the designer."""
+"""`allranks register`: register a project's components and environments for the designer, or write them to disk."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from allranks.azure.errors import service_errors
 from allranks.azure.last_state import LastState, online_or_offline
 from allranks.azure.workspace import WorkspaceOptions, connect, named, resolve
-from allranks.cli.console import console, errors, to_json
+from allranks.cli.console import console, errors, print_result, to_json
 from allranks.cli.options import (
     AssetNamesArgument,
     AzureOptions,
@@ -24,6 +24,7 @@ from allranks.cli.options import (
     option,
     require_dry_run,
 )
+from allranks.errors import InputError, Problem
 from allranks.history.formatting import plain
 
 if TYPE_CHECKING:
@@ -35,6 +36,10 @@ def register(
     names: AssetNamesArgument = None,
     components: ComponentsOption = None,
     library: LibraryOption = False,
+    target: Annotated[
+        Path | None,
+        option("--to", "Write them into this new or earlier folder, for the Azure CLI; register nothing.", "DIR"),
+    ] = None,
     dry_run: ChangesOption = False,
     offline: OfflineOption = False,
     *,
@@ -47,12 +52,21 @@ def register(
     Their environments are registered first. A version is derived from the content, so unchanged assets are skipped, and
     an interrupted registration resumes.
 
+    --to writes them as YAML and code for `az ml component create` and `az ml environment create` instead. Each folder
+    is self-contained. The same content always produces the same files. Other files in DIR are not changed.
+
     For example: allranks register train_lightning --dry-run
     """
     from allranks.catalog.releases import release
 
     require_dry_run(offline, dry_run)
     options = azure.of(registry)
+    if target is not None:
+        if dry_run or azure != AzureOptions():
+            found = "it is given together with --dry-run or a workspace"
+            raise InputError(Problem(f"--to {target}", found, "one of them", "remove one"))
+        _export(target, names, components_of(components, library), registry, json)
+        return
     if registry:
         where = f"registry {registry}"
     elif offline:
@@ -80,6 +94,19 @@ def register(
     out.print(f"{where}: {result}, {same} unchanged", soft_wrap=True)
     if comparison:
         out.print(comparison, soft_wrap=True)
+
+
+def _export(folder: Path, names: Sequence[str] | None, components: Path | None, registry: str, json: bool) -> None:
+    from allranks.catalog.export import SCRIPT, export
+    from allranks.catalog.releases import release
+
+    with tempfile.TemporaryDirectory(prefix="allranks-") as staged:
+        releases = release(Path(staged), components, names or (), registry)
+        exported = export(releases, Path(staged), folder, registry)
+    value = {"folder": str(folder), "releases": [_row(one) for one in releases], **vars(exported)}
+    counts = f"{len(exported.written)} written, {len(exported.removed)} removed, {len(exported.kept)} unchanged"
+    command = f"register them: {folder / SCRIPT} --workspace-name NAME --resource-group NAME"
+    print_result(json, value, f"{folder}: {len(releases)} assets; files: {counts}", command)
 
 
 def _differences(
@@ -155,8 +182,7 @@ def _print_difference(out: Any, difference: Difference) -> None:
         out.print(f"    {change:<8} {plain(name)}", soft_wrap=True)
 
 
-def release_row(one: Release) -> dict[str, Any]:
-    """Return a release as a row of the JSON of `register` and `export`."""
+def _row(one: Release) -> dict[str, Any]:
     return {"kind": one.kind, "name": one.name, "version": one.version, "digest": one.digest}
 
 
@@ -173,7 +199,7 @@ def _rows(
     changed = {(difference.release.kind, difference.release.name): difference for difference in differences}
     rows = []
     for release in releases:
-        row = release_row(release)
+        row = _row(release)
         if dry_run:
             difference = changed.get((release.kind, release.name))
             row["state"] = "there" if difference is None else "changed" if difference.latest else "new"

@@ -88,7 +88,9 @@ def changes_of(compute: str, size: list[str], experiment: str, display_name: str
     every, of_steps = parse_sizes(size)
     changes = Changes(compute, every, of_steps, experiment, display_name, parsed)
     for name in unchecked_sizes(changes):
-        note = f"note: {name} is not in the table of allranks sizes, so its GPUs and InfiniBand are not checked"
+        note = (
+            f"note: {name} is not in the table of allranks doctor --sizes, so its GPUs and InfiniBand are not checked"
+        )
         errors().print(note, soft_wrap=True)
     return changes
 

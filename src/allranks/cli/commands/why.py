@@ -1,41 +1,58 @@
-"""`allranks why`: say why a run, or a job whose logs were downloaded, has failed."""
+"""`allranks why`: say why a run or a downloaded job has failed, or explain the code of a message."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from allranks.cli import completion
-from allranks.cli.console import console, errors, plain, to_json
-from allranks.cli.options import FolderOption, JsonOption, StepArgument
-from allranks.errors import InputError, Problem
+from allranks.cli.console import console, errors, plain, print_result, to_json
+from allranks.cli.options import FolderOption, JsonOption, StepArgument, option
+from allranks.errors import InputError, Problem, Rule, did_you_mean
 from allranks.history.nested import records_at
 from allranks.history.records import Status, Verdict
 from allranks.plan.walk import LEFT_OUT
+
+_NAME = "troubleshooting.md"
+_SECTION = re.compile(r"^### ([\w-]+)\n(.*?)(?=^##|\Z)", re.MULTILINE | re.DOTALL)
+_LINK = re.compile(r"\[([^\]]+)\]\([^)]+\)")
+_CODE = re.compile(r"[a-z]+(-[a-z0-9]+)*")
 
 
 def why(
     identity: Annotated[
         str,
         typer.Argument(
-            metavar="RUN|FOLDER",
-            help="A run as of `allranks show`, or a folder with logs that were downloaded from Azure ML.",
+            metavar="RUN|FOLDER|CODE",
+            help="A run as of `allranks show`; a folder with logs that were downloaded from Azure ML; or the code or "
+            "the rule in a message, such as missing-package.",
             autocompletion=completion.runs,
         ),
     ] = "latest",
     step: StepArgument = None,
+    codes: Annotated[bool, option("--codes", "List the codes of messages and the rules of `allranks check`.")] = False,
     workspace: FolderOption = None,
     json: JsonOption = False,
 ) -> None:
     """Say why a run has failed: the rank that failed first, its exception, what followed, and what to do.
 
-    In a folder, the logs user_logs/std_log_process_N.txt, 70_driver_log_N.txt and the like are read, also in folders
-    below, and dumps of torch's Flight Recorder, nccl_trace_rank_N or rank_N. --json prints an array with one object per
-    failed step.
+    For the code or the rule in a message: explain the problem, whether or not there is a run. In a folder, the logs
+    user_logs/std_log_process_N.txt, 70_driver_log_N.txt and the like are read, also in folders below, and dumps of
+    torch's Flight Recorder, nccl_trace_rank_N or rank_N. --json prints an array with one object per failed step.
     """
+    if codes:
+        known = [*explanations().values(), *rule_explanations().values()]
+        width = max(len(each.code) for each in known)
+        print_result(json, known, *(f"{each.code:<{width}}  {each.summary}" for each in known))
+        return
+    if explanation := _explanation(identity):
+        print_result(json, explanation, explanation.text)
+        return
     found = _of_folder(Path(identity), step) if "/" in identity or Path(identity).is_dir() else None
     notes: Sequence[str] = ()
     if found is None:
@@ -67,14 +84,68 @@ def _of_run(workspace: Path | None, identity: str, step: str | None) -> tuple[Se
     """Return the verdicts of a run, and its notes about what its code lacks."""
     from allranks.azure.watch import finder
 
-    record = finder(workspace)(identity)
+    try:
+        record = finder(workspace)(identity)
+    except InputError:
+        near = did_you_mean(identity, [*explanations(), *rule_explanations()])
+        if not near or not _CODE.fullmatch(identity):
+            raise
+        found, expected = "no run and no code has this name", "a run, or the code or rule in a message"
+        raise InputError(Problem(identity, found, expected, f"{near} List all codes: allranks why --codes")) from None
     steps = record.steps if step is None else records_at(record, step)
-    found = [each.verdict for each in steps if each.verdict is not None]
-    if not found:
+    verdicts = [each.verdict for each in steps if each.verdict is not None]
+    if not verdicts:
         where = f"run {record.id}" + (f", step {step}" if step else "")
         if record.status is Status.INTERRUPTED:
             fix = f"to continue it: allranks resume {record.id}"
             raise InputError(Problem(where, "no step has failed: its engine died or was killed", "a failed step", fix))
         text = "; ".join(("it has not failed", *(f"{each.name}: {each.straggler}" for each in steps if each.straggler)))
         raise InputError(Problem(where, text, "a failed step", f"see: allranks show {record.id}"))
-    return found, [note for note in record.notes if note.startswith(LEFT_OUT)]
+    return verdicts, [note for note in record.notes if note.startswith(LEFT_OUT)]
+
+
+def _explanation(identity: str) -> Explanation | None:
+    """Return the explanation of a code; None for anything else."""
+    if not _CODE.fullmatch(identity) or identity == "latest" or Path(identity).is_dir():
+        return None
+    return explanations().get(identity) or rule_explanations().get(identity)
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """A section of the page. code: its name. text: Markdown without links, which lead nowhere on a terminal"""
+
+    code: str
+    text: str
+
+    @property
+    def summary(self) -> str:
+        """The first sentence."""
+        return re.split(r"(?<=[.:])\s", " ".join(self.text.split()), maxsplit=1)[0].rstrip(".:")
+
+
+def page() -> Path:
+    """Return the page: in the wheel it is in the folder above, and in a checkout in docs/."""
+    packaged = Path(__file__).parents[1] / _NAME
+    return packaged if packaged.exists() else Path(__file__).resolve().parents[4] / "docs" / _NAME
+
+
+def explanations() -> dict[str, Explanation]:
+    """Return the sections by code, in the order of the page."""
+    sections = _SECTION.findall(page().read_text(encoding="utf-8"))
+    return {code: Explanation(code, _LINK.sub(r"\1", text).strip()) for code, text in sections}
+
+
+def rule_explanations() -> dict[str, Explanation]:
+    """Return the rules by code. Rules of components come first, then those of pipelines and environments."""
+    from allranks.checks import component, environment, plan
+
+    rules = (*component.catalogue(), *plan.catalogue(), *environment.catalogue(), *environment.own_catalogue())
+    return {rule.code: Explanation(rule.code, _text(rule)) for rule in rules}
+
+
+def _text(rule: Rule) -> str:
+    lines = [rule.what, "", f"level   {rule.level.value}", f"fix     {rule.fix}", f"source  {rule.source}"]
+    if rule.ignorable:
+        lines.append(f"ignore  a comment in the line, or above all content: # allranks: ignore {rule.code}")
+    return "\n".join(lines)

@@ -85,7 +85,7 @@ class AssetLookup:
     settled:    inputs of the pipeline that the user sets, which the file does not change
     stand_ins:  by the path of a step, the folder that the user gives in place of running it, besides those of the file
     stood_in:   the paths of steps that have been looked up as such
-    uses:       every lookup so far, for `allranks map`
+    uses:       every lookup so far, for `allranks check --names`
     problems:   lookups without a result
     components: azure-ai-ml's components that were loaded, by spec and name
     attached:   functions that give the nodes of the caller's job their ids back

@@ -71,7 +71,7 @@ def apply(
     if env.local_rank == 0 and not inherited:
         _print_settings(env, settings, existing, size, devices)
         if name and size is None:
-            _note(env, f"{own_variables.SIZE}={name} is not a known size: see `allranks sizes --retired`")
+            _note(env, f"{own_variables.SIZE}={name} is not a known size: see `allranks doctor --sizes --retired`")
 
 
 def _remove_inherited(environ: MutableMapping[str, str]) -> bool:

@@ -1,4 +1,4 @@
-"""`allranks logs --engine`, `--verbose` and `allranks report`: what the engine did, for users and for an issue."""
+"""`allranks logs --engine`, `--verbose` and `allranks logs --pack`: what the engine did, for users and for an issue."""
 
 from __future__ import annotations
 
@@ -85,11 +85,11 @@ def test_verbose_logs_everything(tmp_path: Path) -> None:
     assert done.code == 0, done.err
 
 
-def test_a_report_holds_what_is_listed_and_no_secret(folder: Path) -> None:
-    refused = called("report", folder=folder)
+def test_what_is_packed_holds_what_is_listed_and_no_secret(folder: Path) -> None:
+    refused = called("logs", "--pack", "report.zip", folder=folder)
     assert (refused.code, "agree to it: --yes" in refused.err) == (2, True)
     assert not list(folder.glob("*.zip"))
-    done = called("report", "latest", "-o", "report.zip", "--yes", folder=folder)
+    done = called("logs", "latest", "--pack", "report.zip", "--yes", folder=folder)
     assert (done.code, done.err) == (0, "")
     with zipfile.ZipFile(folder / "report.zip") as file:
         texts = {name: file.read(name).decode() for name in file.namelist()}
@@ -102,5 +102,7 @@ def test_a_report_holds_what_is_listed_and_no_secret(folder: Path) -> None:
     machine = json.loads(texts["machine.json"])
     assert (machine["instances"], machine["versions"]["allranks"]) == ("loopback", "0.1.0")
     assert "rich==" in texts["packages.txt"]
-    again = called("report", "-o", "report.zip", "--yes", folder=folder)
+    again = called("logs", "--pack", "report.zip", "--yes", folder=folder)
     assert (again.code, "it exists, and is not overwritten" in again.err) == (2, True)
+    of_step = called("logs", "latest", "train", "--pack", "step.zip", folder=folder)
+    assert (of_step.code, "it is given together with a step" in of_step.err) == (2, True)

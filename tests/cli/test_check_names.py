@@ -1,4 +1,4 @@
-"""`allranks map`, and a run by the file that it helped to write."""
+"""`allranks check --names`, and a run by the file that it helped to write."""
 
 from __future__ import annotations
 
@@ -43,10 +43,10 @@ def project(tmp_path: Path) -> Path:
 
 def test_from_a_pipeline_to_its_file_to_its_run(project: Path) -> None:
     file = project / "allranks.yaml"
-    printed = called("map", "pipeline.yml", folder=project)
+    printed = called("check", "pipeline.yml", "--names", folder=project)
     assert (printed.code, printed.err) == (0, "")
     assert not file.exists()
-    written = called("map", "pipeline.yml", "--write", folder=project)
+    written = called("check", "pipeline.yml", "--names", "--write", folder=project)
     assert (written.code, written.out) == (0, "written  allranks.yaml: 2 lines to complete\n")
     assert file.read_text() == printed.out
     # The user completes the lines.
@@ -55,14 +55,14 @@ def test_from_a_pipeline_to_its_file_to_its_run(project: Path) -> None:
     )
     file.write_text(text.replace("# blob: path/to/folder", "blob: blob"))
     # The component's own environment is known only now; no virtual environment is needed for a run.
-    rest = called("map", "pipeline.yml", folder=project)
+    rest = called("check", "pipeline.yml", "--names", folder=project)
     assert rest.out.splitlines()[-1] == "  # counting:1: .venvs/NAME"
     done = called("run", "pipeline.yml", "--instances", "loopback", "--no-track", folder=project)
     assert done.code == 0, done.err
     (counted,) = (path for path in (project / ".allranks/runs").rglob("count") if path.is_file())
     assert counted.read_text().strip() == "3"
     write(project, ".venvs/counting/bin/python", "").chmod(0o755)
-    nothing = called("map", "pipeline.yml", folder=project)
+    nothing = called("check", "pipeline.yml", "--names", folder=project)
     assert (nothing.code, nothing.out, nothing.err) == (0, "", "this machine can resolve every name in pipeline.yml\n")
 
 
@@ -76,14 +76,22 @@ def test_a_run_without_the_file_says_what_to_add(project: Path) -> None:
 def test_other_mistakes_are_left_to_check(project: Path) -> None:
     more = "  b: {command: ls, environment: azureml:counting:1, resources: {shm_size: much}}\n"
     write(project, "pipeline.yml", PIPELINE + more)
-    done = called("map", "pipeline.yml", folder=project)
+    done = called("check", "pipeline.yml", "--names", folder=project)
     assert done.code == 0
     assert done.err == "1 other problem: allranks check pipeline.yml\n"
 
 
+@pytest.mark.parametrize(
+    ("words", "found"), [(("--write",), "without --names"), (("--names", "more.yml"), "2 files are given")]
+)
+def test_options_that_do_not_fit(project: Path, words: tuple[str, ...], found: str) -> None:
+    done = called("check", "pipeline.yml", *words, folder=project)
+    assert (done.code, found in done.err) == (2, True)
+
+
 def test_a_file_that_cannot_be_written(project: Path) -> None:
     (project / "allranks.yaml").mkdir()
-    done = called("map", "pipeline.yml", "--write", folder=project)
+    done = called("check", "pipeline.yml", "--names", "--write", folder=project)
     assert (done.code, done.out) == (2, "")
     assert "allranks.yaml" in done.err
     assert "cannot be written: Is a directory" in done.err
