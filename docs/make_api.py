@@ -17,7 +17,7 @@ import griffe
 
 DOCS = Path(__file__).resolve().parent
 PAGE = DOCS / "reference" / "api.md"
-SOURCE = DOCS.parent / "src"
+SOURCES = (DOCS.parent / "src", DOCS.parent / "packages" / "allranks-client" / "src")
 
 HEAD = """# Python API
 
@@ -36,8 +36,9 @@ WIDTH = 120
 
 def page() -> str:
     """Return the whole page."""
-    loader = griffe.GriffeLoader(search_paths=[str(SOURCE)], allow_inspection=False)
+    loader = griffe.GriffeLoader(search_paths=SOURCES, allow_inspection=False)
     package = loader.load("allranks")
+    loader.load("allranks_client")
     loader.resolve_aliases()
     return HEAD + "\n".join(_module(name, _found(package, name)) for name in MODULES)
 
@@ -50,9 +51,11 @@ def _found(package: griffe.Object | griffe.Alias, name: str) -> griffe.Module:
 
 
 def _module(name: str, module: griffe.Module) -> str:
-    # A package that imports its names on first use has them as imports for type checkers, and no list of them.
-    lazy = (each for each, origin in module.imports.items() if origin.startswith("allranks."))
-    objects = {str(each): _target(module, str(each)) for each in module.exports or lazy}
+    # Names that are imported on first use are imports for type checkers. Those of a package beside allranks, and all of
+    # allranks.runtime, are in no list.
+    lazy = "allranks_client." if module.exports else "allranks."
+    names = [*(module.exports or ()), *(each for each, origin in module.imports.items() if origin.startswith(lazy))]
+    objects = {str(each): _target(module, str(each)) for each in names}
     ordered = sorted(objects, key=lambda each: (not isinstance(objects[each], griffe.Function), each))
     parts = [f"## {name}\n", _filled(MODULES[name]) + "\n", _filled(", ".join(_links(name, ordered))) + "\n"]
     parts += [_object(f"{name}.{each}", objects[each]) for each in ordered]

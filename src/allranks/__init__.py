@@ -20,16 +20,15 @@ from allranks.version import __version__ as __version__
 
 if TYPE_CHECKING:
     from allranks.api.after import after
-    from allranks.api.client import LocalClient
     from allranks.api.jobs import Checked, check
     from allranks.api.layout import layout
     from allranks.api.run import Run, RunFailedError, launch, run, runs
     from allranks.errors import InputError, Problem
+    from allranks_client.client import LocalClient as LocalClient
 
 __all__ = [
     "Checked",
     "InputError",
-    "LocalClient",
     "Problem",
     "Run",
     "RunFailedError",
@@ -44,7 +43,6 @@ __all__ = [
 _HOMES = {
     "Checked": "allranks.api.jobs",
     "InputError": "allranks.errors",
-    "LocalClient": "allranks.api.client",
     "Problem": "allranks.errors",
     "Run": "allranks.api.run",
     "RunFailedError": "allranks.api.run",
@@ -52,11 +50,12 @@ _HOMES = {
     "check": "allranks.api.jobs",
     "launch": "allranks.api.run",
     "layout": "allranks.api.layout",
-    "load_ipython_extension": "allranks.api.script",
     "run": "allranks.api.run",
     "runs": "allranks.api.run",
-    "unload_ipython_extension": "allranks.api.script",
 }
+
+_CLIENT = {"LocalClient": "client", "load_ipython_extension": "script", "unload_ipython_extension": "script"}
+"""The modules of the package allranks-client, by the name that it adds."""
 
 _REMOVED = {"replay": "run the step again with `allranks rerun RUN --only STEP`"}
 """What to do instead, by the name that no longer exists."""
@@ -69,6 +68,10 @@ def __getattr__(name: str) -> object:
     if name in _REMOVED:
         # Of an AttributeError, `from allranks import replay` would not print the message.
         raise ImportError(f"allranks.{name} was removed: {_REMOVED[name]}")
+    if name in _CLIENT:
+        from allranks.api.client import client_module
+
+        return getattr(client_module(_CLIENT[name], f"allranks.{name}"), name)
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(importlib.import_module(_HOMES[name]), name)

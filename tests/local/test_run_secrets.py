@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
-import sys
 from base64 import b64encode
 from pathlib import Path
 from urllib.parse import quote
@@ -163,29 +161,3 @@ def test_the_variables_of_mpirun_are_its_users_alone(run_steps) -> None:
     assert Path(record.steps[0].ranks[0].log).read_text().split() == ["600", "1", "*" * len(TOKEN)]
     assert not (Path(record.steps[0].folder) / "launcher").exists()
     assert not holders(Workspace(Path(record.folder).parents[1]).root)
-
-
-CLIENT = """
-from azure.ai.ml import command
-from allranks import LocalClient
-
-client = LocalClient(show_progress=False)
-variables = {"HF_TOKEN": "SECRET", "STORE": "AccountKey=STORE_KEY"}
-train = command(command="echo $HF_TOKEN", environment="azureml:cpu:1", environment_variables=variables)
-job = client.jobs.create_or_update(train, experiment_name="secrets")
-client.jobs.stream(job.name)
-print(client.jobs.get(job.name).status.value)
-"""
-
-
-@pytest.mark.slow
-def test_a_client_leaves_them_in_no_file(folder: Path) -> None:
-    script = write(folder, "client.py", CLIENT.replace("SECRET", TOKEN).replace("STORE_KEY", KEY))
-    done = subprocess.run(
-        [sys.executable, str(script)], cwd=folder, capture_output=True, text=True, timeout=PATIENCE, check=False
-    )
-    assert done.stdout.split()[-1:] == ["Completed"], done.stderr
-    workspace = folder / ".allranks"
-    assert holders(workspace) == []
-    assert {path.stat().st_mode & 0o777 for path in workspace.rglob("job.json")} == {0o600}
-    assert not [secret for secret in SECRETS if secret in done.stdout + done.stderr]

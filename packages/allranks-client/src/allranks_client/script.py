@@ -35,7 +35,7 @@ def run_as_azure(file: str, arguments: Sequence[str], workspace: Workspace, opti
         raise InputError(Problem(str(path), found, "no arguments: a notebook cannot read them", fix))
     with contextlib.ExitStack() as stack:
         stack.enter_context(_local_clients(workspace, options))
-        from allranks.api.client import running_jobs
+        from allranks_client.client import running_jobs
 
         stack.enter_context(python_file.importable(path))
         stack.callback(setattr, sys, "argv", sys.argv)
@@ -50,7 +50,7 @@ def run_as_azure(file: str, arguments: Sequence[str], workspace: Workspace, opti
         except InputError:
             raise
         except Exception as error:
-            inner = error.__traceback__
+            inner = error.__traceback__ and error.__traceback__.tb_next  # the first one is this function
             while inner and not user_code.is_users(inner.tb_frame.f_code.co_filename):
                 inner = inner.tb_next
             traceback.print_exception(type(error), error, inner or error.__traceback__)
@@ -65,7 +65,7 @@ def run_as_azure(file: str, arguments: Sequence[str], workspace: Workspace, opti
 def _local_clients(workspace: Workspace | None = None, options: Options | None = None) -> Iterator[None]:
     """Replace MLClient and the credentials of azure.identity inside of the block."""
     with entry(os.environ, PRIVATE_FEATURES, "true"):  # before the SDK is imported
-        from allranks.api.client import LocalClient
+        from allranks_client.client import LocalClient
 
         client = LocalClient.with_options(workspace.root, options or Options()) if workspace else LocalClient
         with replaced_clients(client):

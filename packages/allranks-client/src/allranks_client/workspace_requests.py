@@ -7,9 +7,9 @@ import os
 from dataclasses import replace
 from typing import Any
 
-from allranks.api.client.service import Answer, LocalService, Refusal, Request, resource, route
 from allranks.errors import InputError, Problem
 from allranks.history import datastores
+from allranks_client.service import Answer, LocalService, Refusal, Request, resource, route
 
 _THIS_MACHINE = "this-machine"
 LOCATION = "local"

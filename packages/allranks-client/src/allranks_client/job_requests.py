@@ -14,7 +14,13 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from allranks.api.client.service import (
+from allranks.history import datastores, locks, stored
+from allranks.history.formatting import cause, reason
+from allranks.history.records import RunRecord, Status, StepRecord
+from allranks.local import cancellation
+from allranks.plan.graph import Plan
+from allranks.plan.secrets import shown as without_secrets
+from allranks_client.service import (
     Answer,
     LocalService,
     Refusal,
@@ -26,12 +32,6 @@ from allranks.api.client.service import (
     viewed,
     write_json,
 )
-from allranks.history import datastores, locks, stored
-from allranks.history.formatting import cause, reason
-from allranks.history.records import RunRecord, Status, StepRecord
-from allranks.local import cancellation
-from allranks.plan.graph import Plan
-from allranks.plan.secrets import shown as without_secrets
 
 _STATUSES = {Status.INTERRUPTED: "Failed", Status.SKIPPED: "Canceled"}
 """The states that Azure ML does not have, with the closest of its own."""

@@ -9,9 +9,6 @@ from pathlib import Path
 from typing import Any
 
 from allranks.api import jobs
-from allranks.api.client import job_requests
-from allranks.api.client.service import Answer, LocalService, Request, route
-from allranks.api.client.stored_requests import SCHEDULES, find, save
 from allranks.errors import InputError, Problem
 from allranks.history import secret_values, stored
 from allranks.history.store import Store
@@ -22,6 +19,9 @@ from allranks.plan import codec
 from allranks.plan.graph import Plan
 from allranks.plan.secrets import restored
 from allranks.schedules import finding
+from allranks_client import job_requests
+from allranks_client.service import Answer, LocalService, Request, route
+from allranks_client.stored_requests import SCHEDULES, find, save
 
 
 def create(workspace: Workspace, original: Callable[..., Any], schedule: Any, **options: Any) -> Any:

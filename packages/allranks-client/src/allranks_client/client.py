@@ -16,9 +16,6 @@ from azure.ai.ml import MLClient
 from azure.ai.ml.entities import Job
 
 from allranks.api import engine_process, jobs, notebook_view
-from allranks.api.client import asset_requests, schedule_requests, workspace_requests  # noqa: F401  # they add routes
-from allranks.api.client.service import LocalService, LocalTransport
-from allranks.api.client.storage import LocalContainer
 from allranks.history import datastores, stored
 from allranks.history.records import RunRecord
 from allranks.history.workspace import Workspace
@@ -29,6 +26,9 @@ from allranks.plan.graph import Plan
 from allranks.sdk import internals, offline_client
 from allranks.sdk.offline_client import Credential, client_class
 from allranks.sdk.session import entry, session
+from allranks_client import asset_requests, schedule_requests, workspace_requests  # noqa: F401  # they add routes
+from allranks_client.service import LocalService, LocalTransport
+from allranks_client.storage import LocalContainer
 
 _plan: ContextVar[Plan | None] = ContextVar("plan", default=None)
 """The plan of the job that this thread submits. The request has ids in place of code and components."""

@@ -40,7 +40,6 @@ def client(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     return client
 
 
-@pytest.mark.slow
 def test_an_invocation_runs_the_pipeline_of_a_deployment(client: Any, tmp_path: Path) -> None:
     endpoint = client.batch_endpoints.get("scorer")
     endpoint.defaults.deployment_name = "first"

@@ -16,9 +16,9 @@ from azure.core.exceptions import HttpResponseError, ResourceExistsError, Resour
 
 from allranks import InputError, LocalClient
 from allranks.api import jobs
-from allranks.api.client import running_jobs
 from allranks.history.workspace import Workspace
 from allranks.plan.graph import Pipeline
+from allranks_client.client import running_jobs
 from allranks_command import write
 
 SPEC = """\
@@ -108,7 +108,6 @@ def test_a_version_keeps_its_content(
         assert create(make("mine", "2", "other")).version == "2"
 
 
-@pytest.mark.slow
 def test_jobs_in_turn(client: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     register(client)
     Path("data/words").write_text("changed after it was registered")
@@ -162,7 +161,6 @@ def test_names_of_the_mapping_file_are_found(client: Any, tmp_path: Path) -> Non
     assert step.spec == str(tmp_path / "count.yaml")
 
 
-@pytest.mark.slow
 def test_a_registered_pipeline_component_runs_twice_and_as_a_job(client: Any, tmp_path: Path) -> None:
     count = register(client)
 
@@ -237,7 +235,6 @@ def test_a_registered_pipeline_component_has_the_settings_of_its_nodes(client: A
     assert before[0].environment_variables == {"A": "b"}
 
 
-@pytest.mark.slow
 def test_a_job_is_canceled_and_archived(client: Any) -> None:
     job = command(
         command="sleep 600",
@@ -303,7 +300,6 @@ def test_a_pipeline_finds_what_is_in_a_registry(client: Any, tmp_path: Path) -> 
         registry.components.get("count", "2")
 
 
-@pytest.mark.slow
 def test_faults_are_injected_into_each_job(client: Any) -> None:
     job = command(command="exec sleep 600", environment=Environment(image="python:3.12"), compute="any")
     with pytest.raises(InputError, match="rank 7"):
@@ -312,3 +308,16 @@ def test_faults_are_injected_into_each_job(client: Any) -> None:
     with pytest.raises(JobException, match="SIGKILL"):
         faulty.jobs.stream(faulty.jobs.create_or_update(job).name)
     assert not running_jobs()
+
+
+def test_secrets_are_in_no_file(client: Any, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    token, key = "hunter2-of-hugging-face", "c2VjcmV0c2VjcmV0" * 5 + "abcdef=="
+    variables = {"HF_TOKEN": token, "STORE": f"AccountKey={key}"}
+    train = command(command="echo $HF_TOKEN", environment="azureml:cpu:1", environment_variables=variables)
+    job = client.jobs.create_or_update(train, experiment_name="secrets")
+    client.jobs.stream(job.name)
+    assert client.jobs.get(job.name).status == "Completed"
+    files = [path for path in tmp_path.rglob("*") if path.is_file()]
+    texts = ["".join(capfd.readouterr()).encode(), *(path.read_bytes() for path in files)]
+    assert not [text for text in texts if token.encode() in text or key.encode() in text]
+    assert {path.stat().st_mode & 0o777 for path in files if path.name == "job.json"} == {0o600}

@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Any
 
 from allranks.api import jobs
-from allranks.api.client import job_requests
-from allranks.api.client.service import Answer, LocalService, Refusal, Request, not_found, resource, route, write_json
 from allranks.errors import InputError, Problem
 from allranks.plan.secrets import shown as without_secrets
+from allranks_client import job_requests
+from allranks_client.service import Answer, LocalService, Refusal, Request, not_found, resource, route, write_json
 
 SCHEDULES, ENDPOINTS, DEPLOYMENTS = "/schedules", "/batchEndpoints", "/batchEndpoints/{endpoint}/deployments"
 _KINDS = (SCHEDULES, ENDPOINTS, DEPLOYMENTS)

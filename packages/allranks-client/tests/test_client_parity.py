@@ -313,7 +313,6 @@ def test_calls(group: str, sides: tuple[Side, Side]) -> None:
     assert [(number, *pair) for number, pair in enumerate(outcomes) if pair[0] != pair[1]] == []
 
 
-@pytest.mark.slow
 def test_jobs(sides: tuple[Side, Side], azure: FakeAzure) -> None:
     azure.executes = True
     outcomes = [[outcome(call, side) for side in sides] for call in JOBS]

@@ -65,7 +65,6 @@ def allranks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.Capt
     return call
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", ["submit.py", "submit.ipynb"])
 def test_jobs_in_turn(name: str, allranks, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
     script = SCRIPT.replace("${{outputs", "${{{{outputs", 1).replace("data}}/words", "data}}}}/words", 1)
@@ -89,7 +88,6 @@ MLClient.from_config().jobs.create_or_update(job)
 """
 
 
-@pytest.mark.slow
 def test_a_job_continues_when_its_script_has_ended(tmp_path: Path) -> None:
     gate = tmp_path / "gate"
     gate.touch()

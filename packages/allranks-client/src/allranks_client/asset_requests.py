@@ -18,7 +18,15 @@ from urllib.parse import unquote, urlsplit
 
 import yaml
 
-from allranks.api.client.service import (
+from allranks.history import assets as store_assets
+from allranks.history import datastores
+from allranks.history.assets import RegisteredAsset
+from allranks.history.store import Store
+from allranks.plan.assets import asset_id, registered
+from allranks.plan.assets.asset_id import AssetId
+from allranks.plan.assets.lookup import AssetLookup
+from allranks.sdk import internals, specs
+from allranks_client.service import (
     Answer,
     LocalService,
     Refusal,
@@ -29,15 +37,7 @@ from allranks.api.client.service import (
     viewed,
     write_json,
 )
-from allranks.api.client.storage import LocalContainer
-from allranks.history import assets as store_assets
-from allranks.history import datastores
-from allranks.history.assets import RegisteredAsset
-from allranks.history.store import Store
-from allranks.plan.assets import asset_id, registered
-from allranks.plan.assets.asset_id import AssetId
-from allranks.plan.assets.lookup import AssetLookup
-from allranks.sdk import internals, specs
+from allranks_client.storage import LocalContainer
 
 _KINDS = {
     "codes": asset_id.CODE,

@@ -4,15 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
 from allranks.project.files import create, template
 from allranks_command import allranks
 from documents import FENCE
 
-pytestmark = pytest.mark.slow
-
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "local-client.md"
+PAGE = Path(__file__).resolve().parents[3] / "docs" / "local-client.md"
 
 
 def test_the_script(tmp_path: Path) -> None:

@@ -1,0 +1,13 @@
+"""The fake service, beside which the tests of the client make the same calls."""
+
+from __future__ import annotations
+
+import pytest
+from fake.fixtures import azure, azure_server, azurite_process
+
+__all__ = ["azure", "azure_server", "azurite_process"]
+
+
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """Nearly every test starts the command or an engine."""
+    item.add_marker(pytest.mark.slow)
