@@ -82,7 +82,7 @@ def _ours(folder: Path) -> float:
     output = Output("out", "uri_folder", "rw_mount")
     step = Step("train", command, outputs=(output,), distribution=PyTorch(2), instance_count=2)
     fault = f"evict:instance=1,node=train,step={EVICTED_AT},grace=0s"
-    options = Options(faults=[fault], records_steps=True, track=False)
+    options = Options(faults=[fault, "record-steps"], track=False)
     record = engine.run(Plan("recovery", Graph((step,))), Workspace(folder / ".allranks"), options)
     evicted, out = record.faults[0].time, Path(record.steps[0].outputs[0].path)
     return _first(out, lambda line, before: line["process"] not in before, evicted) - evicted

@@ -209,3 +209,25 @@ class Tab:
             clip = {"x": 0, "y": 0, "width": size["width"], "height": min(size["height"], highest), "scale": 1}
             parameters = {"captureBeyondViewport": True, "clip": clip}
         path.write_bytes(base64.b64decode(self.call("Page.captureScreenshot", format="png", **parameters)["data"]))
+
+
+def take_pictures(tab: Tab, folder: Path, name: str) -> None:
+    """Save the page in both modes, on a screen and on a phone. Nowhere is it wider than the screen."""
+    for width in (1280, 420):
+        tab.resize(width, 900)
+        for dark in (False, True):
+            tab.use_dark_mode(dark)
+            assert not tab.is_too_wide(), width
+            tab.screenshot(folder / f"{name}_{width}_{'dark' if dark else 'light'}.png")
+    tab.resize(1280, 900)
+    tab.use_dark_mode(False)
+
+
+def assert_self_contained(tab: Tab) -> None:
+    assert tab.errors == []
+    assert [url for url in tab.requests if not url.startswith("file:///")] == []
+    hrefs = tab.evaluate(
+        "[...document.querySelectorAll('[href], [src]')]"
+        ".map((each) => each.getAttribute('href') ?? each.getAttribute('src'))"
+    )
+    assert [href for href in hrefs if ":" in href or href.startswith("/")] == []

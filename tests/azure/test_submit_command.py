@@ -17,12 +17,11 @@ from fake.jobs import Job
 from fake.names import WORKSPACE_PATH
 from fake.service import FakeAzure
 
-from allranks.api import jobs
+from allranks import packages
 from allranks.azure import watch
 from allranks.history import locks, stored
 from allranks.history.records import Status
 from allranks.history.workspace import Workspace
-from allranks.rehearsal import report
 from allranks_command import allranks, content, write
 
 __all__ = ["command", "project", "quick"]
@@ -368,19 +367,17 @@ def test_the_sizes_of_a_cluster_count(azure: FakeAzure, command: Command) -> Non
     assert "2 processes on the 1 GPU of Standard_NC24ads_A100_v4" in done.err
 
 
-def test_a_rehearsal_is_attached_and_its_lack_is_named(azure: FakeAzure, command: Command, project: Path) -> None:
+def test_the_lack_of_a_rehearsal_is_named(
+    azure: FakeAzure, command: Command, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     azure.computes["cpu-cluster"] = replace(azure.computes["cpu-cluster"], priority="LowPriority")
+    monkeypatch.setattr(packages, "entry_points", lambda **_: [])
+    (project / ".allranks/rehearsals").mkdir(parents=True)
     done = command("submit", "pipeline.yaml", "--no-stream")
     assert done.code == 0, done.err
-    assert "step prepare, step train found low-priority instances" in " ".join(done.err.split())
-    place = Workspace(project / ".allranks")
-    code = report.code_of(jobs.read(str(project / "pipeline.yaml"), {}, place), ["train"])
-    report.save(report.Report("p", "a", "b", "Completed", 3, 3, 1, False, code, ()), place)
-    done = command("submit", "pipeline.yaml", "--no-stream")
-    assert done.code == 0, done.err
-    assert "low-priority" not in done.err
-    sent = [job.properties for job in azure.jobs.values() if job.properties.get("tags")]
-    assert [each["tags"]["allranks.rehearsal"] for each in sent] == ["passed: 3 evictions, seed 1"]
+    said = " ".join(done.err.split())
+    assert "the package allranks-lab is not installed" in said
+    assert "step prepare, step train found low-priority instances" in said
 
 
 def test_two_at_once_do_not_meet(azure: FakeAzure, command: Command, project: Path) -> None:

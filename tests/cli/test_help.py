@@ -59,10 +59,11 @@ def test_help_imports_neither_commands_nor_rich(tmp_path: Path) -> None:
         "allranks.cli",
         "allranks.cli.lazy_group",
         "allranks.cli.main",
-        "allranks.cli.packages",
         "allranks.cli.streams",
+        "allranks.errors",
         "allranks.local",
         "allranks.local.stop_signals",
+        "allranks.packages",
         "allranks.version",
     ]
 

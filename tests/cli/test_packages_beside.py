@@ -10,7 +10,7 @@ from types import ModuleType
 
 import pytest
 
-from allranks.cli import packages
+from allranks import packages
 from allranks.version import __version__
 from allranks_command import called
 
@@ -29,7 +29,7 @@ class Installed(Distribution):
 
 
 def install(patch: pytest.MonkeyPatch, name: str, value: str, version: str = __version__) -> None:
-    entry = EntryPoint(name, value, packages.GROUP)
+    entry = EntryPoint(name, value, packages.COMMANDS)
     vars(entry)["dist"] = Installed(version)
     patch.setattr(packages, "entry_points", lambda **_: [entry])
 
@@ -38,8 +38,17 @@ def test_a_command_that_no_package_has_installed(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(packages, "entry_points", lambda **_: [])
     done = called("migrate", "a.py", folder=tmp_path)
     assert done.code == 2
-    assert f'not installed: pip install "allranks[migrate]=={__version__}"' in done.err
+    assert "allranks migrate: the package allranks-migrate is not installed" in done.err
+    assert f'pip install "allranks[migrate]=={__version__}"' in done.err
     assert "migrate" not in called("--help", folder=tmp_path).out
+
+
+def test_faults_without_the_package_that_injects_them(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(packages, "entry_points", lambda **_: [])
+    done = called("run", "a.py", "--fault", "kill=1", folder=tmp_path)
+    assert done.code == 2
+    assert "--fault kill=1" in done.err
+    assert f'pip install "allranks[lab]=={__version__}"' in done.err
 
 
 def test_a_package_of_another_version(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

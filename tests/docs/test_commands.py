@@ -80,8 +80,6 @@ def without_training(command: str) -> list[str]:
     _, *words = shlex.split(command, comments=True)
     if words[0] == "launch" and not {"--dry-run", "--emit"} & {*words}:
         return ["launch", "--dry-run", *words[1:]]
-    if words[0] == "rehearse":
-        return ["run", words[1], "--dry-run"]
     if words[0] not in ("run", "submit") or "--dry-run" in words:
         return words
     return [*words, "--dry-run" if words[0] == "run" else "--no-stream"]
@@ -236,7 +234,7 @@ def test_what_is_made_can_be_made() -> None:
     assert wanted <= targets
 
 
-@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+@pytest.mark.parametrize("document", [*DOCUMENTS, *sorted(ROOT.glob("packages/**/*.md"))], ids=lambda path: path.name)
 def test_links_lead_somewhere(document: Path) -> None:
     text = FENCE.sub("", document.read_text(encoding="utf-8"))
     local = [link.partition("#")[0] for link in LINK.findall(text) if "://" not in link and not link.startswith("#")]

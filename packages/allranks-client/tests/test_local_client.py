@@ -301,6 +301,7 @@ def test_a_pipeline_finds_what_is_in_a_registry(client: Any, tmp_path: Path) -> 
 
 
 def test_faults_are_injected_into_each_job(client: Any) -> None:
+    pytest.importorskip("allranks_lab")
     job = command(command="exec sleep 600", environment=Environment(image="python:3.12"), compute="any")
     with pytest.raises(InputError, match="rank 7"):
         LocalClient(faults=["kill:rank=7"]).jobs.create_or_update(job)

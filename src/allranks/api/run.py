@@ -224,7 +224,7 @@ def run(
     sample:      how much of each folder and table of the inputs the run gets, evenly spaced: ``1%``, or ``1000`` files
                  or rows; default: all
     faults:      injected once each, such as ``kill:rank=3,step=20`` or ``evict:instance=1,after=10s``, as
-                 ``allranks run --fault`` takes them
+                 ``allranks run --fault`` takes them; needs the package allranks-lab
     environment: how environments are realised here, unless ``allranks.yaml`` says so: host (this Python), venv (the
                  packages of the definition from PyPI), conda, or auto: the first that is true to it
     stand_ins:   by step, the folder with its outputs, so that it need not run: an entry for each, or its only output

@@ -162,14 +162,14 @@ def _command(package: str, name: str) -> Any:
 
 
 def _with_packages(summaries: Mapping[str, str]) -> dict[str, str]:
-    from allranks.cli import packages  # importlib.metadata, which only this needs, takes 20 ms
+    from allranks import packages  # importlib.metadata, which only this needs, takes 20 ms
 
     return {**summaries, **packages.summaries()}
 
 
 def _command_of_package(ctx: Any, name: str) -> Any:
     """Return a command of another package; None if there is none. Its problems end this command."""
-    from allranks.cli import packages
+    from allranks import packages
 
     try:
         found = packages.command(name)

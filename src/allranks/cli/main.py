@@ -30,7 +30,6 @@ app = lazy_group(
         "init": "Create a small project that runs at once.",
         "run": "Run a pipeline, or a single component, on this machine.",
         "launch": "Run a script on this machine as Azure ML would.",
-        "rehearse": "Show that a training survives evictions.",
         "resume": "Resume a run that did not finish.",
         "rerun": "Run the pipeline of a run again, as a new run.",
         "debug": "Run a step, and what it needs, with a debugger in one of its ranks or all.",

@@ -56,10 +56,9 @@ def _sample(value: str) -> str:
 
 def _faults(texts: list[str] | None) -> list[str] | None:
     if texts:
-        from allranks.local.faults.faults import read
+        from allranks.local.faults import read
 
-        for text in texts:
-            read(text)
+        read(texts)
     return texts
 
 
@@ -184,7 +183,7 @@ FaultOption: TypeAlias = Annotated[
     option(
         "--fault",
         "Inject a fault, once in the run: KIND:KEY=VALUE,..., such as kill:rank=3,step=9 or evict:instance=1,after=9s. "
-        "docs/fault-injection.md lists the kinds. May be repeated.",
+        "May be repeated. Needs the package allranks-lab, whose docs/fault-injection.md lists the kinds.",
         "FAULT",
         callback=_faults,
     ),

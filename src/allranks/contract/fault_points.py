@@ -1,15 +1,14 @@
-"""Training steps at which the engine injects a fault. A rank that reaches one waits until that has happened, so that it
-happens between two training steps.
+"""Training steps at which the package allranks-lab injects a fault. A rank that reaches one waits until that has
+happened, so that it happens between two training steps.
 
-The steps are in a file beside the report of the rank, which exists only if the engine is to inject something.
+The steps are in a file beside the report of the rank, and for each that is over there is a file of its own.
 """
 
 from __future__ import annotations
 
+import json
 import os
-import signal
 import time
-from collections.abc import Iterable
 from pathlib import Path
 
 from allranks.contract import report
@@ -18,38 +17,17 @@ PATIENCE = 30.0
 """Seconds that a rank waits for the engine, which may have been killed."""
 
 HANG = "hang"
-"""Content of the file that releases a rank: the rank waits for ever."""
-
-HANG_SIGNAL = signal.SIGRTMIN + 9
-"""Makes the main thread of a rank wait for ever, in a rank with HANG_VARIABLE."""
-
-HANG_VARIABLE = "ALLRANKS_MAY_HANG"
-
-_PAUSE = 0.002
+"""Content of the file of a step after which the rank makes no progress any more."""
 
 _steps: list[int] | None = None
-
-
-def hold(reports: Iterable[Path], steps: Iterable[int]) -> None:
-    """Make the ranks with these report files wait at these training steps."""
-    text = ",".join(map(str, sorted(set(steps))))
-    for path in reports:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        Path(f"{path}.steps").write_text(text, encoding="utf-8")
-
-
-def release(path: Path, step: int, how: str = "") -> None:
-    """Let the rank with this report file continue after a training step. how: "", or HANG"""
-    new = Path(f"{path}.{step}.new")
-    new.write_text(how, encoding="utf-8")
-    new.rename(f"{path}.{step}")
 
 
 def pending() -> list[int]:
     """Return the training steps at which faults of this rank are still due."""
     global _steps
     if _steps is None:
-        _steps = _read(f"{os.environ.get(report.VARIABLE, '')}.steps")
+        file = Path(f"{os.environ.get(report.VARIABLE, '')}.steps")
+        _steps = json.loads(file.read_text(encoding="utf-8")) if file.exists() else []
     return _steps
 
 
@@ -58,27 +36,10 @@ def reached(step: int) -> None:
     each step; a later step than the one that is due counts too."""
     steps = pending()
     while steps and step >= steps[0]:
-        _wait(steps.pop(0))
-
-
-def hang(*_: object) -> None:
-    """Wait for ever. Handles HANG_SIGNAL."""
-    while True:
-        time.sleep(1.0)
-
-
-def _wait(step: int) -> None:
-    report.append(report.Reached(step))
-    released = f"{os.environ[report.VARIABLE]}.{step}"
-    end = time.monotonic() + PATIENCE
-    while not os.path.exists(released) and time.monotonic() < end:
-        time.sleep(_PAUSE)
-    if os.path.exists(released) and Path(released).read_text(encoding="utf-8") == HANG:
-        hang()
-
-
-def _read(path: str) -> list[int]:
-    try:
-        return [int(text) for text in Path(path).read_text(encoding="utf-8").split(",")]
-    except FileNotFoundError:
-        return []
+        due = steps.pop(0)
+        report.append(report.Reached(due))
+        over, end = Path(f"{os.environ[report.VARIABLE]}.{due}"), time.monotonic() + PATIENCE
+        while not over.exists() and time.monotonic() < end:
+            time.sleep(0.002)
+        while over.exists() and over.read_text(encoding="utf-8") == HANG:
+            time.sleep(1.0)

@@ -28,8 +28,8 @@ VARIABLE = "ALLRANKS_REPORT"
 _LEFT_OUT = " … ({:,} characters left out) … "
 _arrivals: deque[tuple[int, float]] = deque(maxlen=2000)
 
-STEP_RECORDER = "ALLRANKS_STEP_RECORDER"
-"""Set by `allranks rehearse`: each rank records its training steps in files whose paths begin with it."""
+IN_RANK = "ALLRANKS_IN_RANK"
+"""Path of a Python file that each forked rank executes before its program."""
 
 
 @dataclass(frozen=True)
@@ -87,7 +87,7 @@ class Finished:
 
 @dataclass(frozen=True)
 class Reached:
-    """This process waits at a training step for a fault that the engine injects."""
+    """This process waits at a training step for a fault."""
 
     step: int
     time: float = field(default_factory=clock.time)

@@ -35,7 +35,6 @@ class Options:
     environment:  also container
     start_timeout: all instances of a step start together here, in milliseconds. On Azure ML they start minutes apart,
                   so the bound there is the training's own
-    records_steps: whether ranks record what each training step computes, for `allranks rehearse`
     debug:        the debugging session of one of its steps
     """
 
@@ -59,7 +58,6 @@ class Options:
     sample: str = ""
     faults: Sequence[str] = ()
     environment: str = "host"
-    records_steps: bool = False
     debug: DebugSession | None = None
 
     def __post_init__(self) -> None:

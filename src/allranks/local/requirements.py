@@ -5,7 +5,7 @@ from __future__ import annotations
 from allranks.checks.plan import check, findings
 from allranks.errors import InputError, Problem
 from allranks.images import rootfs
-from allranks.local import capacity, interpreters, machine
+from allranks.local import capacity, faults, interpreters, machine
 from allranks.local.instances.kinds import InstanceKind
 from allranks.local.options import Options
 from allranks.plan.graph import Plan
@@ -46,11 +46,8 @@ def of_machine(plan: Plan, *, is_possible: bool = True) -> list[Problem]:
 
 def of_instances(plan: Plan, options: Options, kind: InstanceKind) -> list[Problem]:
     """Return a problem if the plan needs containers, or injects a fault, that this kind of instances lacks."""
-    if options.faults:
-        from allranks.local.faults import targets
-
-        if problems := targets.problems(options.faults, plan, kind):
-            return problems
+    if options.faults and (problems := faults.read(options.faults).problems(plan, kind)):
+        return problems
     if not kind.isolated:
         for path, step in steps(plan.graph):
             if rootfs.of(interpreters.of_environment(step.environment, plan.source)):

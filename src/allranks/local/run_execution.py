@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from allranks import engine_log
 from allranks.errors import InputError, Problem
@@ -22,7 +22,7 @@ from allranks.history.recorder import RunRecorder
 from allranks.history.records import RunRecord, Status
 from allranks.history.store import Store
 from allranks.history.workspace import Workspace
-from allranks.local import gpus, requirements, stop_signals
+from allranks.local import faults, gpus, requirements, stop_signals
 from allranks.local.attempt.runner import CommandRunner
 from allranks.local.executor import Executor
 from allranks.local.instances.kinds import INSTANCE_KINDS
@@ -40,9 +40,6 @@ from allranks.plan.graph import Plan
 from allranks.plan.output_paths import graph_output_paths
 from allranks.plan.walk import left_out, steps
 from allranks.secrets import redact
-
-if TYPE_CHECKING:
-    from allranks.local.faults.injection import Injector
 
 _log = logging.getLogger(__name__)
 
@@ -148,13 +145,6 @@ class RunExecution:
         finally:
             await tracking.close()
 
-    def _injector(self, supervisor: Supervisor) -> Injector:
-        from allranks.local.faults import targets
-        from allranks.local.faults.injection import Injector
-
-        faults = targets.resolved(self.options.faults, self.plan)
-        return Injector(faults, self.record, self._recorder, supervisor)
-
     def _finish(self, scope: Scope) -> None:
         """Record how the run ended, and write its page. It contains no await, so no signal is handled meanwhile."""
         record = self.record
@@ -168,7 +158,9 @@ class RunExecution:
     async def _run_graph(
         self, supervisor: Supervisor, tracking: Tracking, decisions: Mapping[tuple[str, str], str]
     ) -> Scope:
-        plan, options = self.plan, self.options
+        plan, options, injector = self.plan, self.options, None
+        if options.faults:
+            injector = faults.read(options.faults).injector(plan, self.record, self._recorder, supervisor)
         runner = CommandRunner(
             plan,
             options,
@@ -181,7 +173,7 @@ class RunExecution:
             self._gpus,
             self.origin,
             self.earlier,
-            self._injector(supervisor) if options.faults else None,
+            injector,
         )
         waiting_note = "waits for slots or GPUs that other runs on this machine use"
         slots = Slots(

@@ -120,6 +120,18 @@ def activity(ranks: Iterable[RankRecord]) -> dict[int, tuple[float, int]]:
     return {}
 
 
+def pids_of(ranks: Iterable[RankRecord]) -> list[int]:
+    """Return the processes of `processes_of`."""
+    return [pid for pid, _ in processes_of(ranks)]
+
+
+def signal_all(pids: Iterable[int], number: int) -> None:
+    """Send a signal to processes, of which some may have ended."""
+    for pid in pids:
+        with contextlib.suppress(OSError):
+            os.kill(pid, number)
+
+
 def processes_of(ranks: Iterable[RankRecord]) -> Iterator[tuple[int, int]]:
     """Yield each process that writes to the log of a rank, with the rank: the shell, the script, the workers of a
     launcher, of Ray and of data loaders."""

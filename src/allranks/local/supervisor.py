@@ -87,6 +87,7 @@ class Supervisor:
         self.servers: set[int] = set()
         self.unforked: set[str] = set()
         self.ending: dict[str, float] = {}
+        self.injectors: dict[str, dict[str, Any]] = {}
         self.wake_reader = wake_on_exit()
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, signal.SIG_IGN)  # the engine decides when the run ends
@@ -128,18 +129,22 @@ class Supervisor:
         elif command["command"] == "serve":
             self._serve(command["program"])
         elif command["command"] == "inject":
-            self._inject(command["agent"], command["index"], command["fault"])
+            self._inject(command["agent"], command["index"], command["file"], command["fault"])
         elif command["command"] == "signal" and command["agent"] in self.agents:
             if command["number"] == signal.SIGKILL:
                 self.ending.setdefault(command["agent"], time.monotonic() + STUCK_SECONDS)
             with contextlib.suppress(BrokenPipeError):  # its instance has just ended
                 self.agents[command["agent"]].signal(command["number"])
 
-    def _inject(self, name: str, index: int, fault: dict[str, Any]) -> None:
+    def _inject(self, name: str, index: int, path: str, fault: dict[str, Any]) -> None:
         self.log.write("fault injected", agent=name, **fault)
+        agent = self.agents.get(name)
         try:
-            agent = self.agents.get(name)
-            self.isolation.inject(index, agent.pid if agent else 0, fault)
+            if path not in self.injectors:
+                self.injectors[path] = {"__name__": path}
+                with open(path, "rb") as file:
+                    exec(compile(file.read(), path, "exec"), self.injectors[path])
+            self.injectors[path]["inject"](index, agent.pid if agent else 0, **fault)
         except OSError as error:
             reason = f"the fault {fault['kind']} was not injected: {error}"
             write_event(self.events, event="failed", agent=name, reason=reason, time=time.time())

@@ -16,10 +16,7 @@ from allranks.history.page.log_excerpts import LogExcerpts
 from allranks.history.page.page import Live, document, main, write_page
 from allranks.history.records import RunRecord, Status
 from allranks.history.workspace import write_file
-from allranks.rehearsal import page as rehearsal_page
-from allranks.rehearsal.comparison import Resumption, Training
-from allranks.rehearsal.report import Output, Report
-from chromium import PROGRAM, Browser, Tab, chromium
+from chromium import PROGRAM, Browser, assert_self_contained, chromium, take_pictures
 from run_records import make_curve, make_run, make_step
 from shown_runs import failing_training, large_running
 
@@ -53,28 +50,6 @@ def write_ended(run: RunRecord, now: float | None = None) -> Path:
     write_page(run, folder / "run.html", now)
     (folder / Live.SCRIPT).unlink(missing_ok=True)
     return folder / "run.html"
-
-
-def take_pictures(tab: Tab, folder: Path, name: str) -> None:
-    """Save the page in both modes, on a screen and on a phone. Nowhere is it wider than the screen."""
-    for width in (1280, 420):
-        tab.resize(width, 900)
-        for dark in (False, True):
-            tab.use_dark_mode(dark)
-            assert not tab.is_too_wide(), width
-            tab.screenshot(folder / f"{name}_{width}_{'dark' if dark else 'light'}.png")
-    tab.resize(1280, 900)
-    tab.use_dark_mode(False)
-
-
-def assert_self_contained(tab: Tab) -> None:
-    assert tab.errors == []
-    assert [url for url in tab.requests if not url.startswith("file:///")] == []
-    hrefs = tab.evaluate(
-        "[...document.querySelectorAll('[href], [src]')]"
-        ".map((each) => each.getAttribute('href') ?? each.getAttribute('src'))"
-    )
-    assert [href for href in hrefs if ":" in href or href.startswith("/")] == []
 
 
 def test_a_running_pipeline_of_a_thousand_steps(browser: Browser, tmp_path: Path) -> None:
@@ -212,37 +187,3 @@ def test_the_values_of_a_chart_are_shown_at_the_pointer(browser: Browser, tmp_pa
     tab.wait_for("document.querySelector('.tip')?.innerText.includes('train_loss')")
     tab.call("Input.dispatchMouseEvent", type="mouseMoved", x=2, y=2)
     tab.wait_for("document.querySelector('.tip') === null")
-
-
-def test_a_rehearsal(browser: Browser, tmp_path: Path) -> None:
-    lost = ("the optimizer: its state is empty. Save optimizer.state_dict()", "the random state of torch: save it")
-    trainings = tuple(
-        Training(
-            name=name,
-            steps=24,
-            extra_steps=0,
-            resumptions=(Resumption(12, 9, 0.4, each), Resumption(15, 12, 0.5, each)),
-            repeated=0,
-            missing=0,
-            useful=0.28,
-            largest_difference=0.01,
-            loss_from=None,
-            weights_from=10 if each else None,
-            weights_equal=not each,
-            before_evictions=False,
-            curves={"without evictions": [(1, 2.0), (2, 1.0)], "with evictions": [(1, 2.0), (2, 1.5)]},
-        )
-        for name, each in (("whole", ()), ("weights", lost))
-    )
-    outputs = (Output("whole", "checkpoints", 1), Output("weights", "checkpoints", 1, "checkpoint.pt, tensor 0.weight"))
-    report = Report("job", "a", "b", "Completed", 4, 4, 3, False, {}, trainings, outputs)
-    rehearsal_page.write(report, tmp_path / "rehearsal.html")
-    tab = browser.open((tmp_path / "rehearsal.html").as_uri())
-    take_pictures(tab, tmp_path, "rehearsal")
-    whole, weights = tab.evaluate("[...document.querySelectorAll('.training')].map((each) => each.innerText)")
-    assert "output checkpoints\nequal bit for bit" in whole
-    assert "Not restored, and" not in whole
-    assert "output checkpoints\ndiffers: checkpoint.pt, tensor 0.weight" in weights
-    assert "Save optimizer.state_dict()" in weights
-    assert "the optimizer, the random state of torch" in weights
-    assert_self_contained(tab)

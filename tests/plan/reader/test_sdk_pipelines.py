@@ -1,7 +1,7 @@
 """Pipelines of azure-ai-ml's own tests, each written in Python and in YAML: both are the same plan.
 
 They are read from the folder that ALLRANKS_SDK_TESTS names, `sdk/ml/azure-ai-ml/tests/test_configs/dsl_pipeline` of
-Azure/azure-sdk-for-python with the folders beside it. docs/conformance.md has the outcome.
+Azure/azure-sdk-for-python with the folders beside it. packages/allranks-lab/docs/conformance.md has the outcome.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""Experiments on runs of allranks: does a workspace give the processes of a job what the local engine gives them?"""
+"""Experiments on runs: faults, rehearsals of evictions, and the comparison of a workspace with this machine."""

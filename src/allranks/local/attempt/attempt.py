@@ -12,7 +12,6 @@ import time
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from allranks.contract.commands import starts
 from allranks.contract.mpi import Mpi
@@ -30,6 +29,7 @@ from allranks.local.attempt.place import TMP, TemporaryFolder, temporary_folders
 from allranks.local.attempt.running_steps import RunningSteps, StepStops, judged, run_io
 from allranks.local.attempt.stage import InstanceFolders, InstancePaths
 from allranks.local.attempt.start import Start, instance_specs, plan_start
+from allranks.local.faults import Injector
 from allranks.local.forkserver.choice import ForkServers
 from allranks.local.instances.kinds import Instance, InstanceKind
 from allranks.local.instances.supervisor import Event, Supervisor
@@ -43,9 +43,6 @@ from allranks.plan.node_records import job_name
 from allranks.plan.ports import PRIMITIVES
 from allranks.sdk.paths import is_downloadable
 from allranks.verdict import judge, signatures
-
-if TYPE_CHECKING:
-    from allranks.local.faults.injection import Injector
 
 _log = logging.getLogger(__name__)
 
@@ -191,7 +188,7 @@ class Attempt:
             machine["no_proxy"] = ",".join(filter(None, (excepted, self._server.host)))
         if context.injector is not None:
             variables = [each | context.injector.variables(record, number) for number, each in enumerate(variables)]
-            job = replace(job, cold=job.cold or any("FAKETIME" in each for each in variables))
+            job = replace(job, cold=job.cold or any("LD_PRELOAD" in each for each in variables))
         own_variables = rank_environment.variables_of(step, self.scope)
         if self._debug is not None:  # its interpreters import what opens the debugger before the script
             job = replace(job, cold=True)

@@ -44,7 +44,6 @@ class JobSettings:
     tracking_token: that its server asks for; None without a server
     shell:        runs the commands
     cold:         whether every rank is started as a new process
-    records_steps: as of `Options`
     """
 
     run: str
@@ -52,7 +51,6 @@ class JobSettings:
     tracking_uri: str
     shell: str
     cold: bool = False
-    records_steps: bool = False
     tracking_token: str | None = None
 
 
@@ -107,8 +105,6 @@ def rank_programs(
             report.VARIABLE: str(report_file),
             **rank_environment.rank_variables(own_variables, job, launch, process, kind),
         }
-        if settings.records_steps:
-            environment[report.STEP_RECORDER] = str(report_file.parent / str(record.attempt))
         log = folder / logs.log_of(launch, process, record.attempt)
         if record.attempt:  # the logs of a retry have their own folder
             log.parent.mkdir(parents=True, exist_ok=True)

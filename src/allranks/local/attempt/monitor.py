@@ -20,10 +20,10 @@ from allranks.local.attempt import usage_watch
 from allranks.local.attempt.stall import RAISED, StallWatch
 from allranks.local.attempt.start import Start
 from allranks.local.attempt.usage_watch import UsageWatch
-from allranks.local.faults import effects
 from allranks.local.instances.supervisor import Event, Supervisor
 from allranks.local.launchers.launching import rank_name, read_events
 from allranks.local.options import Options
+from allranks.local.stack_dumps import pids_of, signal_all
 from allranks.plan.graph import Step
 from allranks.verdict import judge, signatures, stragglers
 from allranks.verdict.collectives import Call, Recording
@@ -175,7 +175,7 @@ class AttemptMonitor:
         has_grace = self.evicting() and not all(rank.status.ended for rank in self.record.ranks)
         return (
             bool(self._broken)
-            or (self._terminated and not effects.processes_of(self.record.ranks))
+            or (self._terminated and not pids_of(self.record.ranks))
             or self._stalled is not None
             or self._late
             or (self._failed is not None and now > self._failed + SETTLE and not has_grace)
@@ -186,9 +186,9 @@ class AttemptMonitor:
 
     async def _terminate(self) -> None:
         """Send SIGTERM to the ranks: to those of mpirun directly, which would pass it on after its own grace period."""
-        if self._launching.events_file is not None and (pids := effects.processes_of(self.record.ranks)):
+        if self._launching.events_file is not None and (pids := pids_of(self.record.ranks)):
             self._terminated = True
-            effects.send(pids, signal.SIGTERM)
+            signal_all(pids, signal.SIGTERM)
         else:
             await self._signal(signal.SIGTERM)
 

@@ -11,7 +11,6 @@ import time
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from allranks.history.recorder import RunRecorder
 from allranks.history.records import Point, RunRecord, Status, StepRecord, Verdict
@@ -23,6 +22,7 @@ from allranks.local.attempt.earlier_results import EarlierResult, EarlierResults
 from allranks.local.attempt.environment import JobSettings
 from allranks.local.attempt.running_steps import RunningSteps, StepStops, judged, run_io
 from allranks.local.attempt.stage import InstancePaths
+from allranks.local.faults import Injector
 from allranks.local.forkserver.choice import ForkServers
 from allranks.local.instances import temporary
 from allranks.local.instances.kinds import InstanceKind
@@ -35,9 +35,6 @@ from allranks.local.tracking.client import Tracking, TrackingError
 from allranks.local.tracking.server import MlflowServer
 from allranks.plan import values
 from allranks.plan.graph import Plan, Step
-
-if TYPE_CHECKING:
-    from allranks.local.faults.injection import Injector
 
 _log = logging.getLogger(__name__)
 
@@ -67,6 +64,7 @@ class CommandRunner:
         injector: Injector | None = None,
     ) -> None:
         self._options = options
+        self._run = run
         self._recorder = recorder
         self._gpus = gpus
         self._earlier = earlier
@@ -83,8 +81,6 @@ class CommandRunner:
                 workspace.tracking_uri,
                 shell,
                 options.cold,
-                # The recorder also finds the steps of scripts that do not report them.
-                options.records_steps or any(each.step is not None for each in (injector.pending if injector else ())),
             ),
             recorder,
             supervisor,
@@ -152,9 +148,8 @@ class CommandRunner:
             return
         is_ending = functools.partial(self.running.is_ending, record.name)
         count, minimum = step.instance_count, rank_environment.minimum_instances(step, scope)
-        while await self._injector.starts_again(record, is_ending, count, minimum):
+        while remaining := await self._injector.next_instances(record, is_ending, count, minimum):
             record.attempt += 1
-            remaining = count - self._injector.without[record.name]
             await self._attempt(scope, replace(step, instance_count=remaining), record, share)
 
     async def _attempt(self, scope: Scope, step: Step, record: StepRecord, share: Share) -> None:
@@ -184,8 +179,8 @@ class CommandRunner:
             asyncio.get_running_loop().run_in_executor(None, remove)  # only the end of the event loop waits for it
             self._digests.add(record.outputs)
             keys = self._results.take_keys(record)
-            # Whoever debugs a step may have changed what it computes.
-            injected = self._injector is not None and self._injector.hit(record)
+            # Whoever debugs a step may have changed what it computes, and so may a fault.
+            injected = any((each.node, each.attempt) == (record.name, record.attempt) for each in self._run.faults)
             record.key, key = keys.own, None if injected or self._options.debugs(record.name) else keys.shared
         self._recorder.changed(record, key)
 

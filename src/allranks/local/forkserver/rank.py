@@ -14,7 +14,7 @@ from functools import partial
 from types import ModuleType
 from typing import Any, NoReturn
 
-from allranks.contract.report import STEP_RECORDER
+from allranks.contract.report import IN_RANK
 from allranks.local.forkserver import rank_server, workers
 from allranks.local.forkserver.preloaded import Preloaded, close_all_but
 from allranks.local.forkserver.python_program import PythonCommand, leave, resolve
@@ -81,10 +81,6 @@ def _become(program: Mapping[str, Any], preloaded: Preloaded) -> tuple[PythonCom
         for number in processes.ENDING:
             signal.signal(number, signal.SIG_DFL)
         return None, environment
-    if "ALLRANKS_MAY_HANG" in environment:
-        from allranks.contract import fault_points
-
-        signal.signal(fault_points.HANG_SIGNAL, fault_points.hang)
     environment = _added(program, command.executable)
     _set_title(command.original_arguments, environment)
     os.environ.clear()
@@ -148,10 +144,9 @@ def _restore(command: PythonCommand, environment: Mapping[str, str], preloaded: 
     sys.executable = command.executable
     if not getattr(sys.flags, "safe_path", False):
         sys.path.insert(0, command.search_path)
-    if STEP_RECORDER in environment:
-        from allranks.local.forkserver import step_recorder  # only in a rehearsal
-
-        step_recorder.install(environment[STEP_RECORDER])
+    if IN_RANK in environment:
+        with open(environment[IN_RANK], "rb") as file:
+            exec(compile(file.read(), file.name, "exec"), {"__name__": IN_RANK})
     _forget_this_package()
     main = ModuleType("__main__")
     vars(main).clear()

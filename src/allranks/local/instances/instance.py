@@ -75,13 +75,6 @@ class Isolation(Protocol):
     def listen(self) -> socket.socket:
         """Return a listening socket that all instances reach. Raise OSError on failure."""
 
-    def inject(self, index: int, pid: int, fault: Mapping[str, Any]) -> None:
-        """Inject a fault into the instance of that index. Raise OSError on failure.
-
-        pid:   of its agent
-        fault: ``kind`` disk-full with `folders`, or link with `delay`, `loss` and `rate`, where zeros end the fault
-        """
-
 
 class AgentIsolation(Protocol):
     """The part of an isolation that acts in the process that forks an agent, and in the agent.

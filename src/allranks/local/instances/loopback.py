@@ -101,9 +101,6 @@ class LoopbackIsolation:
     def listen(self) -> socket.socket:
         return socket.create_server(("127.0.0.1", 0))
 
-    def inject(self, index: int, pid: int, fault: Mapping[str, Any]) -> None:  # noqa: ARG002
-        raise OSError("instances on loopback share the network and the files of this machine")
-
 
 def _address(rank: int) -> str:
     # All of 127.0.0.0/8 is this machine. The first instance is 127.0.0.1.

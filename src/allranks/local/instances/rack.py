@@ -11,13 +11,10 @@ import contextlib
 import os
 import socket
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from allranks.local.instances import kernel, network_out
 from allranks.local.instances.instance import HOSTS, AgentIsolation, Instance, bind_text, hosts_text
-
-if TYPE_CHECKING:
-    from allranks.local.instances import rack_faults
 
 BRIDGE = "rack"
 BRIDGE_ADDRESS = "10.77.0.1"
@@ -115,13 +112,12 @@ class RackIsolation:
     agent: ClassVar[type[AgentIsolation]] = RackAgentIsolation
 
     def __init__(self, *, online: bool) -> None:
-        self.out = network_out.NetworkOut(_ip) if online else None
+        self.out = network_out.NetworkOut(ip) if online else None
         self.user = _enter_own_namespaces(self.out)
         self.network = os.open("/proc/self/ns/net", os.O_RDONLY)
         self.networks: dict[int, int] = {}
-        self.links: rack_faults.Links | None = None
         _choose_name_service(has_server=self.out is not None and self.out.exists)
-        _ip("link set lo up", f"link add {BRIDGE} type bridge", f"link set {BRIDGE} up")
+        ip("link set lo up", f"link add {BRIDGE} type bridge", f"link set {BRIDGE} up")
 
     def prepare(self) -> None:
         if self.out is not None and self.out.exists:
@@ -135,17 +131,8 @@ class RackIsolation:
 
     def listen(self) -> socket.socket:
         with contextlib.suppress(OSError):  # it has the address already
-            _ip(f"addr add {BRIDGE_ADDRESS}/16 dev {BRIDGE}")
+            ip(f"addr add {BRIDGE_ADDRESS}/16 dev {BRIDGE}")
         return socket.create_server((BRIDGE_ADDRESS, 0))
-
-    def inject(self, index: int, pid: int, fault: Mapping[str, Any]) -> None:
-        from allranks.local.instances import rack_faults  # few runs have faults
-
-        if fault["kind"] == "disk-full":
-            rack_faults.fill_disk(pid, fault["folders"])
-        else:
-            self.links = self.links or rack_faults.Links(_ip, BRIDGE)
-            self.links.change(index, delay=fault["delay"], loss=fault["loss"], rate=fault["rate"])
 
     def _connect(self, port: str, address: str) -> int:
         """Return a new network with one interface, eth0, that the bridge leads to. Return the descriptor that keeps it
@@ -153,7 +140,7 @@ class RackIsolation:
         kernel.unshare(kernel.NEWNET)
         network = os.open("/proc/self/ns/net", os.O_RDONLY)
         kernel.setns(self.network, kernel.NEWNET)
-        _ip(
+        ip(
             f"link add {port} type veth peer name eth0 netns /proc/self/fd/{network}",
             f"link set {port} master {BRIDGE}",
             f"link set {port} up",
@@ -164,7 +151,7 @@ class RackIsolation:
             with contextlib.suppress(OSError):
                 # Otherwise duplicate address detection delays every address by a second or two.
                 _write("/proc/sys/net/ipv6/conf/eth0/disable_ipv6", "1")
-            _ip("link set lo up", f"addr add {address}/16 dev eth0", "link set eth0 up")
+            ip("link set lo up", f"addr add {address}/16 dev eth0", "link set eth0 up")
             if self.out is not None and self.out.exists:
                 self.out.connect(network, address, self.user)
         finally:
@@ -210,7 +197,7 @@ def _enter_own_namespaces(out: network_out.NetworkOut | None) -> int | None:
     return own_user
 
 
-def _ip(*commands: str, inherit: tuple[int, ...] = ()) -> None:
+def ip(*commands: str, inherit: tuple[int, ...] = ()) -> None:
     """Run commands of `ip`. inherit: descriptors that they refer to. Raise OSError with its output on failure."""
     program = network_out.program("ip")
     if program is None:

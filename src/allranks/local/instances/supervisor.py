@@ -176,10 +176,12 @@ class Supervisor:
         within seconds is killed itself."""
         await self._send(command="signal", agent=agent, number=int(number))
 
-    async def inject(self, agent: str, index: int, **fault: Any) -> None:
-        """Inject a fault into an instance, as `Isolation.inject` does, and wait for the end of that. If it fails, so
-        does the step."""
-        await self._send(command="inject", agent=agent, index=index, fault=fault)
+    async def inject(self, file: str, agent: str, index: int, **fault: Any) -> None:
+        """Inject a fault into the instance of that index and agent, and wait for it. If it fails, so does the step.
+
+        file: whose function `inject` the supervisor calls with the index, the agent's process id and the fault
+        """
+        await self._send(command="inject", file=file, agent=agent, index=index, fault=fault)
         await self._answer(self._injected)
 
     async def serve(self, program: Program) -> tuple[str, int]:

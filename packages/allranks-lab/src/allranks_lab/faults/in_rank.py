@@ -1,0 +1,287 @@
+"""What a forked rank executes before its program, without the packages of this environment.
+
+It records each training step of any script that uses torch, through torch's optimizer hooks: what it computed, from
+which samples and in which state. Each optimizer step is one line of JSON, appended with one write.
+"""
+
+from __future__ import annotations
+
+import glob
+import hashlib
+import json
+import os
+import random
+import signal
+import sys
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from importlib.machinery import ModuleSpec
+from typing import Any
+
+from allranks.contract import fault_points, report
+
+RECORDER = "ALLRANKS_STEP_RECORDER"
+"""Each rank with this variable records its training steps in files whose paths begin with its value."""
+
+MAY_HANG = "ALLRANKS_MAY_HANG"
+
+HANG_SIGNAL = signal.SIGRTMIN + 9
+"""Makes the main thread of a rank with MAY_HANG wait for ever."""
+
+_RANKS = ("RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK")
+
+
+def lines(path: str | os.PathLike[str]) -> Iterator[dict[str, Any]]:
+    """Yield the lines of a rank: one for each start, with the state from which it starts, and one for each training
+    step. A killed rank may leave a part of a line, which is left out."""
+    with open(path, encoding="utf-8") as file:
+        for text in file:
+            if text.startswith("{") and text.endswith("}\n"):
+                yield json.loads(text)
+
+
+def hang(*_: object) -> None:
+    """Wait for ever. Handles HANG_SIGNAL."""
+    while True:
+        time.sleep(1.0)
+
+
+def install(path: str) -> None:
+    """Record the steps of this process, as soon as it has imported torch.
+
+    path: the beginning of the paths of this attempt's files
+    """
+    if "torch" in sys.modules:
+        _Recorder(path)
+    else:
+        sys.meta_path.insert(0, _AfterTorch(path))
+
+
+class _AfterTorch:
+    """Installs the recorder once torch has been imported."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+
+    def find_spec(self, name: str, *_: Any) -> ModuleSpec | None:
+        if name != "torch":
+            return None
+        sys.meta_path.remove(self)
+        import importlib.util
+
+        spec = importlib.util.find_spec(name)
+        if spec is not None and spec.loader is not None:
+            execute = spec.loader.exec_module
+
+            def executed(module: Any) -> None:
+                execute(module)
+                install(self._path)
+
+            spec.loader.exec_module = executed  # type: ignore[method-assign]
+        return spec
+
+
+class _Recorder:
+    """The recorder of one process. The first optimizer that steps is that of the training."""
+
+    def __init__(self, path: str) -> None:
+        from torch import autograd
+        from torch.optim import optimizer
+        from torch.utils.data import dataloader
+
+        self._path = path
+        self._owner = os.getpid()
+        self._optimizer: Any = None
+        self._step: int | None = None
+        self._loss: float | None = None
+        self._has_gradients = self._is_begun = False
+        self._before: dict[str, Any] = {}
+        self._samples: list[Any] = []
+        self._epoch = 0
+        self._read_ahead: list[Any] = []
+        self._before_data: dict[str, str] = {}
+        optimizer.register_optimizer_step_pre_hook(self._begin)
+        optimizer.register_optimizer_step_post_hook(self._end)
+        self._wrap(autograd, "backward", self._backward)
+        self._wrap(dataloader._BaseDataLoaderIter, "__init__", self._read)
+        self._wrap(dataloader._BaseDataLoaderIter, "_next_index", self._drawn)
+        self._wrap(dataloader._BaseDataLoaderIter, "__next__", self._received)
+
+    def _wrap(self, owner: Any, name: str, wrapper: Callable[..., Any]) -> None:
+        original = getattr(owner, name)
+
+        def wrapped(*arguments: Any, **named: Any) -> Any:
+            return wrapper(original, *arguments, **named)
+
+        setattr(owner, name, wrapped)
+
+    def _backward(self, original: Callable[..., Any], tensors: Any, *arguments: Any, **named: Any) -> Any:
+        if hasattr(tensors, "numel") and tensors.numel() == 1:
+            self._loss = (self._loss or 0.0) + float(tensors.detach())
+        self._has_gradients = True
+        return original(tensors, *arguments, **named)
+
+    def _read(self, original: Callable[..., Any], *arguments: Any, **named: Any) -> None:
+        """Remember the random state before the first data loader draws from it."""
+        self._before_data = self._before_data or _random_states()
+        original(*arguments, **named)
+
+    def _drawn(self, original: Callable[..., Any], iterator: Any) -> Any:
+        """Remember the indices that the iterator draws, which workers do in advance."""
+        import torch
+
+        indices = original(iterator)
+        drawn = iterator.__dict__.get("_allranks_drawn")
+        if drawn is None or drawn[0] is not iterator._sampler_iter:
+            drawn = iterator._allranks_drawn = (iterator._sampler_iter, deque())
+            self._epoch += torch.is_grad_enabled()
+        drawn[1].append(indices)
+        return indices
+
+    def _received(self, original: Callable[..., Any], iterator: Any) -> Any:
+        """Add the samples that the loop receives. Those of an evaluation, without gradients, are none of a step."""
+        import torch
+
+        # Accelerate reads one batch ahead of the loop, and so does this project's loader on a GPU.
+        caller = sys._getframe(2).f_globals.get("__name__")
+        ahead = caller == "accelerate.data_loader"
+        ahead = ahead or (caller == "allranks.runtime.data.data_loader" and _uses_cuda())
+        try:
+            batch = original(iterator)
+        except StopIteration:
+            self._samples += self._read_ahead
+            self._read_ahead = []
+            raise
+        _, drawn = iterator.__dict__.get("_allranks_drawn", (None, ()))
+        indices = drawn.popleft() if drawn else None
+        if torch.is_grad_enabled() and self._owner == os.getpid():
+            self._samples += self._read_ahead
+            samples = _samples(iterator, indices, batch)
+            self._samples += () if ahead else samples
+            self._read_ahead = samples if ahead else []
+        return batch
+
+    def _begin(self, optimizer: Any, arguments: tuple[Any, ...], named: dict[str, Any]) -> None:
+        # Without gradients it is no training step: DeepSpeed calls its optimizer once for each group of weights, of
+        # which the first is recorded, and torch.distributed.checkpoint lets a new optimizer make its state. Lightning
+        # computes them in a closure.
+        may_step = self._has_gradients or named.get("closure") is not None or any(map(callable, arguments[1:]))
+        self._is_begun = may_step and self._owner == os.getpid() and self._optimizer in (None, optimizer)
+        if not self._is_begun:
+            return
+        if self._optimizer is None:
+            self._optimizer = optimizer
+            self._start()
+        self._before = {
+            "rates": [float(group.get("lr", 0.0)) for group in optimizer.param_groups],
+            "random": _random_states(),
+        }
+
+    def _start(self) -> None:
+        weights, state = _weights(self._optimizer), _state(self._optimizer)
+        rank = next((os.environ[name] for name in _RANKS if name in os.environ), "0")
+        self._rank = int(rank) if rank.isdecimal() else 0
+        folder = os.path.dirname(self._path)
+        files = glob.glob(f"{folder}/*_steps_{self._rank}.jsonl")
+        known = {line["weights"]: line["step"] for path in sorted(files, key=os.path.getmtime) for line in lines(path)}
+        counted = [int(entry["step"]) for entry in self._optimizer.state.values() if "step" in entry]
+        self._step = known.get(weights, max(counted, default=0) if files else 0)
+        self._path = f"{self._path}_steps_{self._rank}.jsonl"
+        world = os.environ.get("WORLD_SIZE") or os.environ.get("OMPI_COMM_WORLD_SIZE") or "1"
+        found = {
+            "weights": weights,
+            "optimizer": state,
+            "known": weights in known,
+            "world": world,
+            "random": self._before_data,
+        }
+        self._write({"start": True, "step": self._step, **found, "time": time.time()})
+
+    def _end(self, optimizer: Any, *_: Any) -> None:
+        if optimizer is not self._optimizer or self._step is None or not (self._is_begun and self._has_gradients):
+            return
+        self._is_begun = self._has_gradients = False
+        self._step += 1
+        line = {
+            "step": self._step,
+            "time": time.time(),
+            "loss": self._loss,
+            "samples": self._samples,
+            "epoch": self._epoch,
+        }
+        state = {"weights": _weights(optimizer), "optimizer": _state(optimizer), "random_after": _random_states()}
+        self._write({**line, **self._before, **state})
+        self._samples, self._loss = [], None
+        fault_points.reached(self._step)
+
+    def _write(self, line: dict[str, Any]) -> None:
+        with open(self._path, "a", encoding="utf-8") as file:
+            file.write(json.dumps(line) + "\n")
+
+
+def _samples(iterator: Any, indices: Any, batch: Any) -> list[Any]:
+    """Return the indices of a batch in its data set; of a data set without indices, a digest of the batch."""
+    if indices is None or iterator._dataset_kind != 0:
+        return [_digest(_tensors(batch))]
+    of_batch = getattr(iterator._index_sampler, "samples_of", None)
+    found = of_batch(indices) if of_batch else indices if isinstance(indices, (list, tuple)) else [indices]
+    return [index if isinstance(index, (int, str)) else str(index) for index in found]
+
+
+def _weights(optimizer: Any) -> str:
+    return _digest(weight for group in optimizer.param_groups for weight in group["params"])
+
+
+def _state(optimizer: Any) -> str:
+    """Return a digest of what the optimizer remembers, such as its moments; "" if that is nothing."""
+    weights = [weight for group in optimizer.param_groups for weight in group["params"]]
+    entries = [optimizer.state[weight] for weight in weights if weight in optimizer.state]
+    tensors = [value for entry in entries for name, value in sorted(entry.items()) if name != "step"]
+    return _digest(tensors) if any(value is not None for value in tensors) else ""
+
+
+def _tensors(batch: Any) -> Iterator[Any]:
+    if hasattr(batch, "detach"):
+        yield batch
+    elif isinstance(batch, dict):
+        yield from (found for value in batch.values() for found in _tensors(value))
+    elif isinstance(batch, (list, tuple)):
+        yield from (found for value in batch for found in _tensors(value))
+
+
+def _digest(tensors: Iterable[Any]) -> str:
+    import torch
+
+    digest = hashlib.blake2b(digest_size=8)
+    for tensor in tensors:
+        if isinstance(tensor, torch.Tensor):
+            local = getattr(tensor, "_local_tensor", tensor).detach()  # a rank's shard of a DTensor
+            digest.update(local.cpu().contiguous().flatten().view(torch.uint8).numpy().data)
+    return digest.hexdigest()
+
+
+def _uses_cuda() -> bool:
+    import torch
+
+    return bool(torch.cuda.is_initialized())  # type: ignore[no-untyped-call]
+
+
+def _random_states() -> dict[str, str]:
+    """Return a digest of the state of each random number generator."""
+    import torch
+
+    states = {"Python": repr(random.getstate()).encode(), "torch": torch.get_rng_state().numpy().tobytes()}
+    if numpy := sys.modules.get("numpy"):
+        name, keys, *rest = numpy.random.get_state()
+        states["numpy"] = keys.tobytes() + repr((name, rest)).encode()
+    if _uses_cuda():
+        states["CUDA"] = torch.cuda.get_rng_state().numpy().tobytes()
+    return {name: hashlib.blake2b(state, digest_size=8).hexdigest() for name, state in states.items()}
+
+
+if __name__ == report.IN_RANK:
+    if MAY_HANG in os.environ:
+        signal.signal(HANG_SIGNAL, hang)
+    if RECORDER in os.environ:
+        install(os.environ[RECORDER])

@@ -1,0 +1,76 @@
+"""Find what the packages beside this one add, by their entry points. A package is imported when it is used."""
+
+from __future__ import annotations
+
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any
+
+from allranks.errors import InputError, Problem
+from allranks.version import __version__
+
+COMMANDS = "allranks.commands"
+HOOKS = "allranks.hooks"
+
+KNOWN = {
+    "migrate": ("migrate", "Turn scripts of SDK v1 into pipelines of azure-ai-ml."),
+    "rehearse": ("lab", "Show that a training survives evictions."),
+    "verify-workspace": (
+        "lab",
+        "Verify that a workspace gives the processes of a job what the local engine gives them.",
+    ),
+}
+"""The extra that installs a command, and the command's line in the help."""
+
+HOOKED = {"faults": "lab", "rehearsal-tags": "lab"}
+"""The extra that installs a hook."""
+
+
+class PackageError(InputError):
+    """A package is not installed, is for another version of allranks, or cannot be imported."""
+
+
+def summaries() -> dict[str, str]:
+    """Return the line in the help of each command whose package is installed."""
+    found = _found(COMMANDS)
+    return {name: KNOWN[name][1] if name in KNOWN else f"A command of {_package(found[name])}." for name in found}
+
+
+def command(name: str) -> Any:
+    """Return the function or the Typer application of a command; None if no package has one of that name.
+
+    Raise PackageError.
+    """
+    extra = KNOWN[name][0] if name in KNOWN else ""
+    return _load(COMMANDS, name, extra, f"allranks {name}") if extra or name in _found(COMMANDS) else None
+
+
+def hook(name: str, user: str) -> Any:
+    """Return the object that a package adds to the core, a key of HOOKED. Raise PackageError.
+
+    user: what needs it, for the message
+    """
+    return _load(HOOKS, name, HOOKED[name], user)
+
+
+def _load(group: str, name: str, extra: str, user: str) -> Any:
+    install = f'pip install "allranks[{extra}]=={__version__}"' if extra else ""
+    entry = _found(group).get(name)
+    if entry is None:
+        raise PackageError(Problem(user, f"the package allranks-{extra} is not installed", "", install))
+    version = entry.dist.version if entry.dist else ""
+    if extra and version != __version__:
+        found = f"{_package(entry)} {version} is for another version of allranks than this one, {__version__}"
+        raise PackageError(Problem(user, found, "", install))
+    try:
+        return entry.load()
+    except Exception as error:
+        found = f"{_package(entry)} cannot be imported: {type(error).__name__}: {error}"
+        raise PackageError(Problem(user, found, "", install)) from error
+
+
+def _found(group: str) -> dict[str, EntryPoint]:
+    return {entry.name: entry for entry in sorted(entry_points(group=group), key=lambda entry: entry.name)}
+
+
+def _package(entry: EntryPoint) -> str:
+    return entry.dist.name if entry.dist else entry.value
