@@ -21,6 +21,7 @@ from allranks.local.options import Options
 from allranks.plan import digest
 from allranks.plan.graph import Code, Step
 from allranks.plan.ports import Output
+from allranks_lab.faults import injection
 from mpirun import needs_mpirun
 
 Runner = Callable[..., RunRecord]
@@ -142,10 +143,12 @@ def test_the_training_steps_of_a_script_that_reports_none(tmp_path: Path, run_st
 
 ELASTIC = """
 import os, pathlib, sys, time
+from allranks.contract import fault_points
 
 starts = pathlib.Path(sys.argv[1], os.environ["RANK"])
 with open(starts, "a") as file:
     file.write(os.environ["WORLD_SIZE"])
+fault_points.reached(1)
 if os.environ["WORLD_SIZE"] in sys.argv[2] or len(starts.read_text()) == 1:
     time.sleep(1000)
 """
@@ -173,13 +176,20 @@ if os.environ["WORLD_SIZE"] in sys.argv[2] or len(starts.read_text()) == 1:
     ],
 )
 def test_an_elastic_step(
-    tmp_path: Path, run_steps: Runner, back: str, waits_on: str, started: str, notes: list[str]
+    tmp_path: Path,
+    run_steps: Runner,
+    monkeypatch: pytest.MonkeyPatch,
+    back: str,
+    waits_on: str,
+    started: str,
+    notes: list[str],
 ) -> None:
     """It continues on fewer instances, and on all of them when the evicted one is back."""
+    monkeypatch.setattr(injection, "LATEST", 60.0)  # seconds: each rank has written
     step = _step(tmp_path, f"'{waits_on}'")
     (tmp_path / "code" / "train.py").write_text(ELASTIC)
     step = replace(step, instance_count=3, environment_variables={ELASTIC_INSTANCES: "2:3"})
-    record = run_steps(step, faults=[f"evict:instance=1,after=500ms,back={back}"])
+    record = run_steps(step, faults=[f"evict:instance=1,step=1,back={back}"])
     train = record.step("train")
     assert (record.status, train.instance_count) == (Status.COMPLETED, 2 if back == "never" else 3)
     assert [note for note in train.notes if "injected" not in note] == notes
