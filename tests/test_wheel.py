@@ -12,8 +12,6 @@ from pathlib import Path
 
 import pytest
 
-from allranks.history import stored
-from allranks.history.workspace import Workspace
 from allranks_command import Ended, environment, write
 from documents import FENCE
 
@@ -139,20 +137,6 @@ def test_the_library_is_registered_and_exported_from_any_folder(python: Path, tm
     assert done.code == 0, done.err
     exported = tmp_path / "exported/components/allranks_prepare_images"
     assert (exported / "code/allranks_steps/images/prepared_images.py").is_file()
-
-
-def test_a_copied_component_runs_as_the_project_has_changed_it(python: Path, tmp_path: Path) -> None:
-    allranks = python.with_name("allranks")
-    done = started(allranks, "components", "copy", "check_metric", folder=tmp_path)
-    assert done.code == 0, done.err
-    code = tmp_path / "components/model_management/check_metric/check_metric.py"
-    code.write_text(code.read_text().replace("the target of", "our target of"))
-    write(tmp_path, "evaluation/metrics.json", '{"accuracy": 0.5}')
-    values = ("--set", "metrics=evaluation", "--set", "target=0.4")
-    done = started(allranks, "run", "check_metric", *values, folder=tmp_path)
-    assert done.code == 0, done.out + done.err
-    (rank,) = stored.run(Workspace(tmp_path / ".allranks"), "latest").steps[0].ranks
-    assert "accuracy 0.5000 reaches our target of 0.4000" in Path(rank.log).read_text()
 
 
 def test_a_type_checker_reads_the_specs(python: Path, folder: Path) -> None:

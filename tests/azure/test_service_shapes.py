@@ -18,6 +18,8 @@ from service_answers import ANSWERS, GUID, differences
 
 from allranks_command import write
 
+pytestmark = pytest.mark.xdist_group("shapes of the service")  # one client does it all, once
+
 TRAIN = {
     "type": "command",
     "name": "train",

@@ -31,10 +31,10 @@ needs_horovod = pytest.mark.skipif(
     not list(HOROVOD_ENVIRONMENT.glob("lib/python3*/site-packages/horovod")), reason="make tensorflow-horovod"
 )
 SETTINGS = (
-    *("--preset", "resnet_micro", "--num_train_epochs", 5, "--learning_rate", 0.005, "--max_grad_norm", 1),
+    *("--preset", "resnet_micro", "--num_train_epochs", 2, "--learning_rate", 0.005, "--max_grad_norm", 1),
     *("--lr_scheduler_type", "constant_with_warmup", "--warmup_steps", 4),
 )
-STEPS = 45
+STEPS = 18
 """In batches of 128 images, of which an epoch has 9."""
 ALIKE = 12
 """Steps in which two divisions of the same batches differ by rounding alone. Later Adam makes more of it, up to some
@@ -105,7 +105,7 @@ def test_two_ranks_evaluate_the_model_and_count_every_image_once(digits: Path, o
     assert [task.code for task in ended.values()] == [0, 0], ended
     found = json.loads((tmp_path / "metrics/metrics.json").read_text())
     assert found["count"] == len(np.load(digits / "test_labels.npy"))
-    assert found["accuracy"] > 0.9
+    assert found["accuracy"] > 0.5
     matrix = json.loads((tmp_path / "metrics/confusion_matrix.json").read_text())["data"]["matrix"]
     assert np.trace(matrix) / np.sum(matrix) == pytest.approx(found["accuracy"])
 
@@ -114,21 +114,21 @@ def test_two_workers_have_the_losses_of_one_process_which_goes_on_where_they_wer
     digits: Path, on_one: Path, tmp_path: Path
 ) -> None:
     """SIGTERM to the worker that is not the chief, between two points of the loss curve."""
-    settings = ("--per_device_train_batch_size", 64, "--logging_steps", 15, "--save_steps", 1000)
+    settings = ("--per_device_train_batch_size", 64, "--logging_steps", 6, "--save_steps", 1000)
     tasks = begin("train.py", digits, tmp_path, cluster(worker=2), *settings)
     try:
-        wait_for(lambda: b'"step": 15' in read(tmp_path / "worker-0.report"), tasks)
+        wait_for(lambda: b'"step": 6' in read(tmp_path / "worker-0.report"), tasks)
         tasks["worker-1"].send_signal(signal.SIGTERM)
     finally:
         ended = finish(tmp_path, tasks)
     assert {name: task.code for name, task in ended.items()} == dict.fromkeys(PAIR, 143), ended
     (saved,) = (tmp_path / "checkpoints").glob("*.index")
     step = int(saved.stem.rpartition("-")[2])
-    assert 15 <= step < 30, "the workers agree in every step"
+    assert 6 <= step < STEPS, "the workers agree in every step"
     assert not (tmp_path / "model").exists()
     train(digits, tmp_path, {}, "--per_device_train_batch_size", 128, "--logging_steps", 1)
     found = {point["step"]: point["loss"] for point in history(tmp_path)["points"]}
-    assert list(found) == [15, *range(step + 1, STEPS + 1)]
+    assert list(found) == [*range(6, step + 1, 6), *range(step + 1, STEPS + 1)]
     expected = dict(enumerate(losses(on_one), 1))
     assert found == {step: pytest.approx(expected[step], rel=0.05) for step in found}
 

@@ -24,10 +24,6 @@ ORDINARY = 54321
 """A user that no machine has."""
 
 PATIENCE = 180.0
-PIPELINE = "pipelines/two_spirals.py"
-SMALL = ("--set", "count=400", "--set", "epochs=2", "--set", "instance_count=1")
-"""A training of two ranks. That of the notebook has four, on two instances."""
-
 NOTEBOOK = """
 import json, nbclient, nbformat
 notebook = nbformat.read({name!r}, as_version=4)
@@ -129,8 +125,6 @@ def processes_of(uid: int) -> list[str]:
 
 def test_the_first_hour(user: User) -> None:
     assert user.python("import allranks; print(allranks.__file__)").out.startswith(str(user.venv))
-    for arguments in (("init",), ("run", PIPELINE, *SMALL, "--no-track")):
-        done = user.allranks(*arguments)
-        assert done.code == 0, done.err + done.out
-    assert "accuracy" in done.out + done.err
+    done = user.allranks("init")
+    assert done.code == 0, done.err + done.out
     assert "accuracy" in user.notebook("two_spirals.ipynb")
