@@ -7,8 +7,6 @@ from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, cast
 
-from allranks import packages
-
 if TYPE_CHECKING:
     from allranks.errors import Problem
     from allranks.history.recorder import RunRecorder
@@ -60,4 +58,6 @@ class Faults(Protocol):
 
 def read(texts: Sequence[str]) -> Faults:
     """Return the faults of texts such as ``kill:rank=3,step=20``. Raise InputError, also without the package."""
+    from allranks import packages  # it imports importlib.metadata, in 20 ms
+
     return cast(Faults, packages.hook("faults", f"--fault {texts[0]}")(texts))

@@ -145,7 +145,7 @@ class Supervisor:
                 with open(path, "rb") as file:
                     exec(compile(file.read(), path, "exec"), self.injectors[path])
             self.injectors[path]["inject"](index, agent.pid if agent else 0, **fault)
-        except OSError as error:
+        except Exception as error:  # of a package
             reason = f"the fault {fault['kind']} was not injected: {error}"
             write_event(self.events, event="failed", agent=name, reason=reason, time=time.time())
         write_event(self.events, event="injected")
