@@ -44,6 +44,7 @@ MPI_MASTER = (
 )
 CLEAN = "python -m allranks.runtime "
 """Runs a user's script with the libraries that the runtime prepares, and exits cleanly."""
+TORCHRUN_CLEAN = f"{TORCHRUN} -m allranks.runtime"
 
 
 DISTRIBUTIONS: Mapping[str, Callable[[Layout], Distribution]] = {
@@ -93,38 +94,39 @@ ONE_EACH = (Layout(1, 1), Layout(2, 1))
 TORCH_ONLY, TENSORFLOW_ONLY = (PYTORCH,), (TENSORFLOW,)
 
 LAUNCHES = (
-    Launch("PyTorch, per process", TORCH_ONLY, "pytorch", "python pytorch.py"),
-    Launch("PyTorch, torchrun", TORCH_ONLY, "pytorch/node", f"{TORCHRUN} pytorch.py"),
-    Launch("PyTorch, torch.distributed.launch", TORCH_ONLY, "pytorch/node", f"{LAUNCH} pytorch.py"),
-    Launch("MPI, per process", (MPI,), "mpi", f"{CLEAN} mpi.py"),
-    Launch("MPI, per node with torchrun", (MPI, PYTORCH), "mpi/node", f"{MPI_MASTER}{TORCHRUN} pytorch.py"),
-    Launch("DeepSpeed by PyTorch", (DEEPSPEED,), "pytorch", f"{CLEAN} deepspeed_engine.py"),
-    Launch("DeepSpeed by MPI", (DEEPSPEED, MPI), "mpi", f"{CLEAN} deepspeed_engine.py"),
-    Launch(
-        "DeepSpeed by torchrun", (DEEPSPEED,), "pytorch/node", f"{TORCHRUN} -m allranks.runtime deepspeed_engine.py"
-    ),
-    Launch("DeepSpeed, own launcher", (DEEPSPEED,), "pytorch/node", f"{DEEPSPEED_OWN} deepspeed_engine.py"),
-    Launch("Horovod by MPI", (HOROVOD,), "mpi", f"{CLEAN} horovod_ranks.py"),
-    Launch("TensorFlow, workers", TENSORFLOW_ONLY, "tensorflow", "python tensorflow_workers.py", ONE_EACH),
+    Launch("PyTorch, per process", TORCH_ONLY, "pytorch", "python sum_ranks.py pytorch"),
+    Launch("PyTorch, torchrun", TORCH_ONLY, "pytorch/node", f"{TORCHRUN} sum_ranks.py pytorch"),
+    Launch("PyTorch, torch.distributed.launch", TORCH_ONLY, "pytorch/node", f"{LAUNCH} sum_ranks.py pytorch"),
+    Launch("MPI, per process", (MPI,), "mpi", f"{CLEAN} sum_ranks.py mpi"),
+    Launch("MPI, per node with torchrun", (MPI, PYTORCH), "mpi/node", f"{MPI_MASTER}{TORCHRUN} sum_ranks.py pytorch"),
+    Launch("DeepSpeed by PyTorch", (DEEPSPEED,), "pytorch", f"{CLEAN} sum_ranks.py deepspeed"),
+    Launch("DeepSpeed by MPI", (DEEPSPEED, MPI), "mpi", f"{CLEAN} sum_ranks.py deepspeed"),
+    Launch("DeepSpeed by torchrun", (DEEPSPEED,), "pytorch/node", f"{TORCHRUN_CLEAN} sum_ranks.py deepspeed"),
+    Launch("DeepSpeed, own launcher", (DEEPSPEED,), "pytorch/node", f"{DEEPSPEED_OWN} sum_ranks.py deepspeed"),
+    Launch("Horovod by MPI", (HOROVOD,), "mpi", f"{CLEAN} sum_ranks.py horovod"),
+    Launch("TensorFlow, workers", TENSORFLOW_ONLY, "tensorflow", "python sum_ranks.py tensorflow", ONE_EACH),
     Launch(
         "TensorFlow, parameter server",
         TENSORFLOW_ONLY,
         "tensorflow/server",
-        "python tensorflow_servers.py",
+        "python sum_ranks.py tensorflow_servers",
         (Layout(2, 1),),
         lambda layout: layout.instance_count - 1,
     ),
-    Launch("TensorFlow, Horovod by MPI", (TENSORFLOW_HOROVOD,), "mpi", "python tensorflow_horovod.py"),
-    Launch("Lightning, per node", (LIGHTNING,), "pytorch/node", f"{CLEAN} lightning_trainer.py {{each}} per-node"),
-    Launch("Lightning, per process", (LIGHTNING,), "pytorch", f"{CLEAN} lightning_trainer.py {{each}}"),
-    Launch("Lightning, torchrun", (LIGHTNING,), "pytorch/node", f"{TORCHRUN} lightning_trainer.py {{each}}"),
-    Launch("Lightning, MPI", (LIGHTNING, MPI), "mpi", f"{CLEAN} lightning_trainer.py {{each}}"),
-    Launch("Trainer, per process", (TRANSFORMERS,), "pytorch", f"{CLEAN} transformers_trainer.py"),
+    Launch("TensorFlow, Horovod by MPI", (TENSORFLOW_HOROVOD,), "mpi", "python sum_ranks.py tensorflow_horovod"),
+    Launch("Lightning, per node", (LIGHTNING,), "pytorch/node", f"{CLEAN} sum_ranks.py lightning {{each}} per-node"),
+    Launch("Lightning, per process", (LIGHTNING,), "pytorch", f"{CLEAN} sum_ranks.py lightning {{each}}"),
+    Launch("Lightning, torchrun", (LIGHTNING,), "pytorch/node", f"{TORCHRUN} sum_ranks.py lightning {{each}}"),
+    Launch("Lightning, MPI", (LIGHTNING, MPI), "mpi", f"{CLEAN} sum_ranks.py lightning {{each}}"),
+    Launch("Trainer, per process", (TRANSFORMERS,), "pytorch", f"{CLEAN} sum_ranks.py transformers"),
     Launch(
-        "Trainer, torchrun", (TRANSFORMERS,), "pytorch/node", f"{TORCHRUN} -m allranks.runtime transformers_trainer.py"
+        "Trainer, torchrun",
+        (TRANSFORMERS,),
+        "pytorch/node",
+        f"{TORCHRUN_CLEAN} sum_ranks.py transformers",
     ),
-    Launch("Accelerate", (ACCELERATE,), "pytorch", f"{CLEAN} accelerate_ranks.py"),
-    Launch("Ray", (RAY,), "ray", "python ray_actors.py {each}"),
+    Launch("Accelerate", (ACCELERATE,), "pytorch", f"{CLEAN} sum_ranks.py accelerate"),
+    Launch("Ray", (RAY,), "ray", "python sum_ranks.py ray {each}"),
 )
 
 FIRST = tuple({launch.stacks[0].name: launch for launch in reversed(LAUNCHES)}.values())[::-1]
