@@ -75,7 +75,7 @@ lint: $(VENV)/.dev
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	for folder in $(PROGRAMS); do MYPYPATH=$$folder $(BIN)/mypy --no-error-summary $$folder*.py || failed=1; done; exit $${failed:-0}
-	$(BIN)/lint-imports
+	$(BIN)/python tools/lint_floors.py
 
 format: $(VENV)/.dev
 	$(BIN)/ruff check --fix .
