@@ -1,6 +1,6 @@
 """Whatever is wrong with what a user gives: one message that leads to the fix, and nothing is touched.
 
-The tables are in `bad_inputs`. `benchmarks/bad_inputs.py` measures each row as a command of its own.
+The tables are in `bad_inputs`.
 """
 
 from __future__ import annotations

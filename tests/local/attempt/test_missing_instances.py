@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import shutil
 import signal
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import psutil
 import pytest
+from stopped_instance import EARLIER, StoppedInstance, earlier_step
 
 from allranks.contract.launch import Distribution
 from allranks.contract.mpi import Mpi
@@ -22,7 +21,6 @@ from allranks.history.observer import Observer
 from allranks.history.records import RunRecord, Status, StepRecord
 from allranks.plan.graph import Graph, Plan, Step
 
-FILE = Path(__file__).parents[3] / "benchmarks/launches/stopped_instance.py"
 PATH = f"{Path(sys.executable).parent}:/usr/bin"
 
 LAUNCHES: dict[str, tuple[Distribution, str, str]] = {
@@ -33,16 +31,6 @@ LAUNCHES: dict[str, tuple[Distribution, str, str]] = {
 """The distribution, the command, and a program that it needs."""
 
 
-@pytest.fixture(scope="module")
-def stopped() -> Any:
-    spec = importlib.util.spec_from_file_location("stopped_instance", FILE)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
 @pytest.fixture(autouse=True)
 def _nothing_remains() -> Iterator[None]:
     before = set(psutil.Process().children(recursive=True))
@@ -50,26 +38,26 @@ def _nothing_remains() -> Iterator[None]:
     assert not set(psutil.Process().children(recursive=True)) - before
 
 
-def plan(stopped: Any, distribution: Distribution, command: str) -> Plan:
-    step = Step("train", command, distribution=distribution, instance_count=3, after=(stopped.EARLIER,))
-    return Plan("p", Graph((stopped.earlier_step(3), step)))
+def plan(distribution: Distribution, command: str) -> Plan:
+    step = Step("train", command, distribution=distribution, instance_count=3, after=(EARLIER,))
+    return Plan("p", Graph((earlier_step(3), step)))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("launch", "kind"), [("mpi", "rack"), ("ray", "rack"), ("pytorch", "loopback")])
 def test_an_instance_that_never_starts_ends_the_step(
-    launch: str, kind: str, stopped: Any, rack_works: bool, run_steps: Callable[..., RunRecord]
+    launch: str, kind: str, rack_works: bool, run_steps: Callable[..., RunRecord]
 ) -> None:
     if kind == "rack" and not rack_works:
         pytest.skip("this machine has no user namespaces")
     distribution, command, program = LAUNCHES[launch]
     if shutil.which(program, path=PATH) is None:
         pytest.skip(f"no {program}")
-    observer = stopped.StoppedInstance()
-    trial = plan(stopped, distribution, command)
+    observer = StoppedInstance()
+    trial = plan(distribution, command)
     # The earlier step has to start within the same seconds, on a machine that other tests keep busy.
     record = run_steps(plan=trial, observer=observer, instances=kind, cold=True, start_timeout=6.0)
-    assert record.step(stopped.EARLIER).status is Status.COMPLETED
+    assert record.step(EARLIER).status is Status.COMPLETED
     verdict = record.step("train").verdict
     assert verdict is not None
     name = {"rack": "node-2", "loopback": "127.0.0.3"}[kind]
@@ -81,8 +69,8 @@ def test_an_instance_that_never_starts_ends_the_step(
 class WhenOthersRun(Observer):
     """Stop an instance, and call a function with its agent when the ranks of the other two have started."""
 
-    def __init__(self, stopped: Any, then: Callable[[psutil.Process], object]) -> None:
-        self.instance = stopped.StoppedInstance()
+    def __init__(self, then: Callable[[psutil.Process], object]) -> None:
+        self.instance = StoppedInstance()
         self.then = then
         self.called = False
 
@@ -94,17 +82,17 @@ class WhenOthersRun(Observer):
             self.then(self.instance.stopped)
 
 
-def test_a_run_with_a_stopped_instance_can_be_stopped(stopped: Any, run_steps: Callable[..., RunRecord]) -> None:
-    observer = WhenOthersRun(stopped, lambda _: os.kill(os.getpid(), signal.SIGINT))
-    trial = plan(stopped, PyTorch(1), "sleep 600")
+def test_a_run_with_a_stopped_instance_can_be_stopped(run_steps: Callable[..., RunRecord]) -> None:
+    observer = WhenOthersRun(lambda _: os.kill(os.getpid(), signal.SIGINT))
+    trial = plan(PyTorch(1), "sleep 600")
     record = run_steps(plan=trial, observer=observer, cold=True, grace=0.2)
     assert [step.status for step in record.steps] == [Status.COMPLETED, Status.CANCELED]
     assert not observer.instance.stopped.is_running()
 
 
-def test_an_instance_that_is_killed_before_it_starts(stopped: Any, run_steps: Callable[..., RunRecord]) -> None:
-    observer = WhenOthersRun(stopped, lambda agent: agent.kill())
-    record = run_steps(plan=plan(stopped, PyTorch(1), "sleep 600"), observer=observer, cold=True)
+def test_an_instance_that_is_killed_before_it_starts(run_steps: Callable[..., RunRecord]) -> None:
+    observer = WhenOthersRun(lambda agent: agent.kill())
+    record = run_steps(plan=plan(PyTorch(1), "sleep 600"), observer=observer, cold=True)
     verdict = record.step("train").verdict
     assert verdict is not None
     assert verdict.reason == "instance 2 (127.0.0.3): its agent was killed from outside the run"

@@ -29,7 +29,7 @@ class StoppedInstance(Observer):
     def __init__(self) -> None:
         self.stopped: psutil.Process | None = None
 
-    def changed(self, run: RunRecord, step: StepRecord) -> None:  # noqa: ARG002
+    def changed(self, run: RunRecord, step: StepRecord) -> None:
         if step.name == EARLIER and step.status is Status.COMPLETED and self.stopped is None:
             self.stopped = _agents()[-1]
             self.stopped.send_signal(signal.SIGSTOP)
