@@ -55,13 +55,14 @@ READ = """
 import sys, tempfile, time
 from pathlib import Path
 from allranks.plan.reader import read_plan
+from allranks.history import registered
 from allranks.history.workspace import Workspace
 from allranks.sdk.session import session
 started = time.process_time()
 {statement}
 imported = time.process_time()
 with tempfile.TemporaryDirectory() as folder:
-    read_plan(sys.argv[1], {{}}, Path(folder, "snapshots"), Workspace(Path(folder, "workspace")))
+    read_plan(sys.argv[1], {{}}, Path(folder, "snapshots"), registered.of(Workspace(Path(folder, "workspace"))))
 print(imported - started, time.process_time() - imported)
 """
 

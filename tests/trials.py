@@ -17,8 +17,8 @@ from allranks.local.scope import Scope
 from allranks.local.selection import Mode
 from allranks.local.slots import Share, SharedLocks, Slots
 from allranks.plan.graph import Graph, Node, Step
-from allranks.plan.node_records import is_within
 from allranks.plan.ports import GraphInput, NodeOutput
+from allranks.plan.walk import is_within
 
 
 class Trial:

@@ -130,8 +130,8 @@ def test_the_files_give_the_plan_of_the_launch(
     job = job_of(distribution, **options)
     for name in ("job.yml", "pipeline.py"):
         emit(job, folder / name)
-        read = read_plan(name, {}, folder / "snapshots", workspace)
-        assert plain(read) == plain(plan_of(job, folder / "snapshots", workspace))
+        read = read_plan(name, {}, folder / "snapshots")
+        assert plain(read) == plain(plan_of(job, folder / "snapshots"))
 
 
 @pytest.mark.slow
@@ -147,7 +147,7 @@ def test_the_files_run(distribution: str, name: str, folder: Path, workspace: Wo
     if distribution in LIBRARIES:
         pytest.importorskip(LIBRARIES[distribution])
     emit(job_of(distribution), folder / name)
-    plan = read_plan(name, {}, folder / "snapshots", workspace)
+    plan = read_plan(name, {}, folder / "snapshots")
     if lacking := machine.problems(plan):
         pytest.skip(str(lacking[0]))
     record = run(plan, workspace, Options(instances="loopback", track=False))
@@ -170,9 +170,9 @@ def test_a_file_lies_where_it_likes(folder: Path, workspace: Workspace) -> None:
     shutil.move(folder / "jobs", moved)
     for name in ("job.yml", "pipeline.py"):
         assert str(folder.parent) not in (moved / name).read_text()
-        (step,) = read_plan(str(moved / name), {}, folder / "snapshots", workspace).graph.nodes
+        (step,) = read_plan(str(moved / name), {}, folder / "snapshots").graph.nodes
         assert Path(step.environment.folder) == moved / "environments/cpu"  # type: ignore[union-attr]
-        assert step.code == plan_of(job, folder / "snapshots", workspace).graph.nodes[0].code  # type: ignore[union-attr]
+        assert step.code == plan_of(job, folder / "snapshots").graph.nodes[0].code  # type: ignore[union-attr]
 
 
 @pytest.mark.parametrize("name", ["class", "3d", "my script's", "SCRIPT", "job", "тест"])
@@ -182,7 +182,7 @@ def test_any_name_of_a_script(name: str, folder: Path, workspace: Workspace) -> 
     job = script_job([str(script)], inputs={"job": "data"}, outputs=["pipeline"])
     for file in ("job.yml", "pipeline.py"):
         emit(job, folder / file)
-        assert plain(read_plan(file, {}, folder / "s", workspace)) == plain(plan_of(job, folder / "s", workspace))
+        assert plain(read_plan(file, {}, folder / "s")) == plain(plan_of(job, folder / "s"))
 
 
 def test_an_environment_of_a_file(folder: Path, workspace: Workspace) -> None:
@@ -190,8 +190,8 @@ def test_an_environment_of_a_file(folder: Path, workspace: Workspace) -> None:
     job = job_of("pytorch", environment="own.yml")
     emit(job, folder / "job.yml")
     emit(job, folder / "pipeline.py")
-    plans = [read_plan(name, {}, folder / "snapshots", workspace) for name in ("job.yml", "pipeline.py")]
-    for plan in (*plans, plan_of(job, folder / "snapshots", workspace)):
+    plans = [read_plan(name, {}, folder / "snapshots") for name in ("job.yml", "pipeline.py")]
+    for plan in (*plans, plan_of(job, folder / "snapshots")):
         (step,) = plan.graph.nodes
         assert (step.environment.name, step.environment.image) == ("own", "python:3.12")  # type: ignore[union-attr]
 

@@ -12,6 +12,7 @@ from typing import Any
 
 from allranks.checks.table import Findings
 from allranks.errors import InputError, Level, Problem
+from allranks.history import registered
 from allranks.history.workspace import Workspace
 from allranks.local.options import DEFAULTS, Options
 from allranks.plan.graph import Plan
@@ -88,7 +89,7 @@ def _read_each(job: Any, texts: Mapping[str, str], snapshots: Path, workspace: W
     try:
         if is_path(job) and os.fspath(job).endswith(SUFFIXES) and not texts:
             with _READING:
-                return read_plans(os.fspath(job), snapshots, workspace)
+                return read_plans(os.fspath(job), snapshots, registered.of(workspace))
         return [_read(job, texts, snapshots, workspace)]
     except InputError as error:
         return [error]
@@ -105,7 +106,7 @@ def _found(plan: Plan | InputError, job: Any, texts: Mapping[str, str], workspac
         more, rest = list[Problem](), plan.rest
         if rest is None and is_path(job):
             with _READING:
-                more, rest = read_rest(os.fspath(job), texts, workspace, plan.problems)
+                more, rest = read_rest(os.fspath(job), texts, registered.of(workspace), plan.problems)
         more += findings(rest).errors if isinstance(rest, Plan) else ()
         yield from (*plan.problems, *(problem for problem in more if is_new(problem, plan.problems)))
         return
@@ -183,7 +184,7 @@ def _read(job: Any, texts: Mapping[str, str], snapshots: Path, workspace: Worksp
 
     with _READING:
         if is_path(job):
-            return read_plan(os.fspath(job), texts, snapshots, workspace)
+            return read_plan(os.fspath(job), texts, snapshots, registered.of(workspace))
         if isinstance(job, ScriptJob):
-            return plan_of(job, snapshots, workspace)
-        return read_job(job, snapshots, AssetLookup.of(Path.cwd(), workspace), texts)
+            return plan_of(job, snapshots, registered.of(workspace))
+        return read_job(job, snapshots, AssetLookup.of(Path.cwd(), registered.of(workspace)), texts)

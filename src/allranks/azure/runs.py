@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any
 from allranks.azure.errors import service_errors
 from allranks.azure.workspace import quiet_uploads
 from allranks.history.log_redaction import redacted
+from allranks.history.node_records import graph_records
 from allranks.history.records import RunRecord, Status, StepRecord, Submission, Verdict
 from allranks.history.store import Store
 from allranks.history.workspace import Workspace
 from allranks.plan import codec
-from allranks.plan.node_records import graph_records
 from allranks.plan.secrets import hidden
 from allranks.sdk import internals
 from allranks.secrets import redact, same_length

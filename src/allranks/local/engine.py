@@ -16,6 +16,7 @@ from allranks.errors import InputError, Problem
 from allranks.history import locks, secret_values, stored
 from allranks.history.cleaning import size_of
 from allranks.history.formatting import in_bytes
+from allranks.history.node_records import graph_records
 from allranks.history.observer import Observer
 from allranks.history.records import RunRecord, Status, StepRecord
 from allranks.history.store import Store
@@ -32,7 +33,6 @@ from allranks.local.tracking.process import EarlyTracker
 from allranks.plan import codec, values
 from allranks.plan import secrets as plan_secrets
 from allranks.plan.graph import Plan
-from allranks.plan.node_records import graph_records
 
 
 class DiskFullError(Exception):
@@ -62,7 +62,7 @@ def run(
     ):
         modes = modes_of(plan.graph, options.selection)
         record = _new_record(plan, workspace, options)
-        filled = values.filled(plan, record)
+        filled = _filled(plan, record)
         record.inputs = {name: text for name, text in inputs_of(filled).items() if text is not None}
         hidden = plan_secrets.hidden(codec.dumps(plan))
 
@@ -170,7 +170,7 @@ def resume(
             if step.name not in settled:
                 # The last node runs after the others of this execution too.
                 _reset(step, again=step.name == plan.graph.last)
-        filled = values.filled(plan, record)
+        filled = _filled(plan, record)
         execution = RunExecution(filled, record, workspace, store, options, observer, known)
 
         def save() -> None:
@@ -181,6 +181,11 @@ def resume(
         return execution.execute(decisions, save)
 
 
+def _filled(plan: Plan, record: RunRecord) -> Plan:
+    triggered = record.created if record.trigger_time is None else record.trigger_time
+    return values.filled(plan, record.job_name or record.id, triggered)
+
+
 def _continue(
     record: RunRecord, plan: Plan, workspace: Workspace, store: Store, options: Options, observer: Observer | None
 ) -> RunRecord:
@@ -189,7 +194,7 @@ def _continue(
     earlier = replace(record, steps=record.steps)
     record.steps = [renewed(fresh, earlier) for fresh in graph_records(plan.graph, folder)]
     record.ended, record.settings = None, dict(options.settings)
-    filled = values.filled(plan, record)
+    filled = _filled(plan, record)
     record.inputs = {name: text for name, text in inputs_of(filled).items() if text is not None}
     hidden = plan_secrets.hidden(codec.dumps(plan))
     execution = RunExecution(filled, record, workspace, store, options, observer, hidden.known, earlier=earlier)

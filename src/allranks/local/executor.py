@@ -21,6 +21,7 @@ from typing import Any, Protocol
 
 from allranks.contract.distributions import processes_per_instance
 from allranks.history import executions
+from allranks.history.node_records import iteration_record, node_record
 from allranks.history.recorder import RunRecorder
 from allranks.history.records import Point, RunRecord, Status, StepRecord, Verdict
 from allranks.local.nodes.execution import NodeRunner
@@ -29,8 +30,8 @@ from allranks.local.scope import Scope
 from allranks.local.selection import EVERYTHING, Mode, Modes
 from allranks.local.slots import Share, Slots, WithdrawnError
 from allranks.plan.graph import Graph, Node, Step, Sweep
-from allranks.plan.node_records import is_within, iteration_record, node_record
 from allranks.plan.ports import NodeOutput, needed_nodes
+from allranks.plan.walk import is_within
 
 WAITED_SECONDS = 0.001
 """A step that gets its slots later than this has waited for them."""

@@ -14,6 +14,7 @@ from allranks.contract.job import Job
 from allranks.contract.launch import Process
 from allranks.contract.produce import processes
 from allranks.contract.templating import render
+from allranks.history.node_records import job_name, node_folder
 from allranks.history.workspace import Workspace
 from allranks.local import interpreters, machine_variables, rank_environment
 from allranks.local.attempt.collect import place_of
@@ -29,7 +30,6 @@ from allranks.local.scope import Scope
 from allranks.local.tracking.client import may_track
 from allranks.plan import values
 from allranks.plan.graph import DoWhile, Node, ParallelFor, Pipeline, Plan, Step, Sweep
-from allranks.plan.node_records import job_name, node_folder
 from allranks.plan.output_paths import graph_output_paths
 from allranks.plan.ports import PRIMITIVES, NodeOutput, Reference
 from allranks.plan.walk import as_pipeline, as_trial, first_iteration

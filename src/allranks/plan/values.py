@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 
 from allranks.contract.templating import wire
-from allranks.history.records import RunRecord
 from allranks.plan.graph import Pipeline, Plan
 from allranks.plan.ports import GraphInput, Input, Literal, NodeOutput, Path, Reference, Value
 
@@ -68,11 +67,14 @@ TIME_FORMAT = "%Y-%m-%d %H:%M:%S"
 EXPRESSION = re.compile(r"\$\{\{\s*(" + "|".join(map(re.escape, (NAME, TRIGGER_TIME))) + r")\s*}}")
 
 
-def filled(plan: Plan, run: RunRecord) -> Plan:
-    """Return the plan with the macros in its inputs replaced by their values in this run."""
-    triggered = run.created if run.trigger_time is None else run.trigger_time
+def filled(plan: Plan, name: str, triggered: float) -> Plan:
+    """Return the plan with the macros in its inputs replaced by their values in a run.
+
+    name:      of the job
+    triggered: when the schedule fired, or the run was created, in seconds since the epoch
+    """
     values = {
-        NAME: run.job_name or run.id,
+        NAME: name,
         TRIGGER_TIME: datetime.fromtimestamp(triggered, timezone.utc).strftime(TIME_FORMAT),
     }
     inputs = tuple(_filled(port, values) for port in plan.graph.inputs)

@@ -56,6 +56,11 @@ def without_labels(path: str) -> str:
     return re.sub(r"\[[^\]]*\]", "", path)
 
 
+def is_within(path: str, around: str) -> bool:
+    """Return whether a node is the one at the path `around`, or is inside it."""
+    return path == around or path.startswith((f"{around}.", f"{around}["))
+
+
 def with_steps(graph: Graph, change: Callable[[Step, str], Step], path: str = "") -> Graph:
     """Return the graph with every step, at any depth, replaced by what `change` returns for it and its path.
 

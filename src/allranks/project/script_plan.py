@@ -8,8 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from allranks.errors import InputError
-from allranks.history.workspace import Workspace
-from allranks.plan.assets.lookup import AssetLookup
+from allranks.plan.assets.lookup import AssetLookup, Registered
 from allranks.plan.environment import Environment
 from allranks.plan.graph import Graph, Plan, Step
 from allranks.plan.ports import GraphInput, GraphOutput, Input, NodeOutput, Output
@@ -30,14 +29,15 @@ def type_of(path: str) -> str:
     return "uri_file" if Path(path).is_file() else "uri_folder"
 
 
-def plan_of(job: ScriptJob, snapshots: Path, workspace: Workspace) -> Plan:
+def plan_of(job: ScriptJob, snapshots: Path, registered: Registered | None = None) -> Plan:
     """Return the plan of a job. Raise InputError for code, data and environments that cannot be read here.
 
-    snapshots: the folder to which the code is copied
+    snapshots:  the folder to which the code is copied
+    registered: finds what is registered on this machine; None: nothing is
     """
     name = name_of(job)
     place = Place(name)
-    context = Context(Path.cwd(), snapshots, {}, lookup=AssetLookup.of(job.script.parent, workspace), alone=True)
+    context = Context(Path.cwd(), snapshots, {}, lookup=AssetLookup.of(job.script.parent, registered), alone=True)
     inputs = []
     for port, path in job.inputs.items():
         where, kind = place.key(f"inputs.{port}"), type_of(path)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from allranks.errors import InputError, Problem
-from allranks.history import assets
+from allranks.history import assets, registered
 from allranks.history.assets import RegisteredAsset
 from allranks.history.workspace import Workspace
 from allranks.plan.assets import spec_folder
@@ -45,7 +45,8 @@ def find(text: str, kind: str, lines: str = "", workspace: Workspace | None = No
     """The path that is found, relative to the project."""
     if lines:
         write(Path.cwd(), "allranks.yaml", lines)
-    found = AssetLookup.of(Path.cwd(), workspace).find(text, kind, "step a, key x")
+    lookup = AssetLookup.of(Path.cwd(), registered.of(workspace) if workspace else None)
+    found = lookup.find(text, kind, "step a, key x")
     return str(found.relative_to(Path.cwd())) if found else None
 
 

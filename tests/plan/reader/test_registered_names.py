@@ -12,7 +12,7 @@ import pytest
 
 from allranks.contract.pytorch import PyTorch
 from allranks.errors import InputError
-from allranks.history import assets
+from allranks.history import assets, registered
 from allranks.history.assets import RegisteredAsset
 from allranks.history.workspace import Workspace
 from allranks.local import interpreters
@@ -206,7 +206,8 @@ def test_what_was_registered_here_needs_no_file(project: Path) -> None:
         connection.execute(assets.TABLE)
         spec = project / "own/trainer.yaml"
         assets.add(connection, RegisteredAsset("component", "trainer", "0.0.3", spec, 0))
-    assert read("pipeline.yml").graph.by_name["train"].spec == str(spec)
+    plan = read_plan("pipeline.yml", {}, project / "snapshots", registered.of(workspace))
+    assert plan.graph.by_name["train"].spec == str(spec)
 
 
 def test_what_is_submitted_keeps_its_ids() -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from allranks.history import registered
 from allranks.history.workspace import Workspace
 from allranks.plan import codec
 from allranks.plan.graph import Plan
@@ -39,7 +40,7 @@ def plan(here: Path, retries: str, run_in: str = "{}") -> Plan:
     write(here, "allranks.yaml", f"environments: {{torch: .venv}}\nretries: {retries}\nrun_in: {run_in}\n")
     (here / ".venv" / "bin").mkdir(parents=True, exist_ok=True)
     file = str(write_dsl(here, PIPELINE))
-    with opened(file, {"data": "data"}, lookup_of(file, {}, Workspace(here / ".allranks"))) as job:
+    with opened(file, {"data": "data"}, lookup_of(file, {}, registered.of(Workspace(here / ".allranks")))) as job:
         return job.plan()
 
 

@@ -12,7 +12,6 @@ import pytest
 from allranks.checks.plan import check
 from allranks.contract.templating import render
 from allranks.errors import InputError, Level
-from allranks.history.workspace import Workspace
 from allranks.plan.graph import StandIn, Step
 from allranks.plan.ports import Output
 from allranks.plan.reader import read_plan
@@ -70,7 +69,7 @@ def project(here: Path) -> Path:
 
 def read(folder: Path, **stand_ins: str):
     values = with_stand_ins({}, stand_ins)
-    return read_plan("pipeline.yml", values, folder / "snapshots", Workspace(folder / "workspace"))
+    return read_plan("pipeline.yml", values, folder / "snapshots")
 
 
 def test_from_the_command_line_and_from_the_file(project: Path) -> None:
@@ -127,7 +126,7 @@ jobs:
 
 def transfer(folder: Path, name: str, mode: str = "merge_with_overwrite") -> Step:
     write(folder, "transfers.yml", TRANSFERS.replace("MODE", mode))
-    plan = read_plan("transfers.yml", {}, folder / "snapshots", Workspace(folder / "workspace"))
+    plan = read_plan("transfers.yml", {}, folder / "snapshots")
     assert [row for row in check(plan) if row.rule != "data"] == []
     step = plan.graph.by_name[name]
     assert isinstance(step, Step)
@@ -176,11 +175,10 @@ DATABASE = "type: database, connection: azureml:db"
 def test_an_import_or_export_does_not_run(here: Path, task: str, keys: str, side: str, kind: str) -> None:
     keys = textwrap.indent(keys.replace("SIDE", side).replace("TYPE", kind), "    ")
     write(here, "transfer.yml", TRANSFER_NOT_RUN.replace("TASK", task) + keys + "\n")
-    workspace = Workspace(here / "workspace")
-    (problem,) = check(read_plan("transfer.yml", {}, here / "snapshots", workspace))
+    (problem,) = check(read_plan("transfer.yml", {}, here / "snapshots"))
     assert problem.found == "a data transfer that imports or exports does not run on this machine"
     assert (problem.code, problem.level) == ("not-run-here", Level.MACHINE)
-    plan = read_plan("transfer.yml", with_stand_ins({}, {"moved": "data"}), here / "snapshots", workspace)
+    plan = read_plan("transfer.yml", with_stand_ins({}, {"moved": "data"}), here / "snapshots")
     assert check(plan) == []
     assert isinstance(plan.graph.by_name["moved"], StandIn)
 

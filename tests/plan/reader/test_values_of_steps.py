@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from allranks.api import jobs
-from allranks.history.workspace import Workspace
 from allranks.plan import codec
 from allranks.plan.ports import GraphInput, Literal
 from allranks.plan.ports import Path as DataPath
@@ -157,7 +156,7 @@ def test_uris_among_the_items_of_a_loop_are_those_of_allranks_yaml(project: Path
     write(project, "pipeline.yml", PIPELINE.replace("VALUES", "{}") + loop)
     for name in "ab":
         write(project, f"files/{name}.txt", "text\n")
-    plan = read_plan("pipeline.yml", {}, project / "snapshots", Workspace(project / "workspace"))
+    plan = read_plan("pipeline.yml", {}, project / "snapshots")
     (loop_node,) = plan.graph.nodes
     paths = [DataPath(str(project / f"files/{name}.txt")) for name in "ab"]
     assert [item.values for item in loop_node.items] == [(("data", path),) for path in paths]  # type: ignore[union-attr]

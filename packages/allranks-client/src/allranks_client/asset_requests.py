@@ -19,10 +19,10 @@ from urllib.parse import unquote, urlsplit
 import yaml
 
 from allranks.history import assets as store_assets
-from allranks.history import datastores
+from allranks.history import datastores, registered
 from allranks.history.assets import RegisteredAsset
 from allranks.history.store import Store
-from allranks.plan.assets import asset_id, registered
+from allranks.plan.assets import asset_id
 from allranks.plan.assets.asset_id import AssetId
 from allranks.plan.assets.lookup import AssetLookup
 from allranks.sdk import internals, specs

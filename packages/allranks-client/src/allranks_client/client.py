@@ -16,7 +16,7 @@ from azure.ai.ml import MLClient
 from azure.ai.ml.entities import Job
 
 from allranks.api import engine_process, jobs, notebook_view
-from allranks.history import datastores, stored
+from allranks.history import datastores, registered, stored
 from allranks.history.records import RunRecord
 from allranks.history.workspace import Workspace
 from allranks.local.options import Options
@@ -129,7 +129,7 @@ class LocalClient(MLClient):  # type: ignore[misc]
 
     def _name_only(self, registry: LocalService) -> None:
         """Let `get` return a name for what is in a registry in which nothing was created."""
-        lookup = AssetLookup.of(Path.cwd(), registry.home)
+        lookup = AssetLookup.of(Path.cwd(), registered.of(registry.home))
 
         def find(identity: str) -> Path | None:
             return lookup.find(identity, asset_id.COMPONENT, "LocalClient, components.get", required=False)

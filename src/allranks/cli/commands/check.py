@@ -208,11 +208,12 @@ def _of_their_components(plan: Plan, checked: Sequence[Path]) -> Iterator[Proble
 
 def _print_names(file: str, values: dict[str, str], workspace: Workspace, write: bool) -> None:
     """Print the lines of allranks.yaml that a pipeline still needs, or write them."""
+    from allranks.history import registered
     from allranks.plan.assets import mapping_file, skeleton
     from allranks.plan.reader import lookup_of, opened
 
     other_problems = 0
-    lookup = lookup_of(file, values, workspace)
+    lookup = lookup_of(file, values, registered.of(workspace))
     with opened(file, values, lookup) as job:
         try:
             job.plan()

@@ -96,11 +96,15 @@ def launch(
         _emit(job(), emit, json)
     elif dry_run:
         from allranks.cli.views.dry_run import print_dry_run
+        from allranks.history import registered
         from allranks.project.script_plan import plan_of, uploads_of
 
         made = job()
         print_dry_run(
-            lambda snapshots: (plan_of(made, snapshots, place), uploads_of(made)), place, execution.of(), json
+            lambda snapshots: (plan_of(made, snapshots, registered.of(place)), uploads_of(made)),
+            place,
+            execution.of(),
+            json,
         )
     else:
         stream = "" if quiet else streamed(rank)

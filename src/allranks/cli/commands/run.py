@@ -98,11 +98,12 @@ def run(
     selection = chosen.of()
     if dry_run:
         from allranks.cli.views.dry_run import print_dry_run
+        from allranks.history import registered
         from allranks.plan.reader import lookup_of, opened
         from allranks.sdk.uploads import uploads_of
 
         def read(snapshots: Path) -> tuple[Plan, list[Upload]]:
-            with opened(file, values, lookup_of(file, values, place)) as job:
+            with opened(file, values, lookup_of(file, values, registered.of(place))) as job:
                 return job.plan(snapshots), uploads_of(job.job)
 
         print_dry_run(read, place, execution.of(selection=selection, environment=environment), json)

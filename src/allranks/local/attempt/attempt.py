@@ -17,6 +17,7 @@ from allranks.contract.commands import starts
 from allranks.contract.mpi import Mpi
 from allranks.contract.produce import processes
 from allranks.contract.templating import output_path
+from allranks.history.node_records import job_name
 from allranks.history.recorder import RunRecorder
 from allranks.history.records import Status, StepRecord
 from allranks.images import rootfs
@@ -39,7 +40,6 @@ from allranks.local.tracking import server, tracked_runs
 from allranks.local.tracking.client import Tracking
 from allranks.plan import values
 from allranks.plan.graph import Plan, Step
-from allranks.plan.node_records import job_name
 from allranks.plan.ports import PRIMITIVES
 from allranks.sdk.paths import is_downloadable
 from allranks.verdict import judge, signatures

@@ -12,6 +12,7 @@ from allranks.contract.expanded_command import python_program
 from allranks.contract.launch import Launch, Process
 from allranks.contract.produce import processes
 from allranks.contract.templating import render
+from allranks.history.node_records import job_name
 from allranks.history.records import RankRecord, StepRecord
 from allranks.local import rank_environment
 from allranks.local.attempt import mini_batches
@@ -20,7 +21,6 @@ from allranks.local.instances.kinds import InstanceKind
 from allranks.local.instances.programs import Program
 from allranks.local.launchers.launching import rank_name
 from allranks.plan.graph import Step
-from allranks.plan.node_records import job_name
 from allranks.plan.ports import PRIMITIVES
 from allranks.plan.values import ResolvedInput
 

@@ -15,7 +15,7 @@ from allranks.local.attempt.monitor import GRACE
 from allranks.local.instances.supervisor import Supervisor
 from allranks.local.tracking.client import Tracking
 from allranks.plan.file_tree import StoppedError
-from allranks.plan.node_records import is_within
+from allranks.plan.walk import is_within
 
 Result = TypeVar("Result")
 

@@ -54,6 +54,7 @@ def read_here(place: SchedulesPlace, target: Path | None) -> None:
 
 
 def _read_schedules(place: SchedulesPlace, target: Path | None, snapshots: Path) -> list[tuple[Schedule, str]]:
+    from allranks.history import registered
     from allranks.local import requirements
     from allranks.plan.assets.lookup import AssetLookup
     from allranks.plan.codec import converter
@@ -75,7 +76,7 @@ def _read_schedules(place: SchedulesPlace, target: Path | None, snapshots: Path)
             continue
         try:
             job = declared.entity.create_job
-            lookup = AssetLookup.of(Path(job.base_path or "."), place.workspace)
+            lookup = AssetLookup.of(Path(job.base_path or "."), registered.of(place.workspace))
             plan = pipeline.read(job, snapshots, schedule.where, lookup=lookup)
             requirements.require(plan)
             plan = snapshot.save(plan, place.workspace.snapshots)

@@ -11,13 +11,12 @@ import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import yaml
 
 from allranks.errors import InputError, Level, Problem, Rule
-from allranks.history.workspace import Workspace
-from allranks.plan.assets import asset_id, mapping_file, registered, spec_folder
+from allranks.plan.assets import asset_id, mapping_file, spec_folder
 from allranks.plan.assets.asset_id import AssetId
 from allranks.plan.assets.mapping_file import Entry, MappingFile
 from allranks.plan.rules import UNKNOWN_FORM, WRONG_REFERENCE
@@ -40,6 +39,27 @@ _EXPECTED = {
     asset_id.ENVIRONMENT: "a virtual environment, or an environment's YAML file",
     asset_id.MODEL: "a model's file or folder",
 }
+
+
+LATEST = "latest"
+"""The label of the version that was registered last."""
+
+
+@dataclass(frozen=True)
+class Registration:
+    """What is registered under a name.
+
+    path:     the path of the requested version; None if it is not registered
+    versions: all registered versions
+    """
+
+    path: Path | None
+    versions: tuple[str, ...]
+
+
+NOTHING = Registration(None, ())
+Registered: TypeAlias = Callable[[AssetId], Registration]
+"""Returns the registration of an id. One without version and label means the latest version."""
 
 
 @dataclass(frozen=True)
@@ -81,7 +101,7 @@ class AssetLookup:
 
     folder:     the pipeline's folder, in which a new ``allranks.yaml`` would be created
     file:       the ``allranks.yaml`` that applies, or None
-    workspace:  contains registered assets; None: nothing is registered
+    registered: finds what is registered on this machine; None: nothing is
     settled:    inputs of the pipeline that the user sets, which the file does not change
     stand_ins:  by the path of a step, the folder that the user gives in place of running it, besides those of the file
     stood_in:   the paths of steps that have been looked up as such
@@ -94,7 +114,7 @@ class AssetLookup:
 
     folder: Path
     file: MappingFile | None = None
-    workspace: Workspace | None = None
+    registered: Registered | None = None
     settled: frozenset[str] = frozenset()
     stand_ins: Mapping[str, Path] = field(default_factory=dict)
     stood_in: set[str] = field(default_factory=set)
@@ -105,10 +125,10 @@ class AssetLookup:
     created: Mapping[tuple[str, str], Any] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, folder: Path, workspace: Workspace | None) -> AssetLookup:
+    def of(cls, folder: Path, registered: Registered | None) -> AssetLookup:
         """Return the lookup for a pipeline in a folder. Raise InputError if its ``allranks.yaml`` is invalid."""
         path = nearest(folder, *mapping_file.NAMES)
-        return cls(folder.absolute(), mapping_file.read(path) if path else None, workspace)
+        return cls(folder.absolute(), mapping_file.read(path) if path else None, registered)
 
     def find(self, text: str, kind: str, where: str, *, required: bool = True, advice: str = "") -> Path | None:
         """Return the path of the asset with an id.
@@ -124,7 +144,7 @@ class AssetLookup:
         """
         asset = _parsed(text, kind, where)
         line = line_for(asset)
-        registration = registered.find(self.workspace, asset) if self.workspace else registered.NOTHING
+        registration = self.registered(asset) if self.registered else NOTHING
         # An unusable entry raises, so only a path or None is recorded.
         misses: list[str] = []
         path = self._created(asset, where) or registration.path or self._in_file(asset, line, misses)
@@ -304,7 +324,7 @@ def _spec(entry: Entry, asset: AssetId, misses: list[str]) -> Path | None:
     specs = spec_folder.find(path, asset.name)
     if asset.version:
         matches = [spec for spec in specs if spec.version == asset.version]
-    elif asset.label in ("", registered.LATEST):
+    elif asset.label in ("", LATEST):
         matches = [spec for spec in specs if spec.version == specs[0].version]
     else:
         matches = []

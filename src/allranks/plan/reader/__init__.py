@@ -11,9 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from allranks.errors import InputError, Problem
-from allranks.history.workspace import Workspace
 from allranks.plan.assets import asset_id
-from allranks.plan.assets.lookup import AssetLookup
+from allranks.plan.assets.lookup import AssetLookup, Registered
 from allranks.plan.exact_places import with_key_lines
 from allranks.plan.graph import Location, Plan
 from allranks.plan.reader import pipeline, python_jobs, rest_of_file, settings, yaml_file
@@ -64,15 +63,16 @@ class OpenJob:
         return replace(plan, findings=(*self.warnings, *plan.findings, *nowhere))
 
 
-def lookup_of(target: str, values: Mapping[str, str], workspace: Workspace) -> AssetLookup:
+def lookup_of(target: str, values: Mapping[str, str], registered: Registered | None) -> AssetLookup:
     """Return the lookup for the job of ``FILE[:NAME]``. Raise InputError if there is no such file, or its
     ``allranks.yaml`` is invalid.
 
-    values: inputs of the pipeline, and stand-ins, that the user sets; ``allranks.yaml`` does not change them
+    values:     inputs of the pipeline, and stand-ins, that the user sets; ``allranks.yaml`` does not change them
+    registered: finds what is registered on this machine; None: nothing is
     """
     path, _ = _split(target)
     inputs, stand_ins = settings.split(values)
-    return replace(AssetLookup.of(path.parent, workspace), settled=frozenset(inputs), stand_ins=stand_ins)
+    return replace(AssetLookup.of(path.parent, registered), settled=frozenset(inputs), stand_ins=stand_ins)
 
 
 @contextlib.contextmanager
@@ -95,22 +95,22 @@ def opened(
         yield OpenJob(job, str(path), file.location, lookup, warnings, isinstance(file, DslFile))
 
 
-def read_plan(target: str, values: Mapping[str, str], snapshots: Path, workspace: Workspace | None = None) -> Plan:
+def read_plan(target: str, values: Mapping[str, str], snapshots: Path, registered: Registered | None = None) -> Plan:
     """Return the plan of ``FILE[:NAME]``: a Python file or notebook with a job or a pipeline function, where NAME is
     the job's variable or the function; or a pipeline or a command job in YAML.
 
-    values:    the pipeline's inputs as text, by name
-    snapshots: the folder to which code is copied; it is created if necessary
-    workspace: contains registered assets; default: the workspace of the current folder
+    values:     the pipeline's inputs as text, by name
+    snapshots:  the folder to which code is copied; it is created if necessary
+    registered: finds what is registered on this machine; default: nothing is
 
     Azure is not contacted. Raise InputError, with all problems, if the file or a value cannot be used. Mistakes that
     the SDK accepts are found by `allranks.checks.plan.check`.
     """
-    with opened(target, values, lookup_of(target, values, workspace or Workspace.at())) as job:
+    with opened(target, values, lookup_of(target, values, registered)) as job:
         return job.plan(snapshots)
 
 
-def read_plans(target: str, snapshots: Path, workspace: Workspace) -> list[Plan | InputError]:
+def read_plans(target: str, snapshots: Path, registered: Registered | None) -> list[Plan | InputError]:
     """Return the plan of each job of a Python file or notebook, or what is wrong with it.
 
     A job is read when it is submitted. Without any that is submitted, those that `read_plan` would choose from are
@@ -118,7 +118,7 @@ def read_plans(target: str, snapshots: Path, workspace: Workspace) -> list[Plan 
     Raise InputError if the file cannot be read.
     """
     path, _ = _split(target)
-    lookup, plans, after_cells = lookup_of(target, {}, workspace), list[Plan | InputError](), dict[int, Plan]()
+    lookup, plans, after_cells = lookup_of(target, {}, registered), list[Plan | InputError](), dict[int, Plan]()
 
     def plan_of(file: DslFile | PythonJob, line: user_code.Line | None = None) -> Plan | InputError:
         lookup.created = file.file.workspace.registered
@@ -155,7 +155,7 @@ def read_plans(target: str, snapshots: Path, workspace: Workspace) -> list[Plan 
 
 
 def read_rest(
-    target: str, values: Mapping[str, str], workspace: Workspace, problems: Sequence[Problem]
+    target: str, values: Mapping[str, str], registered: Registered | None, problems: Sequence[Problem]
 ) -> tuple[list[Problem], Plan | None]:
     """Return what else is wrong in a YAML file that cannot be read because of some problems, and its plan without the
     keys that they name; None if there is no such plan."""
@@ -164,7 +164,7 @@ def read_rest(
         return [], None
     with session.session(client=False), contextlib.suppress(InputError):
         path, _ = _split(target)
-        lookup, read = lookup_of(target, values, workspace), yaml_file.read(path)
+        lookup, read = lookup_of(target, values, registered), yaml_file.read(path)
         file = read if isinstance(read, YamlFile) else None
         while file and rejected and (file := rest_of_file.corrected(file, rejected)):
             try:

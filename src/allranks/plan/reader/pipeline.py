@@ -14,7 +14,6 @@ from allranks.plan.assets.lookup import AssetLookup
 from allranks.plan.environment import NO_ENVIRONMENT, Environment
 from allranks.plan.exact_places import with_key_lines
 from allranks.plan.graph import Graph, Plan, StandIn, Step, Sweep
-from allranks.plan.node_records import is_within
 from allranks.plan.ports import GraphInput, GraphOutput, NodeOutput
 from allranks.plan.reader import registered_component, stand_in, step_ports
 from allranks.plan.reader.context import Context, Locate, plain
@@ -22,7 +21,7 @@ from allranks.plan.reader.graph import READERS, declared_inputs, read_graph, rea
 from allranks.plan.reader.graph import types_by_use as types_of_nodes
 from allranks.plan.reader.sweep import is_conditional
 from allranks.plan.rules import NO_COMPUTE, UNKNOWN_STEP
-from allranks.plan.walk import with_steps
+from allranks.plan.walk import is_within, with_steps
 from allranks.sdk import internals, validation_errors
 from allranks.sdk.paths import shown
 from allranks.sdk.suppressions import Suppressions

@@ -9,8 +9,7 @@ from allranks.contract.distributions import processes_per_instance
 from allranks.errors import InputError, Problem, did_you_mean
 from allranks.local.instances.kinds import INSTANCE_KINDS, InstanceKind
 from allranks.plan.graph import Plan, Step
-from allranks.plan.node_records import is_within
-from allranks.plan.walk import steps, without_labels
+from allranks.plan.walk import is_within, steps, without_labels
 from allranks_lab.faults.faults import KINDS, OPTION, Fault, RandomFaults, read
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TypeAlias
 from urllib.parse import unquote, urlsplit
@@ -15,27 +16,14 @@ from allranks.history import assets, datastores
 from allranks.history.workspace import Workspace, check_access
 from allranks.plan.assets import asset_id
 from allranks.plan.assets.asset_id import AssetId
-
-LATEST = "latest"
-"""The label of the version that was registered last."""
-
-
-@dataclass(frozen=True)
-class Registration:
-    """What is registered under a name.
-
-    path:     the path of the requested version; None if it is not registered
-    versions: all registered versions
-    """
-
-    path: Path | None
-    versions: tuple[str, ...]
-
-
-NOTHING = Registration(None, ())
-
+from allranks.plan.assets.lookup import LATEST, NOTHING, Registered, Registration
 
 _Reader: TypeAlias = Callable[[sqlite3.Connection, AssetId], Registration]
+
+
+def of(workspace: Workspace) -> Registered:
+    """Return a function that finds what is registered in a workspace, as `find` does."""
+    return partial(find, workspace)
 
 
 def find(workspace: Workspace, asset: AssetId) -> Registration:

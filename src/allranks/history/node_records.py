@@ -61,8 +61,3 @@ def node_folder(run_folder: Path, path: str) -> Path:
 def job_name(run: str, path: str) -> str:
     """Return the name of a step's job: ``<run>_train``, ``<run>_loop.2.train``."""
     return f"{run}_{'.'.join(filter(None, _PARTS.split(path)))}"
-
-
-def is_within(path: str, around: str) -> bool:
-    """Return whether a node is the one at the path `around`, or is inside it."""
-    return path == around or path.startswith((f"{around}.", f"{around}["))

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from allranks.history import registered
 from allranks.history.workspace import Workspace
-from allranks.plan.assets import registered
 from allranks.plan.assets.asset_id import parse
+from allranks.plan.assets.lookup import NOTHING, Registration
 
 pytestmark = [pytest.mark.slow, pytest.mark.mlflow, pytest.mark.xdist_group("registered models")]
 
@@ -51,7 +52,7 @@ def test_a_version_that_is_on_this_machine(workspace: Workspace, text: str) -> N
 
 @pytest.mark.parametrize("text", ["digits:3", "digits:5", "digits@latest", "digits", "digits@none", "digits:9"])
 def test_a_version_that_is_not(workspace: Workspace, text: str) -> None:
-    assert registered.find(workspace, parse(text, "model")) == registered.Registration(None, ("5", "4", "2", "1"))
+    assert registered.find(workspace, parse(text, "model")) == Registration(None, ("5", "4", "2", "1"))
 
 
 def test_the_latest_version(workspace: Workspace) -> None:
@@ -65,4 +66,4 @@ def test_the_latest_version(workspace: Workspace) -> None:
 
 
 def test_another_name_is_not_registered(workspace: Workspace) -> None:
-    assert registered.find(workspace, parse("letters:1", "model")) == registered.NOTHING
+    assert registered.find(workspace, parse("letters:1", "model")) == NOTHING
