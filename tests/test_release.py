@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from email import message_from_bytes
 from email.message import Message
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from importlib.metadata import distributions
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from threading import Thread
@@ -78,13 +79,17 @@ def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def released(clone: Path) -> tuple[Path, Path]:
     """The sdist and the wheel that the commands of the page have made and uploaded."""
     commands = [shown.command for shown in shown_commands(re.sub("^ +", "", RELEASING.read_text(), flags=re.MULTILINE))]
-    assert sum("-m build" in command or "-m twine" in command for command in commands) == 3
+    assert sum("-m build" in command or "-m twine" in command for command in commands) == 4
     with package_index() as (url, uploaded):
         twine = {"TWINE_REPOSITORY_URL": url, "TWINE_USERNAME": "__token__", "TWINE_PASSWORD": "pypi-token"}
         run("\n".join(commands), clone, **twine, TWINE_NON_INTERACTIVE="1", NO_PROXY="*")
-    (sdist,) = (clone / "dist").glob("*.tar.gz")
-    (wheel,) = (clone / "dist").glob("*.whl")
-    assert sorted(uploaded) == sorted((sdist.name, wheel.name))
+    files = [file.name for file in (clone / "dist").iterdir()]
+    distributions = {"allranks", *(folder.name.replace("-", "_") for folder in (ROOT / "packages").iterdir())}
+    assert {file.partition("-")[0] for file in files} == distributions
+    assert len(files) == 2 * len(distributions)
+    assert sorted(uploaded) == sorted(files)
+    (sdist,) = (clone / "dist").glob("allranks-*.tar.gz")
+    (wheel,) = (clone / "dist").glob("allranks-*.whl")
     return sdist, wheel
 
 
@@ -107,6 +112,21 @@ def test_the_sdist_contains_what_the_wheel_is_built_from(released: tuple[Path, P
     run("python -m build --no-isolation --wheel --outdir direct", clone)
     with zipfile.ZipFile(wheel) as archive, zipfile.ZipFile(clone / "direct" / wheel.name) as direct:
         assert sorted(archive.namelist()) == sorted(direct.namelist())
+
+
+def test_each_package_works_with_the_core(released: tuple[Path, Path], tmp_path: Path) -> None:
+    """From the wheels alone: the core without a package, and with each."""
+    _, core = released
+    for wheel in core.parent.glob("*.whl"):
+        place = tmp_path / wheel.name.partition("-")[0]
+        install = f"python -m pip install --quiet --no-index --no-deps --no-compile --target {place}"
+        run(f"{install} {' '.join(map(str, {core, wheel}))}", tmp_path)
+        points = [point for found in distributions(path=[str(place)]) for point in found.entry_points]
+        main = (
+            f"import {place.name}, allranks.cli.main as made; assert made.__file__.startswith('{place}'); made.main()"
+        )
+        for words in ("", *(point.name for point in points if point.group == "allranks.commands")):
+            run(f'python -c "{main}" {words} --help >> help', tmp_path, PYTHONPATH=str(place))
 
 
 def metadata(wheel: Path) -> Message:
