@@ -23,7 +23,7 @@ import signal
 import time
 from typing import Any
 
-from allranks.local.forkserver.client import ForkServer, ForkServers, key_of
+from allranks.local.forkserver.client import ForkServer, ForkServers
 from allranks.local.instances import kernel, processes, temporary
 from allranks.local.instances.agent import AgentProcess, ended_children, wake_on_exit, write_event
 from allranks.local.instances.instance import Isolation, find
@@ -70,11 +70,7 @@ def main(isolation_class: str, log_file: str = "", offline: str = "") -> None:
 
 
 class Supervisor:
-    """Start an agent for each instance of a step, forward signals to it, and report its end if it was killed.
-
-    The agent that ran a step runs the next one on its instance too, so a chain of steps does not wait for namespaces to
-    be created. The engine starts a step on an instance after the previous step on it has ended.
-    """
+    """Start an agent for each instance of a step, forward signals to it, and report its end if it was killed."""
 
     def __init__(self, isolation: Isolation, isolation_class: str, events: int, log: ProcessLog) -> None:
         self.isolation = isolation
@@ -82,10 +78,8 @@ class Supervisor:
         self.log = log
         self.fork_servers = ForkServers(isolation_class, log)
         self.agents: dict[str, AgentProcess] = {}
-        self.next_agents: dict[tuple[int, str], AgentProcess] = {}
         self.temporary: dict[int, str] = {}
         self.servers: set[int] = set()
-        self.unforked: set[str] = set()
         self.ending: dict[str, float] = {}
         self.injectors: dict[str, dict[str, Any]] = {}
         self.wake_reader = wake_on_exit()
@@ -95,7 +89,6 @@ class Supervisor:
     def serve(self) -> None:
         """Execute commands until the engine closes the pipe or ends."""
         write_event(self.events, event="ready", pid=os.getpid(), time=time.time())
-        self.isolation.prepare()
         pending = b""
         while True:
             fork_servers = {fork_server.connection.fileno(): fork_server for fork_server in self.fork_servers.alive()}
@@ -168,75 +161,57 @@ class Supervisor:
         write_event(self.events, event="serving", host=host, port=port)
 
     def _start(self, name: str, instance: dict[str, Any], spec: dict[str, Any] | None, command: bytes) -> None:
-        index, address = instance["index"], instance["address"]
-        fork_server = self.fork_servers.get(spec) if spec else None
-        key = (index, key_of(spec) if spec and fork_server else "")
-        agent = self.next_agents.pop(key, None)
-        self.temporary[index] = instance["temporary"]
-        try:
-            agent = agent or self._fork(index, address, fork_server)
-            self.agents = {other: process for other, process in self.agents.items() if process is not agent} | {
-                name: agent
-            }
-            agent.send_start(command)
-            self.next_agents[key] = agent
-            self.unforked.add(name)
-            self._report_forked()
-        except BrokenPipeError:
-            return  # the agent was killed before it began; its end is reported
-        except OSError as error:
-            self._failed(name, error)
-
-    def _fork(self, index: int, address: str, fork_server: ForkServer | None) -> AgentProcess:
-        """Return an agent that is forked from the fork server when it is ready, or now from this process if it cannot
+        """Fork the agent of an instance: from a fork server when it is ready, or now from this process if that cannot
         be requested."""
-        network = self.isolation.connect(index, address)
-        agent = AgentProcess(index, address)
+        index = instance["index"]
+        fork_server = self.fork_servers.get(spec) if spec else None
+        self.temporary[index] = instance["temporary"]
+        agent = self.agents[name] = AgentProcess(name, index, instance["address"], command)
         if fork_server is not None:
             with contextlib.suppress(OSError):
-                fork_server.fork(agent, self.events, network)
-                return agent
-        try:
-            self._fork_here(agent, network)
-        except OSError:
-            agent.close()
-            raise
-        return agent
+                fork_server.fork(agent, self.events, self.isolation.connect(index, agent.address))
+                return
+        self._fork_here(agent)
 
-    def _fork_here(self, agent: AgentProcess, network: int | None) -> None:
-        others = [descriptor for other in self._processes() - {agent} for descriptor in other.descriptors()]
+    def _fork_here(self, agent: AgentProcess) -> None:
+        """Fork an agent from this process, and report it."""
+        others = [
+            descriptor for other in self.agents.values() if other is not agent for descriptor in other.descriptors()
+        ]
         fork_servers = [fork_server.connection.fileno() for fork_server in self.fork_servers.alive()]
-        agent.fork(self.isolation.agent(network), self.events, [0, *others, *fork_servers], self.log)
+        try:
+            isolation = self.isolation.agent(self.isolation.connect(agent.index, agent.address))
+            pid = agent.fork(isolation, self.events, [0, *others, *fork_servers], self.log)
+        except OSError as error:
+            agent.close()
+            del self.agents[agent.name]
+            self.log.write("agent failed to start", "error", agent=agent.name, reason=str(error))
+            write_event(self.events, event="failed", agent=agent.name, reason=str(error), time=time.time())
+            write_event(self.events, event="gone", agent=agent.name, time=time.time())
+        else:
+            self._forked(agent, pid)
+
+    def _forked(self, agent: AgentProcess, pid: int) -> None:
+        """Send an agent that has been forked its command, and report it: from now on it is expected to start its
+        programs."""
+        with contextlib.suppress(BrokenPipeError):  # it was killed before it began; its end is reported
+            agent.forked(pid)
+        self.log.write("agent started", agent=agent.name, started=pid, instance=agent.index)
+        write_event(self.events, event="forked", agent=agent.name, time=time.time())
 
     def _receive(self, fork_server: ForkServer) -> None:
         """Execute a message of a fork server. Fork the agents that it cannot fork from this process."""
         forked = fork_server.forked
-        unforkable = fork_server.receive(self._ended)
+        unforkable = fork_server.receive(self._forked, self._ended)
         if not fork_server.usable:
             # An agent that it has forked and not reported would take the commands of another.
             self._end_orphans(fork_server.pid)
         for agent in unforkable:
-            try:
-                self._fork_here(agent, self.isolation.connect(agent.index, agent.address))
-            except OSError as error:
-                for name in [name for name, other in self.agents.items() if other is agent]:
-                    del self.agents[name]
-                    self._failed(name, error)
-        self._report_forked()
+            self._fork_here(agent)
         if not fork_server.usable:
             for pid in forked:
                 if not os.path.exists(f"/proc/{pid}"):  # the fork server has reaped it and could not say so
                     self._ended(pid, 1)
-
-    def _report_forked(self) -> None:
-        """Report the agents that have been forked: from now on they are expected to start their programs."""
-        for name in list(self.unforked):
-            agent = self.agents.get(name)
-            if agent is None or agent.pid:
-                self.unforked.remove(name)
-            if agent is not None and agent.pid:
-                self.log.write("agent started", agent=name, started=agent.pid, instance=agent.index)
-                write_event(self.events, event="forked", agent=name, time=time.time())
 
     def _kill_stuck(self) -> float | None:
         """Kill the agents that have not ended their programs in time. Return the seconds until the next deadline, or
@@ -246,57 +221,31 @@ class Supervisor:
             agent = self.agents.get(name)
             if agent is None or now >= due:
                 del self.ending[name]
-            if agent is not None and now >= due and agent.pid and _is_stuck(agent.pid):
+            if agent is not None and now >= due and agent.pid:
                 self.log.write(
                     "agent killed", "warning", agent=name, killed=agent.pid, reason="it did not end its ranks"
                 )
-                # The next step on its instance must not get it before its end is noticed.
-                self.next_agents = {key: other for key, other in self.next_agents.items() if other is not agent}
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(agent.pid, signal.SIGKILL)
         return max(min(self.ending.values()) - now, 0.0) if self.ending else None
 
-    def _failed(self, name: str, error: OSError) -> None:
-        self.log.write("agent failed to start", "error", agent=name, reason=str(error))
-        write_event(self.events, event="failed", agent=name, reason=str(error), time=time.time())
-        write_event(self.events, event="gone", agent=name, time=time.time())
-
-    def _processes(self) -> set[AgentProcess]:
-        return {*self.agents.values(), *self.next_agents.values()}
-
     def _ended(self, pid: int, status: int) -> None:
         """Forget an agent that has ended, and report it if it was killed."""
         how = how_ended(os.waitstatus_to_exitcode(status))
-        ended = next((agent for agent in self._processes() if agent.pid == pid), None)
-        if ended is None:
+        agent = next((agent for agent in self.agents.values() if agent.pid == pid), None)
+        if agent is None:
             # A server, a fork server, or an orphan of a killed agent.
             self.servers.discard(pid)
             self.log.write("process ended", ended=pid, **how)
             return
-        ended.close()
-        self.next_agents = {key: agent for key, agent in self.next_agents.items() if agent is not ended}
-        name = next((name for name, agent in self.agents.items() if agent is ended), None)
-        if name is None:
-            return
-        del self.agents[name]
-        self.log.write("agent ended", "warning" if status else "info", agent=name, ended=pid, **how)
+        agent.close()
+        del self.agents[agent.name]
+        self.log.write("agent ended", "warning" if status else "info", agent=agent.name, ended=pid, **how)
         if status:
             # The agent was killed. Without a PID namespace, its ranks are now children of this process.
             self._end_orphans()
-            write_event(self.events, event="gone", agent=name, time=time.time())
+            write_event(self.events, event="gone", agent=agent.name, time=time.time())
 
     def _end_orphans(self, *spared: int) -> None:
         fork_servers = {fork_server.pid for fork_server in self.fork_servers.alive()}
-        end_orphans({*spared, *(agent.pid for agent in self._processes()), *fork_servers, *self.servers})
-
-
-def _is_stuck(pid: int) -> bool:
-    """Return whether an agent has children, or is stopped. One without waits for the programs of the next step."""
-    try:
-        with (
-            open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as file,
-            open(f"/proc/{pid}/stat", "rb") as stat,
-        ):
-            return bool(file.read()) or stat.read().rpartition(b")")[2].split()[0] in b"Tt"
-    except OSError:
-        return True
+        end_orphans({*spared, *(agent.pid for agent in self.agents.values()), *fork_servers, *self.servers})

@@ -6,12 +6,13 @@ import os
 import shutil
 import signal
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
-from stopped_instance import EARLIER, StoppedInstance, earlier_step
 
 from allranks.contract.launch import Distribution
 from allranks.contract.mpi import Mpi
@@ -19,16 +20,30 @@ from allranks.contract.pytorch import PyTorch
 from allranks.contract.ray import Ray
 from allranks.history.observer import Observer
 from allranks.history.records import RunRecord, Status, StepRecord
-from allranks.plan.graph import Graph, Plan, Step
+from allranks.local.attempt import attempt
+from allranks.local.instances.supervisor import InstanceSpec
+from allranks.plan.graph import Step
 
 PATH = f"{Path(sys.executable).parent}:/usr/bin"
 
-LAUNCHES: dict[str, tuple[Distribution, str, str]] = {
-    "pytorch": (PyTorch(2), "sleep 600", "sh"),
-    "mpi": (Mpi(2), "sleep 600", "mpirun"),
-    "ray": (Ray(), "sleep 600", "ray"),
+LAUNCHES: dict[str, tuple[Distribution, str]] = {
+    "pytorch": (PyTorch(2), "sh"),
+    "mpi": (Mpi(2), "mpirun"),
+    "ray": (Ray(), "ray"),
 }
-"""The distribution, the command, and a program that it needs."""
+"""The distribution, and a program that it needs."""
+
+
+@pytest.fixture(autouse=True)
+def _last_instance_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The agent of the last instance starts no program."""
+    specs_of = attempt.instance_specs
+
+    def specs(*arguments: Any) -> Sequence[InstanceSpec]:
+        *others, last = specs_of(*arguments)
+        return [*others, replace(last, delay=600.0)]
+
+    monkeypatch.setattr(attempt, "instance_specs", specs)
 
 
 @pytest.fixture(autouse=True)
@@ -38,9 +53,8 @@ def _nothing_remains() -> Iterator[None]:
     assert not set(psutil.Process().children(recursive=True)) - before
 
 
-def plan(distribution: Distribution, command: str) -> Plan:
-    step = Step("train", command, distribution=distribution, instance_count=3, after=(EARLIER,))
-    return Plan("p", Graph((earlier_step(3), step)))
+def step(distribution: Distribution) -> Step:
+    return Step("train", "sleep 600", distribution=distribution, instance_count=3)
 
 
 @pytest.mark.slow
@@ -50,49 +64,50 @@ def test_an_instance_that_never_starts_ends_the_step(
 ) -> None:
     if kind == "rack" and not rack_works:
         pytest.skip("this machine has no user namespaces")
-    distribution, command, program = LAUNCHES[launch]
+    distribution, program = LAUNCHES[launch]
     if shutil.which(program, path=PATH) is None:
         pytest.skip(f"no {program}")
-    observer = StoppedInstance()
-    trial = plan(distribution, command)
-    # The earlier step has to start within the same seconds, on a machine that other tests keep busy.
-    record = run_steps(plan=trial, observer=observer, instances=kind, cold=True, start_timeout=6.0)
-    assert record.step(EARLIER).status is Status.COMPLETED
+    # The others have to start within the same seconds, on a machine that other tests keep busy.
+    record = run_steps(step(distribution), instances=kind, start_timeout=6.0)
     verdict = record.step("train").verdict
     assert verdict is not None
     name = {"rack": "node-2", "loopback": "127.0.0.3"}[kind]
     assert verdict.reason == f"instance 2 ({name}) did not start within 6 s"
     assert record.status is Status.FAILED
-    assert not observer.stopped.is_running()
 
 
 class WhenOthersRun(Observer):
-    """Stop an instance, and call a function with its agent when the ranks of the other two have started."""
+    """Call a function with the agent of the last instance when the ranks of the other two have started."""
 
     def __init__(self, then: Callable[[psutil.Process], object]) -> None:
-        self.instance = StoppedInstance()
         self.then = then
-        self.called = False
+        self.agent: psutil.Process | None = None
 
     def changed(self, run: RunRecord, step: StepRecord) -> None:
-        self.instance.changed(run, step)
         running = [rank for rank in step.ranks if rank.status is Status.RUNNING]
-        if step.name == "train" and len(running) == 2 and not self.called:
-            self.called = True
-            self.then(self.instance.stopped)
+        if len(running) == 2 and self.agent is None:
+            (self.agent,) = filter(_is_idle_agent, psutil.Process().children(recursive=True))
+            self.then(self.agent)
+
+
+def _is_idle_agent(process: psutil.Process) -> bool:
+    return "allranks.local.supervisor" in " ".join(process.cmdline()) and not process.children()
 
 
 def test_a_run_with_a_stopped_instance_can_be_stopped(run_steps: Callable[..., RunRecord]) -> None:
-    observer = WhenOthersRun(lambda _: os.kill(os.getpid(), signal.SIGINT))
-    trial = plan(PyTorch(1), "sleep 600")
-    record = run_steps(plan=trial, observer=observer, cold=True, grace=0.2)
-    assert [step.status for step in record.steps] == [Status.COMPLETED, Status.CANCELED]
-    assert not observer.instance.stopped.is_running()
+    def stop(agent: psutil.Process) -> None:
+        agent.send_signal(signal.SIGSTOP)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    observer = WhenOthersRun(stop)
+    record = run_steps(step(PyTorch(1)), observer=observer, grace=0.2)
+    assert record.step("train").status is Status.CANCELED
+    assert observer.agent is not None
+    assert not observer.agent.is_running()
 
 
 def test_an_instance_that_is_killed_before_it_starts(run_steps: Callable[..., RunRecord]) -> None:
-    observer = WhenOthersRun(lambda agent: agent.kill())
-    record = run_steps(plan=plan(PyTorch(1), "sleep 600"), observer=observer, cold=True)
+    record = run_steps(step(PyTorch(1)), observer=WhenOthersRun(lambda agent: agent.kill()))
     verdict = record.step("train").verdict
     assert verdict is not None
     assert verdict.reason == "instance 2 (127.0.0.3): its agent was killed from outside the run"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import socket
@@ -69,10 +68,13 @@ class ForkServer:
         socket.send_fds(self.connection, [json.dumps(request).encode()], list(sent.values()))
         self._forking[agent.index] = agent
 
-    def receive(self, ended: Callable[[int, int], None]) -> list[AgentProcess]:
+    def receive(
+        self, forked: Callable[[AgentProcess, int], None], ended: Callable[[int, int], None]
+    ) -> list[AgentProcess]:
         """Handle the messages of the process. Return the agents that it cannot fork.
 
-        ended: called with the process id and the status of an agent that has ended
+        forked: called with an agent and its process id
+        ended:  called with the process id and the status of an agent that has ended
         """
         data = _received(self.connection)
         if not data:
@@ -86,10 +88,8 @@ class ForkServer:
         elif message["event"] == "unfit":
             self._log.write("fork server unfit", "warning", fork_server=self.pid, reason=message["reason"])
         elif message["event"] == "forked":
-            agent = self._forking.pop(message["index"])
             self.forked.add(message["pid"])
-            with contextlib.suppress(BrokenPipeError):  # it has ended already, which the next message says
-                agent.forked(message["pid"])
+            forked(self._forking.pop(message["index"]), message["pid"])
         elif message["event"] == "failed":
             return [self._forking.pop(message["index"])]
         elif message["event"] == "ended":
@@ -149,7 +149,7 @@ class ForkServers:
 
     def get(self, spec: Mapping[str, Any]) -> ForkServer | None:
         """Return the fork server of a spec; start it if there is none yet. None if it cannot be used."""
-        key = key_of(spec)
+        key = json.dumps([spec["interpreter"], spec["environment"], spec["modules"]])
         fork_server = self._by_spec.pop(key, None)
         if fork_server is None:
             self._make_room()
@@ -171,8 +171,3 @@ class ForkServers:
             if not fork_server.busy:
                 fork_server.close()
                 self._by_spec = {key: other for key, other in self._by_spec.items() if other is not fork_server}
-
-
-def key_of(spec: Mapping[str, Any]) -> str:
-    """Return what equal specs have in common."""
-    return json.dumps([spec["interpreter"], spec["environment"], spec["modules"]])

@@ -1,8 +1,6 @@
-"""The agent of an instance: prepare the instance, wait for a step, start its programs, report their exits, kill what is
-left. The supervisor or a fork server forks it.
+"""The agent of an instance: prepare the instance, start the programs of a step, report their exits, kill what is left.
 
-An isolation that does not end with a step lets the agent run one step after another: a chain of small steps then needs
-no fork for each.
+The supervisor or a fork server forks one for each instance of a step.
 """
 
 from __future__ import annotations
@@ -22,10 +20,10 @@ from allranks.local.instances import processes
 from allranks.local.instances.instance import AgentIsolation
 from allranks.local.instances.process_log import ProcessLog, how_ended
 from allranks.local.instances.processes import end_descendants
-from allranks.local.instances.sampling import Sampling, Write, cpu_seconds, peak_memory
+from allranks.local.instances.sampling import Sampling, cpu_seconds, peak_memory
 
-LENGTH = 8
-"""Bytes of the length prefix of a command. The first is 0, as no command has 2**56 bytes, and no number of a signal."""
+_LENGTH = 8
+"""Bytes of the length prefix of a command."""
 
 
 StartProgram = Callable[[dict[str, Any]], int]
@@ -33,24 +31,27 @@ StartProgram = Callable[[dict[str, Any]], int]
 
 
 class AgentProcess:
-    """The supervisor's handle of an agent. Commands sent before it is forked are queued.
+    """The supervisor's handle of an agent. What is sent before it is forked is queued.
 
+    name:    what its events name it
     index:   of its instance
     address: of its instance
+    command: the engine's `start` command
     pid:     0 until it is forked
-    control: the write end of a pipe: `start` commands, and after each the number of a signal, a byte each
+    control: the write end of a pipe: the command, and after it the numbers of signals, a byte each
     listen:  its read end, for the agent
     """
 
-    def __init__(self, index: int, address: str) -> None:
+    def __init__(self, name: str, index: int, address: str, command: bytes) -> None:
+        self.name = name
         self.index = index
         self.address = address
         self.pid = 0
         self.listen, self.control = os.pipe()
-        self._unsent = b""
+        self._unsent = len(command).to_bytes(_LENGTH, "big") + command
 
-    def fork(self, isolation: AgentIsolation, events: int, close_in_child: Iterable[int], log: ProcessLog) -> None:
-        """Fork the agent from this process.
+    def fork(self, isolation: AgentIsolation, events: int, close_in_child: Iterable[int], log: ProcessLog) -> int:
+        """Fork the agent from this process. Return its process id, which `forked` must get.
 
         events:         the descriptor to which the agent writes events
         close_in_child: descriptors that the agent must close. Another agent would not notice the end of the supervisor
@@ -66,18 +67,14 @@ class AgentProcess:
             except BaseException:
                 os._exit(1)
             run(isolation, self.listen, events, processes.start, log.of(f"agent {self.index}"))
-        self.forked(pid)
+        return pid
 
     def forked(self, pid: int) -> None:
-        """Continue now that the agent has been forked."""
+        """Continue now that the agent has been forked. Raise BrokenPipeError if it has ended already."""
         self.pid = pid
         os.close(self.listen)
         unsent, self._unsent = self._unsent, b""
         self._send(unsent)
-
-    def send_start(self, command: bytes) -> None:
-        """Send the engine's `start` command. Raise BrokenPipeError if the agent has ended."""
-        self._send(len(command).to_bytes(LENGTH, "big") + command)
 
     def signal(self, number: int) -> None:
         """Ask the agent to send a signal to its programs. Raise BrokenPipeError if the agent has ended."""
@@ -100,8 +97,7 @@ class AgentProcess:
 
 
 def run(isolation: AgentIsolation, control: int, events: int, start: StartProgram, log: ProcessLog) -> NoReturn:
-    """Run as the agent, in a process that has just been forked: prepare the instance, wait for steps, run them, and
-    exit.
+    """Run as the agent, in a process that has just been forked: prepare the instance, run the programs, and exit.
 
     control: the read end of `AgentProcess.control`. Its end means that the supervisor has ended.
     events:  the descriptor for the events: `started` and `exited` with the program's name, `usage`, `gone`, `failed`
@@ -109,103 +105,86 @@ def run(isolation: AgentIsolation, control: int, events: int, start: StartProgra
     """
     status = 1
     try:
-        status = _Agent(isolation, control, events, start, log).serve()
+        if line := _read(control, int.from_bytes(_read(control, _LENGTH), "big")):
+            command = json.loads(line)
+            agent = _Agent(command["agent"], isolation, control, events, start, log)
+            status = 0 if agent.run(command["instance"], command["programs"]) else 1
     finally:
         os._exit(status)
 
 
 class _Agent:
     def __init__(
-        self, isolation: AgentIsolation, control: int, events: int, start: StartProgram, log: ProcessLog
+        self, name: str, isolation: AgentIsolation, control: int, events: int, start: StartProgram, log: ProcessLog
     ) -> None:
+        self._name = name
         self._isolation = isolation
         self._control = control
-        self._events = events
+        self._write = partial(write_event, events, agent=name)
         self._start = start
         self._log = log
-        self._wake = -1
 
-    def serve(self) -> int:
-        """Run steps until the supervisor ends. Return the exit status of this process."""
-        failure: OSError | None = None
+    def run(self, instance: dict[str, Any], programs: list[dict[str, Any]]) -> bool:
+        """Run programs on the instance until all have exited, kill the processes that they left behind, and report
+        `gone`. Return False if that is left to the supervisor, or it has ended."""
         try:
-            self._isolation.prepare()
-        except OSError as error:
-            failure = error  # reported when a step is to start
-        self._wake = wake_on_exit()
-        while line := _read_start(self._control):
-            command = json.loads(line)
-            name, programs = command["agent"], command["programs"]
+            self._isolation.enter(instance)
+            if instance["delay"]:
+                time.sleep(instance["delay"])
+            sampling = Sampling(programs, own_network=self._isolation.own_network, write=self._write)
             try:
-                if failure is not None:
-                    raise failure
-                self._isolation.enter(command["instance"])
-                if command["instance"]["delay"]:
-                    time.sleep(command["instance"]["delay"])
-                if not self._run_step(name, programs):
-                    self._log.write("agent lost its supervisor", "warning", agent=name)
-                    return 1
-            except BrokenPipeError:
-                return 1  # the engine has ended and no longer reads events
-            except OSError as error:
-                self._log.write("instance set-up failed", "error", agent=name, reason=str(error))
-                write_event(self._events, event="failed", agent=name, reason=str(error), time=time.time())
-                return 1
-        return 0
-
-    def _run_step(self, name: str, programs: list[dict[str, Any]]) -> bool:
-        """Run programs until all have exited, kill the processes that they left behind, and report `gone`. Return False
-        if the supervisor has ended: nothing reports `gone` then."""
-        write = partial(write_event, self._events, agent=name)
-        sampling = Sampling(programs, own_network=self._isolation.own_network, write=write)
-        try:
-            if not self._run_programs(name, programs, write, sampling):
-                return False
-        finally:
-            sampling.close()
-            end_descendants()
-        write(event="gone", time=time.time())
+                if not self._run_programs(programs, sampling):
+                    self._log.write("agent lost its supervisor", "warning", agent=self._name)
+                    return False
+            finally:
+                sampling.close()
+                end_descendants()
+            self._write(event="gone", time=time.time())
+        except BrokenPipeError:
+            return False  # the engine has ended and no longer reads events
+        except OSError as error:
+            self._log.write("instance set-up failed", "error", agent=self._name, reason=str(error))
+            self._write(event="failed", reason=str(error), time=time.time())
+            return False
         return True
 
-    def _run_programs(self, name: str, programs: list[dict[str, Any]], write: Write, sampling: Sampling) -> bool:
+    def _run_programs(self, programs: list[dict[str, Any]], sampling: Sampling) -> bool:
+        """Return whether the programs have exited before the supervisor has ended."""
+        wake = wake_on_exit()
         running: dict[int, str] = {}
         for program in programs:
             pid = self._start(program)
             running[pid] = program["name"]
-            self._log.write("program started", agent=name, program=program["name"], started=pid)
-            write(event="started", program=program["name"], pid=pid, time=time.time())
+            self._log.write("program started", agent=self._name, program=program["name"], started=pid)
+            self._write(event="started", program=program["name"], pid=pid, time=time.time())
         sampling.begin(running)
         while running:
             # A SIGCHLD that arrives before select() waits has already written its byte to the pipe.
-            ready, _, _ = select.select([self._wake, self._control], [], [], sampling.timeout)
-            if self._wake in ready:
-                os.read(self._wake, 4096)
+            ready, _, _ = select.select([wake, self._control], [], [], sampling.timeout)
+            if wake in ready:
+                os.read(wake, 4096)
             for pid, status, usage in ended_children():
                 sampling.reaped(pid, usage)
                 if pid in running:
                     program_name, code = running.pop(pid), os.waitstatus_to_exitcode(status)
-                    self._log.write("program ended", agent=name, program=program_name, ended=pid, **how_ended(code))
+                    self._log.write(
+                        "program ended", agent=self._name, program=program_name, ended=pid, **how_ended(code)
+                    )
                     cpu, memory = cpu_seconds(usage), peak_memory(usage)
-                    write(event="exited", program=program_name, code=code, cpu=cpu, memory=memory, time=time.time())
+                    self._write(
+                        event="exited", program=program_name, code=code, cpu=cpu, memory=memory, time=time.time()
+                    )
             if self._control in ready:
                 numbers = os.read(self._control, 64)
                 if not numbers:
                     return False
                 for number in numbers:
-                    self._log.write("signal sent", agent=name, signal=number, programs=list(running.values()))
+                    self._log.write("signal sent", agent=self._name, signal=number, programs=list(running.values()))
                     for pid in running:
                         _signal_group(pid, number)
             if running:
                 sampling.sample_if_due()
         return True
-
-
-def _read_start(control: int) -> bytes:
-    """Return the next `start` command; b"" if the supervisor has ended."""
-    while first := os.read(control, 1):
-        if first == b"\0":  # else the number of a signal for a step that has just ended
-            return _read(control, int.from_bytes(_read(control, LENGTH - 1), "big"))
-    return b""
 
 
 def _read(descriptor: int, count: int) -> bytes:

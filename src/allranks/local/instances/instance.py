@@ -65,9 +65,6 @@ class Isolation(Protocol):
     def __init__(self, *, online: bool) -> None:
         """online: whether instances may reach what this machine reaches"""
 
-    def prepare(self) -> None:
-        """Prepare the first instance while the engine prepares its step."""
-
     def connect(self, index: int, address: str) -> int | None:
         """Return the descriptor of the network of the instance of that index, which exists until the run ends; None if
         the instances have no network of their own. Raise OSError on failure."""
@@ -90,12 +87,8 @@ class AgentIsolation(Protocol):
     def fork(self) -> int:
         """Fork an agent. Return its process id, or 0 in the agent. Raise OSError, in the parent only, if that fails."""
 
-    def prepare(self) -> None:
-        """Prepare the agent before its step is known. Called in the agent. Raise OSError on failure."""
-
     def enter(self, instance: dict[str, Any]) -> None:
-        """Isolate this process as the step's instance, without anything of the step before. Called in the agent. Raise
-        OSError on failure."""
+        """Isolate this process as the step's instance. Called in the agent. Raise OSError on failure."""
 
 
 def find(name: str) -> type[Isolation]:

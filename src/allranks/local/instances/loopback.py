@@ -44,44 +44,25 @@ class LoopbackAgentIsolation:
 
     own_network: ClassVar[bool] = False
 
-    def __init__(self, network: int | None) -> None:  # noqa: ARG002 - all loopback instances are this machine
-        self.hostname = ""
-        self.named_hosts = 0
+    def __init__(self, network: int | None) -> None:
+        """Do nothing: all loopback instances are this machine."""
 
     def fork(self) -> int:
         return os.fork()
 
-    def prepare(self) -> None:
-        kernel.become_subreaper()
-
     def enter(self, instance: dict[str, Any]) -> None:
         """Give this process its own hostname, because Open MPI treats ranks with the same hostname as ranks on one
         host, and names for the addresses of the instances."""
-        name = instance["hostname"]
+        kernel.become_subreaper()
         with contextlib.suppress(OSError):  # it may not be permitted
-            if name != self.hostname:
-                if not self.hostname:
-                    _own_hostnames()
-                kernel.set_hostname(name)
-                self.hostname = name
-            self._name_hosts(instance["hosts"], instance["temporary"])
-
-    def _name_hosts(self, instances: list[list[str]], folder: str) -> None:
-        """Map the addresses of the step's instances to names. Raise OSError if that is not permitted."""
-        if len(instances) <= self.named_hosts:
-            return
-        # The address of an instance does not depend on the step.
-        names = hosts_text(instances)
-        with open(HOSTS, "r+" if self.named_hosts else "r", encoding="utf-8") as file:
-            content = file.read()
-            if self.named_hosts:  # the file is this process's own
-                file.write(names)
-        if not self.named_hosts:
+            _own_hostnames()
+            kernel.set_hostname(instance["hostname"])
+            with open(HOSTS, encoding="utf-8") as file:
+                content = file.read()
             kernel.unshare(kernel.NEWNS)
             # What is mounted on this machine later is also visible here, but not the other way round.
             kernel.mount("none", "/", flags=kernel.MS_REC | kernel.MS_SLAVE)
-            bind_text(f"{content.rstrip()}\n{names}", folder)
-        self.named_hosts = len(instances)
+            bind_text(f"{content.rstrip()}\n{hosts_text(instance['hosts'])}", instance["temporary"])
 
 
 class LoopbackIsolation:
@@ -91,9 +72,6 @@ class LoopbackIsolation:
 
     def __init__(self, *, online: bool) -> None:
         """Do nothing: the network of this machine cannot be shut."""
-
-    def prepare(self) -> None:
-        return
 
     def connect(self, index: int, address: str) -> None:  # noqa: ARG002 - all loopback instances are this machine
         return

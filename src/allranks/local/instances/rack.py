@@ -63,7 +63,6 @@ class RackAgentIsolation:
     def __init__(self, network: int | None) -> None:
         assert network is not None
         self.network = network
-        self.mounts = -1
 
     def fork(self) -> int:
         processes = os.open("/proc/self/ns/pid", os.O_RDONLY)
@@ -80,18 +79,13 @@ class RackAgentIsolation:
         os.close(processes)
         return pid
 
-    def prepare(self) -> None:
+    def enter(self, instance: dict[str, Any]) -> None:
         kernel.setns(self.network, kernel.NEWNET)
-        kernel.unshare(kernel.NEWNS)
+        kernel.unshare(kernel.NEWNS | kernel.NEWUTS | kernel.NEWIPC)
         kernel.mount("proc", "/proc", "proc")
         with contextlib.suppress(OSError):
             # Refused in some containers. The host's interfaces then show in /sys.
             kernel.mount("sysfs", "/sys", "sysfs")
-        self.mounts = os.open("/proc/self/ns/mnt", os.O_RDONLY)
-
-    def enter(self, instance: dict[str, Any]) -> None:
-        kernel.setns(self.mounts, kernel.NEWNS)  # without those of the step before
-        kernel.unshare(kernel.NEWNS | kernel.NEWUTS | kernel.NEWIPC)
         root = os.open(instance["root"], os.O_PATH) if instance["root"] else None  # its own /tmp may hide it
         network_out.wait_until_connected()
         kernel.set_hostname(instance["hostname"])
@@ -118,11 +112,6 @@ class RackIsolation:
         self.networks: dict[int, int] = {}
         _choose_name_service(has_server=self.out is not None and self.out.exists)
         ip("link set lo up", f"link add {BRIDGE} type bridge", f"link set {BRIDGE} up")
-
-    def prepare(self) -> None:
-        if self.out is not None and self.out.exists:
-            with contextlib.suppress(OSError):  # reported when a step starts on it
-                self.connect(0, _address(0))
 
     def connect(self, index: int, address: str) -> int:
         if index not in self.networks:
@@ -282,7 +271,7 @@ def _enter_container(root: int, temporary: str, keep: list[str], driver: list[li
     places = [*((path, path) for path in (*_IN_CONTAINERS, *keep) if os.path.exists(path)), *driver]
     sources = [(target, os.path.isdir(path), os.open(path, os.O_PATH)) for path, target in places]
     copies = [(path, _read(path)) for path in _COPIED if os.path.exists(path)]
-    os.chroot(new)  # until the process enters the mount namespace for another step
+    os.chroot(new)
     os.makedirs("/proc", exist_ok=True)
     kernel.mount("proc", "/proc", "proc")
     for path, is_folder, source in sources:
