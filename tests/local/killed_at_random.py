@@ -19,7 +19,6 @@ from allranks.contract.pytorch import PyTorch
 from allranks.history.workspace import Workspace
 from allranks.local.engine import run
 from allranks.local.options import Options
-from allranks.local.tracking.process import EarlyTracker
 from allranks.plan.graph import Code, Graph, Plan, Step
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
@@ -73,8 +72,7 @@ def execute(folder: Path, seed: int, kinds: list[str], launches: list[str]) -> s
     killer = Killer(chance)
     killer.start()
     faulthandler.dump_traceback_later(BOUND, exit=True)
-    with EarlyTracker(workspace, enabled=track) as tracker:
-        record = run(Plan("p", graph), workspace, options, tracker=tracker)
+    record = run(Plan("p", graph), workspace, options)
     killer.ended.set()
     bounded.join(killer)
     faulthandler.cancel_dump_traceback_later()

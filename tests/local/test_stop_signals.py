@@ -45,7 +45,7 @@ def at(place, name):
 moments = {
     "the lock is taken": (engine.locks, "hold"),
     "the loop starts": (run_execution.asyncio, "run"),
-    "tracking starts": (run_execution.Tracking, "warm_up"),
+    "tracking starts": (run_execution.Tracking, "start"),
     "the supervisor starts": (run_execution.Supervisor, "start"),
 }
 at(*moments[moment])

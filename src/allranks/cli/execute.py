@@ -34,30 +34,19 @@ def execute_job(
     verbose: bool,
     stream: str = "",
 ) -> None:
-    """Read a job and execute it, as `execute` does. Meanwhile import MLflow.
+    """Read a job and execute it, as `execute` does.
 
     job:    returns the job, as `jobs.read` takes it
     stream: as of `execute`
     """
-    from importlib.util import find_spec
-
-    from allranks.local.tracking.process import EarlyTracker
+    from allranks.api import jobs
+    from allranks.cli.views.problems import print_warnings
+    from allranks.local import engine
 
     _set_level(verbose)
-    # MLflow takes as long to import as everything below.
-    with EarlyTracker(workspace, enabled=options.track and find_spec("mlflow") is not None) as tracker:
-        from allranks.api import jobs
-        from allranks.cli.views.problems import print_warnings
-        from allranks.local import engine
-
-        with Installations() as report:
-            plan = jobs.read(job(), options.settings, workspace, options, report=report, warn=print_warnings)
-        execute(
-            lambda observer: engine.run(plan, workspace, options, observer, tracker=tracker),
-            json,
-            verbose=verbose,
-            stream=stream,
-        )
+    with Installations() as report:
+        plan = jobs.read(job(), options.settings, workspace, options, report=report, warn=print_warnings)
+    execute(lambda observer: engine.run(plan, workspace, options, observer), json, verbose=verbose, stream=stream)
 
 
 def execute_again(

@@ -29,7 +29,6 @@ from allranks.local.options import AUTO, Options
 from allranks.local.run_execution import RunExecution, inputs_of
 from allranks.local.selection import modes_of
 from allranks.local.slots import SharedLocks
-from allranks.local.tracking.process import EarlyTracker
 from allranks.plan import codec, values
 from allranks.plan import secrets as plan_secrets
 from allranks.plan.graph import Plan
@@ -45,13 +44,11 @@ def run(
     options: Options,
     observer: Observer | None = None,
     origin: RunRecord | None = None,
-    tracker: EarlyTracker | None = None,
 ) -> RunRecord:
     """Run the plan. Return its record after all its processes have ended.
 
     origin:  the run whose results are used for the steps that the selection reuses; None: any run with a result for the
              same code and inputs
-    tracker: of this workspace; the run takes its process if it needs one
 
     The caller has checked the plan (`requirements`). Raise InputError if its data cannot be downloaded, DiskFullError
     if the disk is full.
@@ -81,7 +78,6 @@ def run(
                 hidden.known,
                 modes,
                 origin,
-                tracker=tracker,
                 notes=notes,
             )
             return execution.execute({}, save)

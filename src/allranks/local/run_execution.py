@@ -33,7 +33,6 @@ from allranks.local.scope import Scope, text_of
 from allranks.local.selection import EVERYTHING, Modes
 from allranks.local.slots import Slots
 from allranks.local.tracking.client import Tracking
-from allranks.local.tracking.process import EarlyTracker
 from allranks.local.tracking.tracked_runs import end_parent, parent_of
 from allranks.plan import values
 from allranks.plan.graph import Plan
@@ -58,7 +57,6 @@ class RunExecution:
     modes: Modes = EVERYTHING
     origin: RunRecord | None = None
     earlier: RunRecord | None = None
-    tracker: EarlyTracker | None = None
     notes: Sequence[str] = ()
 
     def __post_init__(self) -> None:
@@ -104,10 +102,10 @@ class RunExecution:
         self._starting = asyncio.current_task()
         parent = parent_of(self.plan, self.record)
         self._tracking = tracking = Tracking(
-            self.workspace, enabled=self.options.track, parent=parent, early=self.tracker, log=Path(self._log_file)
+            self.workspace, enabled=self.options.track, parent=parent, log=Path(self._log_file)
         )
         if any(tracking.tracks(step) for _, step in steps(self.plan.graph)):
-            tracking.warm_up()
+            tracking.start()
         try:
             supervisor, missing = await _start_supervisor(self.options, self._log_file)
             try:

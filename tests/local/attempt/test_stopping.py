@@ -106,14 +106,12 @@ from pathlib import Path
 from allranks.local.engine import run
 from allranks.local.options import Options
 from allranks.local.attempt import running_steps
-from allranks.local.tracking import client, process
+from allranks.local.tracking import client
 from allranks.plan.graph import Graph, Plan, Step
 from allranks.history.workspace import Workspace
 workspace = Workspace(Path(sys.argv[1]))
-# The first request is written while the run starts, the second one for the step.
-read = "import sys, time; sys.stdin.readline(); sys.stdin.readline()"
-hang = f"{read}; open('{workspace.root}/asked', 'w')\\nwhile True: time.sleep(1000)"
-client.command = process.command = lambda _: (sys.executable, "-c", hang)
+hang = f"import sys, time; sys.stdin.readline(); open('{workspace.root}/asked', 'w')\\nwhile True: time.sleep(1000)"
+client.command = lambda *_: (sys.executable, "-c", hang)
 client.may_track = lambda _: True
 running_steps.TRACKING_GRACE = 0.1
 run(Plan("p", Graph((Step("a", "true"),))), workspace, Options(instances="loopback", grace=0.1))

@@ -26,9 +26,8 @@ FAULTS = {
     "is killed": ANSWER + "import os; os.kill(os.getpid(), 9)",
     "cuts an answer off": ANSWER + "print('{\"run_id\": \"1', end='')",
     "answers with a line that is cut off": ANSWER + 'print(\'{"run_id": "1\', flush=True)\n' + HANG,
-    "answers with a list": ANSWER + "print([request['number']], flush=True)\n" + HANG,
-    "answers without the id": ANSWER + "print(json.dumps({'number': request['number']}), flush=True)\n" + HANG,
-    "answers another request": ANSWER + "print(json.dumps({'number': -1, 'run_id': 1}), flush=True)\n" + HANG,
+    "answers with a list": ANSWER + "print([1], flush=True)\n" + HANG,
+    "answers without the id": ANSWER + "print('{}', flush=True)\n" + HANG,
     "answers with bytes": ANSWER + "sys.stdout.buffer.write(b'\\xff\\n'); sys.stdout.flush()\n" + HANG,
     "does not end": "import signal\nsignal.pthread_sigmask(signal.SIG_BLOCK, {15, 1, 2})\n" + HANG,
 }
@@ -38,7 +37,7 @@ FAULTS = {
 def faulty(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every step is tracked, by a process with this fault."""
     monkeypatch.setattr("allranks.local.tracking.client.find_spec", lambda _: object())
-    monkeypatch.setattr(client, "command", lambda _: (*PYTHON, FAULTS[request.param]))
+    monkeypatch.setattr(client, "command", lambda *_: (*PYTHON, FAULTS[request.param]))
     monkeypatch.setattr(client, "REQUEST_SECONDS", 0.5)
     monkeypatch.setattr(client, "CLOSE_SECONDS", 0.1)
 
@@ -56,19 +55,19 @@ def test_the_step_completes_with_a_note(faulty: None, run_steps, request: pytest
 
 
 LATE = (
-    "import json, sys\n"
-    "first = json.loads(sys.stdin.readline())\n"
-    "open(first['tags']['read'], 'w')\n"
-    "second = json.loads(sys.stdin.readline())\n"
-    "for request in (first, second):\n"
-    "    print(json.dumps({'number': request['number'], 'run_id': request['name']}), flush=True)\n"
+    "import json, sys, time\n"
+    "for line in sys.stdin:\n"
+    "    request = json.loads(line)\n"
+    "    open(request['tags']['read'], 'w')\n"
+    "    time.sleep(0.5)\n"
+    "    print(json.dumps({'run_id': request['name']}), flush=True)\n"
 )
 
 
 def test_a_late_answer_is_not_taken_for_that_of_the_next_request(
     workspace: Workspace, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(client, "command", lambda _: (*PYTHON, LATE))
+    monkeypatch.setattr(client, "command", lambda *_: (*PYTHON, LATE))
     read = tmp_path / "read"
 
     async def ask() -> str:
@@ -79,7 +78,7 @@ def test_a_late_answer_is_not_taken_for_that_of_the_next_request(
         given_up.cancel()
         await asyncio.gather(given_up, return_exceptions=True)
         try:
-            return await tracking.create("experiment", "second", {})
+            return await tracking.create("experiment", "second", {"read": str(read)})
         finally:
             await tracking.close()
 
@@ -87,10 +86,11 @@ def test_a_late_answer_is_not_taken_for_that_of_the_next_request(
 
 
 def test_a_process_that_cannot_start_is_told(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(client, "command", lambda _: ("/no/such/program",))
+    monkeypatch.setattr(client, "command", lambda *_: ("/no/such/program",))
 
     async def ask() -> None:
         tracking = Tracking(workspace)
+        tracking.start()
         try:
             await tracking.create("experiment", "run", {})
         finally:

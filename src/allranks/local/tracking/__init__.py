@@ -1,2 +1,2 @@
 """MLflow runs of steps. Importing MLflow takes seconds and 200 MB, so a separate process calls it. The process starts
-while the engine does other work."""
+while the instances are made."""

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import itertools
 import json
 import logging
+import os
 import signal
 import subprocess
+import sys
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, asdict, dataclass, field, replace
@@ -18,7 +19,6 @@ from typing import Any
 
 from allranks.history.records import ModelRecord, Point
 from allranks.history.workspace import Workspace
-from allranks.local.tracking.process import EarlyTracker, command, end, start
 from allranks.plan.graph import Step
 
 _log = logging.getLogger(__name__)
@@ -69,11 +69,10 @@ class Ended:
 
 @dataclass(eq=False)
 class Tracking:
-    """Create and end MLflow runs, one request at a time. The first request starts the tracker process, or `warm_up`.
+    """Create and end MLflow runs, one request at a time. The first request starts the tracker process, or `start`.
 
     enabled: whether steps get MLflow runs
     parent:  their parent, which is created together with the first of them; None if they have none
-    early:   may have a tracker process for this workspace, which is used then
     log:     the engine's log, to which the process logs too; None for no log
 
     A process that does not answer in time, or gives an invalid answer, is killed. Every later request then fails
@@ -84,15 +83,12 @@ class Tracking:
     _: KW_ONLY
     enabled: bool = True
     parent: ParentRun | None = None
-    early: EarlyTracker | None = None
     log: Path | None = None
 
     def __post_init__(self) -> None:
-        self._log = None if self.log is None else str(self.log)
         self._lock = asyncio.Lock()
-        self._reading = threading.Lock()
+        self._exchanging = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
-        self._numbers = itertools.count()
         self._broken = ""
 
     def tracks(self, step: Step) -> bool:
@@ -104,11 +100,10 @@ class Tracking:
         """The id of the parent, or None before it is created."""
         return self.parent.run_id if self.parent is not None else None
 
-    def warm_up(self) -> None:
-        """Start the process and let it open its database, without waiting for that."""
-        if self._process is None:
-            with contextlib.suppress(OSError):  # the first request reports it
-                self._send(self._started(), {"request": "open"})
+    def start(self) -> None:
+        """Start the process, which imports MLflow meanwhile."""
+        with contextlib.suppress(OSError):  # the first request reports it
+            self._started()
 
     async def create(self, experiment: str, name: str, tags: Mapping[str, str]) -> str:
         """Create an MLflow run, a child of the parent, and return its id. Raise TrackingError on failure."""
@@ -166,7 +161,7 @@ class Tracking:
     async def close(self) -> None:
         """End the process, and wait until it has exited."""
         if self._process is not None:
-            await asyncio.to_thread(end, self._process, CLOSE_SECONDS)
+            await asyncio.to_thread(_end, self._process)
 
     async def _ask(self, **request: Any) -> dict[str, Any]:
         async with self._lock:
@@ -190,39 +185,55 @@ class Tracking:
 
     def _exchange(self, process: subprocess.Popen[bytes], request: Mapping[str, Any]) -> dict[str, Any]:
         """Send a request, and return its answer. Called in a thread. Raise ValueError if the answer is invalid."""
-        number = self._send(process, request)
-        assert process.stdout is not None
-        with self._reading:
-            while line := process.stdout.readline():
-                if not line.endswith(b"\n"):
-                    raise ValueError("it ended in the middle of an answer")
-                answer = json.loads(line)
-                if not isinstance(answer, dict):
-                    raise ValueError("its answer was not a JSON object")
-                # An answer with another number belongs to `warm_up`.
-                if answer.get("number") == number:
-                    return answer
-            raise ValueError(_end_of(process))
-
-    def _send(self, process: subprocess.Popen[bytes], request: Mapping[str, Any]) -> int:
-        """Send a request, and return its number."""
-        number = next(self._numbers)
         assert process.stdin is not None
-        with contextlib.suppress(OSError):  # it has ended, and so has its output
-            process.stdin.write((json.dumps({"number": number, "log": self._log, **request}) + "\n").encode())
-            process.stdin.flush()
-        return number
+        assert process.stdout is not None
+        with self._exchanging:  # whoever sent the request before may have been cancelled, and left its answer
+            with contextlib.suppress(OSError):  # it has ended, and so has its output
+                process.stdin.write((json.dumps(request) + "\n").encode())
+                process.stdin.flush()
+            if not (line := process.stdout.readline()):
+                raise ValueError(_how_ended(process))
+        if not line.endswith(b"\n"):
+            raise ValueError("it ended in the middle of an answer")
+        answer = json.loads(line)
+        if not isinstance(answer, dict):
+            raise ValueError("its answer was not a JSON object")
+        return answer
 
     def _started(self) -> subprocess.Popen[bytes]:
-        """Return the process: the one that was started early, or else a new one. Raise OSError if it cannot start."""
+        """Return the process. Start it if it does not run yet. Raise OSError if it cannot start."""
         if self._process is None:
-            early = self.early.take() if self.early is not None else None
-            self._process = early or start(command(self.workspace))
-            _log.info("tracker started", extra={"tracker_pid": self._process.pid, "early": early is not None})
+            self._process = subprocess.Popen(
+                command(self.workspace, self.log),
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                start_new_session=True,  # Ctrl-C at the terminal is for the engine
+            )
+            _log.info("tracker started", extra={"tracker_pid": self._process.pid})
         return self._process
 
 
-def _end_of(process: subprocess.Popen[bytes]) -> str:
+def command(workspace: Workspace, log: Path | None) -> tuple[str, ...]:
+    """Return the command that starts the tracker process. It creates nothing before its first request."""
+    module = "allranks.local.tracking.tracker"
+    return (sys.executable, "-m", module, str(os.getpid()), workspace.tracking_uri, str(log or ""))
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """End a tracker process, and wait until it has exited."""
+    assert process.stdin is not None
+    assert process.stdout is not None
+    with contextlib.suppress(OSError):  # it has ended already
+        process.stdin.close()
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        process.wait(CLOSE_SECONDS)
+    process.kill()
+    process.wait()
+    process.stdout.close()
+
+
+def _how_ended(process: subprocess.Popen[bytes]) -> str:
     """Return how the tracker process ended, and log it."""
     try:
         code = process.wait(CLOSE_SECONDS)

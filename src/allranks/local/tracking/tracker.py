@@ -1,5 +1,5 @@
 """The process that calls MLflow. It reads one JSON request per line from stdin, and writes one JSON answer per line to
-stdout, in the same order and with the number of the request."""
+stdout."""
 
 from __future__ import annotations
 
@@ -82,8 +82,12 @@ def import_quickly(*names: str) -> None:
             importlib.import_module(name)
 
 
-def main(engine: str, tracking_uri: str) -> None:
-    """Answer requests until stdin ends. engine: the process id of the engine"""
+def main(engine: str, tracking_uri: str, log: str) -> None:
+    """Answer requests until stdin ends.
+
+    engine: the process id of the engine
+    log:    the engine's log; "" for none
+    """
     die_with_parent()
     if os.getppid() != int(engine):
         return  # the engine ended before `die_with_parent`
@@ -98,8 +102,8 @@ def main(engine: str, tracking_uri: str) -> None:
     client = None
     for line in sys.stdin:
         request = json.loads(line)
-        number, log, name = request.pop("number"), request.pop("log"), request.pop("request")
-        if log is not None and client is None:
+        name = request.pop("request")
+        if log and client is None:
             _start_log(log)
         started = time.monotonic()
         try:
@@ -110,7 +114,7 @@ def main(engine: str, tracking_uri: str) -> None:
             _log.exception("request failed", extra={"request": name})
             answer = {"error": f"{type(error).__name__}: {error}"}
         _log.info("request answered", extra={"request": name, "seconds": round(time.monotonic() - started, 6)})
-        print(json.dumps({"number": number, **answer}), file=answers)
+        print(json.dumps(answer), file=answers)
     answers.close()
     # The engine waits for the end of this process. Python would free a thousand modules first.
     os._exit(0)
@@ -313,7 +317,6 @@ def registered(client: Any, *, run_ids: Sequence[str]) -> dict[str, Any]:
 
 
 HANDLERS: dict[str, Callable[..., dict[str, Any]]] = {
-    "open": lambda _: {},  # the client has opened the database
     "create": create,
     "curve": curve,
     "end": end,
