@@ -49,17 +49,12 @@ def debug(job: Path, workspace: Workspace, step: str = "", **options: Any) -> li
         ({"rank": "4"}, "--rank 4: step job has 4 ranks\n  expected: 0 to 3"),
         ({"rank": "first"}, "--rank first: it is not a rank"),
         ({"rank": "all", "terminal": True}, "--pdb: the ranks share one terminal"),
-        ({"breakpoints": ["train.py"]}, "it is not FILE:LINE"),
-        ({"breakpoints": ["main.py:1"]}, "has no main.py\n  expected: one of: train.py"),
-        ({"breakpoints": ["train.py:2"]}, "no statement starts in line 2.*did you mean --break train.py:1?"),
-        ({"breakpoints": ["train.py:1"], "post_mortem": True}, "--post-mortem: --break is given too"),
     ],
 )
 def test_what_is_not_there(job: Path, workspace: Workspace, options: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError) as raised:
         debug(job, workspace, **options)
-    text = str(raised.value)
-    assert all(part.rstrip("?") in text for part in message.split(".*"))
+    assert message in str(raised.value)
     assert not workspace.database.exists()
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
@@ -19,8 +19,8 @@ from allranks.history.observer import Observer
 from allranks.history.records import RunRecord
 from allranks.history.workspace import Workspace
 from allranks.local import engine
-from allranks.local.debugging.relay import LOCAL
-from allranks.local.debugging.session import DebugSession, breakpoint_of
+from allranks.local.debugging.in_rank import LOCAL
+from allranks.local.debugging.session import DebugSession
 from allranks.local.forkserver.workers import LAUNCHERS
 from allranks.local.options import Options
 from allranks.local.selection import Selection
@@ -38,36 +38,29 @@ def debug(
     observer: Observer | None = None,
     *,
     inputs: Mapping[str, str],
-    rank: str = "",
-    breakpoints: Sequence[str] = (),
+    rank: str = "0",
     port: int = 0,
     terminal: bool = False,
-    post_mortem: bool = False,
     tell: Callable[[str], None] = print,
     warn: jobs.Warn = bool,
     report: jobs.Report = jobs.silent,
 ) -> RunRecord:
     """Run a step of a job, and what it needs, with a debugger in some of its ranks. Return the record of the run.
 
-    step:        its path; "" if the job has only one
-    rank:        its number, or all; "": 0, or all with `post_mortem`
-    breakpoints: FILE:LINE each, relative to the step's code; none: the rank stops before its script
-    port:        of the first rank; 0: a free one for each
-    terminal:    whether the debugger is pdb on this process's terminal, instead of debugpy
-    post_mortem: whether it opens at the first uncaught exception
-    tell:        is called with how to attach
+    step:         its path; "" if the job has only one
+    rank:         its number, or all
+    port:         of the first rank; 0: a free one for each
+    terminal:     whether the debugger is pdb on this process's terminal, instead of debugpy
+    tell:         is called with how to attach
     warn, report: as of `jobs.read`
 
-    Raise InputError if there is no such step, rank, or line, or debugpy is missing, or the port is taken.
+    Raise InputError if there is no such step or rank, or debugpy is missing, or the port is taken.
     """
     spec = find_spec("debugpy")
     if spec is None and not terminal:
         fix = 'pip install "allranks[diagnose]", or use --pdb'
         raise InputError(Problem("debugpy", "it is not installed", "", fix))
-    if post_mortem and breakpoints:
-        raise InputError(Problem("--post-mortem", "--break is given too", "one of them", "remove one"))
-    rank = rank or (ALL if post_mortem else "0")
-    if terminal and rank == ALL and not post_mortem:
+    if terminal and rank == ALL:
         raise InputError(Problem("--pdb", "the ranks share one terminal", "one rank", "name it: --rank 0"))
     plan = jobs.read(jobs.resolved(job), inputs, workspace, options, report=report, warn=warn)
     path, found = _step(plan, step)
@@ -76,16 +69,12 @@ def debug(
     session = DebugSession(
         path,
         None if rank == ALL else ranks,
-        tuple(breakpoint_of(text, code, path) for text in breakpoints),
         terminal,
-        post_mortem,
         os.path.dirname(spec.origin or "") if spec else "",
         port,
     )
-    ports = {f"rank {number}": session.port_of(number) for number in ranks}
-    if post_mortem:
-        ports = {"the rank that fails first": session.port_of(0)}
     if not terminal:
+        ports = {f"rank {number}": session.port_of(number) for number in ranks}
         launch = _launch_json(path, ports, _sources(found.spec or plan.source, code))
         tell(f"To attach VS Code, add to .vscode/launch.json:\n{launch}")
     selection = Selection(until=(_selected(plan, path),))

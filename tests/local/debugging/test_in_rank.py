@@ -17,21 +17,23 @@ from allranks.local.debugging import in_rank
 @pytest.mark.parametrize(
     ("command", "expected"),
     [
-        ("python train.py --rank 3", True),
-        ("python -u -X dev -W error train.py", True),
-        ("python -m package.train", True),
-        ("python /env/bin/mldesigner execute", True),
-        ("python -c pass", False),
-        ("python", False),
-        ("python /env/bin/torchrun train.py", False),
-        ("python -m torch.distributed.run train.py", False),
-        ("python -u -m deepspeed.launcher.launch train.py", False),
-        ("python -m pip install x", False),
-        ("python /env/lib/python3.11/site-packages/ray/_private/workers/default_worker.py", False),
+        ("python train.py --rank 3", "train.py --rank 3"),
+        ("python -u -X dev -W error train.py", "train.py"),
+        ("python -m package.train", "-m package.train"),
+        ("python /env/bin/mldesigner execute", "/env/bin/mldesigner execute"),
+        ("python -c pass", ""),
+        ("python", ""),
+        ("python /env/bin/torchrun train.py", ""),
+        ("python -m torch.distributed.run train.py", ""),
+        ("python -u -m deepspeed.launcher.launch train.py", ""),
+        ("python -m pip install x", ""),
+        ("python /env/lib/python3.11/site-packages/ray/_private/workers/default_worker.py", ""),
     ],
 )
-def test_the_commands_that_run_a_program_of_the_user(command: str, expected: bool) -> None:
-    assert in_rank.runs_script(command.split()) is expected
+def test_the_commands_that_run_a_program_of_the_user(command: str, expected: str) -> None:
+    words = command.split()
+    start = in_rank.program_of(words)
+    assert " ".join(words[start:] if start else []) == expected
 
 
 @pytest.mark.parametrize(

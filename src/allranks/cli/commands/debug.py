@@ -20,21 +20,12 @@ from allranks.cli.options import (
 def debug(
     file: FileArgument,
     step: Annotated[str, argument("STEP", "Path of the step, such as train. Default: the job's only one.")] = "",
-    rank: Annotated[
-        str, option("--rank", "The rank to debug, or all. Default: 0; with --post-mortem: all.", "N|all")
-    ] = "",
-    breakpoints: Annotated[
-        list[str] | None,
-        option("--break", "Stop at this line of the step's code, instead of before the script.", "FILE:LINE"),
-    ] = None,
+    rank: Annotated[str, option("--rank", "The rank to debug, or all.", "N|all")] = "0",
     port: Annotated[
         int | None,
         option("--port", "Port of the debugger; that of the next rank follows. Default: free ones.", min=1, max=65535),
     ] = None,
     pdb: Annotated[bool, option("--pdb", "Use pdb in this terminal, instead of debugpy.")] = False,
-    post_mortem: Annotated[
-        bool, option("--post-mortem", "Open the debugger at the exception of the rank that fails first.")
-    ] = False,
     instances: InstancesOption = "auto",
     gpus: GpusOption = "auto",
     environment: EnvironmentOption = "host",
@@ -45,9 +36,8 @@ def debug(
     """Run a step, and what it needs, with a debugger in one of its ranks or all.
 
     The rank waits for VS Code, or another client of debugpy, before its script. Meanwhile no time-out ends the others.
-    When the debugger quits, everything ends.
 
-    For example: allranks debug pipelines/image_classification.py train --rank 1 --break train.py:120
+    For example: allranks debug pipelines/image_classification.py train --rank 1
     """
     from allranks.api.debug import debug as run_debugged
     from allranks.cli.views.problems import print_warnings
@@ -68,10 +58,8 @@ def debug(
                 observer,
                 inputs=inputs.of(),
                 rank=rank,
-                breakpoints=breakpoints or (),
                 port=port or 0,
                 terminal=pdb,
-                post_mortem=post_mortem,
                 warn=print_warnings,
                 report=report,
             )

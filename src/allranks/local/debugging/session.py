@@ -11,14 +11,14 @@ import shutil
 import socket
 import sys
 import threading
-from collections.abc import Awaitable, Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from allranks.errors import InputError, Problem
 from allranks.local.debugging import in_rank
-from allranks.local.debugging.relay import LOCAL, Relay, connect
+from allranks.local.debugging.in_rank import LOCAL
 from allranks.plan.walk import without_labels
 
 HELD = {
@@ -39,29 +39,23 @@ class DebugSession:
 
     step:        its path. Of a path without the labels of iterations, the first iteration is debugged
     ranks:       that are debugged; None: all
-    breakpoints: (file, line), the file relative to the step's code
     terminal:    whether the debugger is pdb, on the terminal of this process; otherwise debugpy
-    post_mortem: whether it opens at the first uncaught exception, instead of before the script
     debugpy:     the folder of the package debugpy
     port:        of the first rank, the next rank has the next one; 0: free ones
     """
 
     step: str
     ranks: tuple[int, ...] | None
-    breakpoints: tuple[tuple[str, int], ...] = ()
     terminal: bool = False
-    post_mortem: bool = False
     debugpy: str = ""
     port: int = 0
     listeners: dict[int, socket.socket] = field(default_factory=dict)
     _debugged: str = ""
-    _relays: dict[int, Relay] = field(default_factory=dict)
+    _forwarded: set[int] = field(default_factory=set)
 
     def port_of(self, rank: int) -> int:
         """Return the port of this machine on which the debugger of a rank listens. Raise InputError if it is taken."""
-        # Only the first rank that fails is debugged after its end.
-        number = 0 if self.post_mortem else rank
-        if number not in self.listeners:
+        if rank not in self.listeners:
             port = self.port + len(self.listeners) if self.port else 0
             listener = socket.socket()
             listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -72,8 +66,8 @@ class DebugSession:
                 listener.close()
                 found = f"port {port} cannot be used: {error.strerror}"
                 raise InputError(Problem(f"--port {self.port}", found, "a free port", "omit --port")) from None
-            self.listeners[number] = listener
-        return int(self.listeners[number].getsockname()[1])
+            self.listeners[rank] = listener
+        return int(self.listeners[rank].getsockname()[1])
 
     def concerns(self, path: str) -> bool:
         """Return whether the step at a path of the run is the one that is debugged."""
@@ -90,9 +84,7 @@ class DebugSession:
         shutil.rmtree(place, ignore_errors=True)
         place.mkdir(parents=True)
         shutil.copy(in_rank.__file__, place / "sitecustomize.py")
-        settings = {
-            name: getattr(self, name) for name in ("ranks", "breakpoints", "terminal", "post_mortem", "debugpy")
-        }
+        settings = {name: getattr(self, name) for name in ("ranks", "terminal", "debugpy")}
         (place / "settings.json").write_text(json.dumps(settings), encoding="utf-8")
         path_of_python = os.pathsep.join(filter(None, (str(place), own.get("PYTHONPATH", ""))))
         return {**HELD, in_rank.VARIABLE: str(place), "PYTHONPATH": path_of_python}
@@ -116,7 +108,8 @@ class DebugSession:
                 await asyncio.sleep(0.1)
         finally:
             if not known:
-                note(f"no debugger was opened: {self._why_none()}")
+                ranks = "no rank" if self.ranks is None else f"rank {', '.join(map(str, self.ranks))} never"
+                note(f"no debugger was opened: {ranks} started a script of Python")
             self._close()
 
     def _handle(self, rank: int, state: Mapping[str, Any], files: Path, note: Callable[[str], None]) -> bool:
@@ -125,42 +118,65 @@ class DebugSession:
             note(f"the debugger of rank {rank} has ended the run")
         elif state["state"] == "failed":
             note(f"rank {rank}: {state['reason']}")
-        elif state["state"] == "attached":
-            note(f"a debugger is attached to rank {rank}")
-            return True
         else:
             socket = files / in_rank.SOCKET.format(rank)
-            at = f" at {state['place']}" if state["place"] else ""
             where = "" if self.terminal else f" for a debugger on {LOCAL}:{self.port_of(rank)}"
-            note(f"rank {rank} waits{at}{where}; its code is in {state['folder']}")
+            note(f"rank {rank} waits{where}; its code is in {state['folder']}")
             if self.terminal:
                 threading.Thread(target=_connect_terminal, args=(socket,), daemon=True).start()
-            else:
-                self._forward(rank, socket)
+            elif rank not in self._forwarded:
+                self._forwarded.add(rank)
+                forward(self.listeners[rank], socket)
             return True
         return False
-
-    def _forward(self, rank: int, socket: Path) -> None:
-        self.port_of(rank)  # of torchrun's workers, only the number is known before
-        number = 0 if self.post_mortem else rank
-        if number in self._relays:
-            self._relays[number].target = socket
-        else:
-            self._relays[number] = Relay(self.listeners[number], socket)
-
-    def _why_none(self) -> str:
-        if self.post_mortem:
-            return "no exception has ended a rank"
-        ranks = "no rank" if self.ranks is None else f"rank {', '.join(map(str, self.ranks))} never"
-        did = "reached " + " or ".join(f"{file}:{line}" for file, line in self.breakpoints)
-        return f"{ranks} {did if self.breakpoints else 'started a script of Python'}"
 
     def _close(self) -> None:
         for listener in self.listeners.values():
             listener.shutdown(socket.SHUT_RDWR)  # ends the wait of a relay for connections
             listener.close()
-        self._relays.clear()
+        self._forwarded.clear()
         self.listeners.clear()
+
+
+def forward(listener: socket.socket, debugger: Path) -> None:
+    """Forward the connections of this user to a debugger, in a thread, until the listener is shut down.
+
+    Editors attach to a port, to which every user of the machine can connect, and a debugger runs any code.
+
+    debugger: the path of its socket
+    """
+
+    def connect_own(client: socket.socket) -> socket.socket:
+        if user_of_peer(client) != os.geteuid():
+            raise PermissionError
+        return connect(debugger)
+
+    threading.Thread(target=in_rank.forward, args=(listener, connect_own), daemon=True).start()
+
+
+def connect(path: Path) -> socket.socket:
+    """Return a connection to the socket at a path of any length. Raise OSError if nobody listens there."""
+    connection = socket.socket(socket.AF_UNIX)
+    folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        connection.connect(f"/proc/self/fd/{folder}/{path.name}")
+    except OSError:
+        connection.close()
+        raise
+    finally:
+        os.close(folder)
+    return connection
+
+
+def user_of_peer(connection: socket.socket) -> int | None:
+    """Return the number of the user who has connected to a port of this machine; None if the connection is gone."""
+    ends = [_as_in_proc(*end) for end in (connection.getpeername(), connection.getsockname())]
+    with open("/proc/self/net/tcp", encoding="ascii") as table:
+        return next((int(row[7]) for row in map(str.split, table) if row[1:3] == ends), None)
+
+
+def _as_in_proc(address: str, port: int) -> str:
+    return f"{int.from_bytes(socket.inet_aton(address), sys.byteorder):08X}:{port:04X}"
 
 
 def _connect_terminal(path: Path) -> None:
@@ -178,36 +194,3 @@ def _connect_terminal(path: Path) -> None:
             while data := connection.recv(1 << 16):
                 sys.stdout.write(data.decode(errors="replace"))
                 sys.stdout.flush()
-
-
-def breakpoint_of(text: str, code: Path, step: str) -> tuple[str, int]:
-    """Return (file, line) of FILE:LINE. Raise InputError if the step's code has no such statement.
-
-    code: the folder of the step's code
-    step: its path, for messages
-    """
-    name, _, number = text.rpartition(":")
-    where = f"--break {text}"
-    if not name or not number.isdecimal():
-        raise InputError(Problem(where, "it is not FILE:LINE", "such as train.py:41"))
-    file = code / name
-    if not file.is_file():
-        paths = (path.relative_to(code) for path in code.rglob("*.py"))
-        files = ", ".join(sorted(path.as_posix() for path in paths if not path.parts[0].startswith("allranks")))
-        raise InputError(Problem(where, f"the code of step {step} has no {name}", f"one of: {files}"))
-    try:
-        lines = _lines(compile(file.read_bytes(), str(file), "exec"))
-    except (SyntaxError, ValueError) as error:
-        raise InputError(Problem(where, f"{name} is not valid Python: {error}")) from None
-    if int(number) not in lines:
-        near = min(lines, key=lambda line: (abs(line - int(number)), line))
-        found = f"no statement starts in line {number}"
-        raise InputError(Problem(where, found, "a line with a statement", f"did you mean --break {name}:{near}?"))
-    return name, int(number)
-
-
-def _lines(code: Any) -> set[int]:
-    """Return the lines of a code object, and of those within it, that have statements."""
-    lines = {line for _, _, line in code.co_lines() if line}
-    inner: Collection[Any] = [constant for constant in code.co_consts if hasattr(constant, "co_lines")]
-    return lines.union(*map(_lines, inner))

@@ -40,8 +40,6 @@ def record(error: BaseException) -> int:
         print(error, file=sys.stderr)
         return 2
     traceback.print_exception(error)
-    if (module := sys.modules.get("allranks_debugger")) and module.debugger:  # of `allranks debug`
-        module.debugger.open_at_exception(error)
     return 1
 
 

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from allranks.local.debugging import in_rank
-from allranks.local.debugging.relay import LOCAL, Relay
+from allranks.local.debugging.in_rank import LOCAL, Debugger
+from allranks.local.debugging.session import forward
 
 PATIENCE = 60
 SAY_AND_READ = """
@@ -27,29 +27,29 @@ with socket.create_connection(("127.0.0.1", int(sys.argv[1])), timeout=60) as co
 
 
 @pytest.fixture
-def debugger(tmp_path: Path) -> Iterator[in_rank.Listener]:
+def debugger(tmp_path: Path) -> Iterator[socket.socket]:
     folder = tmp_path / ("long" * 30)  # longer than the path of a socket may be
     folder.mkdir()
-    with in_rank.Debugger(str(folder), 3, {}).listener() as listener:
+    with Debugger(str(folder), 3, ()).listener() as listener:
         listener.settimeout(PATIENCE)
         yield listener
 
 
 @pytest.fixture
-def port(tmp_path: Path, debugger: in_rank.Listener) -> Iterator[int]:
+def port(tmp_path: Path, debugger: socket.socket) -> Iterator[int]:
     with socket.create_server((LOCAL, 0)) as listener:
-        Relay(listener, next(tmp_path.rglob("rank_3.sock")))
+        forward(listener, next(tmp_path.rglob("rank_3.sock")))
         yield listener.getsockname()[1]
         listener.shutdown(socket.SHUT_RDWR)
 
 
-def test_the_socket_of_a_debugger_is_its_users_alone(tmp_path: Path, debugger: in_rank.Listener) -> None:
+def test_the_socket_of_a_debugger_is_its_users_alone(tmp_path: Path, debugger: socket.socket) -> None:
     assert debugger.family is socket.AF_UNIX
     (path,) = tmp_path.rglob("rank_3.sock")
     assert path.stat().st_mode & 0o777 == 0o600
 
 
-def test_a_port_leads_its_user_to_the_debugger(port: int, debugger: in_rank.Listener) -> None:
+def test_a_port_leads_its_user_to_the_debugger(port: int, debugger: socket.socket) -> None:
     with socket.create_connection((LOCAL, port), timeout=PATIENCE) as client:
         client.sendall(b"code")
         server, _ = debugger.accept()
@@ -60,7 +60,7 @@ def test_a_port_leads_its_user_to_the_debugger(port: int, debugger: in_rank.List
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
-def test_a_port_leads_no_other_user_there(port: int, debugger: in_rank.Listener) -> None:
+def test_a_port_leads_no_other_user_there(port: int, debugger: socket.socket) -> None:
     command = [
         "/usr/bin/python3" if os.path.exists("/usr/bin/python3") else sys.executable,
         "-c",
