@@ -64,7 +64,11 @@ class ForkServers:
             await self.supervisor.prepare(spec)
 
     async def prepare_followers(self, step: Step, scope: Scope) -> None:
-        """Start the fork servers of the steps that need this one, which has started."""
+        """Start the fork servers of the steps that need this one, which has started.
+
+        The first tutorial's three steps import different packages. Without this, its run took 1.5 times as long on two
+        busy cores.
+        """
         for follower in self._followers_in(scope.graph).get(step.name, ()):
             await self.prepare(follower, scope)
 
