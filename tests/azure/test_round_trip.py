@@ -21,9 +21,9 @@ pytestmark = pytest.mark.xdist_group("round trip")
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["language_model", "score_images", "tensorflow", "tune_image_classifier"])
+@pytest.mark.parametrize("name", ["score_images", "tune_image_classifier"])
 def test_the_plan_of_a_pipeline_is_that_of_its_rest_body(azure, name, tmp_path) -> None:
-    """Steps under MPI and TensorFlow, a parallel step and a sweep."""
+    """A parallel step and a sweep."""
     check_round_trip(azure, ROOT / "pipelines" / f"{name}.py", tmp_path)
 
 

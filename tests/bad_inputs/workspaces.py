@@ -10,7 +10,6 @@ from bad_inputs.row import Make, Row, job
 
 DATABASE = ".allranks/allranks.db"
 JOB = {"job.yml": job()}
-READING = ("runs", "show latest", "logs latest", "resume latest", "cancel latest", "clean --dry-run", "run job.yml")
 
 
 def _state(command: str, *said: str, make: Make | None = None, code: int = 2, **keys: object) -> Row:
@@ -75,20 +74,12 @@ def _open_workspace(folder: Path) -> None:
 
 ROWS = {
     "no workspace": Row("show latest", ("run latest", "there is no workspace", "--folder DIR")),
-    "no workspace for logs": Row("logs latest", ("run latest", "there is no workspace", "--folder DIR")),
-    "no workspace to resume in": Row("resume abcd", ("run abcd", "there is no workspace")),
-    "no workspace to cancel in": Row("cancel abcd", ("run abcd", "there is no workspace")),
     "no such run": _state("show zzzz", "run zzzz", "no such run", "allranks runs"),
-    "no such run for logs": _state("logs zzzz", "run zzzz", "no such run", "allranks runs"),
-    "no such run to resume": _state("resume zzzz", "run zzzz", "no such run", "allranks runs"),
-    "no such run to cancel": _state("cancel zzzz", "run zzzz", "no such run", "allranks runs"),
     "a run with a path": _state("show ../../etc", "run ../../etc", "no such run"),
     "a run that is a pattern": _state("show %", "run %", "no such run"),
     "a run with a control character": _state("show a\x1b[31mb", "no such run"),
     "no such step": _state("show bad trian", "trian", "fail"),
-    "no such step for logs": _state("logs bad trian", "trian", "fail"),
     "a step path of brackets": _state("show bad fail[1", "fail[1"),
-    "no such rank": _state("logs bad fail --rank 7", "rank 7", "no such rank", "0 to 0"),
     "a run that is complete": _state("resume good", "is complete", "allranks rerun"),
     "a run to cancel that is over": _state("cancel bad", "it is Failed", "a run that has not ended"),
     "a step to cancel of a run that is over": _state("cancel bad fail", "it is Failed"),
@@ -102,19 +93,16 @@ ROWS = {
         f"{command} with pages that are damaged": _state(
             command, "allranks.db", "database disk image is malformed", "--folder DIR", make=_flip
         )
-        for command in READING
+        for command in ("runs", "run job.yml")
     },
     **{
         f"{command} with records that are damaged": _state(
             command, "allranks.db", "not a store that can be used", "--folder DIR", make=_flip_records
         )
-        for command in READING[:3]
+        for command in ("show latest",)
     },
     "a database that was cut off": _state("runs", "allranks.db", "not a store that can be used", make=_truncate),
     "a database of text": _state("runs", "allranks.db", "file is not a database", make=_write(DATABASE, b"hello" * 99)),
-    "a database of text to run in": _state(
-        "run job.yml", "allranks.db", "file is not a database", make=_write(DATABASE, b"hello" * 99)
-    ),
     "a database of a later version": _state("runs", "allranks.db", "version 99", make=_later),
     "a database that is a folder": _state(
         "runs", "allranks.db", "unable to open database file", make=_folder(DATABASE)
@@ -123,15 +111,6 @@ ROWS = {
         "runs",
         ".allranks",
         "this user may not read or enter it",
-        "belongs to root",
-        "--folder DIR",
-        make=_closed(".allranks"),
-        other=True,
-    ),
-    "another user's workspace to run in": _state(
-        "run job.yml",
-        ".allranks",
-        "this user may not",
         "belongs to root",
         "--folder DIR",
         make=_closed(".allranks"),
@@ -176,13 +155,6 @@ ROWS = {
         make=_closed("job.yml", 0o600),
         other=True,
     ),
-    "another user's code": Row(
-        "run job.yml",
-        ("code/main.py", "cannot be read: Permission denied", ".amlignore"),
-        files={"job.yml": job(code="./code"), "code/main.py": ""},
-        make=_closed("code/main.py", 0o600),
-        other=True,
-    ),
     "another user's folder in the code": Row(
         "run job.yml",
         ("code/own", "cannot be read: Permission denied", ".amlignore"),
@@ -201,8 +173,6 @@ ROWS = {
         other=True,
     ),
     "a closed standard output": _state("runs", code=0, closed=(1,)),
-    "a closed standard output of a dry run": _state("run job.yml --dry-run", code=0, closed=(1,)),
     "a closed standard error": _state("show zzzz", closed=(2,)),
-    "a closed standard input": _state("runs", "", code=0, closed=(0,)),
     "every stream closed": _state("show latest", code=0, closed=(0, 1, 2)),
 }

@@ -14,7 +14,6 @@ from allranks.history.records import Status
 from allranks.history.workspace import Workspace
 from allranks_command import PATIENCE, Ended, Fifo, called, forked, started, write, write_job
 
-ROUNDS = 2
 USE = """\
 exec 8> {locks}/gpu-$CUDA_VISIBLE_DEVICES; flock -n 8 || exit 3
 exec 9> {locks}/slot-0; flock -n 9 || {{ exec 9> {locks}/slot-1; flock -n 9; }} || exit 4
@@ -37,26 +36,24 @@ def write_pipeline(folder: Path, name: str, locks: Path, steps: int = 3) -> None
 
 @pytest.mark.slow
 def test_two_runs_at_once_in_one_folder(tmp_path: Path, gpus: dict[str, str]) -> None:
-    """Each round in a new folder: the first two runs make its workspace and store at the same time."""
+    """They make its workspace and store at the same time."""
 
-    def run(folder: Path, name: str) -> Ended:
+    def run(name: str) -> Ended:
         options = ("--no-track", "--instances", "loopback", "--slots", "2", "--force-rerun", "--json")
-        return forked("run", f"{name}.yml", *options, folder=folder, **gpus)
+        return forked("run", f"{name}.yml", *options, folder=tmp_path, **gpus)
 
+    locks = tmp_path / "locks"
+    locks.mkdir()
+    for name in ("one", "two"):
+        write_pipeline(tmp_path, name, locks)
     with ThreadPoolExecutor(2) as pool:
-        for number in range(ROUNDS):
-            folder = tmp_path / str(number)
-            locks = folder / "locks"
-            locks.mkdir(parents=True)
-            for name in ("one", "two"):
-                write_pipeline(folder, name, locks)
-            ended = list(pool.map(run, [folder] * 2, ["one", "two"]))
-            assert [(done.code, "Traceback" in done.err) for done in ended] == [(0, False)] * 2, ended
-            records = stored.runs(Workspace(folder / ".allranks"))
-            assert {record.name for record in records} == {"one", "two"}
-            steps = [step for record in records for step in record.steps]
-            assert [step.status for step in steps] == [Status.COMPLETED] * 6
-            assert {Path(step.ranks[0].log).read_text().strip() for step in steps} <= {"0", "1"}
+        ended = list(pool.map(run, ["one", "two"]))
+    assert [(done.code, "Traceback" in done.err) for done in ended] == [(0, False)] * 2, ended
+    records = stored.runs(Workspace(tmp_path / ".allranks"))
+    assert {record.name for record in records} == {"one", "two"}
+    steps = [step for record in records for step in record.steps]
+    assert [step.status for step in steps] == [Status.COMPLETED] * 6
+    assert {Path(step.ranks[0].log).read_text().strip() for step in steps} <= {"0", "1"}
 
 
 @pytest.mark.slow

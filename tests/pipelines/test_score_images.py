@@ -30,12 +30,3 @@ def test_each_image_has_the_class_that_it_shows(tmp_path: Path) -> None:
     assert len(rows) > 300
     right = [name for name, found, _ in rows if name.removesuffix(".png").partition("_")[2] == found]
     assert len(right) / len(rows) >= 0.95
-
-
-def test_what_is_submitted_is_a_parallel_step(tmp_path: Path) -> None:
-    ended = allranks("submit", PIPELINE, "--dry-run", folder=tmp_path, patience=900.0)
-    assert ended.code == 0, ended.err
-    score = ended.json["properties"]["jobs"]["score_images"]
-    assert score["type"] == "parallel"
-    assert score["input_data"] == "${{inputs.images}}"
-    assert score["task"]["entry_script"] == "score.py"

@@ -9,15 +9,11 @@ from typing import Any
 
 import psutil
 import pytest
-import yaml
 
 from allranks.plan.graph import Condition, DoWhile, ParallelFor, Pipeline
 from allranks.plan.reader import read_plan
 from allranks.plan.walk import walk
-from allranks.sdk import python_file
-from allranks.sdk.session import session
 from allranks_command import Ended, allranks, started
-from compiled_jobs import complaints
 
 PIPELINE = Path(__file__).resolve().parents[2] / "pipelines" / "train_until_good.py"
 PATIENCE = 900.0
@@ -156,27 +152,3 @@ def value_of(step: dict[str, Any], output: str) -> str:
 def path_of(step: dict[str, Any], output: str) -> str:
     (found,) = (port for port in step["outputs"] if port["name"] == output)
     return str(found["path"])
-
-
-def test_what_is_submitted_has_the_loops(tmp_path: Path) -> None:
-    ended = allranks("submit", PIPELINE, "--dry-run", folder=tmp_path, patience=PATIENCE)
-    assert ended.code == 0, ended.err
-    nodes = ended.json["properties"]["jobs"]
-    assert nodes["seeds"]["type"] == "parallel_for"
-    assert nodes["seeds"]["body"] == "${{parent.jobs.trial}}"
-    assert nodes["loop"]["type"] == "do_while"
-    assert nodes["loop"]["body"] == "${{parent.jobs.one_round}}"
-    # The code of a loop's body is listed once.
-    assert "loop.train" in ended.err
-    assert "one_round" not in ended.err
-
-
-def test_the_condition_is_in_the_pipeline_component_that_is_sent() -> None:
-    with session(), python_file.importable(PIPELINE):
-        job = python_file.read(PIPELINE).module.train_until_good()
-        assert complaints(job) == {}
-        component = job._to_rest_object().properties.jobs["promotion"]["componentId"]
-    condition = yaml.safe_load(str(component))["jobs"]["is_better"]
-    assert condition["type"] == "if_else"
-    assert condition["condition"] == "${{parent.jobs.compare.outputs.improved}}"
-    assert condition["true_block"] == "${{parent.jobs.register}}"

@@ -48,12 +48,3 @@ def test_the_model_of_the_best_trial_is_registered(tmp_path: Path) -> None:
     assert steps["register"]["status"] == "Completed"
     with sqlite3.connect(tmp_path / ".allranks" / "mlflow.db") as models:
         assert models.execute("SELECT name, version FROM model_versions").fetchall() == [("tuned-image-classifier", 1)]
-
-
-def test_what_is_submitted_has_the_sweep(tmp_path: Path) -> None:
-    ended = allranks("submit", PIPELINE, "--dry-run", folder=tmp_path, patience=PATIENCE)
-    assert ended.code == 0, ended.err
-    tune = ended.json["properties"]["jobs"]["tune"]
-    assert tune["type"] == "sweep"
-    assert tune["search_space"]["learning_rate"]["type"] == "loguniform"
-    assert tune["early_termination"]["policy_type"] == "Bandit"

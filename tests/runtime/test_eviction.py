@@ -23,7 +23,6 @@ FIRST = 30
 @pytest.mark.parametrize(
     ("strategy", "who"),
     [
-        ("ddp", "1"),
         ("ddp", "0,1,2"),
         ("deepspeed", "0,2"),
         pytest.param("horovod", "2", marks=pytest.mark.skipif(not find_spec("horovod"), reason="no horovod")),

@@ -70,13 +70,6 @@ def test_one_process_needs_no_port(start: Callable) -> None:
     assert ended.code == 0, ended
 
 
-def test_torchrun(start: Callable) -> None:
-    torchrun = ["-m", "torch.distributed.run", "--standalone", "--local-addr", "127.0.0.1", "--nproc-per-node", "2"]
-    (agent,) = start("sum_ranks.py", interpreter=torchrun).wait()
-    assert agent.code == 0, agent
-    assert sorted(agent.stdout.splitlines()) == ["0 2 0 0 torchrun 3 0.5 lo", "1 2 1 0 torchrun 3 0.5 lo"]
-
-
 def test_a_users_interface_wins(two: Callable) -> None:
     ended = two("sum_ranks.py", variables={"GLOO_SOCKET_IFNAME": "bogus0"})
     assert [rank.code for rank in ended] == [1, 1]
@@ -111,10 +104,9 @@ OF_LAUNCHER = {
     ("launcher", "source"),
     [
         ("pytorch", "from allranks import runtime; runtime.main(print)"),
-        ("mpi", "from allranks import runtime; runtime.main(print, strategy='horovod')"),
         ("mpi", "from allranks.runtime import prepare_libraries; prepare_libraries(); print()"),
     ],
-    ids=["torch", "horovod", "libraries"],
+    ids=["torch", "libraries"],
 )
 def test_a_rank_alone_of_a_job_of_two_instances(start: Callable, launcher: str, source: str) -> None:
     """The comparison does not depend on the preflight checks, which are off here."""

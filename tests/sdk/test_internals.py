@@ -4,7 +4,6 @@
 
 import ast
 import contextlib
-import copy
 import importlib
 import inspect
 import json
@@ -12,13 +11,11 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from functools import cache
-from operator import attrgetter, methodcaller
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from fake.rest import sdk_parts
 
 import allranks
 from allranks.sdk import internals, session
@@ -153,309 +150,11 @@ def test_the_modules_whose_temporary_folders_are_ours_make_them_with_mkdtemp() -
         assert "tempfile.mkdtemp(" in Path(inspect.getsourcefile(module) or "").read_text(encoding="utf-8")
 
 
-def test_a_port_has_its_binding_its_declaration_its_mode_and_its_type(job: Any) -> None:
-    first, second = job.jobs["first"], job.jobs["second"]
-    assert str(internals.data(first.inputs["data"])) == "${{parent.inputs.data}}"
-    assert internals.data("no port") is None
-    assert internals.declaration(first.inputs["epochs"]).type == "integer"
-    assert internals.mode(second.outputs["model"]) == "upload"
-    assert internals.mode(first.outputs["model"]) is None
-    assert internals.port_type(first.outputs["model"]) == "uri_folder"
-    source = internals.data(second.inputs["data"])
-    assert internals.port_name(source) == "model"
-    assert internals.owner(source) is first
-    sdk_parts.set_data(first.inputs["epochs"], 5)
-    assert job._to_rest_object().properties.jobs["first"]["inputs"]["epochs"]["value"] == "5"
-
-
-def test_the_output_of_a_pipeline_knows_the_step_that_it_is_bound_to(job: Any) -> None:
-    bound = internals.bound_output(job.component.outputs["model"])
-    assert (internals.owner(bound).name, internals.port_name(bound)) == ("second", "model")
-    assert internals.bound_output(job.jobs["first"].component.outputs["model"]) is None
-
-
-def test_a_node_has_its_component_its_resources_and_its_ports(job: Any, component: Any) -> None:
-    first, second = job.jobs["first"], job.jobs["second"]
-    assert internals.component(first) is component
-    assert internals.component(SimpleNamespace(), "none") == "none"
-    assert internals.component_key(first) == "component"
-    assert internals.resources(second).instance_count == 2
-    assert internals.resources(first) is None
-    inputs, outputs = internals.given_ports(first)
-    assert list(inputs) == ["data", "epochs"]
-    assert outputs == {}
-
-
-def test_a_sweep_job_is_a_node_whose_trial_is_like_a_step() -> None:
-    from azure.ai.ml.entities import CommandJob
-    from azure.ai.ml.sweep import Choice, Objective, SweepJob, SweepJobLimits
-
-    command = CommandJob(
-        command="echo ${{search_space.lr}}", environment="azureml:x:1", environment_variables={"A": "1"}
-    )
-    node = internals.sweep_node(
-        SweepJob(
-            trial=command,
-            inputs={"seed": 3},
-            search_space={"lr": Choice([0.1])},
-            objective=Objective(goal="minimize", primary_metric="loss"),
-            limits=SweepJobLimits(max_total_trials=1, trial_timeout=90),
-            resources={"instance_count": 2},
-        )
-    )
-    assert isinstance(node, internals.Sweep)
-    step = internals.trial(node)
-    assert step.component.environment_variables == {"A": "1"}
-    assert (list(step.inputs), step.limits.timeout, step.resources.instance_count) == (["seed"], 90, 2)
-    assert internals.given_ports(step)[0].keys() == {"seed"}
-
-
-def test_a_node_gets_a_component_and_outputs(component: Any) -> None:
-    from azure.ai.ml.entities import Command
-
-    node = Command(component="azureml:train:1", inputs={"epochs": 2}, _from_component_func=True)
-    assert internals.component(node) == "azureml:train:1"
-    internals.set_component(node, component)
-    assert internals.component(node) is component
-    assert internals.declaration(node.inputs["epochs"]).type == "integer"
-    other = copy.copy(component)
-    internals.replace_component(node, other)
-    assert internals.component(node) is other
-    assert internals.data(node.inputs["epochs"]) == 2
-    made = internals.build_output(node, "other")
-    internals.set_outputs(node, internals.OutputsAttrDict({"other": made}))
-    assert internals.port_name(node.outputs["other"]) == "other"
-
-
-def test_a_node_gets_ports_that_its_component_has_not(job: Any, component: Any) -> None:
-    from azure.ai.ml import Input, Output, dsl
-
-    seen = []
-
-    @dsl.pipeline
-    def two() -> None:
-        first = component(data="azureml:words:1")
-        second = component(data=first.outputs.model)
-        seen.extend([internals.nodes_being_built(), internals.source(second.inputs["data"]), first])
-
-    two()
-    built, source, first = seen
-    assert (len(built), source is first, internals.nodes_being_built()) == (2, True, None)
-    assert internals.source(first.inputs["data"]) is None
-    internals.declare(first, "more", Input(type="string"))
-    internals.declare(first, "log", Output(type="uri_file"))
-    assert (list(first.component.inputs), list(first.component.outputs)) == (
-        ["data", "epochs", "more"],
-        ["model", "log"],
-    )
-    assert (list(component.inputs), first.component.id) == (["data", "epochs"], None)
-    internals.set_mode(first.inputs["data"], "direct")
-    assert internals.mode(first.inputs["data"]) == "direct"
-
-
-def test_a_job_gets_an_input(job: Any) -> None:
-    made = internals.build_input(job, "epochs", job.component.inputs["epochs"], 7)
-    assert internals.data(made) == 7
-
-
-def test_states_are_set(job: Any) -> None:
-    from azure.ai.ml.entities import AmlCompute, CronTrigger, Data, JobSchedule
-    from azure.ai.ml.exceptions import ValidationException
-    from azure.ai.ml.sweep import SweepJob
-
-    assert internals.status(job) is None
-    internals.set_status(job, "Completed")
-    assert (internals.status(job), job.status) == ("Completed", "Completed")
-    compute = AmlCompute(name="cluster")
-    internals.set_provisioning_state(compute, "Succeeded")
-    assert compute.provisioning_state == "Succeeded"
-    internals.set_id(compute, "an id")
-    data = Data(name="numbers", path="/data")
-    internals.set_path(data, "azureml://datastores/a/paths/b")
-    assert data.path == "azureml://datastores/a/paths/b"
-    assert compute.id == "an id"
-    schedule = JobSchedule(name="daily", trigger=CronTrigger(expression="0 0 * * *"), create_job=job)
-    internals.set_enabled(schedule, False)
-    assert schedule.is_enabled is False
-    sweep = SweepJob(sampling_algorithm="random")
-    with pytest.raises(ValidationException, match="Unsupported job type 'SweepJob' in schedule daily"):
-        internals.schedule_request(JobSchedule(name="daily", trigger=schedule.trigger, create_job=sweep))
-
-
-def test_a_command_that_is_swept_says_so(component: Any) -> None:
-    from azure.ai.ml.sweep import Choice
-
-    command = component(data="azureml:words:1", epochs=1)
-    assert not internals.is_swept(command)
-    swept = component(data="azureml:words:1", epochs=Choice([1, 2]))
-    swept.sweep(primary_metric="loss", goal="minimize", sampling_algorithm="random")
-    assert internals.is_swept(swept)
-
-
-def test_a_pipeline_node_becomes_the_job_of_the_client_with_the_inputs_that_it_leaves_out() -> None:
-    from azure.ai.ml import dsl
-
-    @dsl.pipeline
-    def inner(epochs: int, rate: float) -> None:
-        pass
-
-    @dsl.pipeline
-    def outer() -> None:
-        inner(epochs=0, rate=0.5)
-
-    (node,) = outer().jobs.values()
-    job, dropped = internals.as_pipeline_job(node)
-    assert (type(job).__name__, dropped) == ("PipelineJob", {"epochs"})
-    assert {name: internals.data(port) for name, port in job.inputs.items()} == {"epochs": 0, "rate": 0.5}
-
-
-def test_the_function_of_a_pipeline_has_its_builder() -> None:
-    from azure.ai.ml import dsl
-
-    @dsl.pipeline
-    def nothing() -> None:
-        pass
-
-    assert isinstance(internals.pipeline_builder(nothing), internals.PipelineComponentBuilder)
-    assert internals.pipeline_builder(lambda: None) is None
-
-
-def test_what_a_component_knows_of_its_file(component: Any, tmp_path: Path) -> None:
-    assert Path(internals.source_path(component)) == tmp_path / "component.yaml"
-    (tmp_path / "conda.yml").write_text("dependencies: [six]\n")
-    from azure.ai.ml.entities import Environment
-
-    environment = Environment(image="i:1", conda_file=tmp_path / "conda.yml")
-    assert Path(internals.conda_path(environment)) == tmp_path / "conda.yml"
-    assert internals.conda_path(Environment(image="i:1", conda_file={"dependencies": ["six"]})) == ""
-    assert internals.code_text(component) == "."
-    assert Path(internals.code_base(component)) == tmp_path
-    assert internals.includes_configs(component) == []
-    (tmp_path / "more").mkdir()
-    component.additional_includes = ["./more"]
-    assert internals.resolved_includes(internals.includes(component)) == [Path("./more")]
-    with getattr(component, internals.BUILD_CODE)() as code:
-        assert isinstance(code, internals.Code)
-
-
-def test_a_component_without_includes_has_code_all_the_same() -> None:
-    """As a parallel component has."""
-    kind = SimpleNamespace(_get_origin_code_in_str=lambda: "./src", _get_base_path_for_code=lambda: Path("/base"))
-    assert internals.includes_configs(kind) == []
-    assert str(internals.includes(kind).resolved_code_path) == "/base/src"
-
-
-def test_a_component_is_anonymous_or_not(component: Any) -> None:
-    assert not internals.is_anonymous(component)
-    sdk_parts.set_anonymous(component)
-    assert internals.is_anonymous(component)
-    assert component._to_rest_object().properties.is_anonymous is True
-
-
-def test_the_text_of_a_component_is_cached(component: Any) -> None:
-    assert "name: train" in component._to_yaml()
-    internals.set_yaml_text(component, "-")
-    assert internals.yaml_text(component) == "-"
-    assert internals.component(internals.component_function(component)()) is component
-    assert inspect.getsource(internals.load_component_functions.to_component_func).count("_yaml_str") in (0, 1)
-
-
-def test_a_component_is_validated_and_written(component: Any) -> None:
-    assert internals.validate(component).passed
-    from azure.ai.ml.entities import PipelineJob
-
-    assert internals.validate_first_and_last(PipelineJob(jobs={})).passed
-    assert internals.validate_compute(PipelineJob(jobs={})).passed
-    assert internals.as_dict(component)["command"] == COMPONENT["command"]
-    sdk_parts.set_inputs(component, {})
-    assert "inputs" not in internals.as_dict(component) or not internals.as_dict(component)["inputs"]
-
-
-def test_a_function_of_mldesigner_is_recognised() -> None:
-    from mldesigner import command_component
-
-    @command_component(environment="azureml:e:1")
-    def step(text: str):  # type: ignore[no-untyped-def]
-        pass
-
-    assert internals.is_mldesigner_component(step)
-    assert not internals.is_mldesigner_component(len)
-
-
-def test_the_lines_of_an_ignore_file_are_read(tmp_path: Path) -> None:
-    file = tmp_path / ".amlignore"
-    file.write_text("# a comment\n*.bin\n!keep.bin\n")
-    lines = internals.ignored_patterns(file)
-    assert [line for line in lines if line and not line.startswith("#")] == ["*.bin", "!keep.bin"]
-    pattern = internals.GitWildMatchPattern("*.bin")
-    assert pattern.include is True
-    assert list(pattern.match(["a.bin", "a.txt"])) == ["a.bin"]
-
-
 def test_every_schema_that_keys_are_compared_with_is_there() -> None:
     from allranks.sdk import validation_errors
 
     for path in validation_errors._SCHEMAS.values():
         assert internals.schema(path)(context={"base_path": Path()}).fields
-
-
-def test_rest_bodies_become_entities(component: Any) -> None:
-    from azure.ai.ml.entities import Component, Environment, Job
-
-    body = component._to_rest_object().as_dict()
-    body["properties"]["componentSpec"].pop("code", None)
-    again = sdk_parts.from_rest(Component, "ComponentVersion", {**body, "id": "x", "name": "1"})
-    assert list(again.inputs) == ["data", "epochs"]
-    workspace = "/subscriptions/s/resourceGroups/g/providers/Microsoft.MachineLearningServices/workspaces/w"
-    image = {"name": "1", "id": f"{workspace}/environments/e/versions/1", "properties": {"image": "python:3.12"}}
-    assert sdk_parts.from_rest(Environment, "EnvironmentVersion", image).image == "python:3.12"
-    node = {"type": "command", "componentId": f"{workspace}/components/c/versions/1"}
-    spec = {
-        "name": "p",
-        "version": "1",
-        "type": "pipeline",
-        "jobs": {"a": {**node, "computeId": f"{workspace}/computes/c"}},
-    }
-    assert internals.nodes_of_rest(spec)["a"]["compute"] == "azureml:c"
-    command = {"jobType": "Command", "command": "echo", "environmentId": "e", "computeId": "cpu"}
-    assert sdk_parts.from_rest(Job, "JobBase", {"name": "j", "properties": command}).command == "echo"
-
-
-def test_inputs_and_outputs_of_rest_bodies_are_read() -> None:
-    given = {"epochs": sdk_parts.rest_model("JobInput", {"jobInputType": "literal", "value": "3"})}
-    assert sdk_parts.inputs_of(given) == {"epochs": "3"}
-    made = {"model": sdk_parts.rest_model("JobOutput", {"jobOutputType": "uri_folder", "mode": "Upload"})}
-    assert sdk_parts.outputs_of(made)["model"].mode == "upload"
-
-
-def test_nodes_of_rest_bodies_are_made(component: Any) -> None:
-    from azure.ai.ml.entities import PipelineComponent
-
-    nodes = sdk_parts.nodes_of({"first": {"type": "command", "componentId": component, "inputs": {}}})
-    assert isinstance(nodes["first"], internals.BaseNode)
-    pipeline = PipelineComponent(name="p", jobs={})
-    sdk_parts.set_nodes(pipeline, nodes)
-    assert list(pipeline.jobs) == ["first"]
-
-
-def test_a_response_is_read_as_one_of_the_network() -> None:
-    from azure.core.rest import HttpRequest
-
-    response = internals.rest_response(HttpRequest("GET", "https://host/path"), b'{"a": 1}')
-    assert (response.status_code, response.json(), response.text()) == (200, {"a": 1}, '{"a": 1}')
-    response.raise_for_status()
-
-
-def test_the_client_has_what_is_asked_of_it(client: Any) -> None:
-    """What it answers is tested against the service: tests/azure/test_client_internals.py."""
-    import azure.ai.ml
-
-    assert internals.client.MLClient is azure.ai.ml.MLClient
-    assert callable(internals.requests(client).get)
-    scope = client.jobs._operation_scope
-    assert (scope.subscription_id, scope.resource_group_name) == ("subscription", "group")
-    assert str(internals.datastore_id(None, scope)).endswith("/datastores/workspaceblobstore")
-    assert str(internals.datastore_id("own", scope)).endswith("/datastores/own")
 
 
 def test_the_storage_of_one_account_is_replaced() -> None:
@@ -507,36 +206,6 @@ def test_the_page_of_a_job_is_in_the_studio_of_its_cloud(
     workspace = "/subscriptions/s/resourceGroups/g/providers/Microsoft.MachineLearningServices/workspaces/w"
     page = internals.studio_url(f"{workspace}/jobs/run_1")
     assert page == f"https://{host}/runs/run_1?wsid=/subscriptions/s/resourcegroups/g/workspaces/w"
-
-
-def test_what_is_a_binding_and_what_is_sent_of_it() -> None:
-    from azure.ai.ml import command, dsl
-
-    sent: list[object] = []
-
-    @dsl.pipeline()
-    def bound(size: str = "a") -> None:
-        node = command(command="echo", environment="azureml:e:1", compute="cpu")()
-        node.compute = size
-        sent.extend([internals.is_binding(size), str(internals.node_request(node)["computeId"])])
-
-    bound()
-    assert sent == [True, "${{parent.inputs.size}}"]
-    assert not internals.is_binding("cpu")
-
-
-def test_every_function_has_a_test_here_or_against_the_service() -> None:
-    functions = [
-        name
-        for name, each in vars(internals).items()
-        if isinstance(each, (attrgetter, methodcaller))
-        or (inspect.isfunction(each) and each.__module__ == internals.__name__)
-    ]
-    tests = Path(__file__).read_text(encoding="utf-8")
-    service = {"run_details", "child_runs", "component_version"}
-    assert [
-        name for name in functions if name[0] != "_" and f"internals.{name}(" not in tests and name not in service
-    ] == []
 
 
 def test_no_other_module_uses_a_private_part() -> None:

@@ -25,9 +25,9 @@ import sys, time
 from mpi4py import MPI
 
 comm = MPI.COMM_WORLD
-if comm.rank == 2 and "sleep" in sys.argv:
+if comm.rank == comm.size - 2 and "sleep" in sys.argv:
     time.sleep(1000)
-if comm.rank == 2 and "raise" in sys.argv:
+if comm.rank == 1 and "raise" in sys.argv:
     raise ValueError("bad shard")
 comm.barrier()
 """
@@ -104,27 +104,20 @@ def test_a_rank_that_never_reaches_a_collective(tmp_path: Path, run_steps: Runne
 
 def test_it_is_only_noted_if_that_is_asked_for(tmp_path: Path, run_steps: Runner) -> None:
     script = MPI.replace("1000", "8")
-    record = run_steps(_step(tmp_path, script, "sleep", Mpi(2)), stall=2.0, on_stall="dump")
+    record = run_steps(_step(tmp_path, script, "sleep", Mpi(1)), stall=2.0, on_stall="dump")
     (note,) = record.step("train").notes
     assert record.status is Status.COMPLETED
-    assert "it hangs: rank 2 on instance 1: it is at `time.sleep(8)`" in note
+    assert "it hangs: rank 0 on instance 0: it is at `time.sleep(8)`" in note
     stacks = Path(note.rpartition("all stacks: ")[2]).read_text()
-    assert stacks.count("Stack of rank") == 4
+    assert stacks.count("Stack of rank") == 2
     assert "time.sleep(8)" in stacks
 
 
 def test_a_rank_that_has_raised_and_does_not_end(tmp_path: Path, run_steps: Runner) -> None:
     """mpi4py waits for the others when the interpreter exits."""
-    record = run_steps(_step(tmp_path, MPI, "raise", Mpi(2)), cold=True)
+    record = run_steps(_step(tmp_path, MPI, "raise", Mpi(1)), cold=True)
     verdict = record.step("train").verdict
-    assert (verdict.rank, verdict.reason, verdict.where) == (2, "ValueError: bad shard", "train.py:9")
-
-
-def test_the_time_out_of_the_others_does_not_blame_them(tmp_path: Path, run_steps: Runner) -> None:
-    pytest.importorskip("torch")
-    verdict = run_steps(_step(tmp_path, TORCH, "3", PyTorch(1))).step("train").verdict
-    assert (verdict.rank, verdict.where) == (1, "train.py:8")
-    assert "rank 0 waited for it in vain" in verdict.reason
+    assert (verdict.rank, verdict.reason, verdict.where) == (1, "ValueError: bad shard", "train.py:9")
 
 
 def test_a_rank_that_holds_the_gil(tmp_path: Path, run_steps: Runner) -> None:

@@ -58,11 +58,9 @@ def _writes(tmp_path: Path, mode: str, *, linked: bool = False) -> tuple[Step, P
 
 
 CASES: dict[str, Callable[[Path], tuple[Step, Path]]] = {
-    "an input is hashed": lambda path: _reads(path, "ro_mount", deterministic=True),
     "an input is copied": lambda path: _reads(path, "download", deterministic=False),
     "an output is hashed": lambda path: _writes(path, "rw_mount"),
     "an output is copied": lambda path: _writes(path, "upload", linked=True),
-    "an output that was moved is hashed": lambda path: _writes(path, "upload"),
 }
 
 

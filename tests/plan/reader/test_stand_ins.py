@@ -185,65 +185,19 @@ def test_an_import_or_export_does_not_run(here: Path, task: str, keys: str, side
 
 EXECUTORS = "spark.executor.instances: 1"
 RESOURCES = 'resources: {instance_type: Standard_E8S_V3, runtime_version: "3.4"}'
-DYNAMIC_ALLOCATION = "spark.dynamicAllocation.enabled: true, spark.dynamicAllocation.maxExecutors: 2"
 SPARK = {
     "no entry": ("    entry: {file: main.py}\n", "", "entry (pipeline.yml:9)", "the key is missing"),
     "no such entry": ("main.py", "no.py", "entry (pipeline.yml:12)", "Entry src/no.py doesn't exist."),
-    "a class": ("file: main.py", "class_name: org.Main", "entry (pipeline.yml:12)", "Classpath is not supported"),
     "no such code": ("./src", "./nowhere", "code (pipeline.yml:11)", "nowhere does not exist"),
-    "files twice": (
-        "    args",
-        "    jars: [a, a]\n    args",
-        "jars (pipeline.yml:13)",
-        "a list: jars must not",
-    ),
-    "an unknown input": ("${{inputs.table}}", "${{inputs.tab}}", "args (pipeline.yml:13)", "Inputs to job does not"),
     "mode of an input": (
         'mode: direct, path: "${{parent.inputs.table}}"',
         "mode: ro_mount, path: data",
         "inputs.table (pipeline.yml:18)",
         "Input 'table' is using 'ro_mount' mode, only 'direct' is supported",
     ),
-    "mode of an output": (
-        "cleaned: {type: uri_folder, mode: direct}",
-        "cleaned: {type: uri_folder, mode: upload}",
-        "outputs.cleaned (pipeline.yml:19)",
-        "Output 'cleaned' is using 'upload' mode, only 'direct' is supported",
-    ),
     "no executors": (EXECUTORS, "", "conf (pipeline.yml:14)", "spark.driver.cores, spark.driver.memory, "),
-    "executors without allocation": (
-        EXECUTORS,
-        f"{EXECUTORS}, spark.dynamicAllocation.minExecutors: 1",
-        "conf (pipeline.yml:14)",
-        "Should not specify min or max executors when dynamic allocation is disabled.",
-    ),
-    "allocation without executors": (
-        EXECUTORS,
-        DYNAMIC_ALLOCATION,
-        "conf (pipeline.yml:14)",
-        "spark.dynamicAllocation.minExecutors and spark.dynamicAllocation.maxExecutors are required",
-    ),
-    "executors out of range": (
-        EXECUTORS,
-        f"spark.executor.instances: 5, {DYNAMIC_ALLOCATION}, spark.dynamicAllocation.minExecutors: 1",
-        "conf (pipeline.yml:14)",
-        "Executor instances must be a valid non-negative integer and must be between",
-    ),
-    "executors as text": (
-        EXECUTORS,
-        f"{DYNAMIC_ALLOCATION}, spark.dynamicAllocation.minExecutors: '1'",
-        "conf (pipeline.yml:14)",
-        "'>' not supported between instances of 'str' and 'int'",
-    ),
     "instance type": ("Standard_E8S_V3", "Standard_D4", "resources.instance_type (pipeline.yml:17)", "'Standard_D4'"),
-    "no runtime": (', runtime_version: "3.4"', "", "resources.runtime_version (pipeline.yml:17)", "the key is missing"),
     "no resources": (f"    {RESOURCES}\n", "", "compute (pipeline.yml:9)", "One of either compute or resources must"),
-    "compute with resources": (
-        f"    {RESOURCES}",
-        f"    compute: azureml:pool\n    {RESOURCES}",
-        "compute (pipeline.yml:17)",
-        "Only one of either compute or resources may be specified",
-    ),
 }
 
 

@@ -116,20 +116,14 @@ def test_the_values_that_a_message_lists_are_accepted(tmp_path: Path, kind: str)
 
 UNQUOTED = {
     "a date": ("2023-01-01", "a date"),
-    "a time": ("2023-01-01T00:00:00Z", "a time"),
     "a sexagesimal number": ("12:30", "the number 750"),
-    "an octal number": ("0777", "the number 511"),
-    "a hexadecimal number": ("0x1F", "the number 31"),
     "a boolean": ("no", "false"),
-    "another boolean": ("ON", "true"),
-    "digits with a mark": ("1_000", "the number 1000"),
     "a version": ("1.10", "the number 1.1"),
-    "infinity": (".inf", "the number inf"),
 }
 
 
 @pytest.mark.parametrize(("written", "read_as"), UNQUOTED.values(), ids=UNQUOTED)
-@pytest.mark.parametrize("key", ["display_name: {}", "tags: {{t: {}}}", "description: {}", "experiment_name: {}"])
+@pytest.mark.parametrize("key", ["display_name: {}", "tags: {{t: {}}}"])
 def test_a_value_of_yaml_in_place_of_a_text(tmp_path: Path, key: str, written: str, read_as: str) -> None:
     (problem,) = errors(tmp_path, f"{STEP.replace('settings', f'{key.format(written)}{chr(10)}settings')}\n")
     assert (problem.found, problem.fix) == (
