@@ -42,15 +42,15 @@ demo-lm: $(VENV)/.demo-lm
 # What is to be compiled is compiled while the rest is installed and checked.
 test:
 	$(MAKE) --jobs=3 horovod deepspeed-ops lint tensorflow azurite
-	$(BIN)/python -m pytest -n 5 --dist loadgroup -m "not recipe"
+	tools/tmp_in_memory.sh $(BIN)/python -m pytest -n 5 --dist loadgroup -m "not recipe"
 
 test-quick: lint
-	$(BIN)/python -m pytest -n 3 --dist loadgroup -m "not slow"
+	tools/tmp_in_memory.sh $(BIN)/python -m pytest -n 3 --dist loadgroup -m "not slow"
 
 # Whole pipelines, each until its model is as good as is said, and downloads from servers on loopback: some 8 minutes.
 test-recipes: $(VENV)/.recipes
 	$(MAKE) --jobs=3 horovod deepspeed-ops tensorflow azurite
-	$(BIN)/python -m pytest -n 2 --dist loadgroup -m recipe
+	tools/tmp_in_memory.sh $(BIN)/python -m pytest -n 2 --dist loadgroup -m recipe
 
 # Every fault of every stack (packages/allranks-lab/docs/faults.md), 500 random ones by their evidence, and 25 of these launched. All of these:
 # make test-faults LAUNCHES=500
@@ -58,7 +58,7 @@ LAUNCHES ?= 25
 test-faults:
 	$(MAKE) --jobs=3 horovod deepspeed-ops tensorflow
 	ALLRANKS_ALL_FAULTS=1 ALLRANKS_FAULT_SEEDS=500 ALLRANKS_FAULT_LAUNCHES=$(LAUNCHES) \
-	  $(BIN)/python -m pytest -n 3 tests/verdict packages/allranks-lab/tests/faults
+	  tools/tmp_in_memory.sh $(BIN)/python -m pytest -n 3 tests/verdict packages/allranks-lab/tests/faults
 
 # Makes a Debian, builds images on it and proves them inside: some 20 minutes, root, buildah and debootstrap.
 test-images: $(VENV)/.dev
@@ -68,7 +68,7 @@ test-images: $(VENV)/.dev
 # Random faults of Azure ML's service, until so many have happened: make faults FAULTS=5000
 FAULTS ?= 1000
 faults: $(VENV)/.dev
-	ALLRANKS_FAULTS=$(FAULTS) $(BIN)/python -m pytest -n 2 -rP -p no:logging tests/azure/test_random_faults.py
+	ALLRANKS_FAULTS=$(FAULTS) tools/tmp_in_memory.sh $(BIN)/python -m pytest -n 2 -rP -p no:logging tests/azure/test_random_faults.py
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .
