@@ -12,7 +12,7 @@ from azure.ai.ml import Input
 from azure.ai.ml.dsl import pipeline
 
 from allranks import layout
-from allranks.catalog.shipped import shipped_folder
+from allranks.catalog import shipped_folder
 from allranks.library import (
     benchmark_collectives,
     preflight,

@@ -14,9 +14,9 @@ from pathlib import Path
 import pytest
 
 from allranks import library
+from allranks.catalog import shipped_folder
 from allranks.catalog.find import find_specs
 from allranks.catalog.functions import component_function
-from allranks.catalog.shipped import shipped_folder
 from allranks.errors import InputError
 from allranks.sdk import internals
 from allranks.sdk.python_file import importable

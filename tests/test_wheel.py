@@ -99,7 +99,7 @@ def test_all_components_load_with_the_files_that_they_need(python: Path, tmp_pat
     code = """
 import allranks
 from allranks import library
-from allranks.catalog.shipped import shipped_specs
+from allranks.catalog import shipped_specs
 for name, spec in shipped_specs().items():
     component = getattr(library, name).component
     missing = [path for path in component.additional_includes if not (spec.parent / path).exists()]

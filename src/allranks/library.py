@@ -17,8 +17,8 @@ from __future__ import annotations
 import sys
 from typing import Any
 
+from allranks.catalog import shipped_specs
 from allranks.catalog.functions import component_function, unknown
-from allranks.catalog.shipped import shipped_specs
 
 
 def __getattr__(name: str) -> Any:

@@ -117,8 +117,8 @@ def _import() -> None:
     import pydantic  # noqa: F401
 
     import allranks.api.layout
+    import allranks.catalog
     import allranks.catalog.functions
-    import allranks.catalog.shipped
     import allranks.cli.commands.check
     import allranks.cli.views.runs
     import allranks.history.stored

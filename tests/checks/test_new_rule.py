@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from allranks.api import jobs
-from allranks.checks import component, plan
-from allranks.checks.table import Row
+from allranks.checks import Row, component, plan
 from allranks.cli.commands import why
 
 RULE_OF_STEPS = """\

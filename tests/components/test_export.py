@@ -16,8 +16,8 @@ from allranks.catalog import export as exporting
 from allranks.catalog.export import MANIFEST, SCRIPT, Exported
 from allranks.catalog.find import find_specs
 from allranks.catalog.releases import release
+from allranks.checks import Findings
 from allranks.checks.component import check
-from allranks.checks.table import Findings
 from allranks.cli.main import app
 from allranks.errors import InputError
 from allranks.sdk import spec_files

@@ -19,11 +19,11 @@ from launches import BIN, MPIRUN, by_mpirun, by_platform, environment, free_port
 
 import bounded
 from allranks.checks.plan import check as check_plan
-from allranks.contract import own_variables
 from allranks.contract.launch import Distribution
 from allranks.contract.pytorch import PyTorch
 from allranks.contract.rank_env import RankEnv
 from allranks.contract.tensorflow import TensorFlow
+from allranks.contract.variables import JOIN_SECONDS
 from allranks.errors import InputError
 from allranks.plan.graph import Graph, Plan, Step
 from allranks.plan.ports import Input, Literal
@@ -158,7 +158,7 @@ def test_a_missing_instance_is_named(
     launch: str, distribution: Distribution, missing: str, tmp_path: Path, variables: dict[str, str]
 ) -> None:
     path = os.pathsep.join([variables["PYTHONPATH"], str(COMPONENTS.parent / "src"), str(COMPONENTS / "shared")])
-    variables |= {"PYTHONPATH": path, own_variables.JOIN_SECONDS: "2"}
+    variables |= {"PYTHONPATH": path, JOIN_SECONDS: "2"}
     ended = by_platform(distribution, 3, command(launch, tmp_path, "sum_ranks.py"), tmp_path, variables, missing=2)
     assert set(ended.codes) == {1}, ended
     assert missing in ended.errors[0]

@@ -4,8 +4,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from allranks.contract import slurm
-from allranks.contract.detect import detect
+from allranks.contract.detect import detect, first_host, read_slurm, tasks_per_node
 from allranks.contract.rank_env import RankEnv
 
 STEP = {
@@ -21,7 +20,7 @@ STEP = {
 
 
 def test_a_task_of_a_step_has_a_place_on_uneven_nodes_too() -> None:
-    assert slurm.read(STEP) == RankEnv(5, 0, 6, 1, 2, 3, "node01", 6105, "slurm")
+    assert read_slurm(STEP) == RankEnv(5, 0, 6, 1, 2, 3, "node01", 6105, "slurm")
 
 
 def test_the_step_s_counts_come_before_the_job_s() -> None:
@@ -34,12 +33,12 @@ def test_the_step_s_counts_come_before_the_job_s() -> None:
         "SLURM_LOCALID": "1",
         "SLURM_NODEID": "1",
     }
-    assert slurm.read({**STEP, **step}) == RankEnv(3, 1, 4, 2, 1, 2, "node02", 6105, "slurm")
+    assert read_slurm({**STEP, **step}) == RankEnv(3, 1, 4, 2, 1, 2, "node02", 6105, "slurm")
 
 
 def test_a_fixed_number_of_tasks_on_each_node() -> None:
     environ = {name: value for name, value in STEP.items() if name != "SLURM_TASKS_PER_NODE"}
-    found = slurm.read({**environ, "SLURM_NTASKS_PER_NODE": "2"})
+    found = read_slurm({**environ, "SLURM_NTASKS_PER_NODE": "2"})
     assert found is not None
     assert found.local_world_size == 2
 
@@ -54,7 +53,7 @@ def test_a_fixed_number_of_tasks_on_each_node() -> None:
     ],
 )
 def test_what_srun_did_not_start_is_no_rank(changes: Mapping[str, str]) -> None:
-    assert slurm.read({**STEP, **changes}) is None
+    assert read_slurm({**STEP, **changes}) is None
     assert detect({**STEP, **changes}) == RankEnv()
 
 
@@ -68,7 +67,7 @@ def test_what_srun_did_not_start_is_no_rank(changes: Mapping[str, str]) -> None:
     ],
 )
 def test_where_rank_0_is(hosts: Mapping[str, str], expected: str | None) -> None:
-    found = slurm.read({**STEP, **hosts})
+    found = read_slurm({**STEP, **hosts})
     assert found is not None
     assert found.master_addr == expected
 
@@ -86,7 +85,7 @@ def test_where_rank_0_is(hosts: Mapping[str, str], expected: str | None) -> None
     ],
 )
 def test_the_first_host_of_a_node_list(nodelist: str, first: str) -> None:
-    assert slurm.first_host(nodelist) == first
+    assert first_host(nodelist) == first
 
 
 @pytest.mark.parametrize(
@@ -94,4 +93,4 @@ def test_the_first_host_of_a_node_list(nodelist: str, first: str) -> None:
     [("4", (4,)), ("2(x3),1", (2, 2, 2, 1)), ("1, 2(x2)", (1, 2, 2)), ("2x3", None), ("", None), ("2(x)", None)],
 )
 def test_tasks_of_each_node(value: str, counts: tuple[int, ...] | None) -> None:
-    assert slurm.tasks_per_node(value) == counts
+    assert tasks_per_node(value) == counts

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from allranks.catalog.shipped import shipped_folder
+from allranks.catalog import shipped_folder
 from allranks.project.files import copy_components
 from allranks_command import called, content
 

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from allranks.contract.own_variables import ELASTIC_INSTANCES
 from allranks.contract.pytorch import PyTorch
+from allranks.contract.variables import ELASTIC_INSTANCES
 
 NEEDS_DEEPSPEED = pytest.mark.skipif(find_spec("deepspeed") is None, reason="needs allranks[deepspeed]")
 NEEDS_HOROVOD = pytest.mark.skipif(find_spec("horovod") is None, reason="needs make horovod")

@@ -17,7 +17,7 @@ from collectives import COLLECTIVES, Place
 from measuring import Row, Skipped, measure, sizes
 
 from allranks import runtime
-from allranks.contract.own_variables import SIZE
+from allranks.contract.variables import SIZE
 from allranks.errors import InputError, Problem
 from allranks.hardware.sizes import find, known
 from allranks_steps.charts import sheet

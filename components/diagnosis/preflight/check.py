@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from allranks import runtime
-from allranks.contract.own_variables import SIZE
+from allranks.contract.variables import SIZE
 from allranks.hardware.sizes import find
 from allranks.runtime.preflight import report
 

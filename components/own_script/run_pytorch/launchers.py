@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from allranks.contract import launch, world
-from allranks.contract.own_variables import join_seconds
+from allranks.contract.variables import join_seconds
 from allranks.errors import InputError, Problem
 from allranks.runtime import RankEnv, detect, note
 from allranks.runtime.sockets.rendezvous import connect

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from types import SimpleNamespace
 
-from allranks.contract.own_variables import ELASTIC_INSTANCES
+from allranks.contract.variables import ELASTIC_INSTANCES
 from allranks.plan.graph import Graph, Plan, Step
 from allranks_lab.faults.faults import Fault, read
 from allranks_lab.rehearsal import rehearsal

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from allranks.contract.mpi import Mpi
-from allranks.contract.own_variables import ELASTIC_INSTANCES
 from allranks.contract.pytorch import PyTorch
+from allranks.contract.variables import ELASTIC_INSTANCES
 from allranks.errors import InputError
 from allranks.history.records import RunRecord, Status
 from allranks.history.workspace import Workspace

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from allranks.checks.table import Findings
+from allranks.checks import Findings
 from allranks.errors import InputError, Level, Problem
 from allranks.history import registered
 from allranks.history.workspace import Workspace

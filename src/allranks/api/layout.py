@@ -11,8 +11,8 @@ from typing import Any, TypeVar
 from allranks.azure.changes import set_in_sweep
 from allranks.contract import produce
 from allranks.contract.distributions import DISTRIBUTIONS
-from allranks.contract.own_variables import SIZE
 from allranks.contract.requirements import LAUNCH, PER_NODE
+from allranks.contract.variables import SIZE
 from allranks.errors import InputError, Problem
 from allranks.hardware import sizes, traps
 from allranks.sdk import internals, user_code

@@ -10,7 +10,7 @@ from typing import Any
 
 from allranks.azure.errors import service_errors
 from allranks.azure.requirements import SERVERLESS, ComputeId, job_steps
-from allranks.contract.own_variables import SIZE
+from allranks.contract.variables import SIZE
 from allranks.errors import InputError, Problem
 from allranks.hardware import sizes
 from allranks.sdk import internals

@@ -1,1 +1,41 @@
-"""The components of a project: find, check, version, export."""
+"""The components of a project: find, check, version, export; and where those that come with allranks are."""
+
+from __future__ import annotations
+
+import functools
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+from allranks.errors import InputError, Problem
+
+_SPEC = "component.yaml"
+_PACKAGE = Path(__file__).resolve().parents[1]
+
+
+@functools.cache
+def shipped_folder() -> Path:
+    """Return the folder that contains `components`, `environments` and `pipelines`: `shipped` in an installed wheel,
+    or the repository of an editable install.
+
+    Raise InputError if the installation has neither.
+    """
+    for folder in (_PACKAGE / "shipped", _PACKAGE.parents[1]):
+        if (folder / "components").is_dir() and (folder / "environments").is_dir():
+            return folder
+    found = "neither components nor environments in the package or beside it"
+    raise InputError(Problem(str(_PACKAGE), found, "an installation from a wheel or a clone", "install allranks again"))
+
+
+@functools.cache
+def shipped_specs() -> Mapping[str, Path]:
+    """Return the specs of the shipped components by the names of their folders, sorted by name.
+
+    `allranks.catalog.find` finds the same ones, with imports that take longer than to load a component.
+    """
+    specs = {}
+    for folder, folders, files in os.walk(shipped_folder() / "components"):
+        folders[:] = [name for name in folders if not name.startswith((".", "_"))]
+        if _SPEC in files:
+            specs[os.path.basename(folder)] = Path(folder, _SPEC)
+    return dict(sorted(specs.items()))

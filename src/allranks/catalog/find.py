@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from allranks.catalog import shipped_specs
 from allranks.catalog.ports import Port, input_ports, output_ports
-from allranks.catalog.shipped import shipped_specs
 from allranks.errors import InputError, Problem, did_you_mean
 from allranks.history.formatting import number
 from allranks.images.find import environment_file

@@ -14,8 +14,8 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
+from allranks.catalog import shipped_specs
 from allranks.catalog.ports import Port, input_ports, output_ports
-from allranks.catalog.shipped import shipped_specs
 from allranks.errors import InputError, Problem, did_you_mean
 
 _MODULE = "allranks.library"

@@ -104,7 +104,7 @@ def components(ctx: typer.Context, incomplete: str) -> Iterator[str]:  # noqa: A
 @_silent
 def shipped_components(ctx: typer.Context, incomplete: str) -> Iterator[str]:  # noqa: ARG001
     """Propose the names of the library's components."""
-    from allranks.catalog.shipped import shipped_specs
+    from allranks.catalog import shipped_specs
 
     yield from shipped_specs()
 

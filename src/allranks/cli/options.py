@@ -353,7 +353,7 @@ class InputOptions:
 
 def components_of(folder: Path | None, library: bool) -> Path | None:
     """Return the folder of the library's components, or the given one. Raise InputError if both are requested."""
-    from allranks.catalog.shipped import shipped_folder
+    from allranks.catalog import shipped_folder
 
     if library and folder:
         raise InputError(Problem("--library", f"the folder {folder} is given too", "one of them", "remove one"))

@@ -6,8 +6,8 @@ import os
 from collections.abc import Mapping
 
 from allranks.contract import tensorflow, variables
-from allranks.contract.own_variables import ELASTIC_INSTANCES, elastic_instances
 from allranks.contract.rank_env import RankEnv
+from allranks.contract.variables import ELASTIC_INSTANCES, elastic_instances
 from allranks.errors import InputError, Problem
 
 LAUNCHERS = ("mpi", "pytorch", "slurm", "torchrun")

@@ -9,7 +9,7 @@ import subprocess
 from collections.abc import Mapping, Sequence
 from functools import cache
 
-from allranks.contract import own_variables
+from allranks.contract import variables
 from allranks.contract.distributions import processes_per_instance
 from allranks.contract.single import Single
 from allranks.errors import Problem
@@ -111,6 +111,6 @@ def of_instances(step: Step, choice: str, available: Sequence[str], own: Sequenc
         return [{} for _ in range(step.instance_count)]
     if choice == SHARE:
         gpus = allowed(choice, available)
-        return [{VARIABLE: ",".join(gpus), own_variables.GPUS_SHARED: "1"} for _ in range(step.instance_count)]
+        return [{VARIABLE: ",".join(gpus), variables.GPUS_SHARED: "1"} for _ in range(step.instance_count)]
     share = len(own) // step.instance_count
     return [{VARIABLE: ",".join(own[rank * share : (rank + 1) * share])} for rank in range(step.instance_count)]

@@ -8,7 +8,7 @@ from allranks.contract import job as jobs
 from allranks.contract.distributions import DISTRIBUTIONS
 from allranks.contract.job import Job
 from allranks.contract.launch import Launch, Process
-from allranks.contract.own_variables import elastic_instances
+from allranks.contract.variables import elastic_instances
 from allranks.local.instances.kinds import Instance, InstanceKind
 from allranks.local.scope import Scope
 from allranks.plan import values

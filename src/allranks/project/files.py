@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from allranks.catalog import shipped_folder, shipped_specs
 from allranks.catalog.find import VARIANTS, find_specs
-from allranks.catalog.shipped import shipped_folder, shipped_specs
 from allranks.errors import InputError, Problem, did_you_mean
 
 TEMPLATE = Path(__file__).with_name("template")

@@ -10,17 +10,17 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from allranks.catalog.shipped import shipped_folder
+from allranks.catalog import shipped_folder
 from allranks.contract import launchers
 from allranks.contract import layout as layouts
 from allranks.contract.launch import Distribution
 from allranks.contract.launchers import Pasted
 from allranks.contract.layout import Layout
 from allranks.contract.mpi import Mpi
-from allranks.contract.own_variables import SIZE
 from allranks.contract.pytorch import PyTorch
 from allranks.contract.ray import Ray
 from allranks.contract.tensorflow import TensorFlow
+from allranks.contract.variables import SIZE
 from allranks.errors import InputError, Problem, did_you_mean
 from allranks.hardware import sizes
 from allranks.sdk.paths import is_remote, require_file, shown

@@ -13,7 +13,7 @@ from torch.distributed import HashStore  # type: ignore[attr-defined]
 
 from allranks.contract import world
 from allranks.contract.detect import detect
-from allranks.contract.own_variables import join_seconds
+from allranks.contract.variables import join_seconds
 from allranks.runtime import libraries, lifecycle, strategies
 from allranks.runtime.communication.process_group import open_group
 from allranks.runtime.communication.rendezvous import connect_ranks

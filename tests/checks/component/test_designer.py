@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from allranks.catalog.find import find_specs
+from allranks.checks import Findings
 from allranks.checks.component import check, of_subject
 from allranks.checks.component.subject import read_yaml
-from allranks.checks.table import Findings
 from allranks.errors import Problem
 from component_projects import CODE, PYTHON, YAML, add_function, make
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from allranks.catalog.find import find_specs
+from allranks.checks import Findings
 from allranks.checks.component import check
-from allranks.checks.table import Findings
 from allranks.sdk.session import session
 
 PROJECT = Path(__file__).parents[3] / "components"

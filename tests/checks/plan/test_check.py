@@ -12,9 +12,9 @@ import pytest
 
 from allranks.checks.plan import check
 from allranks.contract.mpi import Mpi
-from allranks.contract.own_variables import ELASTIC_INSTANCES
 from allranks.contract.pytorch import PyTorch
 from allranks.contract.tensorflow import TensorFlow
+from allranks.contract.variables import ELASTIC_INSTANCES
 from allranks.errors import InputError, Problem
 from allranks.plan.graph import Graph, Location, Plan, Step
 from allranks.plan.ports import GraphInput, GraphOutput, Input, Literal, NodeOutput, Output, Text

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from allranks.api import jobs
+from allranks.checks import rules_of
 from allranks.checks.plan import OF_KEYS, findings, launchers, of_keys, warnings
 from allranks.checks.plan.scope import of_plan
-from allranks.checks.table import rules_of
 from allranks.contract.distributions import DISTRIBUTIONS
 from allranks.contract.launch import Distribution, Launch
 from allranks.contract.mpi import Mpi

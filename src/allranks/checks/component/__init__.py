@@ -10,12 +10,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from allranks.checks import Findings, Row, rules_of
 from allranks.checks import plan as plan_checks
 from allranks.checks.component import determinism, environment, identity, ports, values
 from allranks.checks.component.subject import Subject, read_python, read_yaml
 from allranks.checks.plan.scope import of_plan
 from allranks.checks.plan.steps import DOCKERFILE_MISSING
-from allranks.checks.table import Findings, Row, rules_of
 from allranks.errors import InputError, Level, Problem, Rule
 from allranks.plan.graph import Step
 from allranks.plan.reader import graph

@@ -10,9 +10,9 @@ from dataclasses import replace
 from datetime import date
 from pathlib import Path
 
+from allranks.checks import Findings, Row, rules_of
 from allranks.checks.plan import control_flow, data, launchers, mini_batches, ports, settings, slips, steps, sweeps
 from allranks.checks.plan.scope import Scope, of_plan
-from allranks.checks.table import Findings, Row, rules_of
 from allranks.errors import Level, Problem, Rule
 from allranks.plan import literals, rules
 from allranks.plan.exact_places import with_key_lines

@@ -12,10 +12,10 @@ from pathlib import Path
 from allranks.checks.plan.scope import Scope
 from allranks.contract import produce
 from allranks.contract.distributions import processes_per_instance
-from allranks.contract.own_variables import ELASTIC_INSTANCES, elastic_instances
 from allranks.contract.requirements import LAUNCH, Requirement, launch_problem, requirements
 from allranks.contract.single import Single
 from allranks.contract.templating import is_closed, used_names, wire
+from allranks.contract.variables import ELASTIC_INSTANCES, elastic_instances
 from allranks.errors import InputError, Level, Problem, Rule
 from allranks.plan.graph import Node, StandIn, Step
 from allranks.plan.literals import meant, one_of

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from allranks.checks.table import Findings
+from allranks.checks import Findings
 from allranks.cli import completion
 from allranks.cli.console import console, errors, to_json
 from allranks.cli.options import FolderOption, JsonOption, ParamsOption, SetOption, StandInOption, argument, option

@@ -89,8 +89,8 @@ def check(
     Print every problem with file and line. Exit with 2 if there are any. Without hadolint, its rules are not checked,
     and a warning says so.
     """
+    from allranks.checks import Findings
     from allranks.checks.environment import check_files
-    from allranks.checks.table import Findings
     from allranks.cli.views.problems import print_warnings
 
     given = names or []

@@ -193,8 +193,8 @@ def _checked(job: OpenJob) -> tuple[Plan, list[Requirements]]:
     """Return the plan and what its steps require of a workspace. Raise InputError with every problem."""
     from allranks.azure.checks import of_compute, of_sizes
     from allranks.azure.requirements import requirements
+    from allranks.checks import Findings
     from allranks.checks.plan import findings
-    from allranks.checks.table import Findings
     from allranks.cli.views.problems import print_warnings
     from allranks.plan.graph import Graph, Plan
     from allranks.plan.reader.pipeline import without_compute

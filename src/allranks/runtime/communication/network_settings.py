@@ -9,7 +9,7 @@ from collections.abc import Mapping, MutableMapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from allranks.contract import own_variables, variables
+from allranks.contract import variables
 from allranks.contract.rank_env import RankEnv
 
 if TYPE_CHECKING:
@@ -44,11 +44,11 @@ def apply(
     NCCL's own files have set do not change; the printed line names them. With ALLRANKS_SIZE=none, only the interface is
     set."""
     inherited = _remove_inherited(environ)
-    name = variables.text(environ, own_variables.SIZE)
+    name = variables.text(environ, variables.SIZE)
     # Images have the topology files on every size.
     sysfs, topology = root / "sys/class/infiniband", root / "opt/microsoft"
     has_hardware = bool(name) or sysfs.is_dir() or (gpus > 0 and topology.is_dir())
-    if not has_hardware or name == own_variables.NO_SIZE:
+    if not has_hardware or name == variables.NO_SIZE:
         if interface is not None:
             environ.setdefault(INTERFACE, f"={interface}")
         return
@@ -71,7 +71,7 @@ def apply(
     if env.local_rank == 0 and not inherited:
         _print_settings(env, settings, existing, size, devices)
         if name and size is None:
-            _note(env, f"{own_variables.SIZE}={name} is not a known size: see `allranks doctor --sizes --retired`")
+            _note(env, f"{variables.SIZE}={name} is not a known size: see `allranks doctor --sizes --retired`")
 
 
 def _remove_inherited(environ: MutableMapping[str, str]) -> bool:

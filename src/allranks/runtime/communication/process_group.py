@@ -11,8 +11,8 @@ import torch
 from torch import distributed
 from torch.distributed import PrefixStore, Store  # type: ignore[attr-defined]
 
-from allranks.contract.own_variables import gpus_shared
 from allranks.contract.rank_env import RankEnv
+from allranks.contract.variables import gpus_shared
 from allranks.hardware.network import LOOPBACK
 from allranks.runtime.notes import note
 

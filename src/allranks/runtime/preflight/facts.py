@@ -13,8 +13,8 @@ from pathlib import Path
 
 import torch
 
-from allranks.contract.own_variables import gpus_shared
 from allranks.contract.rank_env import RankEnv
+from allranks.contract.variables import gpus_shared
 from allranks.hardware import infiniband, nccl, recognition, shared_memory
 
 LIBRARIES = ("numpy", "deepspeed", "horovod", "lightning", "transformers", "accelerate")

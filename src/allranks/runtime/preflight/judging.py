@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from allranks.contract import own_variables, variables, world
+from allranks.contract import variables, world
 from allranks.contract.rank_env import RankEnv
 from allranks.hardware import shared_memory as memory
 from allranks.runtime.preflight.facts import Facts
@@ -83,8 +83,8 @@ def _or_ok(check: str, text: str, findings: Iterable[Finding]) -> list[Finding]:
 
 
 def _job_size() -> Size | None:
-    name = variables.text(os.environ, own_variables.SIZE)
-    if name == own_variables.NO_SIZE:
+    name = variables.text(os.environ, variables.SIZE)
+    if name == variables.NO_SIZE:
         return None
     if name is None:
         from allranks.hardware import recognition

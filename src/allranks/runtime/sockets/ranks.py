@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from allranks.contract import report, world
 from allranks.contract.detect import detect
-from allranks.contract.own_variables import join_seconds
 from allranks.contract.rank_env import RankEnv
+from allranks.contract.variables import join_seconds
 from allranks.runtime import lifecycle
 from allranks.runtime.lifecycle import TIMEOUT_SECONDS
 from allranks.runtime.metrics.metrics import Metrics

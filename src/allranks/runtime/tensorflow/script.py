@@ -15,7 +15,7 @@ from importlib.util import find_spec
 from types import FrameType
 from typing import NoReturn, TypeAlias
 
-from allranks.contract.own_variables import join_seconds
+from allranks.contract.variables import join_seconds
 from allranks.errors import InputError, Problem
 from allranks.runtime import lifecycle
 from allranks.runtime.exit import clean_exit

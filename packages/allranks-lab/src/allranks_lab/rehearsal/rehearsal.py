@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from allranks.checks.plan.settings import saves_checkpoints
-from allranks.contract.own_variables import ELASTIC_INSTANCES, elastic_instances
+from allranks.contract.variables import ELASTIC_INSTANCES, elastic_instances
 from allranks.errors import InputError, Problem
 from allranks.history.records import RunRecord, Status
 from allranks.history.workspace import Workspace

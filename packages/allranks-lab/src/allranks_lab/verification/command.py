@@ -13,7 +13,7 @@ import typer
 
 from allranks.azure.watch import connected, finder
 from allranks.azure.workspace import WorkspaceOptions
-from allranks.catalog.shipped import shipped_folder
+from allranks.catalog import shipped_folder
 from allranks.cli.commands.submit import changes_of, submit_job, watch_run
 from allranks.cli.console import console, errors
 from allranks.cli.options import AzureOptions, FolderOption, InstancesOption, JsonOption, SetOption, confirm, option
