@@ -8,7 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from allranks.catalog.find import ComponentInfo, find_components
-from allranks.catalog.page.palette import groups, layout
+from allranks.catalog.palette import groups, layout
 from allranks.catalog.ports import DATA, Port
 from allranks.contract.requirements import LIBRARIES, STRATEGY
 

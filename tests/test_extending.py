@@ -15,8 +15,8 @@ from allranks.local.instances.kinds import INSTANCE_KINDS
 from allranks.local.instances.loopback import Loopback
 from allranks.local.launchers.by_distribution import LAUNCHERS, launch_every_rank
 from allranks.local.launchers.launching import Assignment, LaunchedPrograms, Launcher
+from allranks.local.nodes import RUNNERS
 from allranks.local.nodes.execution import Execution
-from allranks.local.nodes.runners import RUNNERS
 from allranks.local.scope import Scope
 from allranks.plan.graph import Graph, Plan, Step
 from allranks.plan.ports import Output

@@ -11,7 +11,7 @@ from allranks.history.recorder import RunRecorder
 from allranks.history.records import OutputRecord, Point, RunRecord, Status, StepRecord
 from allranks.history.store import Store
 from allranks.local.executor import Executor
-from allranks.local.nodes.runners import RUNNERS
+from allranks.local.nodes import RUNNERS
 from allranks.local.nodes.sweep import settled_trials
 from allranks.local.scope import Scope
 from allranks.local.selection import Mode

@@ -11,7 +11,7 @@ import pytest
 from rich.console import Console
 
 from allranks import engine_log
-from allranks.cli.views.engine_log import FollowedLog
+from allranks.cli.views.live_logs import FollowedLog
 from allranks.history.observer import Observer
 from allranks.history.records import RunRecord
 from allranks.history.workspace import Workspace

@@ -12,7 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 from allranks.catalog.find import ComponentInfo
-from allranks.catalog.page.palette import groups, palette
+from allranks.catalog.palette import groups, palette
 from allranks.catalog.ports import Port
 from allranks.cli.main import app
 from component_projects import add_function, make

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from allranks.history import executions
+from allranks.history import records
 from allranks.history.formatting import elapsed
 from allranks.history.observer import Observer
 from allranks.history.page.timeline import Block, timeline
@@ -22,7 +22,7 @@ def failed() -> RunRecord:
     run = make_run(step, status=Status.FAILED)
     run.created, run.ended = BEGIN, BEGIN + 10
     run.executions = [Execution(BEGIN, BEGIN + 10)]
-    step.attempts = executions.attempts_of(step)
+    step.attempts = records.attempts_of(step)
     return run
 
 
@@ -32,17 +32,17 @@ def resumed() -> RunRecord:
     (step,) = run.steps
     step.attempt, step.status, step.ended = 1, Status.NOT_STARTED, None
     run.ended, run.status = None, Status.RUNNING
-    executions.begin(run, again)
+    records.begin_execution(run, again)
     step.status, step.started, step.ended = Status.COMPLETED, again + 1, again + 20
     run.ended, run.status = again + 20, Status.COMPLETED
-    executions.end(run)
+    records.end_execution(run)
     return run
 
 
 def test_the_duration_of_a_resumed_run_has_no_idle_time() -> None:
     run = resumed()
     assert elapsed(run, BEGIN + 9 * HOUR) == 30
-    assert executions.pauses(run, BEGIN + 9 * HOUR) == [(BEGIN + 10, BEGIN + 5 * HOUR)]
+    assert records.pauses(run, BEGIN + 9 * HOUR) == [(BEGIN + 10, BEGIN + 5 * HOUR)]
 
 
 def test_the_timeline_shows_the_attempt_before_the_run_was_resumed() -> None:
@@ -66,11 +66,11 @@ def test_what_a_killed_engine_left_open_ends_with_the_last_sign_of_life() -> Non
         rank.started, rank.ended = BEGIN + 2, BEGIN + 30
     run = make_run(step, status=Status.RUNNING)
     run.created, run.ended, run.executions = BEGIN, None, [Execution(BEGIN)]
-    assert executions.begin(run, BEGIN + HOUR) == [step]
+    assert records.begin_execution(run, BEGIN + HOUR) == [step]
     assert run.executions == [Execution(BEGIN, BEGIN + 30), Execution(BEGIN + HOUR)]
     (attempt,) = step.attempts
     assert (attempt.number, attempt.status, attempt.ended) == (0, Status.INTERRUPTED, BEGIN + 30)
-    assert executions.begin(run, BEGIN + 2 * HOUR) == []
+    assert records.begin_execution(run, BEGIN + 2 * HOUR) == []
 
 
 def test_the_recorder_saves_executions_and_attempts_that_did_not_complete(tmp_path: Path) -> None:

@@ -14,8 +14,7 @@ from allranks.history.workspace import Workspace
 from allranks.local import engine, machine, missing_modules, requirements
 from allranks.local.options import Options
 from allranks.plan.environment import Environment
-from allranks.plan.graph import Code, Graph, Plan, Step
-from allranks.plan.parallel import Parallel
+from allranks.plan.graph import Code, Graph, Parallel, Plan, Step
 from allranks.plan.ports import Literal
 
 

@@ -13,8 +13,7 @@ from croniter import croniter
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from allranks.schedules.firings import firings
-from allranks.schedules.triggers import WEEK_DAYS, Cron, Recurrence, Trigger
+from allranks.schedules.triggers import WEEK_DAYS, Cron, Recurrence, Trigger, firings
 
 MINUTE = timedelta(minutes=1)
 ZONES = {

@@ -15,9 +15,8 @@ from azure.ai.ml.entities import CronTrigger, RecurrencePattern, RecurrenceTrigg
 
 from allranks.errors import InputError
 from allranks.schedules.finding import find_schedules
-from allranks.schedules.firings import zone
 from allranks.schedules.reading import read_trigger
-from allranks.schedules.triggers import Cron, Recurrence, in_words
+from allranks.schedules.triggers import Cron, Recurrence, in_words, zone
 from allranks.sdk.session import session
 from allranks_command import write
 from notebooks import write_notebook

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import bounded
-from allranks.sdk import internals, session, thread_safety
+from allranks.sdk import internals, runtime_copy, session
 
 SOON = 0.2
 """Seconds for what would happen at once in a thread that nothing blocks."""
@@ -60,7 +60,7 @@ def test_source_is_parsed_in_turn(monkeypatch: pytest.MonkeyPatch) -> None:
         inside[0] -= 1
         return text
 
-    monkeypatch.setattr(thread_safety.ast, "parse", parse)
+    monkeypatch.setattr(runtime_copy.ast, "parse", parse)
     with ThreadPoolExecutor(4) as pool:
-        assert list(pool.map(thread_safety.parsed, ["a", "b", "c", "d"])) == ["a", "b", "c", "d"]
+        assert list(pool.map(runtime_copy.parsed, ["a", "b", "c", "d"])) == ["a", "b", "c", "d"]
     assert most == [1]

@@ -99,8 +99,7 @@ def _found(plan: Plan | InputError, job: Any, texts: Mapping[str, str], workspac
     """Yield what is wrong with a plan; or why there is none, and what else is wrong with the job."""
     from allranks.checks.plan import findings
     from allranks.local import capacity, gpus, requirements
-    from allranks.plan.reader import read_rest
-    from allranks.plan.reader.rest_of_file import is_new
+    from allranks.plan.reader import is_new, read_rest
 
     if isinstance(plan, InputError):
         more, rest = list[Problem](), plan.rest

@@ -20,7 +20,7 @@ from allranks.catalog.releases import ENVIRONMENT, Release, as_yaml
 from allranks.catalog.stamps import DIGEST, changes, files_of, properties
 from allranks.errors import InputError, Problem
 from allranks.sdk import internals
-from allranks.sdk.quick_nodes import quiet
+from allranks.sdk.session import quiet
 
 _CONCURRENCY = 4
 """Concurrent requests. The service answers in about 0.2 s and limits the requests per minute."""

@@ -28,9 +28,8 @@ from allranks.plan.reader import OpenJob
 from allranks.plan.reader.pipeline import without_compute
 from allranks.schedules import triggers
 from allranks.schedules.finding import Declared, find_schedules
-from allranks.schedules.firings import firings
 from allranks.schedules.reading import read_trigger
-from allranks.schedules.triggers import Trigger, in_words
+from allranks.schedules.triggers import Trigger, firings, in_words
 from allranks.sdk import internals
 from allranks.sdk.session import session
 

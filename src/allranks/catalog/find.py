@@ -14,8 +14,7 @@ from allranks.errors import InputError, Problem, did_you_mean
 from allranks.history.formatting import number
 from allranks.images.find import environment_file
 from allranks.sdk.paths import nearest, project_folder
-from allranks.sdk.quick_nodes import quiet
-from allranks.sdk.session import session
+from allranks.sdk.session import quiet, session
 from allranks.sdk.specs import SPECS, environment_name, load
 
 VARIANTS = "variants.yaml"

@@ -63,7 +63,7 @@ def component_function(name: str, spec: Path) -> Callable[..., Any]:
     Raise InputError if the component cannot be loaded.
     """
     from allranks.sdk import internals
-    from allranks.sdk.quick_nodes import quick_nodes, quiet
+    from allranks.sdk.session import quick_nodes, quiet
 
     with quiet(), quick_nodes():
         component = _load(spec)

@@ -103,12 +103,12 @@ def execute(
             with view, contextlib.ExitStack() as stack:
                 observer: Observer = view
                 if stream:
-                    from allranks.cli.views.script_output import ScriptOutput
+                    from allranks.cli.views.live_logs import ScriptOutput
 
                     rank = None if stream == ALL_RANKS else int(stream)
                     observer = stack.enter_context(ScriptOutput(observer, screen, rank))
                 if verbose:
-                    from allranks.cli.views.engine_log import FollowedLog
+                    from allranks.cli.views.live_logs import FollowedLog
 
                     observer = stack.enter_context(FollowedLog(observer, errors()))
                 record = run(observer)

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from types import MappingProxyType
 
-from allranks.history import executions
+from allranks.history import records
 from allranks.history.nested import Node, in_every_iteration, steps_of
 from allranks.history.records import RankRecord, RunRecord, Status, StepRecord, Verdict
 from allranks.history.usage import RankUsage, latest
@@ -124,7 +124,7 @@ def elapsed(record: RunRecord | StepRecord | Node, now: float) -> float | None:
     if isinstance(record, StepRecord) and (record.reused_from or record.status is Status.NOT_STARTED):
         return None
     if isinstance(record, RunRecord):
-        return sum(end - start for start, end in executions.periods(record, now))
+        return sum(end - start for start, end in records.periods(record, now))
     return max((record.ended if record.ended is not None else now) - started, 0.0)
 
 

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from allranks.contract.report import truncated
 from allranks.errors import InputError
-from allranks.history import assets, executions, usage
+from allranks.history import assets, records, usage
 from allranks.history.curves import headline
 from allranks.history.formatting import plain
 from allranks.history.observer import Observer
@@ -78,7 +78,7 @@ class RunRecorder:
 
     def started(self) -> None:
         """Record that the run starts or continues."""
-        for step in executions.begin(self._run, time.time()):
+        for step in records.begin_execution(self._run, time.time()):
             self._store.save_step(self._run, step)
         self._store.save_run(self._run)
         self._observer.started(self._run)
@@ -101,7 +101,7 @@ class RunRecorder:
     def changed(self, step: StepRecord, result: str | None = None) -> None:
         """Record a step's new status. result: the key by which later runs may reuse its result"""
         if step.status in _UNFINISHED:
-            step.attempts = executions.attempts_of(step)
+            step.attempts = records.attempts_of(step)
         self._hide(step)
         _, earlier = self._unsaved.get(step.name, (step, None))
         self._unsaved[step.name] = step, result or earlier
@@ -230,7 +230,7 @@ class RunRecorder:
 
     def ended(self) -> None:
         self.flush()
-        executions.end(self._run)
+        records.end_execution(self._run)
         self._run.results = results_of(self._run)
         self._store.save_run(self._run)
         self._observer.ended(self._run)

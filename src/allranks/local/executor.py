@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from allranks.contract.distributions import processes_per_instance
-from allranks.history import executions
+from allranks.history import records
 from allranks.history.node_records import iteration_record, node_record
 from allranks.history.recorder import RunRecorder
 from allranks.history.records import Point, RunRecord, Status, StepRecord, Verdict
@@ -304,5 +304,5 @@ def renewed(fresh: StepRecord, earlier: RunRecord | None) -> StepRecord:
     attempt = before.attempt + 1
     has_result = before.status is Status.COMPLETED
     folder = f"{fresh.folder}@{attempt}" if has_result or before.reused_from else before.folder
-    attempts = executions.attempts_of(before)
+    attempts = records.attempts_of(before)
     return replace(fresh, attempt=attempt, folder=folder, metrics=before.metrics, key=before.key, attempts=attempts)

@@ -27,7 +27,7 @@ from allranks.local.attempt.runner import CommandRunner
 from allranks.local.executor import Executor
 from allranks.local.instances.kinds import INSTANCE_KINDS
 from allranks.local.instances.supervisor import Supervisor, UnfitError
-from allranks.local.nodes.runners import RUNNERS
+from allranks.local.nodes import RUNNERS
 from allranks.local.options import AUTO, Options
 from allranks.local.scope import Scope, text_of
 from allranks.local.selection import EVERYTHING, Modes

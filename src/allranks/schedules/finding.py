@@ -22,9 +22,9 @@ from allranks.errors import InputError, Problem, did_you_mean
 from allranks.schedules.reading import read_trigger
 from allranks.schedules.triggers import FREQUENCIES, Trigger
 from allranks.sdk import bounded_yaml, internals, python_file, validation_errors, yaml_lines
-from allranks.sdk.messages import refused, unknown_key
 from allranks.sdk.paths import is_remote, nearest, project_folder
 from allranks.sdk.session import as_released
+from allranks.sdk.validation_errors import refused, unknown_key
 from allranks.sdk.yaml_lines import YamlText
 
 FOLDER = "pipelines"

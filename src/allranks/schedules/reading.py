@@ -12,8 +12,18 @@ from datetime import datetime, timedelta, timezone
 from typing import Any
 
 from allranks.errors import InputError, Problem
-from allranks.schedules.firings import firings, moment, similar, wall, zone
-from allranks.schedules.triggers import FREQUENCIES, WEEK_DAYS, Cron, Recurrence, Trigger
+from allranks.schedules.triggers import (
+    FREQUENCIES,
+    WEEK_DAYS,
+    Cron,
+    Recurrence,
+    Trigger,
+    firings,
+    moment,
+    similar,
+    wall,
+    zone,
+)
 
 Place = Callable[[str], str]
 """Maps a key of the trigger to its name in messages."""

@@ -1,13 +1,41 @@
-"""When a schedule fires, as plain data: the checked content of Azure ML's CronTrigger and RecurrenceTrigger."""
+"""When a schedule fires: the checked content of Azure ML's CronTrigger and RecurrenceTrigger, and its firings.
+
+Azure ML documents the fields ("Schedule machine learning pipeline jobs", "CLI (v2) schedule YAML schema"), and Logic
+Apps documents the meaning of those that it shares ("Schedules for recurring triggers"):
+
+- Intervals are counted from the start; a schedule without a start begins when it is created.
+- Nothing fires before the start or after the end. Firings from before the schedule was created are not made up for.
+- Without hours and minutes a recurrence fires at the start and then at the start's time of day.
+- A recurrence on the 31st does not fire in months without one.
+
+This module defines what they leave open: a week begins on Monday; minutes and hours are counted as elapsed time, days,
+weeks and months by the calendar; for clock changes see `moment`.
+"""
 
 from __future__ import annotations
 
+import difflib
+import functools
+import heapq
 import json
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
-from datetime import datetime
+from datetime import date, datetime, time, timedelta, timezone
+from types import MappingProxyType
+from zoneinfo import ZoneInfo
 
 FREQUENCIES = ("minute", "hour", "day", "week", "month")
 WEEK_DAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
+_HORIZON = 100
+"""Years without a firing after which a trigger never fires again: every day of a month recurs within eight."""
+_OLD_ZONES = MappingProxyType(
+    {
+        # Windows marks both as old, and Unicode's table omits them. Azure ML lists the first at UTC-02:00, where no
+        # inhabited place changes clocks; the second is Kamchatka's name before Windows' "Russia Time Zone 11".
+        "Mid-Atlantic Standard Time": "Etc/GMT+2",
+        "Kamchatka Standard Time": "Asia/Kamchatka",
+    }
+)
 
 
 @dataclass(frozen=True)
@@ -80,3 +108,161 @@ def loads(text: str) -> Trigger:
     for key in ("hours", "minutes", "week_days", "month_days"):
         data[key] = tuple(data[key])
     return Recurrence(**data)
+
+
+def firings(trigger: Trigger, after: datetime, created: datetime) -> Iterator[datetime]:
+    """Yield the moments at which a trigger fires, in UTC, ascending.
+
+    after:   only later moments are yielded; has a time zone
+    created: when the schedule was created, with a time zone; without a start, intervals are counted from it
+    """
+    tz = zone(trigger.time_zone)
+    start = moment(trigger.start, tz) if trigger.start else created.astimezone(timezone.utc).replace(microsecond=0)
+    if trigger.start or isinstance(trigger, Recurrence):
+        after = max(after, start - timedelta(microseconds=1))
+    end = moment(trigger.end, tz) if trigger.end else None
+    for firing in _candidates(trigger, start, after, tz):
+        if end is not None and firing > end:
+            return
+        if firing > after:
+            yield firing
+
+
+def _candidates(trigger: Trigger, start: datetime, after: datetime, tz: ZoneInfo) -> Iterator[datetime]:
+    """Yield firings ascending, from a moment that is not later than the first one after `after`."""
+    if isinstance(trigger, Recurrence) and trigger.frequency in ("minute", "hour"):
+        step = timedelta(**{f"{trigger.frequency}s": trigger.interval})
+        return _steps(start, step, after)
+    # A wall time that clocks skipped just before `after` may fire after it.
+    earliest = wall(after, tz) - moved_forward(after, tz)
+    if isinstance(trigger, Cron):
+        return _in_order(_cron(trigger.expression, earliest), tz)
+    anchor = trigger.start or wall(start, tz)
+    return _in_order(_calendar(trigger, anchor, earliest), tz)
+
+
+def _steps(start: datetime, step: timedelta, after: datetime) -> Iterator[datetime]:
+    count = max((after - start) // step, 0)
+    try:
+        while True:
+            yield start + count * step
+            count += 1
+    except OverflowError:
+        return
+
+
+def _in_order(walls: Iterable[datetime], tz: ZoneInfo) -> Iterator[datetime]:
+    """Yield the moments of ascending wall times in order, each once.
+
+    Only wall times that clocks skip get out of order: they are held until the next one that clocks show.
+    """
+    held: list[datetime] = []
+    last: datetime | None = None
+    for wall_time in walls:
+        instant = moment(wall_time, tz)
+        heapq.heappush(held, instant)
+        if wall(instant, tz) != wall_time:
+            continue
+        while held and held[0] <= instant:
+            first = heapq.heappop(held)
+            if first != last:
+                yield first
+            last = first
+    for remaining in sorted(set(held)):
+        if remaining != last:
+            yield remaining
+
+
+def _cron(expression: str, earliest: datetime) -> Iterator[datetime]:
+    from croniter import croniter
+
+    # Naive times: with a zone croniter fires twice at a repeated time, and an hour early, if at all, at a skipped one.
+    times = croniter(expression, earliest.replace(microsecond=0) - timedelta(seconds=1), ret_type=datetime)
+    last = min(earliest.year + _HORIZON, date.max.year)
+    while (wall_time := times.get_next()).year < last:
+        yield wall_time
+
+
+def _calendar(trigger: Recurrence, anchor: datetime, earliest: datetime) -> Iterator[datetime]:
+    """Yield wall times by day, week or month, from some time before `earliest` on."""
+    times = sorted({time(hour, minute) for hour in trigger.hours for minute in trigger.minutes}) or [anchor.time()]
+    last = max(anchor, earliest).year + _HORIZON
+    try:
+        for day in _days(trigger, anchor.date(), earliest.date()):
+            if day.year > last:
+                return
+            yield from (datetime.combine(day, at) for at in times)
+    except (OverflowError, ValueError):
+        return  # end of the calendar
+
+
+def _days(trigger: Recurrence, anchor: date, earliest: date) -> Iterator[date]:
+    """Yield the days on which the trigger fires, ascending, from the period that contains `earliest`."""
+    if trigger.frequency == "month":
+        yield from _month_days(trigger, anchor, earliest)
+        return
+    length = timedelta(days=trigger.interval * (7 if trigger.frequency == "week" else 1))
+    first = anchor - timedelta(days=anchor.weekday()) if trigger.frequency == "week" else anchor
+    numbers = sorted(WEEK_DAYS.index(name) for name in set(trigger.week_days)) or [(anchor - first).days]
+    period = first + max((earliest - first) // length, 0) * length
+    while True:
+        yield from (period + timedelta(days=number) for number in numbers)
+        period += length
+
+
+def _month_days(trigger: Recurrence, anchor: date, earliest: date) -> Iterator[date]:
+    first = anchor.year * 12 + anchor.month - 1
+    now = earliest.year * 12 + earliest.month - 1
+    month = first + max((now - first) // trigger.interval, 0) * trigger.interval
+    days = set(trigger.month_days) or ({anchor.day} if not trigger.week_days else set())
+    # Some intervals never meet a month that has the day, so the number of months searched is limited.
+    limit = max(first, now) + 12 * _HORIZON
+    while month <= limit:
+        begin = date(month // 12, month % 12 + 1, 1)
+        for number in range(31):
+            day = begin + timedelta(days=number)
+            if day.month != begin.month:
+                break
+            if day.day in days or WEEK_DAYS[day.weekday()] in trigger.week_days:
+                yield day
+        month += trigger.interval
+
+
+@functools.cache
+def zone(name: str) -> ZoneInfo:
+    """Return the zone with a Windows name. Raise KeyError if the name is unknown."""
+    from tzlocal.windows_tz import win_tz
+
+    return ZoneInfo(_OLD_ZONES.get(name) or win_tz[name])
+
+
+def similar(name: str, known: tuple[str, ...]) -> str:
+    """Return Azure ML's name of an IANA zone such as Europe/Berlin, or the most similar name; "" without a match."""
+    from tzlocal.windows_tz import tz_win
+
+    if tz_win.get(name) in known:
+        return tz_win[name]
+    by_lower = {entry.lower(): entry for entry in known}
+    matches = difflib.get_close_matches(name.lower(), by_lower, n=1)
+    return by_lower[matches[0]] if matches else ""
+
+
+def moment(wall: datetime, place: ZoneInfo) -> datetime:
+    """Return the moment of a wall time, in UTC, by RFC 5545's rule (3.3.5).
+
+    A time that is skipped when clocks go forward is read with the earlier offset: 02:30 is then 03:30. A repeated time
+    means its first occurrence. So each time fires exactly once.
+    """
+    return wall.replace(tzinfo=place, fold=0).astimezone(timezone.utc)
+
+
+def wall(instant: datetime, place: ZoneInfo) -> datetime:
+    """Return the zone's wall time at a moment."""
+    return instant.astimezone(place).replace(tzinfo=None, fold=0)
+
+
+def moved_forward(instant: datetime, place: ZoneInfo) -> timedelta:
+    """Return the duration by which the zone's clocks went forward in the 24 hours before a moment."""
+    now = instant.astimezone(place).utcoffset() or timedelta()
+    before = (instant - timedelta(days=1)).astimezone(place).utcoffset() or timedelta()
+    return max(now - before, timedelta())

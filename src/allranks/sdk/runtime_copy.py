@@ -11,13 +11,13 @@ import ast
 import functools
 import os
 import re
+import threading
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
 from allranks.errors import InputError, Problem
 from allranks.sdk.files import FileList, list_path
-from allranks.sdk.thread_safety import parsed
 from allranks.sdk.upload_exclusions import NAMES, read_rules
 
 NAME = "allranks"
@@ -29,6 +29,7 @@ _NAMES = ("", "*", "__version__", "InputError", "Problem")
 _IN_COMMAND = re.compile(rf"\b{NAME}\.(?:{'|'.join(_PARTS)})\b|\b(?:import|from)\s+{NAME}\b")
 _IMPORT = re.compile(rf"^\s*(?:import|from)\s+({NAME}|{STEPS})\b", re.MULTILINE)
 _SHELL = (".sh", ".bash")
+_parser = threading.Lock()
 
 
 def with_runtime(code: FileList, command: str, where: str) -> FileList:
@@ -126,6 +127,16 @@ def _imports(file: tuple[str, Path]) -> frozenset[str]:
         found = set(_IMPORT.findall(text))
         steps = (name.removesuffix(".py").replace("/", ".") for name in _steps() if STEPS in found)
         return frozenset((*found, *steps))
+
+
+def parsed(text: str) -> ast.Module:
+    """Return the tree of Python source. Raise what `ast.parse` raises.
+
+    The parser of CPython 3.11 counts the depth of the tree for all threads together, and raises SystemError if a second
+    one parses at the same time (python/cpython#106905).
+    """
+    with _parser:
+        return ast.parse(text)
 
 
 def _imported(tree: ast.Module) -> Iterator[str]:

@@ -14,9 +14,8 @@ from typing import Any
 
 import yaml
 
-from allranks.sdk import bounded_yaml
+from allranks.sdk import bounded_yaml, specs
 from allranks.sdk.distributed_component import is_distributed_component
-from allranks.sdk.specs import SPECS
 
 _SCHEMA = re.compile(r"^\$schema:\s*[\"']?([^\s\"']+)", re.MULTILINE)
 _KEYS = re.compile(r"^[\"']?(\$schema|type|command|create_job|jobs)[\"']?\s*:", re.MULTILINE)
@@ -26,6 +25,8 @@ _STEP_KEYS = ("command", "component", "type")
 _SKIPPED = ("__pycache__", "node_modules", "site-packages")
 _CODE = re.compile(r"^code:[ \t]*[\"']?(?:\./)?(?P<folder>[^\s\"'/]+)/?[\"']?[ \t]*$", re.MULTILINE)
 """A component's code in a folder beside its spec."""
+_NAME = re.compile(r"^name:\s*[\"']?(?P<name>[^\s\"'#]+)", re.MULTILINE)
+_PYTHON_NAME = re.compile(r"\bname\s*=\s*[\"'](?P<name>\w+)[\"']|^def\s+(?P<function>\w+)", re.MULTILINE)
 
 
 class Kind(Enum):
@@ -85,7 +86,7 @@ def kind(path: Path) -> Kind | None:
     else:
         is_yaml = path.suffix.lower() in (".yaml", ".yml")
         detected = kind_of(_document(text)) if is_yaml and _KEYS.search(text) else None
-    if detected or path.name not in SPECS:
+    if detected or path.name not in specs.SPECS:
         return detected
     # The content of Python that can be parsed decides.
     return None if path.suffix == ".py" and _statements(text) is not None else Kind.COMPONENT
@@ -102,8 +103,8 @@ def files_below(folder: Path, *suffixes: str, with_code: bool = False) -> Iterat
     with_code: whether the code beside specs is included
     """
     for where, folders, names in os.walk(folder):
-        specs = (Path(where, name) for name in names if name in SPECS and not with_code)
-        skipped = {*_SKIPPED, *_code_folders(specs)}
+        beside = (Path(where, name) for name in names if name in specs.SPECS and not with_code)
+        skipped = {*_SKIPPED, *_code_folders(beside)}
         folders[:] = sorted(
             name
             for name in folders
@@ -112,8 +113,8 @@ def files_below(folder: Path, *suffixes: str, with_code: bool = False) -> Iterat
         yield from (Path(where, name) for name in sorted(names) if name.lower().endswith(suffixes))
 
 
-def _code_folders(specs: Iterable[Path]) -> Iterator[str]:
-    for spec in specs:
+def _code_folders(files: Iterable[Path]) -> Iterator[str]:
+    for spec in files:
         with contextlib.suppress(OSError, ValueError):
             yield from (found["folder"] for found in _CODE.finditer(bounded_yaml.read(spec)))
 
@@ -187,3 +188,45 @@ def _decorators(node: ast.stmt) -> Iterator[str]:
     for decorator in getattr(node, "decorator_list", ()):
         called = decorator.func if isinstance(decorator, ast.Call) else decorator
         yield called.attr if isinstance(called, ast.Attribute) else getattr(called, "id", "")
+
+
+@dataclass(frozen=True)
+class Spec:
+    """A component's spec in a folder."""
+
+    path: Path
+    version: str
+
+
+def find_by_name(folder: Path, name: str) -> tuple[Spec, ...]:
+    """Return the specs with a name, the highest version first; those of one version sorted by path."""
+    matches = [Spec(path, _version(path, name)) for path in _candidates(folder, name) if is_component(path)]
+    matches.sort(key=lambda spec: spec.path)
+    return tuple(sorted(matches, key=lambda spec: _order(spec.version), reverse=True))
+
+
+def _candidates(folder: Path, name: str) -> Iterator[Path]:
+    """Yield files that may describe a component. Their text is searched, because parsing a thousand files would take a
+    minute."""
+    for path, text in _files(folder):
+        pattern = _PYTHON_NAME if path.suffix == ".py" else _NAME
+        if any(name in match.groups() for match in pattern.finditer(text)):
+            yield path
+
+
+def _files(folder: Path) -> Iterator[tuple[Path, str]]:
+    for path in files_below(folder, ".yaml", ".yml", *specs.SPECS, with_code=True):
+        with contextlib.suppress(OSError, UnicodeDecodeError):
+            yield path, bounded_yaml.read(path)
+
+
+def _version(path: Path, name: str) -> str:
+    if path.suffix == ".py":
+        return next((str(spec.version or "") for spec in specs.load(path) if spec.name == name), "")
+    return str(bounded_yaml.load_file(path).get("version", ""))
+
+
+def _order(version: str) -> tuple[tuple[int, int, str], ...]:
+    """Return a sort key of a version: 1.10 comes after 1.9."""
+    parts = re.findall(r"\d+|[^\d.]+", version)
+    return tuple((1, int(part), "") if part.isdecimal() else (0, 0, part) for part in parts)

@@ -15,8 +15,8 @@ import yaml
 from allranks.errors import InputError, Problem
 from allranks.sdk import bounded_yaml, internals, user_code, validation_errors, yaml_lines
 from allranks.sdk.distributed_component import is_distributed_component
-from allranks.sdk.messages import refused, unknown_distribution, unknown_key
 from allranks.sdk.paths import shown
+from allranks.sdk.validation_errors import refused, unknown_distribution, unknown_key
 from allranks.sdk.yaml_lines import YamlText
 
 SPECS = ("component.yaml", "component.py")

@@ -1,4 +1,4 @@
-"""Convert azure-ai-ml's errors to short messages, and name the key of its schemas that was probably meant."""
+"""Convert azure-ai-ml's errors to short messages and problems, and name the key of its schemas that was meant."""
 
 from __future__ import annotations
 
@@ -8,17 +8,58 @@ import difflib
 import json
 import re
 from collections.abc import Iterator, Mapping, Set
+from datetime import date, datetime
 from functools import cache
 from pathlib import Path
 from typing import Any
 
+from allranks.contract.distributions import DISTRIBUTIONS
+from allranks.contract.single import Single
+from allranks.errors import Problem, did_you_mean
 from allranks.sdk import internals
 from allranks.sdk.paths import shown
 from allranks.sdk.schema_unions import MISSING_KEY, alternatives, is_schema, of_type
+from allranks.secrets import quoted
 
 _MAX_LENGTH = 300
 MISSING_FILE = " does not exist"
 """The end of a message about a file."""
+_KINDS = {
+    "string": "a text",
+    "integer": "a whole number",
+    "number": "a number",
+    "boolean": "true or false",
+    "mapping": "keys and values",
+    "list": "a list",
+    "datetime": "a text such as 2026-01-31T08:00:00",
+}
+_KIND = re.compile(rf"Not a valid (?:\w+ )*?({'|'.join(_KINDS)})(?: type)?\.")
+_CHOICES = re.compile(r"passed is not in set \[([^\]]*)\]")
+_IMPLIED = ("Value passed is not a data binding string", "Not a valid ISO8601-formatted datetime")
+"""The beginnings of complaints that another one of the same key makes superfluous."""
+_SCHEMAS = {
+    "command job": "job.command_job:CommandJobSchema",
+    "command step": "pipeline.pipeline_command_job:PipelineCommandJobSchema",
+    "spark job": "job.spark_job:SparkJobSchema",
+    "spark step": "pipeline.pipeline_spark_job:PipelineSparkJobSchema",
+    "sweep job": "_sweep.sweep_job:SweepJobSchema",
+    "pipeline job": "pipeline.pipeline_job:PipelineJobSchema",
+    "command component": "component.command_component:CommandComponentSchema",
+    "parallel component": "component.parallel_component:ParallelComponentSchema",
+    "pipeline component": "pipeline.pipeline_component:PipelineComponentSchema",
+    "schedule": "schedule.schedule:JobScheduleSchema",
+    "environment": "assets.environment:EnvironmentSchema",
+}
+_CLOSE = 0.75
+"""Similarity above which an unknown key is a misspelt one."""
+_VALUES = ("default", "path", "value")
+"""The keys that hold the value of an input: of a component's, of data in a job, of a literal in a job."""
+Level = tuple[Any, ...]
+"""The schemas and fields that may describe a value. Several, because many keys accept values of several kinds."""
+_EXPECTATION = ("one of ", "a ", "keys and values", "azureml:")
+"""The beginnings of messages that say what is allowed and no more."""
+_NOT_AN_EXPECTATION = ("Invalid", "Not a valid", "Value ", "Field ")
+"""The beginnings of messages that say what is wrong, not what is allowed."""
 
 
 def is_own(error: BaseException) -> bool:
@@ -109,21 +150,6 @@ def _leaves(errors: Any, key: str, *, in_mapping: bool = False) -> Iterator[tupl
         yield key, str(errors)
 
 
-_KINDS = {
-    "string": "a text",
-    "integer": "a whole number",
-    "number": "a number",
-    "boolean": "true or false",
-    "mapping": "keys and values",
-    "list": "a list",
-    "datetime": "a text such as 2026-01-31T08:00:00",
-}
-_KIND = re.compile(rf"Not a valid (?:\w+ )*?({'|'.join(_KINDS)})(?: type)?\.")
-_CHOICES = re.compile(r"passed is not in set \[([^\]]*)\]")
-_IMPLIED = ("Value passed is not a data binding string", "Not a valid ISO8601-formatted datetime")
-"""The beginnings of complaints that another one of the same key makes superfluous."""
-
-
 def _expectation(text: str) -> str:
     """Return the allowed values and the expected types from complaints such as "Not a valid integer."; else ""."""
     text = text.replace("Invalid input type.", "Not a valid mapping type.").removeprefix(MISSING_KEY)
@@ -152,29 +178,6 @@ def _missing_file(text: str) -> str:
 def _shortened(text: str) -> str:
     text = " ".join(text.strip().split("\n\n", 1)[0].split())
     return text if len(text) <= _MAX_LENGTH else f"{text[:_MAX_LENGTH].rstrip()} ..."
-
-
-_SCHEMAS = {
-    "command job": "job.command_job:CommandJobSchema",
-    "command step": "pipeline.pipeline_command_job:PipelineCommandJobSchema",
-    "spark job": "job.spark_job:SparkJobSchema",
-    "spark step": "pipeline.pipeline_spark_job:PipelineSparkJobSchema",
-    "sweep job": "_sweep.sweep_job:SweepJobSchema",
-    "pipeline job": "pipeline.pipeline_job:PipelineJobSchema",
-    "command component": "component.command_component:CommandComponentSchema",
-    "parallel component": "component.parallel_component:ParallelComponentSchema",
-    "pipeline component": "pipeline.pipeline_component:PipelineComponentSchema",
-    "schedule": "schedule.schedule:JobScheduleSchema",
-    "environment": "assets.environment:EnvironmentSchema",
-}
-_CLOSE = 0.75
-"""Similarity above which an unknown key is a misspelt one."""
-
-_VALUES = ("default", "path", "value")
-"""The keys that hold the value of an input: of a component's, of data in a job, of a literal in a job."""
-
-Level = tuple[Any, ...]
-"""The schemas and fields that may describe a value. Several, because many keys accept values of several kinds."""
 
 
 def misspelt(kind: str, tree: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
@@ -280,3 +283,66 @@ def _keys(level: Level) -> frozenset[str]:
 
 def _closest(name: str, keys: Set[str], cutoff: float = _CLOSE) -> str:
     return next(iter(difflib.get_close_matches(name, sorted(keys), n=1, cutoff=cutoff)), "")
+
+
+def unknown_key(where: str, similar: str) -> Problem:
+    """Return the problem of a key that Azure ML does not have. similar: the key that was probably meant; "" if
+    unknown"""
+    fix = f"did you mean {similar}?" if similar else "remove it, or correct its name"
+    return Problem(where, "Azure ML has no such key", fix=fix, code="unknown-key")
+
+
+def unknown_distribution(kind: str, where: str) -> Iterator[Problem]:
+    """Yield the problem of a distribution whose type is unknown."""
+    types = [name for name in DISTRIBUTIONS if name != Single.type]
+    if kind.lower() not in types:
+        yield Problem(where, repr(kind), f"one of {', '.join(types)}", did_you_mean(kind.lower(), types))
+
+
+def described(value: object) -> str:
+    if isinstance(value, dict):
+        names = ", ".join(map(str, value))
+        return f"keys and values: {names}" if len(names) in range(1, 80) else "keys and values"
+    return "a list" if isinstance(value, list) else "nothing" if value is None else repr(value)
+
+
+def refused(where: str, key: str, value: object, message: str, unquoted: str | None = None) -> Problem:
+    """Return the problem of a key that the SDK refuses.
+
+    value:    its value; None if it is unknown
+    message:  the SDK's, in the short form of `allranks.sdk.validation_errors`
+    unquoted: the value as it is in the file, if YAML does not read it as text
+    """
+    if message.startswith(MISSING_KEY):
+        return Problem(where, "the key is missing", message.removeprefix(MISSING_KEY).strip(), "add it")
+    if message == "Field may not be null.":
+        return Problem(where, "the key has no value", "a value", "write one, or remove the key")
+    if message.endswith(MISSING_FILE):
+        return Problem(where, message, "a path, relative to this file")
+    is_expectation = message.startswith(_EXPECTATION)
+    if unquoted is not None and is_expectation:
+        return Problem(where, *_unquoted(unquoted, value, message))
+    if value is None:
+        return Problem(where, "azure-ai-ml refuses it", message) if is_expectation else Problem(where, message)
+    found = described(value) if isinstance(value, (dict, list)) else quoted(key.replace(".", "_"), value)
+    if isinstance(value, str) and key.rpartition(".")[2] == "default_compute" and message == "one of serverless":
+        # A cluster is allowed too, but the SDK's message has the other choice only.
+        return Problem(where, found, "azureml:NAME for a cluster, or serverless", f"write azureml:{value}")
+    if message.startswith(_NOT_AN_EXPECTATION) or " must not " in message:
+        return Problem(where, f"{found}: {message}", fix="correct the value")
+    allowed = re.split(r", | or ", message.removeprefix("one of ")) if message.startswith("one of ") else []
+    return Problem(where, found, message, did_you_mean(value.lower(), allowed) if isinstance(value, str) else "")
+
+
+def _unquoted(written: str, value: object, expected: str) -> tuple[str, str, str]:
+    """Return what was found, what was expected, and the fix, of a value that YAML does not read as text.
+
+    written: the value as it is in the file
+    """
+    if value is None:
+        return "the key has no value", expected, "write one, or remove the key"
+    kinds = {datetime: "a time", date: "a date", bool: f"{value}".lower()}
+    kind = kinds.get(type(value), "a number" if written == str(value) else f"the number {value}")
+    if "a text" in expected:
+        return f"{written}, which YAML reads as {kind}", expected, f'put it in quotes: "{written}"'
+    return (written if kind in (written, "a number") else f"{written}, which YAML reads as {kind}"), expected, ""

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,27 @@ from allranks.errors import InputError, Level, Problem, Rule
 from allranks.sdk import bounded_yaml
 from allranks.sdk.paths import shown
 from allranks.sdk.suppressions import Suppressions
+
+REPEATED_KEY = Rule.warning(
+    "repeated-key",
+    "A mapping has a key twice. azure-ai-ml silently uses the last one.",
+    "azure-ai-ml, load_job, which accepts the file; YAML 1.2, 3.2.1.1 Nodes: keys are unique; "
+    "Azure-Samples/multi_env_mlops, `mlops/azureml/train/pipeline.yml`, which has one",
+    "remove one of the two",
+)
+UNQUOTED_VALUE = Rule.warning(
+    "unquoted-value",
+    "YAML reads a value without quotes differently from what is written: azure-ai-ml sends False for no, 8 for 010, "
+    "750 for 12:30, and as an environment variable 1.1 for 1.10.",
+    "azure-ai-ml, load_job; YAML 1.1, whose booleans, octal and sexagesimal numbers PyYAML reads",
+    "put it in quotes",
+)
+_OTHER_NUMBER = re.compile(r"[-+]?(0[0-7_]+|\d[\d_]*(:\d+)+(\.\d*)?)")
+"""An octal number, and one in base 60."""
+_VARIABLES = "environment_variables"
+_TEXT = "tag:yaml.org,2002:str"
+_MERGE = "tag:yaml.org,2002:merge"
+_PLACE = re.compile(r"(?P<owner>step (?P<step>\S+), |.*, )?key (?P<key>\S+) \((?P<file>.+?)(?P<line>:\d+)?\)")
 
 
 def line_of(path: Path, *keys: str) -> int:
@@ -49,22 +70,6 @@ def read_mapping(path: Path, fix: str = "look at its spelling") -> dict[str, Any
     if not isinstance(content, dict):
         raise InputError(Problem(str(path), f"{type(content).__name__}", "keys and values", "correct the file"))
     return content
-
-
-REPEATED_KEY = Rule.warning(
-    "repeated-key",
-    "A mapping has a key twice. azure-ai-ml silently uses the last one.",
-    "azure-ai-ml, load_job, which accepts the file; YAML 1.2, 3.2.1.1 Nodes: keys are unique; "
-    "Azure-Samples/multi_env_mlops, `mlops/azureml/train/pipeline.yml`, which has one",
-    "remove one of the two",
-)
-UNQUOTED_VALUE = Rule.warning(
-    "unquoted-value",
-    "YAML reads a value without quotes differently from what is written: azure-ai-ml sends False for no, 8 for 010, "
-    "750 for 12:30, and as an environment variable 1.1 for 1.10.",
-    "azure-ai-ml, load_job; YAML 1.1, whose booleans, octal and sexagesimal numbers PyYAML reads",
-    "put it in quotes",
-)
 
 
 @dataclass(frozen=True)
@@ -175,9 +180,38 @@ def _is_changed(node: yaml.ScalarNode, key: str) -> bool:
     return kind in ("int", "float") and key != "version" and _OTHER_NUMBER.fullmatch(node.value) is not None
 
 
-_OTHER_NUMBER = re.compile(r"[-+]?(0[0-7_]+|\d[\d_]*(:\d+)+(\.\d*)?)")
-"""An octal number, and one in base 60."""
+def with_key_lines(problems: Iterable[Problem], source: str) -> list[Problem]:
+    """Return the problems, each with the line of the key that it names, if the file is YAML and has the key.
 
-_VARIABLES = "environment_variables"
-_TEXT = "tag:yaml.org,2002:str"
-_MERGE = "tag:yaml.org,2002:merge"
+    source: the file of the pipeline
+    """
+    problems = list(problems)
+    path = Path(source)
+    if path.suffix.lower() not in (".yml", ".yaml") or not any(_PLACE.fullmatch(each.where) for each in problems):
+        return problems
+    try:
+        text = parse(path)
+    except InputError:
+        return problems
+    return [replace(problem, where=_with_key_lines(problem.where, text)) for problem in problems]
+
+
+def _with_key_lines(where: str, text: YamlText) -> str:
+    match, key = _PLACE.fullmatch(where), key_in(where, text)
+    root = f"jobs.{match['step'].replace('.', '.jobs.')}" if match and match["step"] and "jobs" in text.tree else ""
+    while key and key != root and key not in text.lines:
+        key = key.rpartition(".")[0]
+    if match is None or not key:
+        return where
+    line = text.lines.get(key)
+    return where if line is None else f"{where[: match.end('file')]}:{line})"
+
+
+def key_in(where: str, text: YamlText) -> str:
+    """Return the key that a place of a message names in a file, such as ``jobs.train.code``; "" if it names none."""
+    match = _PLACE.fullmatch(where)
+    if match is None or match["file"] != shown(text.path):
+        return ""
+    root = f"jobs.{match['step'].replace('.', '.jobs.')}." if match["step"] and "jobs" in text.tree else ""
+    keys = [f"{root}{section}{match['key']}" for section in ("", "trial.", "task.")]
+    return next((key for key in keys if key in text.lines), keys[0])

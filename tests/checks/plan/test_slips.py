@@ -14,8 +14,7 @@ from allranks.contract.pytorch import PyTorch
 from allranks.contract.single import Single
 from allranks.errors import Level, Problem
 from allranks.plan.environment import Environment
-from allranks.plan.graph import Code, Graph, Plan, Step
-from allranks.plan.parallel import Parallel
+from allranks.plan.graph import Code, Graph, Parallel, Plan, Step
 from allranks.plan.ports import Input, NodeOutput, Output
 
 RULES = (

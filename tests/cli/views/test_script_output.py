@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from allranks.cli.values import streamed
+from allranks.cli.views.live_logs import ScriptOutput
 from allranks.cli.views.progress import LiveTree, PlainLines
-from allranks.cli.views.script_output import ScriptOutput
 from allranks.errors import InputError
 from allranks.history.records import RunRecord, Status
 

@@ -10,8 +10,7 @@ import pytest
 
 from allranks.contract.pytorch import PyTorch
 from allranks.history.records import Status
-from allranks.plan.graph import Code, Step
-from allranks.plan.parallel import Parallel
+from allranks.plan.graph import Code, Parallel, Step
 from allranks.plan.ports import Input, Literal
 from allranks.plan.ports import Path as DataPath
 

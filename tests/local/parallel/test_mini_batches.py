@@ -21,8 +21,7 @@ from allranks.images import venv
 from allranks.local.attempt import mini_batches
 from allranks.local.attempt.mini_batches import PROGRAM
 from allranks.plan import mltable
-from allranks.plan.graph import Step
-from allranks.plan.parallel import Parallel
+from allranks.plan.graph import Parallel, Step
 
 NAMES = """
 import os

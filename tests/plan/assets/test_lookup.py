@@ -12,9 +12,9 @@ from allranks.errors import InputError, Problem
 from allranks.history import assets, registered
 from allranks.history.assets import RegisteredAsset
 from allranks.history.workspace import Workspace
-from allranks.plan.assets import spec_folder
 from allranks.plan.assets.lookup import AssetLookup
 from allranks.plan.assets.skeleton import missing
+from allranks.sdk import spec_files
 from pipeline_files import write
 
 SPEC = """\
@@ -295,10 +295,10 @@ def test_components_in_python_are_found_by_their_name(project: Path) -> None:
             pass
         """,
     )
-    assert [(spec.path.name, spec.version) for spec in spec_folder.find(project, "count_words")] == [
+    assert [(spec.path.name, spec.version) for spec in spec_files.find_by_name(project, "count_words")] == [
         ("component.py", "2.1")
     ]
-    assert spec_folder.find(project, "count_lines") == ()
+    assert spec_files.find_by_name(project, "count_lines") == ()
 
 
 REMOTE = {

@@ -8,8 +8,7 @@ import pytest
 
 from allranks.contract.mpi import Mpi
 from allranks.errors import InputError
-from allranks.plan.graph import Step, Sweep
-from allranks.plan.parallel import Parallel
+from allranks.plan.graph import Parallel, Step, Sweep
 from allranks.plan.ports import Literal
 from pipeline_files import read, write_dsl
 

@@ -14,8 +14,7 @@ from allranks.local.engine import resume
 from allranks.local.engine import run as run_plan
 from allranks.local.options import Options
 from allranks.plan import codec
-from allranks.plan.graph import Plan, Step
-from allranks.plan.parallel import Parallel
+from allranks.plan.graph import Parallel, Plan, Step
 from allranks.plan.walk import steps
 from pipeline_files import read
 

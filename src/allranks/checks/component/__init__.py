@@ -20,8 +20,7 @@ from allranks.errors import InputError, Level, Problem, Rule
 from allranks.plan.graph import Step
 from allranks.plan.reader import graph
 from allranks.plan.rules import COUNT_BINDING, ENVIRONMENT_EMPTY, bound_counts, count_problem
-from allranks.sdk.quick_nodes import quiet
-from allranks.sdk.session import session
+from allranks.sdk.session import quiet, session
 from allranks.sdk.specs import load
 from allranks.sdk.suppressions import Suppressions
 from allranks.sdk.yaml_lines import REPEATED_KEY, UNQUOTED_VALUE

@@ -22,9 +22,9 @@ from allranks.images.find import DOCKERFILE as DOCKERFILE_NAME
 from allranks.images.find import REGISTERED, EnvironmentFolder
 from allranks.images.packages import conda_problems
 from allranks.sdk import bounded_yaml, validation_errors
-from allranks.sdk.messages import unknown_key
-from allranks.sdk.quick_nodes import quiet
+from allranks.sdk.session import quiet
 from allranks.sdk.spec_files import files_below
+from allranks.sdk.validation_errors import unknown_key
 from allranks.sdk.yaml_lines import at, read_mapping
 
 _SCHEMA = "environment.schema"

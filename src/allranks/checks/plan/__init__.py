@@ -15,10 +15,9 @@ from allranks.checks.plan import control_flow, data, launchers, mini_batches, po
 from allranks.checks.plan.scope import Scope, of_plan
 from allranks.errors import Level, Problem, Rule
 from allranks.plan import literals, rules
-from allranks.plan.exact_places import with_key_lines
 from allranks.plan.graph import Condition, DoWhile, Node, ParallelFor, Pipeline, Plan, StandIn, Step, Sweep
 from allranks.sdk.suppressions import Suppressions
-from allranks.sdk.yaml_lines import line_of
+from allranks.sdk.yaml_lines import line_of, with_key_lines
 
 SDK = Rule.error(
     "azure-ai-ml",

@@ -12,9 +12,8 @@ from allranks.checks.plan.scope import Scope
 from allranks.contract.templating import used_names
 from allranks.errors import Problem, Rule, did_you_mean
 from allranks.plan import mltable
-from allranks.plan.graph import Step
+from allranks.plan.graph import Parallel, Step
 from allranks.plan.literals import one_of
-from allranks.plan.parallel import Parallel
 from allranks.plan.ports import Path
 
 PARALLEL = Rule.error(

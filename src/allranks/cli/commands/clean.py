@@ -66,7 +66,7 @@ def _print_plan(out: Console, plan: CleaningPlan) -> None:
     """Print each run, the other removals by kind, and the old runs that are not removed."""
     from rich.text import Text
 
-    from allranks.cli.views.tables import symbol
+    from allranks.cli.views import symbol
 
     runs = [(removal.run, removal.size) for removal in plan.removals if removal.run is not None]
     for run, size in runs[:_MOST_RUNS]:

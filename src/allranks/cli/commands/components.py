@@ -102,7 +102,7 @@ def list_(
 
 
 def _show_page(found: Sequence[ComponentInfo], page: Path | None, open_: bool) -> None:
-    from allranks.catalog.page.palette import write_palette
+    from allranks.catalog.palette import write_palette
 
     # A browser reads the file after this command has ended.
     page = page or Path(tempfile.mkdtemp(prefix="allranks-")) / "components.html"

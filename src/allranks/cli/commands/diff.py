@@ -23,7 +23,7 @@ def diff(
     """
     from allranks import differences
     from allranks.azure.watch import finder
-    from allranks.cli.views.differences import print_comparison
+    from allranks.cli.views.runs import print_comparison
 
     find, place = finder(workspace), Workspace.at(workspace)
     found = differences.compare(*(differences.side(place, find(name)) for name in (before, after)))

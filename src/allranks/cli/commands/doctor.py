@@ -117,7 +117,7 @@ def _finding(launch: Launch, start: bool, folder: Path) -> _StackState:
 def _print(findings: Sequence[_StackState]) -> None:
     from rich.text import Text
 
-    from allranks.cli.views.tables import table_of
+    from allranks.cli.views import table_of
 
     table = table_of("stack", "version", "works", "how to get it")
     answers = {None: Text("not tried"), True: Text("yes", "green"), False: Text("no", "red")}

@@ -41,7 +41,7 @@ app = lazy_group(
 
 def list_(folder: EnvironmentsOption = None, json: JsonOption = False) -> None:
     """List the environments of a project and what they contain."""
-    from allranks.cli.views.tables import print_whole, table_of
+    from allranks.cli.views import print_whole, table_of
     from allranks.images.dockerfile import labels_of
 
     rows = [(environment, labels_of(environment.dockerfile)) for environment in find_environments(folder)]

@@ -69,7 +69,8 @@ def logs(
 
 
 def _print_engine_log(find: Find, identity: str, step: str | None, rank: int | None, follow: bool, json: bool) -> None:
-    from allranks.cli.views.engine_log import LOOK, entries, print_entries
+    from allranks.cli.views.live_logs import engine_entries, print_engine_entries
+    from allranks.history.log_reader import LOOK
 
     if rank is not None:
         raise InputError(Problem(f"--rank {rank}", "it is given together with --engine", "one of them", "remove one"))
@@ -88,13 +89,13 @@ def _print_engine_log(find: Find, identity: str, step: str | None, rank: int | N
 
     log = (
         entry
-        for entry in entries(file, wait)
+        for entry in engine_entries(file, wait)
         if path is None or f"{entry.get('node', '')}.".startswith((f"{path}.", f"{path}["))
     )
     if json:
         print(to_json(list(log)))
     else:
-        print_entries(console(), log)
+        print_engine_entries(console(), log)
 
 
 def _pack(identity: str, output: Path, yes: bool, folder: Path | None) -> None:

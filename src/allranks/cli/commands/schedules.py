@@ -39,8 +39,7 @@ from allranks.history.formatting import plain
 from allranks.history.workspace import Workspace
 from allranks.local.scheduler.ledger import Ledger, SchedulesPlace
 from allranks.schedules.finding import Schedule, check_target, find_schedules
-from allranks.schedules.firings import firings
-from allranks.schedules.triggers import in_words
+from allranks.schedules.triggers import firings, in_words
 from allranks.sdk.session import session
 
 if TYPE_CHECKING:

@@ -37,7 +37,7 @@ def show(
 
     record = finder(workspace)(identity)
     if why is not None:
-        from allranks.cli.views.differences import print_reuse
+        from allranks.cli.views.runs import print_reuse
         from allranks.differences import reuse
 
         found = reuse(Workspace.at(workspace), record, why)

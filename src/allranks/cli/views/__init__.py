@@ -1,1 +1,78 @@
 """The output of commands: trees, plans, summaries, tables."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from rich import box
+from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
+from rich.measure import Measurement
+from rich.table import Table
+from rich.text import Text
+
+from allranks.history.formatting import SYMBOLS
+from allranks.history.records import Status
+
+_UNLIMITED = 10_000
+"""More columns than any table has."""
+
+STYLES = MappingProxyType(
+    {
+        Status.NOT_STARTED: "bright_black",
+        Status.PREPARING: "cyan",
+        Status.RUNNING: "bold blue",
+        Status.COMPLETED: "green",
+        Status.FAILED: "bold red",
+        Status.CANCELED: "yellow",
+        Status.INTERRUPTED: "yellow",
+        Status.SKIPPED: "bright_black",
+    }
+)
+
+
+def symbol(status: Status) -> Text:
+    """Return the state's glyph in its colour."""
+    return Text(SYMBOLS[status], style=STYLES[status])
+
+
+def word(status: Status) -> Text:
+    """Return the state's name in its colour."""
+    return Text(str(status), style=STYLES[status])
+
+
+def state(status: Status) -> Text:
+    """Return the state's glyph and name in its colour."""
+    return Text(" ").join((symbol(status), word(status)))
+
+
+def table_of(*columns: str) -> Table:
+    """Return a table with these columns. ``>`` before a name aligns to the right, and ``!`` never wraps."""
+    table = Table(box=box.SIMPLE_HEAD, header_style="bright_black", pad_edge=False, show_edge=False)
+    for column in columns:
+        justify = "right" if ">" in column[:2] else "left"
+        table.add_column(column.lstrip(">!"), justify=justify, overflow="fold", no_wrap="!" in column[:2])  # type: ignore[arg-type]
+    return table
+
+
+def print_whole(console: Console, table: Table) -> None:
+    """Print a table. If the terminal is too narrow for the columns that do not wrap, the lines are longer than it is
+    wide, so that the terminal wraps them. Rich would truncate such columns."""
+    minimum = Measurement.get(console, console.options.update_width(_UNLIMITED), table).minimum
+    if minimum > console.width:
+        table.width = minimum
+    console.print(table, crop=False)
+
+
+def print_wide(console: Console, content: RenderableType, width: int) -> None:
+    """Print on lines that are at least `width` columns long, even if the terminal is narrower."""
+    console.print(_Wide(content, width), crop=False)
+
+
+@dataclass(frozen=True)
+class _Wide:
+    content: RenderableType
+    width: int
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        yield from console.render(self.content, options.update_width(max(options.max_width, self.width)))

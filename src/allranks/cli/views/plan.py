@@ -12,7 +12,7 @@ from rich.padding import Padding
 from rich.rule import Rule
 from rich.text import Text
 
-from allranks.cli.views.tables import table_of
+from allranks.cli.views import table_of
 from allranks.cli.views.uploads import uploads_json
 from allranks.contract.launch import Process
 from allranks.history.formatting import NOTHING, count, duration, layout, plain

@@ -9,8 +9,8 @@ from rich.console import Console, Group
 from rich.live import Live
 from rich.text import Text
 
+from allranks.cli.views import print_wide
 from allranks.cli.views.summary import summary
-from allranks.cli.views.tables import print_wide
 from allranks.cli.views.tree import name_width, tree
 from allranks.history.formatting import cause, clock, count, duration, elapsed, number, plain, short_reason, step_layout
 from allranks.history.nested import count_steps

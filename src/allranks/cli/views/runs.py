@@ -1,9 +1,9 @@
-"""Print a run, and a list of runs, as tables."""
+"""Print a run, a list of runs, and what differs between two, as tables."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from rich.console import Console, Group, RenderableType
@@ -11,9 +11,10 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from allranks.cli.views import print_whole, state, table_of
 from allranks.cli.views.summary import summary
-from allranks.cli.views.tables import print_whole, state, table_of
 from allranks.cli.views.tree import Line, More, lines_of
+from allranks.differences import Comparison, Difference, Reuse
 from allranks.history.formatting import NOTHING, duration, elapsed, in_bytes, mean_cpu, node_layout, number, plain, when
 from allranks.history.nested import nested, node_at, records_at
 from allranks.history.records import RankRecord, RunRecord, Status, StepRecord
@@ -168,3 +169,44 @@ def _notes(notes: Sequence[tuple[str, str]]) -> RenderableType:
     for step, note in notes:
         grid.add_row("note", plain(step), plain(note))
     return Padding(grid, (0, 0, 0, 2))
+
+
+MOST = 40
+"""Maximum number of rows of a table. --json prints all."""
+
+
+def print_comparison(console: Console, comparison: Comparison) -> None:
+    """Print the differences between two runs."""
+    runs = plain(comparison.before), plain(comparison.after)
+    if comparison.causes:
+        first = comparison.causes[0]
+        console.print(Text(f"first difference: step {plain(first.step)}, {plain(first.what)}", style="bold"))
+        _print_table(console, "What the results depend on", runs, comparison.causes)
+    else:
+        console.print("Nothing that is recorded of what the results depend on differs.")
+    if comparison.results:
+        _print_table(console, "Results", runs, comparison.results)
+
+
+def print_reuse(console: Console, found: Reuse, run: str) -> None:
+    """Print why a step of a run was reused or not."""
+    console.print(Text.assemble((plain(found.step), "bold"), f": {plain(found.reason)}"), soft_wrap=True)
+    if found.causes:
+        _print_table(console, "", (plain(found.earlier), plain(run)), found.causes)
+    elif found.earlier:
+        console.print(f"  run {plain(found.earlier)}")
+
+
+def _print_table(console: Console, title: str, runs: tuple[str, str], rows: Iterable[Difference]) -> None:
+    rows = list(rows)
+    table = table_of("Step", "What", *runs)
+    step = ""
+    for row in rows[:MOST]:
+        name, step = ("" if row.step == step else plain(row.step)), row.step
+        table.add_row(name, plain(row.what), plain(row.before) or NOTHING, plain(row.after) or NOTHING)
+    console.print()
+    if title:
+        console.print(Text(title, style="bright_black"))
+    print_whole(console, table)
+    if len(rows) > MOST:
+        console.print(f"and {len(rows) - MOST} more, see --json")

@@ -11,12 +11,12 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from allranks.cli.views.tables import STYLES
+from allranks.cli.views import STYLES
 from allranks.history.formatting import NOTHING, SYMBOLS, clock, count, duration, plain
 from allranks.history.records import Status
 from allranks.local.scheduler.ledger import ENDED, Firing, Missed
 from allranks.local.scheduler.scheduler import Line, Watcher
-from allranks.schedules.firings import zone
+from allranks.schedules.triggers import zone
 
 
 def view_of(console: Console, json: bool) -> EventLines:

@@ -11,8 +11,8 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from allranks.cli.views import print_whole, table_of
 from allranks.cli.views.problems import warnings_text
-from allranks.cli.views.tables import print_whole, table_of
 from allranks.errors import Problem
 from allranks.hardware import shared_memory
 from allranks.hardware.cuda import has_bfloat16, releases_of

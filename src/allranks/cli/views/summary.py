@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from rich.text import Text
 
-from allranks.cli.views.tables import STYLES
+from allranks.cli.views import STYLES
 from allranks.history.curves import best
 from allranks.history.formatting import (
     LONG,

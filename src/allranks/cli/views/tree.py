@@ -14,7 +14,7 @@ from rich.table import Table
 from rich.text import Text
 from rich.tree import Tree
 
-from allranks.cli.views.tables import STYLES, symbol, word
+from allranks.cli.views import STYLES, symbol, word
 from allranks.history.curves import best_metric, buckets, remaining
 from allranks.history.formatting import (
     count,

@@ -6,11 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from allranks.history.executions import earlier_attempts, pauses
 from allranks.history.formatting import count, duration, elapsed
 from allranks.history.page.chart import Scale, Tick, time_scale
 from allranks.history.page.items import Item, chosen, items_of, runs, stretches, walk_items
-from allranks.history.records import AttemptRecord, RankRecord, RunRecord, Status, StepRecord
+from allranks.history.records import AttemptRecord, RankRecord, RunRecord, Status, StepRecord, earlier_attempts, pauses
 
 WIDTH = 1040
 LABELS = 180

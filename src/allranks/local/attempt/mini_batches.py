@@ -14,8 +14,7 @@ from allranks.history.records import StepRecord
 from allranks.local.attempt.stage import InstanceFolders
 from allranks.local.boot import SOURCE
 from allranks.plan import mltable
-from allranks.plan.graph import Step
-from allranks.plan.parallel import Parallel
+from allranks.plan.graph import Parallel, Step
 
 PROGRAM = f"{SOURCE}/allranks/local/parallel/program.py"
 FOLDER = "mini-batches"

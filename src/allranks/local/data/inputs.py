@@ -15,11 +15,11 @@ from allranks.errors import InputError, Problem
 from allranks.history.workspace import Workspace
 from allranks.local.data import cache, sampling
 from allranks.local.data.storage import StorageError
-from allranks.plan.exact_places import with_key_lines
 from allranks.plan.graph import Plan
 from allranks.plan.ports import PRIMITIVES, Input, Path
 from allranks.plan.walk import walk
 from allranks.sdk.paths import is_downloadable
+from allranks.sdk.yaml_lines import with_key_lines
 from allranks.secrets import redact
 
 _SAMPLED = frozenset({"uri_file", "uri_folder", "mltable"})

@@ -1,1 +1,32 @@
-"""Runners for the nodes of a graph, one per kind. A new kind is one module and one row of the table in `runners`."""
+"""Runners for the nodes of a graph, one per kind. A new kind is one module and one row of `RUNNERS`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any
+
+from allranks.history.records import StepRecord
+from allranks.local.nodes import graph, loops, sweep
+from allranks.local.nodes.execution import Execution, NodeRunner
+from allranks.local.scope import Scope
+from allranks.plan.graph import Condition, DoWhile, ParallelFor, Pipeline, StandIn, Step, Sweep
+
+
+async def _run(execution: Execution, scope: Scope, node: Step, record: StepRecord) -> None:
+    """Run the command on its ranks, or reuse an earlier result."""
+    await execution.run_step(scope, node, record)
+
+
+RUNNERS: Mapping[type[Any], NodeRunner] = MappingProxyType(
+    {
+        Step: _run,
+        Pipeline: graph.run,
+        Condition: graph.run_condition,
+        DoWhile: loops.run_do_while,
+        ParallelFor: loops.run_parallel_for,
+        Sweep: sweep.run,
+        StandIn: graph.run_stand_in,
+    }
+)
+"""By the class of the node."""

@@ -21,7 +21,7 @@ from itertools import takewhile
 
 from allranks.local import stop_signals
 from allranks.local.scheduler.ledger import CLAIMED, ENDED, Entry, Firing, Ledger, Missed, SchedulesPlace, run_name
-from allranks.schedules.firings import firings
+from allranks.schedules.triggers import firings
 from allranks.verdict import judge
 
 LONGEST = 30.0

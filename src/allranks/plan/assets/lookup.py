@@ -16,10 +16,11 @@ from typing import Any, TypeAlias
 import yaml
 
 from allranks.errors import InputError, Level, Problem, Rule
-from allranks.plan.assets import asset_id, mapping_file, spec_folder
+from allranks.plan.assets import asset_id, mapping_file
 from allranks.plan.assets.asset_id import AssetId
 from allranks.plan.assets.mapping_file import Entry, MappingFile
 from allranks.plan.rules import UNKNOWN_FORM, WRONG_REFERENCE
+from allranks.sdk import spec_files
 from allranks.sdk.paths import is_downloadable, is_remote, nearest, shown
 
 _SECTIONS = {kind: section for section, kind in mapping_file.SECTIONS.items()}
@@ -321,7 +322,7 @@ def _spec(entry: Entry, asset: AssetId, misses: list[str]) -> Path | None:
     path = _existing(entry)
     if os.path.isfile(path):
         return path
-    specs = spec_folder.find(path, asset.name)
+    specs = spec_files.find_by_name(path, asset.name)
     if asset.version:
         matches = [spec for spec in specs if spec.version == asset.version]
     elif asset.label in ("", LATEST):

@@ -1,4 +1,4 @@
-"""Read a node that runs a command."""
+"""Read a node that runs a command, a function on mini-batches (parallel), or a copy of data (data transfer)."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import json
 import os
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import cache
 from pathlib import Path as FilePath
 from typing import Any
@@ -18,17 +19,17 @@ from allranks.contract.single import Single
 from allranks.errors import InputError, Problem
 from allranks.plan.assets import asset_id
 from allranks.plan.environment import NO_ENVIRONMENT
-from allranks.plan.graph import Code, Location, Step
-from allranks.plan.ports import GraphInput, Literal, NodeOutput, Path, Text, references
+from allranks.plan.graph import Code, Location, Parallel, Step
+from allranks.plan.ports import GraphInput, Input, Literal, NodeOutput, Output, Path, Text, references
 from allranks.plan.reader import environments, registered_component, snapshot, step_ports
 from allranks.plan.reader.context import Context, Place, plain, settled, value_of, whole
 from allranks.plan.rules import NO_ENVIRONMENT as NO_ENVIRONMENT_NAMED
 from allranks.plan.rules import bound_counts, count_problem
 from allranks.sdk import internals, yaml_lines
-from allranks.sdk.messages import unknown_distribution
 from allranks.sdk.paths import shown
 from allranks.sdk.runtime_copy import command_uses_runtime
 from allranks.sdk.uploads import code_at, code_elsewhere, code_of, command_of
+from allranks.sdk.validation_errors import unknown_distribution
 from allranks.sdk.yaml_lines import line_of
 
 _SHARED_MEMORY = 2 << 30
@@ -38,6 +39,7 @@ _YAML = (".yml", ".yaml")
 _AZURE_ONLY = ("identity", "queue_settings", "services")
 
 _UNITS = {"": 1, "b": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
+_DEFAULTS = Parallel("", "")
 
 
 def read(name: str, node: Any, context: Context) -> Step | None:
@@ -228,3 +230,65 @@ def _copied(component: Any, code: str | None, includes: bool, place: Place, cont
     with code_of(component, where, place.key("additional_includes"), excluded) as files:
         source = FilePath(component.base_path, code or "")
         return snapshot.copy_listed(files, context.snapshots, where, source) if files else None
+
+
+def read_parallel(name: str, node: Any, context: Context) -> Step | None:
+    """Return the step of a Parallel node. If its component is not on this machine, add problems to the context and
+    return None."""
+    step = read(name, node, context)
+    if step is None:
+        return None
+    place, component = context.place(name), node.component
+
+    def own(key: str) -> Any:
+        value = getattr(node, key, None)  # the node is a mapping too, without its settings
+        # The SDK has an empty mapping for a name that a node lacks. A comparison would make an expression of a binding.
+        return setting(component, key) if value is None or (isinstance(value, dict) and not value) else value
+
+    def number(value: Any, key: str, default: int | None) -> Any:
+        count = whole(value, key, place, context)
+        return default if count is None else count
+
+    for key in ("mini_batch_size", "logging_level"):
+        if "${{" in str(own(key)) and not isinstance(own(key), str):
+            found = "a binding as an object, which azure-ai-ml cannot send"
+            context.problems.append(Problem(place.key(key), found, "a value", f'write it as a text: "{own(key)}"'))
+    task, retries = own("task"), own("retry_settings")
+    level = settled(own("logging_level"), "logging_level", place, context)
+    entry, arguments = (str(setting(task, key) or "") for key in ("entry_script", "program_arguments"))
+    parallel = Parallel(
+        entry_script=entry,
+        input_data=str(plain(own("input_data")) or ""),
+        # The SDK has 0 for a component without a size.
+        mini_batch_size=number(own("mini_batch_size") or None, "mini_batch_size", None),
+        partition_keys=tuple(map(str, own("partition_keys") or ())),
+        max_concurrency=number(own("max_concurrency_per_instance"), "max_concurrency_per_instance", None),
+        error_threshold=number(own("error_threshold"), "error_threshold", -1),
+        mini_batch_error_threshold=number(own("mini_batch_error_threshold"), "mini_batch_error_threshold", -1),
+        max_retries=number(setting(retries, "max_retries"), "retry_settings.max_retries", _DEFAULTS.max_retries),
+        timeout=number(setting(retries, "timeout"), "retry_settings.timeout", _DEFAULTS.timeout),
+        logging_level=str(level or _DEFAULTS.logging_level).upper(),
+        append_row_to=str(plain(setting(task, "append_row_to")) or ""),
+    )
+    return replace(step, command=f"python {entry} {arguments}".strip(), parallel=parallel)
+
+
+def read_copy(name: str, entity: Any, context: Context) -> Step | None:
+    """Return the step of a copy, or of a merge of several inputs."""
+    place = context.place(name)
+    if not registered_component.attach(entity, place, context):
+        return None
+    inputs, outputs = step_ports.inputs(entity, place, context), step_ports.outputs(entity, context)
+    fails = entity.component.data_copy_mode == "fail_if_conflict"
+    command = " && ".join(_copy_command(port, output, fails) for output in outputs for port in inputs)
+    return Step(name, command, inputs=inputs, outputs=outputs, location=place.location)
+
+
+def _copy_command(port: Input, output: Output, fails: bool) -> str:
+    """Return the command that copies an input. fails: whether a file of another input must not be replaced"""
+    source, to = f"${{{{inputs.{port.name}}}}}", f"${{{{outputs.{output.name}}}}}"
+    if port.type == "uri_file":
+        return f"cp {source} {to}{'' if output.type == 'uri_file' else '/'}"
+    conflicts = f"same=$(cd {source} && find . -type f -exec test -e {to}/{{}} \\; -print)"
+    refuse = '[ -z "$same" ] || { echo "in two inputs: $same" >&2; exit 1; }'
+    return f"{f'{conflicts} && {refuse} && ' if fails else ''}cp -r {source}/. {to}/"

@@ -18,8 +18,6 @@ from allranks.plan.reader import (
     bound_settings,
     command_step,
     control_flow,
-    data_transfer,
-    parallel_step,
     registered_component,
     stand_in,
     step_ports,
@@ -125,9 +123,9 @@ def _pipeline(name: str, entity: Any, context: Context) -> Pipeline | None:
 
 READERS: dict[str, ReadNode] = {
     "Command": command_step.read,
-    "Parallel": parallel_step.read,
+    "Parallel": command_step.read_parallel,
     "Pipeline": _pipeline,
-    "DataTransferCopy": data_transfer.copy,
+    "DataTransferCopy": command_step.read_copy,
     "ConditionNode": control_flow.condition,
     "DoWhile": lambda name, entity, context: control_flow.do_while(name, entity, context, read_node),
     "ParallelFor": lambda name, entity, context: control_flow.parallel_for(name, entity, context, read_node),

@@ -12,7 +12,6 @@ from typing import Any
 from allranks.errors import InputError, Level, Problem, did_you_mean
 from allranks.plan.assets.lookup import AssetLookup
 from allranks.plan.environment import NO_ENVIRONMENT, Environment
-from allranks.plan.exact_places import with_key_lines
 from allranks.plan.graph import Graph, Plan, StandIn, Step, Sweep
 from allranks.plan.ports import GraphInput, GraphOutput, NodeOutput
 from allranks.plan.reader import registered_component, stand_in, step_ports
@@ -26,6 +25,7 @@ from allranks.sdk import internals, validation_errors
 from allranks.sdk.paths import shown
 from allranks.sdk.suppressions import Suppressions
 from allranks.sdk.uploads import code_elsewhere
+from allranks.sdk.yaml_lines import with_key_lines
 
 
 def read(

@@ -16,8 +16,8 @@ from allranks.plan.ports import FILE_TYPES, NodeOutput, Output, references
 from allranks.plan.reader import step_ports
 from allranks.plan.reader.context import Context, Place, plain
 from allranks.sdk import internals, validation_errors
-from allranks.sdk.messages import refused
 from allranks.sdk.paths import shown
+from allranks.sdk.validation_errors import refused
 
 OPTION = "--stand-in"
 KINDS = {

@@ -21,10 +21,10 @@ from allranks.plan.reader.settings import Setting
 from allranks.plan.rules import IGNORED_KEY, bound_counts, count_problem
 from allranks.sdk import bounded_yaml, spec_files, specs, validation_errors, yaml_lines
 from allranks.sdk.distributed_component import is_distributed_component
-from allranks.sdk.messages import refused, unknown_key
 from allranks.sdk.paths import is_remote, shown
 from allranks.sdk.schema_unions import MISSING_KEY
 from allranks.sdk.suppressions import Suppressions
+from allranks.sdk.validation_errors import refused, unknown_key
 from allranks.sdk.yaml_lines import YamlText
 
 

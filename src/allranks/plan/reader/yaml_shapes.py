@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from allranks.errors import Problem
-from allranks.sdk.messages import described
+from allranks.sdk.validation_errors import described
 from allranks.secrets import quoted
 
 Where = Callable[[str], str]

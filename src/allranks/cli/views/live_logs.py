@@ -1,0 +1,155 @@
+"""Print the logs of a run while they grow: what its scripts print, and the log of its engine."""
+
+from __future__ import annotations
+
+import json
+import re
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.text import Text
+
+from allranks import engine_log
+from allranks.cli.console import plain
+from allranks.history import log_reader, secret_values
+from allranks.history.log_reader import LOOK, LogPrinter
+from allranks.history.observer import Observer, Observers
+from allranks.history.records import RunRecord
+
+_LONGEST = 1 << 16
+"""Bytes of an unfinished line that are printed, so that they do not fill the memory."""
+
+
+_NAME = re.compile(r"(\S+:\d+ \| )(.*)", re.DOTALL)
+_COLUMNS = ("time", "monotonic", "process", "pid", "level", "logger", "event", "node", "exception")
+"""Keys with a column of their own. The others are listed at the end of a line."""
+_STYLES = {"debug": "bright_black", "warning": "yellow", "error": "red", "critical": "red"}
+
+
+class ScriptOutput(Observers):
+    """Print new lines of the logs of the observed run's ranks, above the view of a terminal, until the run ends.
+
+    rank: the rank of each step; None: all ranks
+    """
+
+    def __init__(self, view: Observer, console: Console, rank: int | None) -> None:
+        super().__init__([view])
+        self._lines = _ConsoleLines(console)
+        self._rank = rank
+        self._ended = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def __enter__(self) -> ScriptOutput:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop()
+
+    def started(self, run: RunRecord) -> None:
+        super().started(run)
+        self._thread = threading.Thread(target=self._follow, args=(run,), daemon=True)
+        self._thread.start()
+
+    def ended(self, run: RunRecord) -> None:
+        self._stop()
+        ranks = {rank.rank for step in run.steps for rank in step.ranks}
+        if ranks and self._rank is not None and self._rank not in ranks:
+            self._lines.write(f"no output: there is no rank {self._rank}, only 0 to {max(ranks)}\n".encode())
+        super().ended(run)
+
+    def _stop(self) -> None:
+        self._ended.set()
+        if self._thread is not None:
+            self._thread.join()
+
+    def _follow(self, run: RunRecord) -> None:
+        printer, more = LogPrinter(self._lines, secret_values.known(run)), True
+        while more:
+            more = not self._ended.wait(LOOK)  # before the logs are read, so that nothing is missed
+            chosen = log_reader.chosen(run, None, self._rank, wait=True)
+            printer.print_new(run, chosen, names=len(run.steps) > 1 or self._rank is None)
+
+
+class _ConsoleLines:
+    """Prints the complete lines of what is written to it."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._rest = b""
+
+    def write(self, data: bytes) -> None:
+        complete, newline, self._rest = (self._rest + data).rpartition(b"\n")
+        if len(self._rest) > _LONGEST:
+            complete, newline, self._rest = complete + newline + self._rest, b"\n", b""
+        if newline:
+            lines = complete.decode("utf-8", "replace").split("\n")
+            # Of a line with carriage returns only its end is printed, but with the name of its rank.
+            named = (match.groups() if (match := _NAME.match(line)) else ("", line) for line in lines)
+            self._console.print(Text("\n".join(name + plain(line) for name, line in named)), soft_wrap=True)
+
+    def flush(self) -> None:
+        """Do nothing: complete lines are printed at once."""
+
+
+def engine_entries(file: Path, wait: Callable[[], bool] = lambda: False) -> Iterator[dict[str, Any]]:
+    """Yield the entries of a log. Lines that are not entries, such as a last one that was cut off, are left out.
+
+    wait: called at the end of the file; returns whether to look for more
+    """
+    with file.open("rb") as log:
+        line, more = b"", True
+        while more:
+            more = wait()  # before the file is read, so that nothing is missed
+            while piece := log.readline():
+                line += piece
+                if not line.endswith(b"\n"):
+                    break
+                try:
+                    entry = json.loads(line)
+                except ValueError:
+                    entry = None
+                line = b""
+                if isinstance(entry, dict) and {"monotonic", "event"} <= entry.keys():
+                    yield entry
+
+
+def print_engine_entries(console: Console, log: Iterator[dict[str, Any]]) -> None:
+    """Print entries as lines: the seconds since the first, the process, the node, the event, and its data."""
+    start: float | None = None
+    for entry in log:
+        start = entry["monotonic"] if start is None else start
+        data = [f"{name} {value}" for name, value in entry.items() if name not in _COLUMNS and value is not None]
+        parts = [str(entry.get("node") or ""), str(entry["event"]), ", ".join(data)]
+        line = f"{entry['monotonic'] - start:9.3f}  {entry.get('process', ''):<12}  {'  '.join(filter(None, parts))}"
+        style = _STYLES.get(str(entry.get("level")), "")
+        lines = [line, *str(entry.get("exception", "")).splitlines()]
+        console.print(Text("\n".join(map(plain, lines)), style), soft_wrap=True)
+
+
+class FollowedLog(Observers):
+    """Print the engine's log of the observed run as it grows, until the block ends."""
+
+    def __init__(self, view: Any, console: Console) -> None:
+        super().__init__([view])
+        self._console = console
+        self._ended = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def __enter__(self) -> FollowedLog:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._ended.set()
+        if self._thread is not None:
+            self._thread.join()
+
+    def started(self, run: RunRecord) -> None:
+        super().started(run)
+        file = Path(run.folder) / engine_log.FILE
+        if self._thread is None and file.exists():
+            log = engine_entries(file, lambda: not self._ended.wait(LOOK))
+            self._thread = threading.Thread(target=print_engine_entries, args=(self._console, log), daemon=True)
+            self._thread.start()
