@@ -54,8 +54,8 @@ _HOMES = {
     "runs": "allranks.api.run",
 }
 
-_CLIENT = {"LocalClient": "client", "load_ipython_extension": "script", "unload_ipython_extension": "script"}
-"""The modules of the package allranks-client, by the name that it adds."""
+_HOOKS = ("LocalClient", "load_ipython_extension", "unload_ipython_extension")
+"""What the package allranks-client adds."""
 
 _REMOVED = {"replay": "run the step again with `allranks rerun RUN --only STEP`"}
 """What to do instead, by the name that no longer exists."""
@@ -68,10 +68,10 @@ def __getattr__(name: str) -> object:
     if name in _REMOVED:
         # Of an AttributeError, `from allranks import replay` would not print the message.
         raise ImportError(f"allranks.{name} was removed: {_REMOVED[name]}")
-    if name in _CLIENT:
-        from allranks.api.client import client_module
+    if name in _HOOKS:
+        from allranks import packages
 
-        return getattr(client_module(_CLIENT[name], f"allranks.{name}"), name)
+        return packages.hook(name, f"allranks.{name}")
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(importlib.import_module(_HOMES[name]), name)

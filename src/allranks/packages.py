@@ -21,7 +21,14 @@ KNOWN = {
 }
 """The extra that installs a command, and the command's line in the help."""
 
-HOOKED = {"faults": "lab", "rehearsal-tags": "lab"}
+HOOKED = {
+    "faults": "lab",
+    "rehearsal-tags": "lab",
+    "LocalClient": "client",
+    "run_as_azure": "client",
+    "load_ipython_extension": "client",
+    "unload_ipython_extension": "client",
+}
 """The extra that installs a hook."""
 
 

@@ -8,8 +8,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from fake.faults import Fault
-from fake.messages import Answer, Refusal, Request
 from fake.service import FakeAzure
+
+from allranks_client.messages import Answer, Refusal, Request
 
 STATUSES = (401, 403, 404, 409, 412, 429, 500, 502, 503, 504)
 TORN, DROPPED, SLOW, OLD = "torn", "dropped", "slow", "old"

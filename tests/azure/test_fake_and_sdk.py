@@ -15,10 +15,10 @@ from azure.ai.ml._restclient.arm_ml_service.operations import _operations
 from azure.ai.ml._restclient.runhistory import models as run_history
 from commands import add_step
 from fake import names, routing
-from fake.messages import Answer, Request
 from fake.service import FakeAzure
 
 from allranks.sdk import internals
+from allranks_client.messages import Answer, Request
 
 ELSEWHERE = {
     ("GET", "locations/{}/mfeoperationsstatus/{}"),  # what a long-running operation gives as its address
@@ -55,13 +55,10 @@ def sdk_operations() -> Iterator[tuple[str, str]]:
 
 
 def fake_operations() -> Iterator[tuple[str, str]]:
-    for route in routing._ROUTES:
+    for route in routing.ROUTES:
         if route.host == names.MANAGEMENT:
-            path = re.sub(r"\(\?P<\w+>\[\^/\]\+\)", "{}", route.pattern.pattern).replace("\\", "").lower()
-            path = path.rpartition("/providers/microsoft.machinelearningservices/")[2]
-            for kind, name in (("workspaces", names.WORKSPACE), ("registries", names.REGISTRY)):
-                path = re.sub(rf"^{kind}/{name}", f"{kind}/{{}}", path)
-            yield route.method, path
+            path = re.sub(r"\(\?P<\w+>\[\^/\]\+\)|\[\^/\]\+", "{}", route.pattern.pattern).replace("\\", "").lower()
+            yield route.method, path.rpartition("/providers/microsoft.machinelearningservices/")[2]
 
 
 def test_an_operation_is_one_of_the_sdk() -> None:

@@ -13,9 +13,10 @@ from azure.core.exceptions import ClientAuthenticationError, HttpResponseError
 from azure.identity import DefaultAzureCredential
 from azure.storage.blob import BlobServiceClient, ContainerClient
 from fake.blobs import Blob
-from fake.messages import user_error
 from fake.names import ACCOUNT, BLOBS, MANAGEMENT, WORKSPACE_PATH
 from fake.service import FakeAzure
+
+from allranks_client.messages import user_error
 
 pytestmark = pytest.mark.azurite
 

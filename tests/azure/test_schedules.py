@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 from commands import call_command
-from fake.messages import user_error
 from fake.service import FakeAzure
 
+from allranks_client.messages import user_error
 from allranks_command import Ended, write
 
 DECLARED = """\

@@ -12,10 +12,10 @@ import pytest
 import yaml
 from azure.core.exceptions import HttpResponseError, ResourceNotFoundError
 from fake.fixtures import fresh
-from fake.messages import Answer, Request
 from fake.server import Server
 from service_answers import ANSWERS, GUID, differences
 
+from allranks_client.messages import Answer, Request
 from allranks_command import write
 
 pytestmark = pytest.mark.xdist_group("shapes of the service")  # one client does it all, once

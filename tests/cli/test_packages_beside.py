@@ -10,9 +10,10 @@ from types import ModuleType
 
 import pytest
 
-from allranks import packages
+import allranks
+from allranks import InputError, packages
 from allranks.version import __version__
-from allranks_command import called
+from allranks_command import called, write
 
 ROOT = Path(__file__).parents[2]
 
@@ -49,6 +50,17 @@ def test_faults_without_the_package_that_injects_them(monkeypatch: pytest.Monkey
     assert done.code == 2
     assert "--fault kill=1" in done.err
     assert f'pip install "allranks[lab]=={__version__}"' in done.err
+
+
+def test_a_client_without_the_package_that_has_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(packages, "entry_points", lambda **_: [])
+    for name in ("LocalClient", "load_ipython_extension"):
+        with pytest.raises(InputError, match=f"allranks.{name}: the package allranks-client is not installed"):
+            getattr(allranks, name)
+    done = called("run", "--as-azure", write(tmp_path, "submit.py", ""), folder=tmp_path)
+    assert done.code == 2
+    assert "allranks run --as-azure" in done.err
+    assert f'pip install "allranks[client]=={__version__}"' in done.err
 
 
 def test_a_package_of_another_version(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 
-from fake.messages import Refusal, Request
+from allranks_client.messages import Refusal, Request
 from fake.names import API, MANAGEMENT, REGISTRY_HOST
 
 _ASSETS = "2023-04-01-preview"

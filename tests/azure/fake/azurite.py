@@ -24,9 +24,9 @@ from urllib.parse import quote, urlencode
 from xml.etree import ElementTree
 
 import bounded
+from allranks_client.messages import Answer, Refusal, Request
 from fake import routing
 from fake.blobs import Blob
-from fake.messages import Answer, Refusal, Request
 from fake.names import ACCOUNT, BLOBS
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 from xml.etree import ElementTree
 from xml.sax.saxutils import escape
 
+from allranks_client.messages import Answer, Refusal, Request
 from fake import identity
-from fake.messages import Answer, Refusal, Request
 from fake.names import BLOBS, STORAGE
 from fake.routing import route
 from fake.signatures import NOT_PERMITTED, Signatures

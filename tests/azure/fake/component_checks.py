@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from fake.messages import user_error
+from allranks_client.messages import user_error
 from fake.name_rules import is_port
 from fake.references import check_reference, parse
 
 if TYPE_CHECKING:
-    from fake.assets import Assets
     from fake.service import FakeAzure
 
 
-def check_component(azure: FakeAzure, assets: Assets, properties: dict[str, Any]) -> None:
+def check_component(azure: FakeAzure, properties: dict[str, Any]) -> None:
     """Raises Refusal where it names an environment, code or component that does not exist, or a port in a wrong way."""
     spec = properties["componentSpec"]
     for kind in ("inputs", "outputs"):

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from fake import arm
-from fake.messages import Answer, Request
+from allranks_client.emulation import resource, timestamp
+from allranks_client.messages import Answer, Request
 from fake.name_rules import complaint
-from fake.names import LOCATION, MANAGEMENT, SUBSCRIPTION, in_workspace
+from fake.names import LOCATION, MANAGEMENT, SUBSCRIPTION, WORKSPACE_PATH
 from fake.routing import route
 
 if TYPE_CHECKING:
@@ -57,12 +57,11 @@ SIZES: dict[str, dict[str, Any]] = {
 
 def body(compute: Compute) -> dict[str, Any]:
     """A cluster as the service shows it."""
-    identity = in_workspace("computes", compute.name)
     properties = {
         "computeType": "AmlCompute",
         "computeLocation": LOCATION,
-        "createdOn": arm.now(),
-        "modifiedOn": arm.now(),
+        "createdOn": timestamp(),
+        "modifiedOn": timestamp(),
         "isAttachedCompute": False,
         "provisioningState": compute.state,
         **dict.fromkeys(("description", "provisioningErrors", "resourceId")),
@@ -83,14 +82,14 @@ def body(compute: Compute) -> dict[str, Any]:
             **dict.fromkeys(("subnet", "errors", "virtualMachineImage")),
         },
     }
-    made = {**arm.resource(identity, compute.name, "computes", properties), "location": LOCATION, "tags": {}}
+    made = resource(WORKSPACE_PATH, f"/computes/{compute.name}", properties, location=LOCATION, tags={})
     del made["systemData"]
     return made
 
 
 @route(MANAGEMENT, "GET", "{workspace}/computes")
 def list_computes(azure: FakeAzure, request: Request) -> Answer:
-    return arm.page(azure, request, [body(compute) for compute in azure.computes.values()])
+    return azure.page(request, [body(compute) for compute in azure.computes.values()])
 
 
 @route(MANAGEMENT, "GET", "{workspace}/computes/{name}")
@@ -102,7 +101,7 @@ def get_compute(azure: FakeAzure, request: Request, name: str) -> Answer:
 
 @route(MANAGEMENT, "GET", f"{_LOCATIONS}/vmSizes")
 def list_sizes(azure: FakeAzure, request: Request, location: str) -> Answer:
-    return arm.page(azure, request, list(SIZES.values()))
+    return azure.page(request, list(SIZES.values()))
 
 
 @route(MANAGEMENT, "GET", f"{_LOCATIONS}/usages")
@@ -118,7 +117,7 @@ def list_usages(azure: FakeAzure, request: Request, location: str) -> Answer:
         rows.append(_usage(shown, azure.workspace_core_limits.get(family, -1), "workspaces/vmFamily/dedicatedCores"))
     rows.append(_usage("Total Cluster Dedicated Regional vCPUs", azure.total_cores, "totalDedicatedCores"))
     rows.append(_usage("TotalLowPriorityCores", azure.low_priority_cores, "totalLowPriorityCores"))
-    return arm.page(azure, request, rows)
+    return azure.page(request, rows)
 
 
 def _families() -> list[str]:

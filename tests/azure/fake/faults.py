@@ -7,7 +7,7 @@ import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from fake.messages import Answer, Refusal, Request
+from allranks_client.messages import Answer, Refusal, Request
 
 _WORDS = {
     400: ("UserError", "The request is not valid."),

@@ -8,7 +8,7 @@ import secrets
 import time
 from typing import TYPE_CHECKING
 
-from fake.messages import Answer, Refusal, Request
+from allranks_client.messages import Answer, Refusal, Request
 from fake.names import AUDIENCES, TENANT
 
 if TYPE_CHECKING:

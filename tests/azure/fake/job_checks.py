@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
+from allranks_client.messages import Refusal, user_error
 from fake.computes import SIZES
-from fake.messages import Refusal, user_error
 from fake.names import in_workspace
 from fake.references import check_reference, parse
 from fake.workspaces import DATASTORES

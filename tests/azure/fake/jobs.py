@@ -7,11 +7,12 @@ import uuid
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from fake import answers, arm, operations
+from allranks_client.emulation import created, resource, viewed
+from allranks_client.messages import Answer, Request, not_found, user_error
+from fake import answers, operations
 from fake.job_checks import check_job
-from fake.messages import Answer, Request, not_found, user_error
 from fake.name_rules import complaint
-from fake.names import API, GROUP, MANAGEMENT, STUDIO, SUBSCRIPTION, WORKSPACE, WORKSPACE_PATH, in_workspace
+from fake.names import API, GROUP, MANAGEMENT, STUDIO, SUBSCRIPTION, WORKSPACE, WORKSPACE_PATH
 from fake.routing import route
 
 if TYPE_CHECKING:
@@ -72,8 +73,7 @@ class Job:
 
 def body(job: Job) -> dict[str, Any]:
     """A job as the management API shows it: of a pipeline's steps nothing but the name."""
-    body = arm.resource(in_workspace("jobs", job.name), job.name, "jobs", None)
-    body["systemData"]["createdAt"] = arm.now(job.created)
+    body = resource(WORKSPACE_PATH, f"/jobs/{job.name}", None, created=job.created)
     if job.properties is None:
         del body["properties"]
         return body
@@ -130,7 +130,7 @@ def named(azure: FakeAzure, name: str) -> Job:
 def list_jobs(azure: FakeAzure, request: Request) -> Answer:
     """The newest first, without the steps of pipelines."""
     jobs = [body(job) for job in reversed(azure.jobs.values()) if not job.parent]
-    return arm.page(azure, request, arm.viewed(request, jobs))
+    return azure.page(request, viewed(request, jobs))
 
 
 @route(MANAGEMENT, "GET", "{workspace}/jobs/{name}")
@@ -146,7 +146,7 @@ def put_job(azure: FakeAzure, request: Request, name: str) -> Answer:
     if job is None:
         made = body(submit(azure, name, properties))
         made["properties"]["status"] = _FIRST_STATUS[properties["jobType"]]
-        return arm.created(request, made)
+        return created(request, made)
     job.tags = dict(properties.get("tags") or {})
     job.display_name = properties.get("displayName") or job.display_name
     job.archived = bool(properties.get("isArchived"))

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from allranks.errors import InputError, Problem
+from allranks_client.messages import Refusal
 from fake import references, uploads
-from fake.messages import Refusal
 from fake.workspaces import DATASTORES, find_datastore_path
 
 if TYPE_CHECKING:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from allranks_client.routing import API, MANAGEMENT, REGISTRY_HOST
+
 SUBSCRIPTION = "12345678-1234-1234-1234-123456789abc"
 TENANT = "87654321-4321-4321-4321-cba987654321"
 GROUP = "rg"
@@ -10,9 +12,6 @@ REGISTRY = "reg"
 LOCATION = "eastus"
 ACCOUNT = "wsstorage"
 
-MANAGEMENT = "management.azure.com"
-API = f"{LOCATION}.api.azureml.ms"
-REGISTRY_HOST = f"cert-{LOCATION}.experiments.azureml.net"
 BLOBS = f"{ACCOUNT}.blob.core.windows.net"
 HOSTS = (MANAGEMENT, API, REGISTRY_HOST, BLOBS)
 """The hosts that the fake answers for."""
@@ -34,8 +33,3 @@ STUDIO = "https://ml.azure.com"
 def in_workspace(kind: str, name: str, version: str = "") -> str:
     """The ARM id of something in the workspace: ``in_workspace("components", "train", "1")``."""
     return f"{WORKSPACE_PATH}/{kind}/{name}" + (f"/versions/{version}" if version else "")
-
-
-def in_registry(kind: str, name: str, version: str = "") -> str:
-    """The id of something in the registry."""
-    return f"azureml://registries/{REGISTRY}/{kind}/{name}" + (f"/versions/{version}" if version else "")

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from fake import arm
-from fake.messages import Answer, Refusal, Request
+from allranks_client.emulation import timestamp
+from allranks_client.messages import Answer, Refusal, Request
 from fake.names import LOCATION, MANAGEMENT, SUBSCRIPTION
 from fake.routing import route
 
@@ -37,7 +37,7 @@ def begin(
     """Accepts a change, which is made when a client has looked at the operation often enough."""
     identity, error = f"s:{uuid.uuid4()}:{uuid.uuid4().hex}", azure.operation_error
     azure.operation_error = None
-    azure.operations[identity] = Operation(arm.now(), azure.operation_looks, finish, error)
+    azure.operations[identity] = Operation(timestamp(), azure.operation_looks, finish, error)
     # What a DELETE gives has no place of its own.
     result = (
         place(request, "mfeOperationResults", identity) if body is None else f"https://{request.host}{request.target}"
@@ -65,7 +65,7 @@ def look(azure: FakeAzure, request: Request, location: str, operation: str) -> A
         if found.error is None:
             found.finish()
         found.status = "Failed" if found.error else "Succeeded"
-    told: dict[str, Any] = {**shown, "status": found.status, "endTime": arm.now()}
+    told: dict[str, Any] = {**shown, "status": found.status, "endTime": timestamp()}
     if found.error:
         told["error"] = {"code": found.error.code, "message": found.error.message, "details": []}
     return Answer.of(told)

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from fake.messages import user_error
+from allranks_client.messages import user_error
 from fake.names import REGISTRY, WORKSPACE
 
 if TYPE_CHECKING:

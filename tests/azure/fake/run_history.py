@@ -6,9 +6,9 @@ import uuid
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from fake import arm
+from allranks_client.emulation import timestamp
+from allranks_client.messages import Answer, Request, not_found
 from fake.jobs import Job, named
-from fake.messages import Answer, Request, not_found
 from fake.names import API, BLOBS, GROUP, SUBSCRIPTION, WORKSPACE
 from fake.routing import route
 
@@ -41,9 +41,9 @@ def _run(azure: FakeAzure, job: Job) -> dict[str, Any]:
         "name": job.run_properties.get("azureml.moduleName"),
         "displayName": job.display_name,
         "status": job.status,
-        "createdUtc": arm.now(job.created),
-        "startTimeUtc": arm.now(job.started) if job.started else None,
-        "endTimeUtc": arm.now(job.ended) if job.ended else None,
+        "createdUtc": timestamp(job.created),
+        "startTimeUtc": timestamp(job.started) if job.started else None,
+        "endTimeUtc": timestamp(job.ended) if job.ended else None,
         "tags": {**step, **job.tags},
         "properties": {**step, **job.run_properties},
         "hidden": job.archived,
@@ -68,7 +68,7 @@ _NOTHING = dict.fromkeys(("description", "warnings", "inputs", "runDefinition", 
 def _error(job: Job) -> dict[str, Any] | None:
     if not job.error:
         return None
-    return {"error": {"code": "UserError", "message": job.error, "details": []}, "time": arm.now(job.ended)}
+    return {"error": {"code": "UserError", "message": job.error, "details": []}, "time": timestamp(job.ended)}
 
 
 def _asset(job: Job, output: str) -> str:
@@ -116,9 +116,9 @@ def get_details(azure: FakeAzure, request: Request, name: str) -> Answer:
             "runId": job.name,
             "status": job.status,
             "parentRunId": job.parent or None,
-            "createdTimeUtc": arm.now(job.created),
-            "startTimeUtc": arm.now(job.started) if job.started else None,
-            "endTimeUtc": arm.now(job.ended) if job.ended else None,
+            "createdTimeUtc": timestamp(job.created),
+            "startTimeUtc": timestamp(job.started) if job.started else None,
+            "endTimeUtc": timestamp(job.ended) if job.ended else None,
             "error": _error(job),
             "warnings": [],
             "tags": job.tags,

@@ -5,11 +5,12 @@ from __future__ import annotations
 import uuid
 from typing import TYPE_CHECKING, Any
 
-from fake import answers, arm, jobs, operations
+from allranks_client.emulation import resource
+from allranks_client.messages import Answer, Refusal, Request, user_error
+from fake import answers, jobs, operations
 from fake.job_checks import check_job
-from fake.messages import Answer, Refusal, Request, user_error
 from fake.name_rules import complaint
-from fake.names import MANAGEMENT, in_workspace
+from fake.names import MANAGEMENT, WORKSPACE_PATH
 from fake.routing import route
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ def list_schedules(azure: FakeAzure, request: Request) -> Answer:
     view = request.query.get("listViewType", "EnabledOnly")
     wanted = {"EnabledOnly": (True,), "DisabledOnly": (False,)}.get(view, (True, False))
     found = [body for body in azure.schedules.values() if body["properties"]["isEnabled"] in wanted]
-    return arm.page(azure, request, found)
+    return azure.page(request, found)
 
 
 @route(MANAGEMENT, "GET", "{workspace}/schedules/{name}")
@@ -48,7 +49,7 @@ def put_schedule(azure: FakeAzure, request: Request, name: str) -> Answer:
         "action": {**properties["action"], "jobDefinition": _shown(definition)},
         "provisioningState": "Succeeded",
     }
-    made = arm.resource(in_workspace("schedules", name), name, "schedules", kept, azure.schedules.get(name))
+    made = resource(WORKSPACE_PATH, f"/schedules/{name}", kept, azure.schedules.get(name))
     # The service tells no id of a schedule, and nothing but properties of one that is being made.
     del made["id"], made["type"]
 

@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 import bounded
+from allranks_client.messages import Answer, Refusal, Request
 from fake import identity
-from fake.messages import Answer, Refusal, Request
 from fake.names import HOSTS
 
 if TYPE_CHECKING:

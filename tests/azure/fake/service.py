@@ -9,8 +9,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from allranks_client.emulation import Service
+from allranks_client.messages import Answer, Refusal, Request
 from fake import (
-    assets,
     blobs,
     computes,
     jobs,
@@ -29,15 +30,14 @@ from fake.computes import Compute
 from fake.execution import Execution
 from fake.faults import Fault, Faults
 from fake.jobs import Job
-from fake.messages import Answer, Refusal, Request
 from fake.operations import Operation
 from fake.server import IDENTITY, Server
 
-ROUTES = (assets, blobs, computes, jobs, operations, registries, run_history, schedules, workspaces)
+ROUTES = (blobs, computes, jobs, operations, registries, run_history, schedules, workspaces)
 """The modules whose import fills the table of routes."""
 
 
-class FakeAzure:
+class FakeAzure(Service):
     """One workspace with a registry beside it.
 
     assets:      codes, environments, components, data and models of the workspace; registry: those of the registry
@@ -83,13 +83,12 @@ class FakeAzure:
         self.core_limits: dict[str, int] = {}
         self.workspace_core_limits: dict[str, int] = {}
         self.total_cores, self.low_priority_cores = 1000, 100
-        self.page_size = 100
         self.history_lag = 0
         self.operations: dict[str, Operation] = {}
         self.operation_looks = 1
         self.operation_error: Refusal | None = None
-        self.assets = Assets(names.in_workspace)
-        self.registry = Assets(names.in_registry)
+        self.assets = Assets(self, names.WORKSPACE_PATH)
+        self.registry = Assets(self, f"azureml://registries/{names.REGISTRY}")
         self.blobs = Blobs(self.secrets)
         self.jobs: dict[str, Job] = {}
         self.schedules: dict[str, dict[str, Any]] = {}
@@ -102,6 +101,22 @@ class FakeAzure:
         }
         self.execution = Execution(self)
         self.azurite: Azurite | None = None
+
+    account = names.ACCOUNT
+    containers = workspaces.DATASTORES
+
+    @property
+    def access(self) -> str:  # type: ignore[override]
+        return {"key": "AccountKey", "sas": "Sas", "identity": "None"}[self.storage_access]
+
+    def assets_of(self, request: Request) -> Assets:
+        return self.registry if request.registry else self.assets
+
+    def signature(self, container: str = "") -> str:
+        return self.blobs.signatures.sas(container, permissions="rwlac")
+
+    def account_key(self) -> str:
+        return self.blobs.key
 
     @property
     def components(self) -> dict[tuple[str, str], dict[str, Any]]:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 from urllib.parse import parse_qs, parse_qsl, quote
 
-from fake.messages import Request
+from allranks_client.messages import Request
 from fake.names import ACCOUNT
 
 _SIGNED = (

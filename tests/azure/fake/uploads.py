@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
-from fake.messages import user_error
+from allranks_client.messages import user_error
 
 if TYPE_CHECKING:
     from fake.service import FakeAzure

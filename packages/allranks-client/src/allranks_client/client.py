@@ -26,8 +26,8 @@ from allranks.plan.graph import Plan
 from allranks.sdk import internals, offline_client
 from allranks.sdk.offline_client import Credential, client_class
 from allranks.sdk.session import entry, session
-from allranks_client import asset_requests, schedule_requests, workspace_requests  # noqa: F401  # they add routes
-from allranks_client.service import LocalService, LocalTransport
+from allranks_client import local_workspace, schedule_requests  # they add routes
+from allranks_client.local_service import LocalService, LocalTransport
 from allranks_client.storage import LocalContainer
 
 _plan: ContextVar[Plan | None] = ContextVar("plan", default=None)
@@ -73,7 +73,7 @@ class LocalClient(MLClient):  # type: ignore[misc]
 
     def __init__(
         self,
-        credential: Any = None,  # noqa: ARG002  # nobody signs in
+        credential: Any = None,  # nobody signs in
         subscription_id: str | None = None,
         resource_group_name: str | None = None,
         workspace_name: str | None = None,
@@ -90,9 +90,9 @@ class LocalClient(MLClient):  # type: ignore[misc]
         internals.adapt_registries()
         super().__init__(
             _Credential(LocalTransport(self._service)),
-            subscription_id or workspace_requests.NO_SUBSCRIPTION,
-            resource_group_name or workspace_requests.LOCATION,
-            workspace_name or (None if registry_name else workspace_requests.LOCATION),
+            subscription_id or local_workspace.NO_SUBSCRIPTION,
+            resource_group_name or local_workspace.LOCATION,
+            workspace_name or (None if registry_name else local_workspace.LOCATION),
             registry_name,
             transport=LocalTransport(self._service),
             enable_telemetry=False,

@@ -20,22 +20,18 @@ from allranks.history.records import RunRecord, Status, StepRecord
 from allranks.local import cancellation
 from allranks.plan.graph import Plan
 from allranks.plan.secrets import shown as without_secrets
-from allranks_client.service import (
-    Answer,
-    LocalService,
-    Refusal,
-    Request,
-    not_found,
-    resource,
-    route,
-    timestamp,
-    viewed,
-    write_json,
-)
+from allranks_client.emulation import resource, timestamp, viewed
+from allranks_client.local_assets import long_datastores
+from allranks_client.local_service import STORAGE, LocalService, route
+from allranks_client.messages import Answer, Request, not_found, user_error
+from allranks_client.routing import API, MANAGEMENT
+from allranks_client.storage import write_json
 
 _STATUSES = {Status.INTERRUPTED: "Failed", Status.SKIPPED: "Canceled"}
 """The states that Azure ML does not have, with the closest of its own."""
 
+_HISTORY = "/history/v1.0{workspace}"
+_RESOLVERS = ("/data/v1.0{workspace}/dataversion", "/modelregistry/v1.0{workspace}/models")
 _FILE = "job.json"
 _LOG = "logs/azureml/executionlogs.txt"
 """The log of a pipeline, which `jobs.stream` prints."""
@@ -96,7 +92,7 @@ def body(service: LocalService, request: Request, record: RunRecord) -> dict[str
         "services": services,
         "outputs": outputs,
     }
-    return resource(request, f"/jobs/{name}", properties, record.created)
+    return resource(request.scope, f"/jobs/{name}", properties, created=record.created)
 
 
 def _best_trial(record: RunRecord) -> dict[str, str]:
@@ -110,34 +106,34 @@ def _status(item: RunRecord | StepRecord) -> str:
     return _STATUSES.get(item.status, item.status.value)
 
 
-@route("GET", "/jobs")
+@route(MANAGEMENT, "GET", "{workspace}/jobs")
 def list_jobs(service: LocalService, request: Request) -> Answer:
     """Return the jobs, the newest first, without the steps of pipelines."""
     records = [record for record in stored.runs(service.workspace) if record.submitted is None]
-    return viewed(request, [body(service, request, record) for record in records])
+    return service.page(request, viewed(request, [body(service, request, record) for record in records]))
 
 
-@route("GET", "/jobs/{name}")
+@route(MANAGEMENT, "GET", "{workspace}/jobs/{name}")
 def get_job(service: LocalService, request: Request, name: str) -> Answer:
     record, step = _find(service, name)
     # Of a step, only run history knows more than the name.
-    return Answer(resource(request, f"/jobs/{name}", None) if step else body(service, request, record))
+    return Answer.of(resource(request.scope, f"/jobs/{name}", None) if step else body(service, request, record))
 
 
-@route("PUT", "/jobs/{name}")
+@route(MANAGEMENT, "PUT", "{workspace}/jobs/{name}")
 def put_job(service: LocalService, request: Request, name: str) -> Answer:
     """Start a job, or change what describes an existing one."""
-    properties = request.body.get("properties") or {}
+    properties = request.json.get("properties") or {}
     found = datastores.find(service.workspace, name)
     if found is not None and found[0].submitted is None:
         record = found[0]
         sent = properties_of(record)
         if found[1] is not None or sent["jobType"] != properties.get("jobType"):
-            raise Refusal(400, f"A job with the name {name} exists already.")
+            raise user_error(f"A job with the name {name} exists already.")
         changes = {key: properties.get(key) for key in ("tags", "displayName", "isArchived", "description")}
         _save(record, {**sent, **{key: value for key, value in changes.items() if value is not None}})
-        return Answer(body(service, request, record))
-    return Answer(body(service, request, start(service, name, properties)), 201)
+        return Answer.of(body(service, request, record))
+    return Answer.of(body(service, request, start(service, name, properties)), 201)
 
 
 def start(
@@ -160,12 +156,12 @@ def _save(record: RunRecord, properties: dict[str, Any]) -> None:
     write_json(Path(record.folder) / _FILE, without_secrets(properties))
 
 
-@route("POST", "/jobs/{name}/cancel")
+@route(MANAGEMENT, "POST", "{workspace}/jobs/{name}/cancel")
 def cancel_job(service: LocalService, request: Request, name: str) -> Answer:
     record, step = _find(service, name)
     item = step or record
     if item.status.ended:
-        raise Refusal(400, f"Run {name} is in a terminal state {_status(item)} and cannot be cancelled.")
+        raise user_error(f"Run {name} is in a terminal state {_status(item)} and cannot be cancelled.")
     if step is not None:
         cancellation.cancel_nodes(service.workspace, record, [step.name])
     else:
@@ -173,29 +169,29 @@ def cancel_job(service: LocalService, request: Request, name: str) -> Answer:
     return get_cancellation(service, request, name)
 
 
-@route("GET", "/jobs/{name}/operationresults")
+@route(MANAGEMENT, "GET", "{workspace}/jobs/{name}/operationresults")
 def get_cancellation(service: LocalService, request: Request, name: str) -> Answer:
     """Return 200 when the job has ended, else where to ask again."""
     record, step = _find(service, name)
-    place = f"https://management.azure.com{request.scope}/jobs/{quote(name)}/operationresults?api-version=1"
-    return Answer(None, 200 if (step or record).status.ended else 202, {"Location": place, "Retry-After": "1"})
+    place = f"https://{MANAGEMENT}{request.scope}/jobs/{quote(name)}/operationresults?api-version=1"
+    return Answer(200 if (step or record).status.ended else 202, headers={"Location": place, "Retry-After": "1"})
 
 
 # Run history
 
 
-@route("GET", "/history/runs/{name}")
-def get_run(service: LocalService, request: Request, name: str) -> Answer:  # noqa: ARG001
-    return Answer(_run(*_find(service, name)))
+@route(API, "GET", _HISTORY + "/runs/{name}")
+def get_run(service: LocalService, request: Request, name: str) -> Answer:
+    return Answer.of(_run(*_find(service, name)))
 
 
-@route("PATCH", "/history/runs/{name}", "/history/experiments/{experiment}/runs/{name}")
-def change_run(service: LocalService, request: Request, name: str, experiment: str = "") -> Answer:  # noqa: ARG001
+@route(API, "PATCH", _HISTORY + "/runs/{name}", _HISTORY + "/experiments/{experiment}/runs/{name}")
+def change_run(service: LocalService, request: Request, name: str, experiment: str = "") -> Answer:
     """Change the description of a job, or archive it."""
     record, step = _find(service, name)
     if step is not None:
-        raise Refusal(400, f"Run {name} is a step of a pipeline and cannot be changed.")
-    sent, change = properties_of(record), request.body
+        raise user_error(f"Run {name} is a step of a pipeline and cannot be changed.")
+    sent, change = properties_of(record), request.json
     for key in ("tags", "properties"):
         sent[key] = {**(sent.get(key) or {}), **(change.get(key) or {})}
     for key in ("displayName", "description"):
@@ -203,21 +199,21 @@ def change_run(service: LocalService, request: Request, name: str, experiment: s
     if change.get("hidden") is not None:
         sent["isArchived"] = bool(change["hidden"])
     _save(record, sent)
-    return Answer(_run(record, None))
+    return Answer.of(_run(record, None))
 
 
-@route("GET", "/history/runs/{name}/children")
-def get_children(service: LocalService, request: Request, name: str) -> Answer:  # noqa: ARG001
+@route(API, "GET", _HISTORY + "/runs/{name}/children")
+def get_children(service: LocalService, request: Request, name: str) -> Answer:
     record, step = _find(service, name)
     above = step or datastores.only_step(record)
     prefix = f"{above.name}." if above else ""
     below = [each for each in record.steps if each is not above and each.name.startswith(prefix)]
     shown = [_run(record, each) for each in below if "." not in each.name.removeprefix(prefix)]
-    return Answer({"value": shown, "continuationToken": None})
+    return Answer.of({"value": shown, "continuationToken": None})
 
 
-@route("GET", "/history/runs/{name}/details")
-def get_details(service: LocalService, request: Request, name: str) -> Answer:  # noqa: ARG001
+@route(API, "GET", _HISTORY + "/runs/{name}/details")
+def get_details(service: LocalService, request: Request, name: str) -> Answer:
     """Return the state of a job and the places of its logs. Wait a little while it runs.
 
     The SDK prints the logs of a job only if it sees it running, which a job here may not last long enough for.
@@ -233,30 +229,30 @@ def get_details(service: LocalService, request: Request, name: str) -> Answer:  
     details = {key: run[key] for key in keys} | ({"status": "Running"} if is_new else {})
     place = f"https://{service.account}.blob.core.windows.net/{datastores.ARTIFACTS}/ExperimentRun/dcid.{quote(name)}"
     logs = {log: f"{place}/{quote(log)}" for log in _logs(service, record, step)}
-    return Answer({**details, "createdTimeUtc": run["createdUtc"], "warnings": [], "logFiles": logs})
+    return Answer.of({**details, "createdTimeUtc": run["createdUtc"], "warnings": [], "logFiles": logs})
 
 
-@route("POST", "/history/rundata")
+@route(API, "POST", _HISTORY + "/rundata")
 def get_run_data(service: LocalService, request: Request) -> Answer:
-    run = _run(*_find(service, request.body["runId"]))
-    return Answer({"runMetadata": run, "runDefinition": None, "jobSpecification": None})
+    run = _run(*_find(service, request.json["runId"]))
+    return Answer.of({"runMetadata": run, "runDefinition": None, "jobSpecification": None})
 
 
-@route("GET", "/history/runs/{name}/serviceinstances/{node}")
-def get_services(service: LocalService, request: Request, name: str, node: str) -> Answer:  # noqa: ARG001
+@route(API, "GET", _HISTORY + "/runs/{name}/serviceinstances/{node}")
+def get_services(service: LocalService, request: Request, name: str, node: str) -> Answer:
     _find(service, name)
-    return Answer({"instances": {}})
+    return Answer.of({"instances": {}})
 
 
-@route("POST", "/data/dataversion/batchGetResolvedUris", "/modelregistry/models/batchGetResolvedUris")
-def resolve_outputs(service: LocalService, request: Request) -> Answer:  # noqa: ARG001
+@route(API, "POST", *(f"{path}/batchGetResolvedUris" for path in _RESOLVERS))
+def resolve_outputs(service: LocalService, request: Request) -> Answer:
     """Return the places of outputs, for the ids that `_outputs` gives them."""
     values = {}
-    for identity in request.body.get("values") or []:
+    for identity in request.json.get("values") or []:
         kind, job, output = identity.removeprefix(_OUTPUT).split("/")
-        uri = f"{request.datastores}{datastores.BLOBS}/paths/azureml/{job}/{output}/"
-        values[identity] = {"uri" if request.path.startswith("/data") else "path": uri, "type": kind}
-    return Answer({"values": values})
+        uri = f"{long_datastores(request.scope)}{datastores.BLOBS}/paths/azureml/{job}/{output}/"
+        values[identity] = {"uri" if request.path.startswith("/data/") else "path": uri, "type": kind}
+    return Answer.of({"values": values})
 
 
 _OUTPUT = "azureml_output:"
@@ -281,8 +277,8 @@ def _run(record: RunRecord, step: StepRecord | None) -> dict[str, Any]:
         "displayName": step.name if step else sent.get("displayName") or root,
         "status": _status(item),
         "createdUtc": timestamp(record.created),
-        "startTimeUtc": timestamp(step.started if step else record.created),
-        "endTimeUtc": timestamp(item.ended),
+        "startTimeUtc": _time(step.started if step else record.created),
+        "endTimeUtc": _time(item.ended),
         "tags": {} if step else sent.get("tags") or {},
         "properties": properties,
         "hidden": bool(sent.get("isArchived")),
@@ -290,6 +286,10 @@ def _run(record: RunRecord, step: StepRecord | None) -> dict[str, Any]:
         "outputs": dict(_outputs(record, step, name)),
         "error": _error(item),
     }
+
+
+def _time(seconds: float | None) -> str | None:
+    return None if seconds is None else timestamp(seconds)
 
 
 def _outputs(record: RunRecord, step: StepRecord | None, name: str) -> Iterator[tuple[str, dict[str, str]]]:
@@ -310,7 +310,7 @@ def _error(item: RunRecord | StepRecord) -> dict[str, Any] | None:
     if verdict is not None:
         head = f"step {verdict.step}: {cause(verdict) or 'failed'}"
         message = "\n".join(filter(None, (head, reason(verdict), *verdict.tail[-20:])))
-    return {"error": {"code": "UserError", "message": message, "details": []}, "time": timestamp(item.ended)}
+    return {"error": {"code": "UserError", "message": message, "details": []}, "time": _time(item.ended)}
 
 
 def _logs(service: LocalService, record: RunRecord, step: StepRecord | None) -> list[str]:
@@ -324,14 +324,14 @@ def _logs(service: LocalService, record: RunRecord, step: StepRecord | None) -> 
     return sorted(log.relative_to(folder).as_posix() for log in (folder / "user_logs").rglob("*.txt"))
 
 
-@route("GET", "/{account}/{container}/ExperimentRun/dcid.{job}/{log:.+}")
-def read_log(service: LocalService, request: Request, account: str, container: str, job: str, log: str) -> Answer:  # noqa: ARG001
+@route(STORAGE, "GET", "/{container}/ExperimentRun/dcid.{job}/{log:path}")
+def read_log(service: LocalService, request: Request, container: str, job: str, log: str) -> Answer:
     """Return a log of a job, whose address `get_details` gives."""
     path = datastores.path_of(service.workspace, datastores.ARTIFACTS, f"ExperimentRun/dcid.{job}/{log}")
     if path is None:
         raise not_found(f"Log {log}")
     text = path.read_text(encoding="utf-8", errors="replace")
-    return Answer(text, headers={"Content-Type": "text/plain; charset=utf-8"})
+    return Answer(body=text.encode(), headers={"Content-Type": "text/plain; charset=utf-8"})
 
 
 def _execution_log(record: RunRecord) -> str:
@@ -344,4 +344,4 @@ def _execution_log(record: RunRecord) -> str:
         if step.ended:
             how = f"reused from run {step.reused_from}" if step.reused_from else _status(step)
             lines.append((step.ended, f"Completing run {name}: {how}"))
-    return "".join(f"[{(timestamp(moment) or '')[:19]}Z] {text}\n" for moment, text in sorted(lines))
+    return "".join(f"[{timestamp(moment)[:19]}Z] {text}\n" for moment, text in sorted(lines))

@@ -20,7 +20,9 @@ from allranks.plan.graph import Plan
 from allranks.plan.secrets import restored
 from allranks.schedules import finding
 from allranks_client import job_requests
-from allranks_client.service import Answer, LocalService, Request, route
+from allranks_client.local_service import LocalService, route
+from allranks_client.messages import Answer, Request
+from allranks_client.routing import MANAGEMENT
 from allranks_client.stored_requests import SCHEDULES, find, save
 
 
@@ -61,9 +63,9 @@ def _job_name(job: str) -> str:
     return job.rpartition("/")[2].removeprefix("azureml:")
 
 
-@route("PUT", SCHEDULES + "/{name}")
+@route(MANAGEMENT, "PUT", "{workspace}" + SCHEDULES + "/{name}")
 def put_schedule(service: LocalService, request: Request, name: str) -> Answer:
-    properties = request.body["properties"]
+    properties = request.json["properties"]
     if properties["action"]["actionType"] != "CreateJob":
         found, expected = f"an action {properties['action']['actionType']}", "a JobSchedule"
         raise InputError(Problem(f"LocalClient, schedule {name}", found, expected, "schedule a pipeline"))
@@ -72,8 +74,8 @@ def put_schedule(service: LocalService, request: Request, name: str) -> Answer:
     return save(service, request, {**properties, "isEnabled": properties.get("isEnabled") is not False})
 
 
-@route("POST", SCHEDULES + "/{name}/trigger")
-def trigger_schedule(service: LocalService, request: Request, name: str) -> Answer:  # noqa: ARG001
+@route(MANAGEMENT, "POST", "{workspace}" + SCHEDULES + "/{name}/trigger")
+def trigger_schedule(service: LocalService, request: Request, name: str) -> Answer:
     """Start the job of a schedule now."""
     definition = find(service, f"{SCHEDULES}/{name}")["properties"]["action"]["jobDefinition"]
     place = SchedulesPlace(service.workspace)
@@ -85,4 +87,4 @@ def trigger_schedule(service: LocalService, request: Request, name: str) -> Answ
     definition["tags"] = {**(definition.get("tags") or {}), "azureml.scheduleName": name}
     job = f"{name}-{uuid.uuid4().hex[:12]}"
     job_requests.start(service, job, definition, plan, trigger_time=datetime.now(timezone.utc))
-    return Answer({"submissionId": job, "scheduleActionType": "CreateJob"})
+    return Answer.of({"submissionId": job, "scheduleActionType": "CreateJob"})

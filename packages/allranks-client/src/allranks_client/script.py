@@ -76,11 +76,11 @@ _kernel = contextlib.ExitStack()
 """The replacement in the kernel of a notebook."""
 
 
-def load_ipython_extension(shell: Any) -> None:  # noqa: ARG001
+def load_ipython_extension(shell: Any) -> None:
     """Replace MLClient and the credentials for what the kernel imports from now on: ``%load_ext allranks``."""
     _kernel.enter_context(_local_clients())
 
 
-def unload_ipython_extension(shell: Any) -> None:  # noqa: ARG001
+def unload_ipython_extension(shell: Any) -> None:
     """Give what the kernel imports from now on the SDK's own client: ``%unload_ext allranks``."""
     _kernel.close()

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import shutil
 import uuid
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 from allranks.history import datastores
-from allranks.history.workspace import Workspace
+from allranks.history.workspace import Workspace, write_file
 from allranks.sdk import internals
 
 UPLOADS = "LocalUpload"
@@ -19,6 +21,29 @@ UPLOADS = "LocalUpload"
 
 _NOT_ARTIFACTS = ("named-outputs", "instances")
 """Folders of a step that are not part of its artifacts."""
+
+
+@dataclass
+class LocalFolder:
+    """The folder of a workspace, or of a registry in it.
+
+    workspace: the folder that holds assets, jobs and schedules
+    registry:  the name of the registry whose folder this is; "" for the workspace's
+    home:      the folder of the workspace, below which those of its registries are
+    account:   the name of the storage account, one for each folder
+    """
+
+    workspace: Workspace
+    registry: str = field(default="", kw_only=True)
+
+    @property
+    def home(self) -> Workspace:
+        return Workspace(self.workspace.root.parents[1]) if self.registry else self.workspace
+
+    @property
+    def account(self) -> str:
+        return f"allranks{hashlib.sha256(str(self.workspace.root).encode()).hexdigest()[:12]}"
+
 
 _Base: Any = internals.BlobStorageClient
 
@@ -40,7 +65,7 @@ class LocalContainer(_Base):  # type: ignore[misc]
         version: str,
         ignore_file: Any = None,
         asset_hash: str | None = None,
-        show_progress: bool = True,  # noqa: ARG002
+        show_progress: bool = True,
     ) -> dict[str, Any]:
         """Copy a file or a folder. Content that was uploaded before is not copied again, and keeps its name."""
         is_datastore = self.container in datastores.NAMES
@@ -60,7 +85,7 @@ class LocalContainer(_Base):  # type: ignore[misc]
         path = place / Path(source).name
         return {"remote path": str(path), "name": name, "version": version, "indicator file": None}
 
-    def download(self, starts_with: str, destination: Any = ".", max_concurrency: int = 0) -> None:  # noqa: ARG002
+    def download(self, starts_with: str, destination: Any = ".", max_concurrency: int = 0) -> None:
         """Copy what is at a path to a folder, as `BlobStorageClient.download` does."""
         for name, file in self._files_at(starts_with):
             target = Path(destination, name or Path(starts_with).name)
@@ -71,7 +96,7 @@ class LocalContainer(_Base):  # type: ignore[misc]
         """Return the paths of the files below a path."""
         return [f"{starts_with.rstrip('/')}/{name}" for name, _ in self._files_at(starts_with)]
 
-    def exists(self, blobpath: str, delimiter: str = "/") -> bool:  # noqa: ARG002
+    def exists(self, blobpath: str, delimiter: str = "/") -> bool:
         """Return whether there is a file or a folder at a path."""
         return datastores.path_of(self._workspace, self.container, blobpath) is not None
 
@@ -81,6 +106,12 @@ class LocalContainer(_Base):  # type: ignore[misc]
         for name, file in _files(source) if source else ():
             if self.container != datastores.ARTIFACTS or name.partition("/")[0] not in _NOT_ARTIFACTS:
                 yield name, file
+
+
+def write_json(file: Path, value: Any) -> None:
+    """Write a file of this user only as a whole, so that a reader never sees a part of it."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    write_file(file, json.dumps(value, indent=1), 0o600)
 
 
 def _copy(source: Path, target: Path, ignore_file: Any) -> None:

@@ -16,10 +16,14 @@ from allranks.api import jobs
 from allranks.errors import InputError, Problem
 from allranks.plan.secrets import shown as without_secrets
 from allranks_client import job_requests
-from allranks_client.service import Answer, LocalService, Refusal, Request, not_found, resource, route, write_json
+from allranks_client.emulation import resource
+from allranks_client.local_service import LocalService, route
+from allranks_client.messages import Answer, Request, not_found, user_error
+from allranks_client.routing import API, MANAGEMENT
+from allranks_client.storage import write_json
 
 SCHEDULES, ENDPOINTS, DEPLOYMENTS = "/schedules", "/batchEndpoints", "/batchEndpoints/{endpoint}/deployments"
-_KINDS = (SCHEDULES, ENDPOINTS, DEPLOYMENTS)
+_KINDS = tuple(f"{{workspace}}{path}" for path in (SCHEDULES, ENDPOINTS, DEPLOYMENTS))
 _ONE = tuple(f"{kind}/{{name}}" for kind in _KINDS)
 _PORT_TYPES = {"UriFile": "uri_file", "UriFolder": "uri_folder", "MLTable": "mltable"}
 _PORT_TYPES |= {name: kind for kind, name in job_requests.MODEL_TYPES.items()}
@@ -42,64 +46,64 @@ def find(service: LocalService, path: str) -> dict[str, Any]:
 
 def save(service: LocalService, request: Request, properties: dict[str, Any], **more: Any) -> Answer:
     """Store what the client has sent, with what the service adds. more: what else the resource has"""
-    body = resource(request, request.path, {**properties, "provisioningState": "Succeeded"}, **more)
-    file = _file(service, request.path)
+    body = resource(request.scope, request.below, {**properties, "provisioningState": "Succeeded"}, **more)
+    file = _file(service, request.below)
     if not (is_new := not file.exists()):
-        body["systemData"]["createdAt"] = find(service, request.path)["systemData"]["createdAt"]
+        body["systemData"]["createdAt"] = find(service, request.below)["systemData"]["createdAt"]
     write_json(file, without_secrets(body))
-    return Answer(body, 201 if is_new else 200)
+    return Answer.of(body, 201 if is_new else 200)
 
 
-@route("GET", *_KINDS)
+@route(MANAGEMENT, "GET", *_KINDS)
 def list_stored(service: LocalService, request: Request, **_: str) -> Answer:
     states = _VIEWS.get(request.query.get("listViewType", "EnabledOnly"), (True, False))
-    files = sorted(_file(service, request.path).with_suffix("").glob("*.json"))
-    found = [find(service, f"{request.path}/{file.stem}") for file in files]
-    return Answer({"value": [body for body in found if body["properties"].get("isEnabled", states[0]) in states]})
+    files = sorted(_file(service, request.below).with_suffix("").glob("*.json"))
+    found = [find(service, f"{request.below}/{file.stem}") for file in files]
+    return Answer.of({"value": [body for body in found if body["properties"].get("isEnabled", states[0]) in states]})
 
 
-@route("GET", *_ONE)
+@route(MANAGEMENT, "GET", *_ONE)
 def get_stored(service: LocalService, request: Request, **_: str) -> Answer:
-    return Answer(find(service, request.path))
+    return Answer.of(find(service, request.below))
 
 
-@route("DELETE", *_ONE)
+@route(MANAGEMENT, "DELETE", *_ONE)
 def delete_stored(service: LocalService, request: Request, name: str, **_: str) -> Answer:
     """Delete one, and the deployments of an endpoint. As on Azure ML, an enabled schedule is not deleted."""
-    if find(service, request.path)["properties"].get("isEnabled"):
-        raise Refusal(400, f"Schedule {name} is enabled. Disable it before deleting it.")
-    _file(service, request.path).unlink()
-    shutil.rmtree(_file(service, request.path).with_suffix(""), ignore_errors=True)
-    return Answer(None)
+    if find(service, request.below)["properties"].get("isEnabled"):
+        raise user_error(f"Schedule {name} is enabled. Disable it before deleting it.")
+    _file(service, request.below).unlink()
+    shutil.rmtree(_file(service, request.below).with_suffix(""), ignore_errors=True)
+    return Answer()
 
 
-@route("PUT", ENDPOINTS + "/{endpoint}")
-def put_endpoint(service: LocalService, request: Request, endpoint: str) -> Answer:  # noqa: ARG001
-    sent = request.body["properties"]
-    sent["scoringUri"] = f"https://{service.account}.api.azureml.ms{request.scope}{request.path}/jobs"
+@route(MANAGEMENT, "PUT", "{workspace}" + ENDPOINTS + "/{endpoint}")
+def put_endpoint(service: LocalService, request: Request, endpoint: str) -> Answer:
+    sent = request.json["properties"]
+    sent["scoringUri"] = f"https://{API}{request.scope}{request.below}/jobs"
     sent["defaults"] = sent.get("defaults") or {"deploymentName": None}
-    return save(service, request, sent, location=request.body["location"], tags=request.body.get("tags"))
+    return save(service, request, sent, location=request.json["location"], tags=request.json.get("tags"))
 
 
-@route("PUT", DEPLOYMENTS + "/{name}")
+@route(MANAGEMENT, "PUT", "{workspace}" + DEPLOYMENTS + "/{name}")
 def put_deployment(service: LocalService, request: Request, endpoint: str, name: str) -> Answer:
     """Create or change a deployment. Raise InputError if it is not a pipeline component."""
     find(service, f"{ENDPOINTS}/{endpoint}")
-    sent = request.body["properties"]
+    sent = request.json["properties"]
     if "componentId" not in (sent.get("deploymentConfiguration") or {}):
         found, expected = "a model with a scoring script", "a PipelineComponentBatchDeployment"
         fix = "deploy a pipeline component, or submit the scoring as a pipeline with a parallel step"
         raise InputError(Problem(f"LocalClient, batch_deployments, {name}", found, expected, fix))
-    return save(service, request, sent, location=request.body["location"], tags=request.body.get("tags"))
+    return save(service, request, sent, location=request.json["location"], tags=request.json.get("tags"))
 
 
-@route("POST", ENDPOINTS + "/{endpoint}/jobs")
+@route(MANAGEMENT, "POST", "{workspace}" + ENDPOINTS + "/{endpoint}/jobs")
 def invoke(service: LocalService, request: Request, endpoint: str) -> Answer:
     """Start the pipeline of a deployment. Raise InputError if it cannot run here."""
     from azure.ai.ml import Input, Output
     from azure.ai.ml.entities import PipelineJob
 
-    path, asked = f"{ENDPOINTS}/{endpoint}", request.body["properties"]
+    path, asked = f"{ENDPOINTS}/{endpoint}", request.json["properties"]
 
     def ports(key: str, kind: str, port: Any) -> dict[str, Any]:
         return {
@@ -111,7 +115,7 @@ def invoke(service: LocalService, request: Request, endpoint: str) -> Answer:
 
     default = find(service, path)["properties"]["defaults"]["deploymentName"]
     if not (deployment := request.headers.get("azureml-model-deployment", default)):
-        raise Refusal(400, f"Batch endpoint {endpoint} has no default deployment.")
+        raise user_error(f"Batch endpoint {endpoint} has no default deployment.")
     configuration = find(service, f"{path}/deployments/{deployment}")["properties"]["deploymentConfiguration"]
     job = PipelineJob(
         component=configuration["componentId"]["assetId"],
@@ -122,4 +126,4 @@ def invoke(service: LocalService, request: Request, endpoint: str) -> Answer:
         setattr(job.settings, name, (configuration.get("settings") or {}).get(name))
     name = asked.get("name") or f"batchjob-{uuid.uuid4()}"
     record = job_requests.start(service, name, None, jobs.read(job, None, service.workspace))
-    return Answer(job_requests.body(service, request, record), 201)
+    return Answer.of(job_requests.body(service, request, record), 201)

@@ -73,7 +73,7 @@ def run(
 
     place = Workspace.at(workspace)
     if as_azure:
-        from allranks.api.client import client_module
+        from allranks import packages
 
         of_file = {
             "--set": inputs.of(),
@@ -86,8 +86,8 @@ def run(
         if unused := next((name for name, value in of_file.items() if value), "a step" if chosen.of() else ""):
             raise typer.BadParameter(f"{unused} cannot be given: {AS_AZURE} executes the script unchanged")
         options = execution.of(force_rerun=force_rerun, sample=sample, environment=environment)
-        script = client_module("script", f"allranks run {AS_AZURE}")
-        sys.exit(script.run_as_azure(file, arguments or (), place, options))
+        run_as_azure = packages.hook("run_as_azure", f"allranks run {AS_AZURE}")
+        sys.exit(run_as_azure(file, arguments or (), place, options))
     if arguments:
         raise typer.BadParameter(f"found {arguments[0]!r}; only with {AS_AZURE} can the file have arguments")
     values = layout_settings(layout) | inputs.of() | stand_ins_of(stand_ins)

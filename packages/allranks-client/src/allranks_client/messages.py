@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import json
+import re
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+SCOPE = re.compile(
+    r"(/subscriptions/[^/]+/resourceGroups/[^/]+/providers/Microsoft\.MachineLearningServices"
+    r"/(?P<kind>workspaces|registries)/(?P<name>[^/]+))(?P<below>/.*)?",
+    re.IGNORECASE,
+)
 
 
 @dataclass(frozen=True)
@@ -29,6 +36,25 @@ class Request:
             return json.loads(self.body)
         except ValueError:
             raise Refusal(400, "BadArgument", "The request's body is not JSON.") from None
+
+    @property
+    def scope(self) -> str:
+        """The id of the workspace or registry that the path names, with which ids begin."""
+        match = SCOPE.search(self.path)
+        if match is None:
+            return ""
+        return f"azureml://registries/{match['name']}" if match["kind"].lower() == "registries" else match[1]
+
+    @property
+    def registry(self) -> str:
+        """The name of the registry that the path names; "" for a workspace."""
+        return self.scope.partition("azureml://registries/")[2]
+
+    @property
+    def below(self) -> str:
+        """The path below the workspace or registry."""
+        match = SCOPE.search(self.path)
+        return (match["below"] or "") if match else self.path
 
 
 @dataclass(frozen=True)
