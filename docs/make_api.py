@@ -21,7 +21,7 @@ SOURCES = (DOCS.parent / "src", DOCS.parent / "packages" / "allranks-client" / "
 
 HEAD = """# Python API
 
-Made by `python docs/make_api.py` from the docstrings and signatures. [python-api.md](../python-api.md) has examples.
+Made by `make docs` from the docstrings and signatures. [python-api.md](../python-api.md) has examples.
 
 """
 

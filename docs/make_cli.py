@@ -20,7 +20,7 @@ PAGE = Path(__file__).resolve().parent / "reference" / "cli.md"
 
 HEAD = """# The command
 
-Made by `python docs/make_cli.py` from the help of the commands. Each of them has `-h` and `--help`.
+Made by `make docs` from the help of the commands. Each of them has `-h` and `--help`.
 
 `allranks --install-completion` makes the shell complete commands, options, files, runs and steps.
 

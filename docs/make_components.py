@@ -1,4 +1,4 @@
-"""Writes the tables of components and of their strategies into docs/components.md.
+"""Writes the tables of components and of their strategies to docs/reference/components.md.
 
 python docs/make_components.py
 """
@@ -12,20 +12,19 @@ from allranks.catalog.palette import groups, layout
 from allranks.catalog.ports import DATA, Port
 from allranks.contract.requirements import LIBRARIES, STRATEGY
 
-PAGE = Path(__file__).resolve().parent / "components.md"
-PROJECT = PAGE.parent.parent
-BEGIN, END = "<!-- table: python docs/make_components.py -->", "<!-- end of the table -->"
-BEGIN_STRATEGIES = "<!-- table of strategies: python docs/make_components.py -->"
+PAGE = Path(__file__).resolve().parent / "reference" / "components.md"
+PROJECT = PAGE.parents[2]
+HEAD = """# The components
+
+Made by `make docs` from the specs. The layout is instances x processes per instance.
+
+"""
 COLUMNS = ("component", "what it does", "data in", "out", "layout", "environment")
 
 
 def page() -> str:
-    """The whole page, with the tables as the specs have them."""
-    text = PAGE.read_text(encoding="utf-8")
-    for begin, made in ((BEGIN, table), (BEGIN_STRATEGIES, strategies)):
-        before, _, rest = text.partition(begin)
-        text = f"{before}{begin}\n\n{made()}\n\n{END}{rest.partition(END)[2]}"
-    return text
+    """The whole page."""
+    return f"{HEAD}{table()}\n\n## Strategies\n\n{strategies()}\n"
 
 
 def table() -> str:
@@ -52,7 +51,7 @@ def strategies() -> str:
 def _row(component: ComponentInfo) -> tuple[str, ...]:
     folder = component.path.parent
     return (
-        f'<a id="{folder.name}"></a>[`{component.name}`](../{folder.relative_to(PROJECT).as_posix()})',
+        f"[`{component.name}`](../../{folder.relative_to(PROJECT).as_posix()})",
         component.description.replace("|", "\\|").partition(". ")[0].rstrip(".") + ".",
         _ports([port for port in component.inputs if port.type in DATA]),
         _ports(component.outputs),
@@ -76,4 +75,5 @@ def _line(cells: tuple[str, ...]) -> str:
 
 
 if __name__ == "__main__":
+    PAGE.parent.mkdir(exist_ok=True)
     PAGE.write_text(page(), encoding="utf-8")

@@ -35,7 +35,7 @@ FIXTURES = "test/resources"
 HEAD = """# What the checks find in public specs
 
 Made by `python docs/make_findings.py OWNER/NAME...` from checkouts of public repositories at the commits below, with
-azure-ai-ml {version}. The specs themselves are not part of this project. [checks.md](checks.md) explains each rule.
+azure-ai-ml {version}. The specs themselves are not part of this project. `allranks why RULE` explains each rule.
 
 ```console
 $ git clone https://github.com/OWNER/NAME OWNER/NAME

@@ -1,4 +1,4 @@
-"""Writes docs/sizes.md from the table of sizes.
+"""Writes docs/reference/sizes.md from the table of sizes.
 
 python docs/make_sizes.py
 """
@@ -10,27 +10,11 @@ from pathlib import Path
 from allranks.hardware.cuda import names, releases_of
 from allranks.hardware.sizes import Size, sizes
 
-PAGE = Path(__file__).resolve().parent / "sizes.md"
+PAGE = Path(__file__).resolve().parent / "reference" / "sizes.md"
 
 HEAD = """# Azure sizes with GPUs
 
-Made by `python docs/make_sizes.py` from `src/allranks/hardware/sizes.csv`. A dash: no source says it, or there is none.
-Everything was read in the sources below. Nothing was measured on these sizes.
-
-- CUDA: the variants of the environments that run on its GPUs (`allranks environments sync --variant NAME`). V100 and T4
-  have no bfloat16: trainings with `precision=auto`, the default, compute in float16 on them.
-- InfiniBand: ports x Gb/s of each. `RDMA only`: the size has RDMA in its name and no SR-IOV, so a job on it has none.
-- All-reduce: the bus bandwidth in GB/s that Azure's health check expects of all GPUs of one instance, at least.
-
-What follows from a size, the processes, the variables of NCCL and UCX and why, and its traps:
-
-```console
-$ allranks doctor ND96asr_v4
-$ allranks doctor --sizes --gpu A100 --infiniband
-```
-
-In a pipeline, `allranks.layout(step, size="ND96asr_v4")` sets what a step needs for a size
-([components.md](components.md#lay-out)).
+Made by `make docs`. [sizes.md](../sizes.md) explains the columns. A dash: no source says it, or there is none.
 
 """
 
@@ -74,4 +58,5 @@ def _line(cells: tuple[str, ...]) -> str:
 
 
 if __name__ == "__main__":
+    PAGE.parent.mkdir(exist_ok=True)
     PAGE.write_text(page(), encoding="utf-8")

@@ -5,9 +5,11 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterator
+from pathlib import Path
 from typing import NamedTuple
 
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
+_LINK = re.compile(r"!?\[(?:[^\]\[]|\[[^\]]*\])*\]\(([^)\s]+)\)")
 
 
 class Shown(NamedTuple):
@@ -36,3 +38,9 @@ def shown_commands(text: str) -> Iterator[Shown]:
 def commands_of(program: str, text: str) -> list[Shown]:
     """Return the commands that start a program, each once."""
     return list(dict.fromkeys(shown for shown in shown_commands(text) if shown.command.split()[0] == program))
+
+
+def broken_links(text: str, folder: Path) -> list[str]:
+    """Return the links to files that do not exist. folder: that of the document"""
+    links = [link.partition("#")[0] for link in _LINK.findall(FENCE.sub("", text)) if "://" not in link]
+    return [link for link in links if link and not (folder / link).exists()]

@@ -68,7 +68,7 @@ def test_a_function_tells_what_its_component_takes() -> None:
         "num_train_epochs: integer, 1 to 100000. Passes over the training images.",
         "optim: string, one of adamw_torch, sgd. ",
         "model: mlflow_model. The trained model",
-        "docs/components.md#train_image_classifier",
+        "allranks_train_image_classifier 0.1.0",
     ):
         assert part in text
     assert str(inspect.signature(library.record_launch_single)) in pydoc_text("record_launch_single")

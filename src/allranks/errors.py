@@ -32,7 +32,7 @@ class Problem:
     expected: what is allowed there
     fix:      what to do, as a sentence or a command
     code:     the section of docs/troubleshooting.md that explains it; "" if there is none
-    rule:     the rule of docs/checks.md that found it; "" if there is none
+    rule:     the rule that found it; "" if there is none
     ignorable: whether a comment can ignore it
     """
 
@@ -64,7 +64,7 @@ class Problem:
 
 @dataclass(frozen=True)
 class Rule:
-    """A rule of `allranks check`, as docs/checks.md lists it.
+    """A rule of `allranks check`.
 
     code:            the name by which a comment ignores it: ``# allranks: ignore CODE``
     what:            what it finds

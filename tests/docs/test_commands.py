@@ -26,7 +26,7 @@ from allranks.local.options import Options
 from allranks.plan.graph import Graph, Plan, Step
 from allranks.project.files import create, template
 from allranks_command import PATIENCE, called, started
-from documents import FENCE, Shown, commands_of
+from documents import Shown, broken_links, commands_of
 from run_records import write_engine_log
 
 # They import the SDK: seconds.
@@ -38,11 +38,10 @@ IN_ONE_PROCESS = pytest.mark.xdist_group("documented commands")
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = (
     *(ROOT / f"{name}.md" for name in ("README", "CONTRIBUTING", "CHANGELOG")),
-    *sorted((ROOT / "docs").rglob("*.md")),
+    *sorted((ROOT / "docs").glob("*.md")),
 )
 RUN_AS_A_WHOLE = ("first-own-pipeline.md", "local-client.md", "migrating.md")
 """Documents whose commands depend on the ones before them. They have tests of their own."""
-LINK = re.compile(r"!?\[(?:[^\]\[]|\[[^\]]*\])*\]\(([^)\s]+)\)")
 EXAMPLE = re.compile(r"For example: (allranks .+?)\n\n", re.DOTALL)
 HELP_OF = (
     "run",
@@ -236,6 +235,4 @@ def test_what_is_made_can_be_made() -> None:
 
 @pytest.mark.parametrize("document", [*DOCUMENTS, *sorted(ROOT.glob("packages/**/*.md"))], ids=lambda path: path.name)
 def test_links_lead_somewhere(document: Path) -> None:
-    text = FENCE.sub("", document.read_text(encoding="utf-8"))
-    local = [link.partition("#")[0] for link in LINK.findall(text) if "://" not in link and not link.startswith("#")]
-    assert not [link for link in local if not (document.parent / link).exists()]
+    assert broken_links(document.read_text(encoding="utf-8"), document.parent) == []

@@ -77,7 +77,7 @@ def component_function(name: str, spec: Path) -> Callable[..., Any]:
 
     function.__name__ = function.__qualname__ = name
     function.__module__ = _MODULE
-    function.__doc__ = _documentation(name, component)
+    function.__doc__ = _documentation(component)
     keyword = inspect.Parameter.KEYWORD_ONLY
     function.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
         [
@@ -151,12 +151,12 @@ def _default(port: Port) -> Any:
     return None if port.optional else inspect.Parameter.empty if port.default is None else port.default
 
 
-def _documentation(name: str, component: Any) -> str:
+def _documentation(component: Any) -> str:
     parts = [textwrap.fill(" ".join(component.description.split()), _WIDTH)]
     for title, ports in (("Inputs", input_ports(component)), ("Outputs", output_ports(component))):
         if ports:
             parts.append("\n".join([f"{title}:", *map(_described, ports)]))
-    parts.append(f"{component.name} {component.version}: see docs/components.md#{name}")
+    parts.append(f"{component.name} {component.version}")
     return "\n\n".join(parts)
 
 

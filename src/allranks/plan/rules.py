@@ -60,7 +60,7 @@ IGNORED_KEY = Rule.warning(
 UNKNOWN_STEP = Rule.warning(
     "unknown-step",
     "`allranks.yaml` has a setting for a step that the pipeline does not have. Another pipeline may have it.",
-    "[names.md](names.md), which describes `allranks.yaml`",
+    "docs/names.md, which describes `allranks.yaml`",
     "correct the name",
 )
 COUNT_BINDING = Rule.error(

@@ -89,7 +89,7 @@ OF_ALL = (Row(identity.unique_names, identity.DUPLICATE_NAME, identity.DUPLICATE
 
 
 def catalogue() -> tuple[Rule, ...]:
-    """Return every rule about components, for docs/checks.md. Those of pipelines apply to a component by itself too."""
+    """Return every rule about components. Those of pipelines apply to a component by itself too."""
     own = (*rules_of(OF_COMPONENTS, OF_COMMANDS, OF_ALL), MODULE)
     of_plans = (COUNT_BINDING, ENVIRONMENT_EMPTY, DOCKERFILE_MISSING, REPEATED_KEY, UNQUOTED_VALUE)
     return tuple(rule for rule in own if rule not in of_plans)

@@ -47,7 +47,7 @@ ENVIRONMENT_REFERENCE = Rule.error(
 ENVIRONMENT_UNKNOWN = Rule.warning(
     "environment-unknown",
     "The project's folder environments/ has no environment of that name. The workspace may have one.",
-    "[environments.md](environments.md): `allranks register` registers the environments of this folder",
+    "docs/environments.md: `allranks register` registers the environments of this folder",
     "add its folder to environments/, or use one of a registry",
 )
 
@@ -109,7 +109,7 @@ def registered_names(path: Path) -> set[str]:
     return {name for file in sorted(root.glob(f"*/{REGISTERED}")) if (name := environment_name(file))}
 
 
-_TAGS = "the component's own tags, [components.md](components.md): allranks checks them before each run"
+_TAGS = "the component's own tags, docs/components.md: allranks checks them before each run"
 
 REQUIREMENT_TAG = Rule.error(
     "requirement-tag",

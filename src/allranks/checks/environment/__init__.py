@@ -16,7 +16,7 @@ from allranks.sdk.yaml_lines import read_mapping
 
 
 def _own(code: str, what: str, fix: str) -> Rule:
-    return Rule(code, Level.ERROR, what, "[environments.md](environments.md)", fix)
+    return Rule(code, Level.ERROR, what, "docs/environments.md", fix)
 
 
 _SYNC = "allranks environments sync"
@@ -48,12 +48,12 @@ OF_FILES = (
 
 
 def catalogue() -> tuple[Rule, ...]:
-    """Return every rule about the environments of any project, for docs/checks.md."""
+    """Return every rule about the environments of any project."""
     return rules_of(OF_FILES)
 
 
 def own_catalogue() -> tuple[Rule, ...]:
-    """Return every rule about the environments of a project of this style, for docs/checks.md."""
+    """Return every rule about the environments of a project of this style."""
     return rules_of(OF_FOLDERS, (RESOLVING,))
 
 

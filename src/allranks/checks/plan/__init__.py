@@ -80,7 +80,7 @@ OF_PLANS = (Row(data.written_twice, data.DATA),)
 
 
 def catalogue() -> tuple[Rule, ...]:
-    """Return every rule about pipelines and jobs, for docs/checks.md."""
+    """Return every rule about pipelines and jobs."""
     of_nodes = (OF_NODES, OF_STAND_INS, OF_STEPS, OF_KEYS, OF_TEXTS, OF_BINDINGS, OF_VALUES, OF_OUTPUTS)
     of_graphs = (OF_GRAPHS, AFTER_NODES, OF_LOOPS.values(), OF_OWN_INPUTS, OF_PLANS)
     return (SDK, *rules.RULES, *rules_of(*of_graphs, *of_nodes))

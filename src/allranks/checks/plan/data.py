@@ -38,7 +38,7 @@ UNMAPPED_OUTPUT = Rule.warning(
     "unmapped-output",
     "An output has the URI of a datastore that `allranks.yaml` does not map. Here it stays in the run's folder, where "
     "another pipeline that reads this URI does not find it.",
-    "[names.md](names.md), which describes `allranks.yaml`",
+    "docs/names.md, which describes `allranks.yaml`",
     "map the datastore to a folder",
 )
 

@@ -170,7 +170,7 @@ def is_moving(image: str) -> bool:
 SIZE = Rule.warning(
     "size",
     "The size that a step names is retired, lacks the InfiniBand that the job asks for, or needs another image.",
-    "[sizes.md](sizes.md), with the sources of each size",
+    "`allranks doctor SIZE`, with the sources of each size",
     "choose another size: allranks doctor --sizes",
 )
 PROCESSES = Rule.warning(

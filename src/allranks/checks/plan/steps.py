@@ -42,7 +42,7 @@ NOT_RUN_HERE = Rule(
     "not-run-here",
     Level.MACHINE,
     "A node is of a kind that only Azure ML runs.",
-    "[limits](../README.md#limits)",
+    "README.md, Limits",
     "provide its outputs in a folder: --stand-in STEP=FOLDER",
 )
 DROPPED_ENVIRONMENT = Rule.warning(
@@ -183,7 +183,7 @@ def _too_many(scope: Scope, step: Step) -> Iterator[Problem]:
 REQUIREMENT = Rule.error(
     "requirement",
     "The step's environment or launch lacks what its component's tags require for the chosen values.",
-    "the component's own tags, [components.md](components.md)",
+    "the component's own tags, docs/components.md",
     "choose another value or environment",
 )
 

@@ -80,11 +80,11 @@ def check(
     what Azure ML, azure-ai-ml or the designer refuses; `allranks run` refuses the same. A warning is what they accept
     and what probably does something else than was meant, such as a key that azure-ai-ml drops; a run prints it too.
     Advice makes components easier to use in the designer, such as descriptions and ranges; only --strict lists it.
-    docs/checks.md lists the rules, each with its source; a comment `# allranks: ignore RULE` ignores a finding on its
-    line, or in the whole file if it is above all content, unless azure-ai-ml refuses it. For a pipeline, problems of
-    its components and of the sizes that its steps name are warnings. What this machine lacks to run it, such as a
-    package, mpirun or an asset of a workspace, is listed separately and is not an error. --json prints an object, or
-    an array of one per file.
+    `allranks why --codes` lists the rules; a comment `# allranks: ignore RULE` ignores a finding on its line, or in the
+    whole file if it is above all content, unless azure-ai-ml refuses it. For a pipeline, problems of its components and
+    of the sizes that its steps name are warnings. What this machine lacks to run it, such as a package, mpirun or an
+    asset of a workspace, is listed separately and is not an error. --json prints an object, or an array of one per
+    file.
 
     --names lists the registered components, data, environments and models that this machine cannot resolve, each with
     the places that refer to it. Complete their paths.

@@ -84,7 +84,7 @@ def check(
 
     A name is an environment of this project's style, with a Dockerfile and expect.yaml. A path is an environment of any
     project: a YAML file with image or build, or a folder, whose environments at any depth are checked for what Azure ML
-    needs, together with their conda files and Dockerfiles; docs/checks.md lists the rules.
+    needs, together with their conda files and Dockerfiles; `allranks why --codes` lists the rules.
 
     Print every problem with file and line. Exit with 2 if there are any. Without hadolint, its rules are not checked,
     and a warning says so.

@@ -1,20 +1,9 @@
-"""The page of checks is what the tables of rules say, and every error has a source."""
+"""Every rule says what it finds, and every error and warning has a source."""
 
 from __future__ import annotations
 
-import runpy
-from pathlib import Path
-
 from allranks.checks import component, environment, plan
 from allranks.errors import Level
-
-DOCS = Path(__file__).resolve().parents[2] / "docs"
-
-
-def test_the_page_is_of_these_rules() -> None:
-    """Where it is not: python docs/make_checks.py"""
-    made = runpy.run_path(str(DOCS / "make_checks.py"))
-    assert (DOCS / "checks.md").read_text(encoding="utf-8") == made["page"]()
 
 
 def test_every_rule_says_what_it_finds_and_every_error_and_warning_has_a_source() -> None:
