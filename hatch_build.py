@@ -1,4 +1,4 @@
-"""What the build adds to pyproject.toml: files of the wheel that move, and the description on PyPI.
+"""What the build adds to pyproject.toml: files that are generated or that move, and the description on PyPI.
 
 `force-include` in pyproject.toml would also copy the files into an editable install, where they would hide later
 changes.
@@ -6,7 +6,10 @@ changes.
 
 from __future__ import annotations
 
+import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -23,10 +26,14 @@ RELATIVE_LINK = re.compile(r"(!?)\[((?:[^\]\[]|\[[^\]]*\])*)\]\((?!https?://)([^
 
 
 class WheelFiles(BuildHookInterface):
-    """Adds files to the wheel whose places differ from those in the repository."""
+    """Generates library.pyi, also for an editable install, and adds files to the wheel whose places differ."""
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         """Add the files, and each package in components/shared as a package of its own."""
+        # A process of its own: the modules of an installed allranks must not stay in this one.
+        command = [sys.executable, "docs/make_library.py"]
+        subprocess.run(command, cwd=self.root, env={**os.environ, "PYTHONPATH": "src"}, check=True)
+        build_data["artifacts"].append("src/allranks/library.pyi")
         if version != "standard":
             return
         shared = Path(self.root, "components", "shared").glob("*/__init__.py")

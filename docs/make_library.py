@@ -1,22 +1,26 @@
 """Writes src/allranks/library.pyi, the library's functions for editors and type checkers, from the specs.
 
 python docs/make_library.py
+
+The build runs it (hatch_build.py), without the SDK: it reads the specs themselves.
 """
 
 from __future__ import annotations
 
 import inspect
 import textwrap
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
 
-from allranks import library
+import yaml
+
+from allranks.catalog import shipped_specs
+from allranks.catalog.functions import documentation, signature
 
 STUB = Path(__file__).resolve().parents[1] / "src" / "allranks" / "library.pyi"
 
 HEAD = '''\
-# Generated from the specs of the components by: python docs/make_library.py
+# Generated from the specs of the components.
 
 from enum import Enum
 from typing import Any, Generic, Literal, Protocol, TypeAlias, TypeVar
@@ -45,18 +49,28 @@ class Step(Command, Generic[_Outputs]):  # type: ignore[misc, unused-ignore]
 
 def stub() -> str:
     """Return the whole file."""
-    names = library.__all__
-    functions = "\n".join(declaration(name, getattr(library, name)) for name in names)
-    return f"{HEAD}__all__ = [{', '.join(map(repr, names))}]\n\n{functions}"
+    specs = shipped_specs()
+    functions = "\n".join(declaration(name, component(spec)) for name, spec in specs.items())
+    return f"{HEAD}__all__ = [{', '.join(map(repr, specs))}]\n\n{functions}"
 
 
-def declaration(name: str, function: Callable[..., Any]) -> str:
+def component(spec: Path) -> SimpleNamespace:
+    """Return a component with the attributes that azure-ai-ml's has."""
+    written = yaml.safe_load(spec.read_text(encoding="utf-8"))
+    unset = dict.fromkeys(("description", "optional", "default", "min", "max", "enum"))
+    for section in ("inputs", "outputs"):
+        ports = written.get(section, {}).items()
+        written[section] = {name: SimpleNamespace(**{**unset, **port}) for name, port in ports}
+    return SimpleNamespace(**written)
+
+
+def declaration(name: str, component: SimpleNamespace) -> str:
     """Return the class of a component's outputs, and its function."""
     outputs = "".join(name.title().split("_")) + "Outputs"
-    ports = list(getattr(function, "component").outputs) or ["..."]  # noqa: B009
+    ports = list(component.outputs) or ["..."]
     members = "\n".join(f"    {port}: Output" if port != "..." else "    ..." for port in ports)
-    parameters = ", ".join(map(parameter, inspect.signature(function).parameters.values()))
-    text = textwrap.indent(f'"""{inspect.getdoc(function)}\n"""', "    ", lambda line: bool(line.strip()))
+    parameters = ", ".join(map(parameter, signature(component).parameters.values()))
+    text = textwrap.indent(f'"""{documentation(component)}\n"""', "    ", lambda line: bool(line.strip()))
     star = f"*, {parameters}" if parameters else ""
     return f"class {outputs}:\n{members}\n\ndef {name}({star}) -> Step[{outputs}]:\n{text}\n"
 

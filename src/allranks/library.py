@@ -9,7 +9,7 @@ A function has the name of its component's folder. It takes the component's inpu
 the result of `load_component` does. Its attribute `component` is the SDK's component. A component is loaded when its
 function is first imported.
 
-library.pyi declares the same functions for editors and type checkers. It is generated: python docs/make_library.py
+The build makes library.pyi, which declares the same functions for editors and type checkers.
 """
 
 from __future__ import annotations

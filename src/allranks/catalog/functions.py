@@ -77,16 +77,31 @@ def component_function(name: str, spec: Path) -> Callable[..., Any]:
 
     function.__name__ = function.__qualname__ = name
     function.__module__ = _MODULE
-    function.__doc__ = _documentation(component)
-    keyword = inspect.Parameter.KEYWORD_ONLY
-    function.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
-        [
-            inspect.Parameter(port.name, keyword, default=_default(port), annotation=_annotation(port))
-            for port in ports.values()
-        ]
-    )
+    function.__doc__ = documentation(component)
+    function.__signature__ = signature(component)  # type: ignore[attr-defined]
     function.component = component  # type: ignore[attr-defined]
     return function
+
+
+def signature(component: Any) -> inspect.Signature:
+    """Return the signature of a component's function."""
+    keyword = inspect.Parameter.KEYWORD_ONLY
+    return inspect.Signature(
+        [
+            inspect.Parameter(port.name, keyword, default=_default(port), annotation=_annotation(port))
+            for port in input_ports(component)
+        ]
+    )
+
+
+def documentation(component: Any) -> str:
+    """Return the docstring of a component's function."""
+    parts = [textwrap.fill(" ".join(component.description.split()), _WIDTH)]
+    for title, ports in (("Inputs", input_ports(component)), ("Outputs", output_ports(component))):
+        if ports:
+            parts.append("\n".join([f"{title}:", *map(_described, ports)]))
+    parts.append(f"{component.name} {component.version}")
+    return "\n\n".join(parts)
 
 
 def _load(spec: Path) -> Any:
@@ -149,15 +164,6 @@ def _annotation(port: Port) -> _Annotation:
 
 def _default(port: Port) -> Any:
     return None if port.optional else inspect.Parameter.empty if port.default is None else port.default
-
-
-def _documentation(component: Any) -> str:
-    parts = [textwrap.fill(" ".join(component.description.split()), _WIDTH)]
-    for title, ports in (("Inputs", input_ports(component)), ("Outputs", output_ports(component))):
-        if ports:
-            parts.append("\n".join([f"{title}:", *map(_described, ports)]))
-    parts.append(f"{component.name} {component.version}")
-    return "\n\n".join(parts)
 
 
 def _described(port: Port) -> str:
