@@ -26,14 +26,14 @@ RELATIVE_LINK = re.compile(r"(!?)\[((?:[^\]\[]|\[[^\]]*\])*)\]\((?!https?://)([^
 
 
 class WheelFiles(BuildHookInterface):
-    """Generates library.pyi, also for an editable install, and adds files to the wheel whose places differ."""
+    """Generates library.pyi and the specs of variants, and adds files to the wheel whose places differ."""
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         """Add the files, and each package in components/shared as a package of its own."""
         # A process of its own: the modules of an installed allranks must not stay in this one.
         command = [sys.executable, "docs/make_library.py"]
         subprocess.run(command, cwd=self.root, env={**os.environ, "PYTHONPATH": "src"}, check=True)
-        build_data["artifacts"].append("src/allranks/library.pyi")
+        build_data["artifacts"] += ["/src/allranks/library.pyi", "/components/*/*/*/component.yaml"]
         if version != "standard":
             return
         shared = Path(self.root, "components", "shared").glob("*/__init__.py")

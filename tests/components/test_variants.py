@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,8 @@ import yaml
 from typer.testing import CliRunner
 
 from allranks.catalog import variants
-from allranks.catalog.variants import merged, spec_text
+from allranks.catalog.find import find_specs, run_target
+from allranks.catalog.variant_specs import merged, spec_text, variants_of
 from allranks.cli.main import app
 from allranks.errors import InputError
 from component_projects import YAML, make
@@ -37,9 +39,9 @@ greet_twice:
 def variant(root: Path, table: str = TABLE) -> dict[str, Any]:
     folder = make(root)
     (folder / "variants.yaml").write_text(table)
-    (each,) = variants.variants_of(folder)
-    assert each.path == root / "components/greet/greet_twice/component.yaml"
-    content: dict[str, Any] = yaml.safe_load(each.text)
+    content: dict[str, Any] = yaml.safe_load(
+        variants_of(folder / "component.yaml", folder / "variants.yaml")["greet_twice"]
+    )
     return content
 
 
@@ -95,38 +97,52 @@ def test_a_table_that_does_not_fit_the_spec(tmp_path: Path, table: str, where: s
     assert found in error.value.problems[0].found
 
 
-def test_written_once_and_checked_afterwards(tmp_path: Path) -> None:
-    folder = make(tmp_path)
-    (folder / "variants.yaml").write_text(
-        TABLE.replace("  additional_includes: [../other/words.py, own.py, component.yaml]\n", "")
-    )
-    spec = folder / "component.yaml"
-    (missing,) = variants.check([spec])
-    assert "greet_twice/component.yaml is missing" in missing.found
-    command = ["components", str(tmp_path / "components"), "--write-variants"]
-    for said in ("written", "up to date"):
-        assert said in CliRunner().invoke(app, command).stdout
-    generated = tmp_path / "components/greet/greet_twice/component.yaml"
-    assert list(variants.check([spec, generated])) == []
-    spec.write_text(YAML.replace("default: 3", "default: 4"))
-    assert "is out of date" in str(CliRunner().invoke(app, ["check", str(folder)]).exception)
-    for specs in ([spec], [generated]):
-        (stale,) = variants.check(specs)
-        assert ("is out of date" in stale.found, stale.fix) == (True, "run allranks components --write-variants")
-    variants.write([folder])
+PLAIN = TABLE.replace("  additional_includes: [../other/words.py, own.py, component.yaml]\n", "")
+
+
+def make_with_table(root: Path, table: str = PLAIN) -> Path:
+    """Return the folder of a component, whose files are a second old, and which has a table."""
+    folder = make(root)
+    (folder / "variants.yaml").write_text(table)
+    for file in folder.iterdir():
+        os.utime(file, (file.stat().st_mtime - 1,) * 2)
+    return folder
+
+
+def test_variants_are_written_where_components_are_looked_for(tmp_path: Path) -> None:
+    folder = make_with_table(tmp_path)
+    generated = folder / "greet_twice/component.yaml"
+    assert find_specs(tmp_path / "components") == (folder / "component.yaml", generated)
+    first = generated.stat()
+    assert find_specs(tmp_path / "components") == (folder / "component.yaml", generated)
+    assert generated.stat().st_mtime_ns == first.st_mtime_ns
+    (folder / "component.yaml").write_text(YAML.replace("default: 3", "default: 4"))
+    assert list(variants.refresh_below(tmp_path)) == []
+    assert yaml.safe_load(generated.read_text())["inputs"]["times"]["default"] == 4
+    assert variants.refresh(folder) == ()
     (folder / "variants.yaml").write_text("{}")
-    (left,) = variants.check([generated])
-    assert (left.where, left.fix) == (f"{generated}:1", "remove it")
+    assert find_specs(tmp_path / "components") == (folder / "component.yaml",)
+
+
+def test_a_variant_that_a_command_line_names_is_written(tmp_path: Path) -> None:
+    generated = make_with_table(tmp_path) / "greet_twice/component.yaml"
+    assert run_target(str(generated)) == str(generated)
+    assert generated.is_file()
+
+
+def test_check_reports_a_table_that_is_wrong(tmp_path: Path) -> None:
+    folder = make_with_table(tmp_path, "greet_twice: [1]")
+    assert "the keys that differ" in str(CliRunner().invoke(app, ["check", str(folder)]).exception)
 
 
 def test_a_handwritten_spec_is_never_overwritten(tmp_path: Path) -> None:
-    folder = make(tmp_path)
-    (folder / "variants.yaml").write_text(TABLE)
-    own = tmp_path / "components/greet/greet_twice/component.yaml"
+    folder = make_with_table(tmp_path)
+    own = folder / "greet_twice/component.yaml"
     own.parent.mkdir()
     own.write_text(YAML)
+    os.utime(own, (0, 0))
     with pytest.raises(InputError, match="exists and was not generated"):
-        variants.write([folder])
+        variants.refresh(folder)
     assert own.read_text() == YAML
 
 
@@ -136,8 +152,3 @@ def test_the_text_of_a_spec_is_that_spec(spec: Path) -> None:
     assert yaml.safe_load(spec_text(content)) == content
     script = {"command": "set -e\npython a.py --x\n  indented"}
     assert yaml.safe_load(spec_text(script)) == script
-
-
-def test_the_project_s_variants_are_up_to_date() -> None:
-    """Where they are not: allranks components --write-variants"""
-    assert list(variants.check(sorted(PROJECT.rglob("component.yaml")))) == []

@@ -7,9 +7,9 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
+from allranks.catalog.variants import SPEC, refresh
 from allranks.errors import InputError, Problem
 
-_SPEC = "component.yaml"
 _PACKAGE = Path(__file__).resolve().parents[1]
 
 
@@ -35,7 +35,9 @@ def shipped_specs() -> Mapping[str, Path]:
     """
     specs = {}
     for folder, folders, files in os.walk(shipped_folder() / "components"):
+        if _PACKAGE not in shipped_folder().parents:
+            folders += {*refresh(Path(folder))}.difference(folders)
         folders[:] = [name for name in folders if not name.startswith((".", "_"))]
-        if _SPEC in files:
-            specs[os.path.basename(folder)] = Path(folder, _SPEC)
+        if SPEC in files:
+            specs[os.path.basename(folder)] = Path(folder, SPEC)
     return dict(sorted(specs.items()))

@@ -10,15 +10,13 @@ from typing import Any
 
 from allranks.catalog import shipped_specs
 from allranks.catalog.ports import Port, input_ports, output_ports
+from allranks.catalog.variants import TABLE, refresh, refresh_below
 from allranks.errors import InputError, Problem, did_you_mean
 from allranks.history.formatting import number
 from allranks.images.find import environment_file
 from allranks.sdk.paths import nearest, project_folder
 from allranks.sdk.session import quiet, session
 from allranks.sdk.specs import SPECS, environment_name, load
-
-VARIANTS = "variants.yaml"
-"""The table of a component's variants (`variants`), whose specs are in folders beside it."""
 
 FOLDER = "components"
 """The folder of a project that contains a folder per component, at any depth."""
@@ -91,9 +89,10 @@ def components_folder(start: Path) -> Path:
 def find_specs(root: Path) -> tuple[Path, ...]:
     """Return the specs in root at any depth, or root itself if it is a file.
 
-    Below a spec only its variants are found. Folders whose names begin with a dot or an underscore are skipped.
+    Below a spec only its variants are found, which are written first if they are out of date. Folders whose names begin
+    with a dot or an underscore are skipped.
 
-    Raise InputError if there is none, or if a folder has several.
+    Raise InputError if there is none, if a folder has several, or if its table of variants is wrong.
     """
     if os.path.isfile(root):
         return (root,)
@@ -103,7 +102,8 @@ def find_specs(root: Path) -> tuple[Path, ...]:
     problems: list[Problem] = []
     for folder, folders, files in os.walk(root):
         own = [Path(folder, name) for name in SPECS if name in files]
-        within = not own or VARIANTS in files  # the code of a component may contain copies of specs
+        folders += {*refresh(Path(folder))}.difference(folders)
+        within = not own or TABLE in files  # the code of a component may contain copies of specs
         folders[:] = sorted(name for name in folders if within and not name.startswith((".", "_")))
         specs += own
         if len(own) > 1:
@@ -120,9 +120,14 @@ def find_specs(root: Path) -> tuple[Path, ...]:
 def run_target(job: str) -> str:
     """Return the spec of the component of this name in the project or in the library, or else the job as it is given.
 
-    A component's name is that of its folder. Raise InputError for a name that neither a file nor a component has.
+    If the job is the spec of a variant that does not exist yet, it is written. A component's name is that of its
+    folder. Raise InputError for a name that neither a file nor a component has.
     """
-    if not job.isidentifier() or os.path.exists(job):
+    if os.path.exists(job):
+        return job
+    if not job.isidentifier():
+        if problems := list(refresh_below(Path(job))):
+            raise InputError.of(problems)
         return job
     project = nearest(Path.cwd(), FOLDER, exists=Path.is_dir)
     specs = {**shipped_specs(), **{spec.parent.name: spec for spec in (find_specs(project) if project else ())}}

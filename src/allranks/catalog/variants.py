@@ -1,114 +1,80 @@
-"""Components that differ in launch or environment, generated from one spec and a table of variants.
+"""The files of variants: components that differ in launch or environment, generated from one spec and a table.
 
-Beside `NAME/component.yaml`, a `variants.yaml` maps the name of each variant to a merge patch (`merge_patch`) of that
-spec. Each variant becomes `NAME/VARIANT/component.yaml`, which uses the code of NAME. If the command of NAME has
-`--spec component.yaml`, that of the variant names the variant's file, for `allranks.runtime.arguments`.
+Beside `NAME/component.yaml`, a `variants.yaml` describes the variants (`variant_specs`). `NAME/VARIANT/component.yaml`
+is written when components are looked for, and those of the library when its wheel is built.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
-import re
-import textwrap
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from decimal import Decimal
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
-import yaml
-
-from allranks.catalog.find import VARIANTS
-from allranks.catalog.ports import port_specs, rank
 from allranks.errors import InputError, Problem
-from allranks.sdk.yaml_lines import at, read_mapping
 
-TABLE = VARIANTS
 SPEC = "component.yaml"
-COMMAND = "allranks components --write-variants"
-
-_HEADER = re.compile(r"# Generated from \.\./variants\.yaml")
-
-
-@dataclass(frozen=True)
-class Variant:
-    """A generated spec. key: its entry in the table; text: what the file contains"""
-
-    table: Path
-    key: str
-    path: Path
-    text: str
+TABLE = "variants.yaml"
+_HEADER = f"# Generated from ../{TABLE}"
 
 
-def variants_of(folder: Path) -> tuple[Variant, ...]:
-    """Return the variants of the component in a folder; none if it has no table.
+def refresh(folder: Path) -> tuple[str, ...]:
+    """Write the variants of the component in a folder if they are missing or out of date, and return their names.
 
-    Raise InputError if the table cannot be applied to the spec.
-    """
-    table = folder / TABLE
-    if not table.is_file():
-        return ()
-    if not (folder / SPEC).is_file():
-        raise InputError(Problem(str(table), f"there is no {SPEC} beside it", "a spec that the variants change"))
-    base, patches = read_mapping(folder / SPEC), read_mapping(table)
-    problems = [problem for key, patch in patches.items() for problem in _mistakes(table, str(key), patch, base)]
-    if problems:
-        raise InputError.of(problems)
-    return tuple(_variant(folder, str(key), patch, base) for key, patch in patches.items())
+    Generated specs that the table no longer has are removed.
 
-
-def write(folders: Iterable[Path]) -> tuple[Path, ...]:
-    """Write the variants of the components in these folders that are out of date, and return their files.
-
-    Raise InputError, before anything is written, if a table cannot be applied, or a file of that name was not
+    Raise InputError, before anything is written, if the table cannot be applied, or a file of that name was not
     generated.
     """
-    stale = [variant for folder in folders for variant in variants_of(folder) if _text(variant.path) != variant.text]
-    own = [variant for variant in stale if variant.path.exists() and not _HEADER.match(_text(variant.path))]
-    if own:
+    if not _is_stale(folder):
+        return ()
+    from allranks.catalog.variant_specs import variants_of  # imports YAML
+    from allranks.sdk.yaml_lines import at
+
+    variants = variants_of(folder / SPEC, folder / TABLE)
+    existing = {spec: _text(spec) for spec in folder.glob(f"*/{SPEC}")}
+    specs = {folder / name / SPEC: f"{_HEADER}\n{text}" for name, text in variants.items()}
+    if own := [spec for spec in specs if not existing.get(spec, _HEADER).startswith(_HEADER)]:
+        expected, fix = "a name that no component has", "remove that file, or rename the variant"
         raise InputError.of(
-            Problem(
-                at(variant.table, variant.key),
-                f"{variant.path} exists and was not generated",
-                "a name that no component has",
-                "remove that file, or rename the variant",
-            )
-            for variant in own
+            Problem(at(folder / TABLE, spec.parent.name), f"{spec} exists and was not generated", expected, fix)
+            for spec in own
         )
-    for variant in stale:
-        variant.path.parent.mkdir(parents=True, exist_ok=True)
-        variant.path.write_text(variant.text, encoding="utf-8")
-    return tuple(variant.path for variant in stale)
+    try:
+        for spec, text in existing.items():
+            if spec not in specs and text.startswith(_HEADER):
+                spec.unlink(missing_ok=True)
+        for spec, text in specs.items():
+            if existing.get(spec) != text:
+                _write(spec, text)
+            else:
+                with contextlib.suppress(OSError):  # it belongs to another user
+                    os.utime(spec)
+    except OSError as error:
+        found = f"its variants cannot be written: {error.strerror}"
+        raise InputError(Problem(str(folder), found, "a writable folder", "change its permissions")) from None
+    return tuple(variants)
 
 
-def check(specs: Sequence[Path]) -> Iterator[Problem]:
-    """Yield the problems of the tables that belong to these specs: mistakes, and variants that are out of date."""
-    folders = dict.fromkeys(folder for spec in specs if spec.name == SPEC for folder in _folders(spec))
-    for folder in folders:
+def _write(spec: Path, text: str) -> None:
+    """Write a spec. Another process that does the same finds the earlier or the new text, never a part."""
+    spec.parent.mkdir(exist_ok=True)
+    partial = spec.with_name(f".{SPEC}.{os.getpid()}")
+    partial.write_text(text, encoding="utf-8")
+    os.replace(partial, spec)
+
+
+def refresh_below(path: Path) -> Iterator[Problem]:
+    """Write the variants that belong to a path: of all components below a folder, or of the one whose file it is, also
+    if a variant's file does not exist yet. Yield the problems of the tables."""
+    from allranks.sdk.spec_files import files_below  # imports YAML
+
+    tables = [file.parent for file in files_below(path, TABLE)] if path.is_dir() else []
+    for folder in (*tables, *path.parents[:2]):
         try:
-            variants = variants_of(folder)
+            refresh(folder)
         except InputError as error:
             yield from error.problems
-            continue
-        for variant in variants:
-            if _text(variant.path) != variant.text:
-                found = "is out of date" if variant.path.exists() else "is missing"
-                where, expected = at(variant.table, variant.key), "the spec with the variant's changes"
-                yield Problem(where, f"{variant.path} {found}", expected, f"run {COMMAND}")
-        paths = {variant.path.resolve() for variant in variants}
-        for spec in specs:
-            is_variant = _HEADER.match(_text(spec)) and spec.parent.parent.resolve() == folder.resolve()
-            if is_variant and spec.resolve() not in paths:
-                expected = f"a variant in {folder / TABLE}"
-                yield Problem(f"{spec}:1", f"it is generated, but {TABLE} has no such variant", expected, "remove it")
-
-
-def _folders(spec: Path) -> Iterator[Path]:
-    """Yield the folders whose tables belong to a spec: its own, and that of the spec it was generated from."""
-    if (spec.parent / TABLE).is_file():
-        yield spec.parent
-    if _HEADER.match(_text(spec)):
-        yield spec.parent.parent
 
 
 def _text(path: Path) -> str:
@@ -118,160 +84,10 @@ def _text(path: Path) -> str:
         return ""
 
 
-def _mistakes(table: Path, key: str, patch: Any, base: Mapping[str, Any]) -> Iterator[Problem]:
-    if not isinstance(patch, Mapping):
-        fix = "write what differs, such as: distribution: {type: mpi}"
-        yield Problem(at(table, key), f"{type(patch).__name__}", "the keys that differ from the spec's", fix)
-        return
-    if key == table.parent.name or not re.fullmatch(r"[a-z][a-z0-9_]*", key):
-        expected = "lower-case letters, digits and underscores, and not the spec's own name"
-        yield Problem(at(table, key), f"variant {key!r}", expected, "rename it")
-    for keys, reason in mismatches(base, patch):
-        yield Problem(at(table, key, *keys), reason, f"a change of {table.parent / SPEC}", "correct the variant")
-
-
-def _variant(folder: Path, key: str, patch: Mapping[str, Any], base: Mapping[str, Any]) -> Variant:
-    prefix = str(base.get("name", "")).removesuffix(folder.name)
-    spec = merged(base, {"name": prefix + key, **patch})
-    if "code" in spec:
-        spec["code"] = _from_below(spec["code"])
-    if isinstance(command := spec.get("command"), str):
-        spec["command"] = re.sub(rf"--spec {SPEC}\b", f"--spec {key}/{SPEC}", command)
-    if includes := spec.get("additional_includes"):
-        # A spec that is included, for code that is elsewhere, is that of the variant.
-        spec["additional_includes"] = [f"../{key}" if include == SPEC else _from_below(include) for include in includes]
-    environment = spec.get("environment")
-    if isinstance(environment, str) and environment.startswith("file:"):
-        spec["environment"] = f"file:{_from_below(environment.removeprefix('file:'))}"
-    if isinstance(inputs := spec.get("inputs"), dict):
-        # In the order that the designer needs. Those that the patch adds are at the end so far.
-        ports = {port.name: port for port in port_specs(inputs)}
-        spec["inputs"] = dict(sorted(inputs.items(), key=lambda item: rank(ports[str(item[0])])))
-    header = f"# Generated from ../{TABLE} by: {COMMAND}\n"
-    return Variant(folder / TABLE, key, folder / key / SPEC, header + spec_text(spec))
-
-
-def _from_below(path: Any) -> Any:
-    """Return a path relative to the base's folder as one relative to the folder of a variant, which is below it."""
-    if not isinstance(path, str) or ":" in path or os.path.isabs(path):
-        return path
-    return os.path.normpath(os.path.join("..", path)).replace(os.sep, "/")
-
-
-TEXTS = ("command", "description")
-"""Keys of texts in which a patch may replace parts."""
-
-
-def merged(target: Any, patch: Any) -> Any:
-    """Return the target with the patch applied. Neither is changed.
-
-    A mapping is merged key by key, null removes a key, and anything else replaces the target. In place of a command or
-    a description, a mapping replaces parts of the text: each key is a part, its value the replacement.
-    `mismatches` returns what does not apply.
-    """
-    if not isinstance(patch, Mapping):
-        return patch
-    result = dict(target) if isinstance(target, Mapping) else {}
-    for key, value in patch.items():
-        if value is None:
-            result.pop(key, None)
-        elif _is_text(key, result.get(key), value):
-            result[key] = _with_parts(result[key], value)
-        else:
-            result[key] = merged(result.get(key), value)
-    return result
-
-
-def mismatches(target: Any, patch: Any, keys: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], str]]:
-    """Yield the keys of a patch that have no effect, or an unclear one, each with the reason."""
-    if not isinstance(patch, Mapping):
-        return
-    existing = target if isinstance(target, Mapping) else {}
-    for key, value in patch.items():
-        path = (*keys, str(key))
-        if value is None and key not in existing:
-            yield path, "it removes a key that does not exist"
-        elif _is_text(key, existing.get(key), value):
-            for part in value:
-                count = " ".join(existing[key].split()).count(" ".join(str(part).split()))
-                if count != 1:
-                    yield path, f"the text has {str(part)!r} {count} times, not once"
-        else:
-            yield from mismatches(existing.get(key), value, path)
-
-
-def _is_text(key: Any, target: Any, patch: Any) -> bool:
-    return key in TEXTS and isinstance(target, str) and isinstance(patch, Mapping)
-
-
-def _with_parts(text: str, parts: Mapping[Any, Any]) -> str:
-    text = " ".join(text.split())
-    for part, value in parts.items():
-        text = text.replace(" ".join(str(part).split()), " ".join(str(value or "").split()))
-    return " ".join(text.split())
-
-
-_WIDTH = 120
-_LONG = 90
-"""Texts of more characters are folded, so that every longer line is the content of a folded text."""
-_FIRST_OF_SECTION = ("name", "inputs", "outputs", "code", "environment", "distribution", "limits", "command")
-_OPTION = re.compile(r"(?<!python) (?=--?[A-Za-z]|\$\[\[)")
-
-
-def spec_text(spec: Mapping[str, Any]) -> str:
-    """Return the text of a spec: its keys in their order, an option of the command per line."""
-    sections: list[str] = []
-    for key, value in spec.items():
-        before = "\n" if key in _FIRST_OF_SECTION and sections else ""
-        if key == "command" and isinstance(value, str):
-            value = value.strip()
-            style, lines = ("|-", value) if "\n" in value else (">-", _OPTION.sub("\n", value))
-            sections.append(f"{before}command: {style}\n{textwrap.indent(lines, '  ')}\n")
-        else:
-            # PyYAML breaks a line after the word that exceeds the width.
-            text = yaml.dump({key: value}, Dumper=_Dumper, sort_keys=False, width=1e6, allow_unicode=True)
-            sections.append(f"{before}{''.join(map(_wrapped, text.splitlines()))}")
-    return "".join(sections)
-
-
-def _wrapped(line: str) -> str:
-    if len(line) <= _WIDTH:
-        return f"{line}\n"
-    indent = line[: len(line) - len(line.lstrip())]
-    wrap = textwrap.TextWrapper(_WIDTH, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
-    return "".join(f"{each}\n" for each in wrap.wrap(line))
-
-
-class _Dumper(yaml.SafeDumper):
-    """Lists of values in one line, long texts folded, numbers without exponents."""
-
-    def increase_indent(self, flow: bool = False, indentless: bool = False) -> None:  # noqa: ARG002
-        # PyYAML does not indent the items of a list below their key.
-        super().increase_indent(flow, indentless=False)
-
-    def ignore_aliases(self, _: Any) -> bool:
-        return True
-
-
-def _text_node(dumper: yaml.SafeDumper, value: str) -> yaml.Node:
-    style = ">" if len(value) > _LONG and "\n" not in value else None
-    # A version such as 1.0 would be read as a number without quotes, and 1.0.0 looks like one.
-    if re.fullmatch(r"\d[\d.]*", value):
-        style = '"'
-    return dumper.represent_scalar("tag:yaml.org,2002:str", value, style=style)
-
-
-def _list_node(dumper: yaml.SafeDumper, value: list[Any]) -> yaml.Node:
-    short = all(isinstance(item, (str, int, float)) for item in value) and sum(len(str(item)) for item in value) < 80
-    has_paths = any("/" in str(item) for item in value)
-    return dumper.represent_sequence("tag:yaml.org,2002:seq", value, flow_style=short and not has_paths)
-
-
-def _number_node(dumper: yaml.SafeDumper, value: float) -> yaml.Node:
-    text = format(Decimal(repr(value)), "f") if value == value and abs(value) != float("inf") else str(value)
-    return dumper.represent_scalar("tag:yaml.org,2002:float", text if "." in text else f"{text}.0")
-
-
-_Dumper.add_representer(str, _text_node)
-_Dumper.add_representer(list, _list_node)
-_Dumper.add_representer(float, _number_node)
+def _is_stale(folder: Path) -> bool:
+    """Return whether a component has a table of variants, and a spec of one is missing or older than the component's
+    spec or the table."""
+    if not ((folder / TABLE).is_file() and (folder / SPEC).is_file()):
+        return False
+    written = [spec.stat().st_mtime_ns for spec in folder.glob(f"*/{SPEC}")]
+    return not written or min(written) < max((folder / name).stat().st_mtime_ns for name in (SPEC, TABLE))

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from allranks.catalog import shipped_folder, shipped_specs
-from allranks.catalog.find import VARIANTS, find_specs
+from allranks.catalog.find import find_specs
+from allranks.catalog.variants import TABLE
 from allranks.errors import InputError, Problem, did_you_mean
 
 TEMPLATE = Path(__file__).with_name("template")
@@ -145,7 +146,7 @@ def _source(name: str, project: Path) -> Path:
         fix = did_you_mean(name, specs, "list them: allranks components --library")
         raise InputError(Problem(name, "the library has no such component", "the name of one", fix))
     folder = specs[name].parent
-    folder = folder.parent if (folder.parent / VARIANTS).is_file() else folder
+    folder = folder.parent if (folder.parent / TABLE).is_file() else folder
     target = project / folder.relative_to(shipped_folder())
     if os.path.lexists(target):
         fix = "change that one, or move it elsewhere"

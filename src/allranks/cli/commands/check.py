@@ -128,12 +128,13 @@ def _result(file: str, values: dict[str, str]) -> _Result:
     from allranks.catalog import variants
     from allranks.checks.component import check as check_specs
 
+    in_tables = list(variants.refresh_below(Path(file)))  # before specs are looked for
     try:
         specs = _specs(Path(file), values)
     except InputError as error:
-        return _Result(file, (), Findings(error.problems))
+        return _Result(file, (), Findings((*in_tables, *error.problems)))
     components = list(specs.components) if specs else []
-    found = [*check_specs(components).found, *variants.check(components)]
+    found = [*in_tables, *check_specs(components).found]
     found += (problem for schedule in (specs.schedules if specs else ()) for problem in _of_schedule(schedule))
     plans: list[Plan] = []
     for job in [file] if specs is None else (*map(str, specs.jobs), *specs.pipelines):

@@ -71,28 +71,18 @@ def list_(
         Path | None, option("--page", "Write the components with their forms as an HTML page.", "FILE")
     ] = None,
     open_: Annotated[bool, option("--open", "Open the page in a browser.")] = False,
-    write_variants: Annotated[
-        bool, option("--write-variants", "Write the specs that variants.yaml files describe, and list nothing.")
-    ] = False,
     json: JsonOption = False,
 ) -> None:
     """List the components of a project or of the library with their ports.
 
     `allranks components` does the same.
 
-    --page and --open show the components as Azure ML's designer does. --write-variants updates the specs that are
-    generated from another component and the variants.yaml beside it.
+    --page and --open show the components as Azure ML's designer does.
     """
-    from allranks.catalog import variants
-    from allranks.catalog.find import components_folder, find_components
+    from allranks.catalog.find import find_components
     from allranks.cli.views.components import print_components
 
-    folder = components_of(folder, library)
-    if write_variants:
-        tables = sorted((folder or components_folder(Path.cwd())).rglob(variants.TABLE))
-        print_written(variants.write(table.parent for table in tables))
-        return
-    infos = find_components(folder)
+    infos = find_components(components_of(folder, library))
     if page or open_:
         _show_page(infos, page, open_)
     elif json:

@@ -91,7 +91,7 @@ def run(
     if arguments:
         raise typer.BadParameter(f"found {arguments[0]!r}; only with {AS_AZURE} can the file have arguments")
     values = layout_settings(layout) | inputs.of() | stand_ins_of(stand_ins)
-    if file.isidentifier():  # what finds components takes time to import
+    if not os.path.exists(file) and ":" not in file:  # what finds components takes time to import
         from allranks.catalog.find import run_target
 
         file = run_target(file)

@@ -1,0 +1,194 @@
+"""Generate the specs of variants: components that differ in launch or environment, from one spec and a table.
+
+The table maps the name of each variant to a merge patch (`merged`) of the spec. The variant uses the code of that
+component. If the command has `--spec component.yaml`, that of the variant names the variant's file, for
+`allranks.runtime.arguments`.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import textwrap
+from collections.abc import Iterator, Mapping
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from allranks.catalog.ports import port_specs, rank
+from allranks.errors import InputError, Problem
+from allranks.sdk.yaml_lines import at, read_mapping
+
+
+def variants_of(spec: Path, table: Path) -> dict[str, str]:
+    """Return the text of the spec of each variant by name. The spec of NAME goes into the folder NAME beside `spec`.
+
+    Raise InputError if the table cannot be applied to the spec.
+    """
+    base, patches = read_mapping(spec), read_mapping(table)
+    problems = [problem for key, patch in patches.items() for problem in _mistakes(table, spec, str(key), patch, base)]
+    if problems:
+        raise InputError.of(problems)
+    return {str(key): spec_text(_variant(spec, str(key), patch, base)) for key, patch in patches.items()}
+
+
+def _mistakes(table: Path, spec: Path, key: str, patch: Any, base: Mapping[str, Any]) -> Iterator[Problem]:
+    if not isinstance(patch, Mapping):
+        fix = "write what differs, such as: distribution: {type: mpi}"
+        yield Problem(at(table, key), f"{type(patch).__name__}", "the keys that differ from the spec's", fix)
+        return
+    if key == table.parent.name or not re.fullmatch(r"[a-z][a-z0-9_]*", key):
+        expected = "lower-case letters, digits and underscores, and not the spec's own name"
+        yield Problem(at(table, key), f"variant {key!r}", expected, "rename it")
+    for keys, reason in mismatches(base, patch):
+        yield Problem(at(table, key, *keys), reason, f"a change of {spec}", "correct the variant")
+
+
+def _variant(file: Path, key: str, patch: Mapping[str, Any], base: Mapping[str, Any]) -> dict[str, Any]:
+    prefix = str(base.get("name", "")).removesuffix(file.parent.name)
+    spec: dict[str, Any] = merged(base, {"name": prefix + key, **patch})
+    if "code" in spec:
+        spec["code"] = _from_below(spec["code"])
+    if isinstance(command := spec.get("command"), str):
+        spec["command"] = re.sub(rf"--spec {file.name}\b", f"--spec {key}/{file.name}", command)
+    if includes := spec.get("additional_includes"):
+        # A spec that is included, for code that is elsewhere, is that of the variant.
+        spec["additional_includes"] = [
+            f"../{key}" if include == file.name else _from_below(include) for include in includes
+        ]
+    environment = spec.get("environment")
+    if isinstance(environment, str) and environment.startswith("file:"):
+        spec["environment"] = f"file:{_from_below(environment.removeprefix('file:'))}"
+    if isinstance(inputs := spec.get("inputs"), dict):
+        # In the order that the designer needs. Those that the patch adds are at the end so far.
+        ports = {port.name: port for port in port_specs(inputs)}
+        spec["inputs"] = dict(sorted(inputs.items(), key=lambda item: rank(ports[str(item[0])])))
+    return spec
+
+
+def _from_below(path: Any) -> Any:
+    """Return a path relative to the base's folder as one relative to the folder of a variant, which is below it."""
+    if not isinstance(path, str) or ":" in path or os.path.isabs(path):
+        return path
+    return os.path.normpath(os.path.join("..", path)).replace(os.sep, "/")
+
+
+TEXTS = ("command", "description")
+"""Keys of texts in which a patch may replace parts."""
+
+
+def merged(target: Any, patch: Any) -> Any:
+    """Return the target with the patch applied. Neither is changed.
+
+    A mapping is merged key by key, null removes a key, and anything else replaces the target. In place of a command or
+    a description, a mapping replaces parts of the text: each key is a part, its value the replacement.
+    `mismatches` returns what does not apply.
+    """
+    if not isinstance(patch, Mapping):
+        return patch
+    result = dict(target) if isinstance(target, Mapping) else {}
+    for key, value in patch.items():
+        if value is None:
+            result.pop(key, None)
+        elif _is_text(key, result.get(key), value):
+            result[key] = _with_parts(result[key], value)
+        else:
+            result[key] = merged(result.get(key), value)
+    return result
+
+
+def mismatches(target: Any, patch: Any, keys: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], str]]:
+    """Yield the keys of a patch that have no effect, or an unclear one, each with the reason."""
+    if not isinstance(patch, Mapping):
+        return
+    existing = target if isinstance(target, Mapping) else {}
+    for key, value in patch.items():
+        path = (*keys, str(key))
+        if value is None and key not in existing:
+            yield path, "it removes a key that does not exist"
+        elif _is_text(key, existing.get(key), value):
+            for part in value:
+                count = " ".join(existing[key].split()).count(" ".join(str(part).split()))
+                if count != 1:
+                    yield path, f"the text has {str(part)!r} {count} times, not once"
+        else:
+            yield from mismatches(existing.get(key), value, path)
+
+
+def _is_text(key: Any, target: Any, patch: Any) -> bool:
+    return key in TEXTS and isinstance(target, str) and isinstance(patch, Mapping)
+
+
+def _with_parts(text: str, parts: Mapping[Any, Any]) -> str:
+    text = " ".join(text.split())
+    for part, value in parts.items():
+        text = text.replace(" ".join(str(part).split()), " ".join(str(value or "").split()))
+    return " ".join(text.split())
+
+
+_WIDTH = 120
+_LONG = 90
+"""Texts of more characters are folded, so that every longer line is the content of a folded text."""
+_FIRST_OF_SECTION = ("name", "inputs", "outputs", "code", "environment", "distribution", "limits", "command")
+_OPTION = re.compile(r"(?<!python) (?=--?[A-Za-z]|\$\[\[)")
+
+
+def spec_text(spec: Mapping[str, Any]) -> str:
+    """Return the text of a spec: its keys in their order, an option of the command per line."""
+    sections: list[str] = []
+    for key, value in spec.items():
+        before = "\n" if key in _FIRST_OF_SECTION and sections else ""
+        if key == "command" and isinstance(value, str):
+            value = value.strip()
+            style, lines = ("|-", value) if "\n" in value else (">-", _OPTION.sub("\n", value))
+            sections.append(f"{before}command: {style}\n{textwrap.indent(lines, '  ')}\n")
+        else:
+            # PyYAML breaks a line after the word that exceeds the width.
+            text = yaml.dump({key: value}, Dumper=_Dumper, sort_keys=False, width=1e6, allow_unicode=True)
+            sections.append(f"{before}{''.join(map(_wrapped, text.splitlines()))}")
+    return "".join(sections)
+
+
+def _wrapped(line: str) -> str:
+    if len(line) <= _WIDTH:
+        return f"{line}\n"
+    indent = line[: len(line) - len(line.lstrip())]
+    wrap = textwrap.TextWrapper(_WIDTH, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
+    return "".join(f"{each}\n" for each in wrap.wrap(line))
+
+
+class _Dumper(yaml.SafeDumper):
+    """Lists of values in one line, long texts folded, numbers without exponents."""
+
+    def increase_indent(self, flow: bool = False, indentless: bool = False) -> None:  # noqa: ARG002
+        # PyYAML does not indent the items of a list below their key.
+        super().increase_indent(flow, indentless=False)
+
+    def ignore_aliases(self, _: Any) -> bool:
+        return True
+
+
+def _text_node(dumper: yaml.SafeDumper, value: str) -> yaml.Node:
+    style = ">" if len(value) > _LONG and "\n" not in value else None
+    # A version such as 1.0 would be read as a number without quotes, and 1.0.0 looks like one.
+    if re.fullmatch(r"\d[\d.]*", value):
+        style = '"'
+    return dumper.represent_scalar("tag:yaml.org,2002:str", value, style=style)
+
+
+def _list_node(dumper: yaml.SafeDumper, value: list[Any]) -> yaml.Node:
+    short = all(isinstance(item, (str, int, float)) for item in value) and sum(len(str(item)) for item in value) < 80
+    has_paths = any("/" in str(item) for item in value)
+    return dumper.represent_sequence("tag:yaml.org,2002:seq", value, flow_style=short and not has_paths)
+
+
+def _number_node(dumper: yaml.SafeDumper, value: float) -> yaml.Node:
+    text = format(Decimal(repr(value)), "f") if value == value and abs(value) != float("inf") else str(value)
+    return dumper.represent_scalar("tag:yaml.org,2002:float", text if "." in text else f"{text}.0")
+
+
+_Dumper.add_representer(str, _text_node)
+_Dumper.add_representer(list, _list_node)
+_Dumper.add_representer(float, _number_node)
