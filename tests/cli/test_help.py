@@ -14,6 +14,7 @@ from typer.core import TyperGroup
 from typer.main import get_command
 
 from allranks import __version__
+from allranks.cli import packages
 from allranks.cli.main import REMOVED, app
 from allranks_command import allranks, called
 
@@ -89,6 +90,11 @@ def test_a_mistyped_command_is_told_what_was_probably_meant(tmp_path: Path) -> N
     done = called("schedules", "aply", folder=tmp_path)
     assert done.code == 2
     assert "No such command 'aply'. Did you mean 'apply'?" in done.err
+
+
+def test_the_core_has_at_most_20_commands(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(packages, "entry_points", lambda **_: [])
+    assert len(get_command(app).list_commands(None)) <= 20
 
 
 @pytest.mark.parametrize("command", REMOVED)
