@@ -13,8 +13,7 @@ import pytest
 from typer.core import TyperGroup
 from typer.main import get_command
 
-from allranks import __version__
-from allranks.cli import packages
+from allranks import __version__, packages
 from allranks.cli.main import REMOVED, app
 from allranks_command import allranks, called
 
