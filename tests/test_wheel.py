@@ -7,9 +7,13 @@ import re
 import subprocess
 import sys
 import sysconfig
+import tempfile
 import zipfile
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
+import psutil
 import pytest
 
 from allranks_command import Ended, environment, write
@@ -17,6 +21,8 @@ from documents import FENCE
 
 ROOT = Path(__file__).parents[1]
 MEGABYTE = 1_000_000
+ORDINARY = 54321
+"""A user that no machine has."""
 
 # Whole commands: seconds apiece.
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("wheel")]
@@ -47,9 +53,17 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def python(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def place() -> Iterator[Path]:
+    """A folder that every user may enter, unlike pytest's own."""
+    with tempfile.TemporaryDirectory(dir=os.environ["PYTEST_DEBUG_TEMPROOT"], prefix="allranks-") as name:
+        Path(name).chmod(0o755)
+        yield Path(name)
+
+
+@pytest.fixture(scope="module")
+def python(wheel: Path, place: Path) -> Path:
     """An interpreter with the wheel, and with the packages of this one but what it has of allranks."""
-    folder = tmp_path_factory.mktemp("environment")
+    folder = place / "environment"
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder], check=True)
     python = folder / "bin" / "python"
     pip = [sys.executable, "-m", "pip", "--python", python, "install", "--quiet", "--no-index", "--no-deps"]
@@ -68,16 +82,19 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def started(*words: object, folder: Path) -> Ended:
+def started(*words: object, folder: Path, user: int | None = None, **variables: str) -> Ended:
+    """user: another one than that of the tests"""
+    identity: dict[str, Any] = {} if user is None else {"user": user, "group": user, "extra_groups": []}
     done = subprocess.run(
         [str(word) for word in words],
         cwd=folder,
-        env=environment(),
+        env=environment(**variables),
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
         timeout=240,
         check=False,
+        **identity,
     )
     return Ended(done.returncode, done.stdout, done.stderr)
 
@@ -114,19 +131,20 @@ print(allranks.__file__, len(library.__all__))
     assert int(count) == len(list((ROOT / "components").glob("**/component.yaml")))
 
 
-def test_a_pipeline_runs_to_a_registered_model(python: Path, folder: Path) -> None:
-    done = started(
-        python.with_name("allranks"),
-        "run",
-        "digits.py",
-        "--set",
-        "epochs=1",
-        "--set",
-        "instance_count=1",
-        folder=folder,
-    )
+def test_a_pipeline_runs_to_a_registered_model(python: Path, place: Path) -> None:
+    """As an ordinary user, of whom nothing is left."""
+    home = place / "Erste Stunde für Jürgen"
+    write(home, "digits.py", PIPELINE)
+    user = ORDINARY if os.getuid() == 0 else None  # only root can be another user
+    if user is not None:
+        os.chown(home, user, user)
+    words = ("run", "digits.py", "--set", "epochs=1", "--set", "instance_count=1")
+    own = {"HOME": str(home), "TMPDIR": str(home)}
+    done = started(python.with_name("allranks"), *words, folder=home, user=user, **own)
     assert done.code == 0, done.out + done.err
     assert "digits  version 1" in done.out
+    left = psutil.process_iter(["uids"])
+    assert user is None or [each for each in left if each.info["uids"].real == user] == []
 
 
 def test_the_library_is_registered_and_exported_from_any_folder(python: Path, tmp_path: Path) -> None:

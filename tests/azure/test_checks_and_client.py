@@ -47,15 +47,10 @@ inputs: {data: {%s}}
 """
 FILES = {
     "a good pipeline": (PIPELINE % (LOCAL, ", weights: '${{parent.jobs.train.outputs.model}}'"), ""),
-    "a key twice": ("tags: {a: '1'}\n" + PIPELINE % (LOCAL, "") + "tags: {b: '2'}\n", ""),
     "no value for data": (PIPELINE % ("type: uri_folder", ""), "binding"),
     "a path that does not exist": (JOB % "type: uri_folder, path: /path/to/local/data/folder", "data"),
-    "an input that does not exist": (PIPELINE % (LOCAL, ", lr: '${{parent.inputs.rate}}'"), ""),
     "a step that does not exist": (PIPELINE % (LOCAL, ", weights: '${{parent.jobs.trian.outputs.model}}'"), ""),
-    "an output that does not exist": (PIPELINE % (LOCAL, ", weights: '${{parent.jobs.train.outputs.best}}'"), ""),
     "an id without a name": (JOB % "type: uri_file, path: 'azureml://registries/x/dataassets'", ""),
-    "an unknown kind": (JOB % "type: uri_file, path: 'azureml://registries/x/dataassets/y/versions/1'", ""),
-    "data of a registry": (JOB % "type: uri_file, path: 'azureml://registries/x/data/y/versions/1'", ""),
 }
 """File -> the rule of its error; "" if it has none."""
 

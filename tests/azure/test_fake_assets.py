@@ -47,33 +47,6 @@ def environment(name: str = "cpu", image: str = "ubuntu:22.04") -> Any:
     return Environment(name=name, version="1", image=image)
 
 
-def uploads(azure: Any) -> list[str]:
-    return [path for method, path, _ in azure.requests if method == "PUT" and "/subscriptions/" not in path]
-
-
-def test_the_same_component_twice_is_one_version_and_one_upload(azure, client, folder) -> None:
-    client.environments.create_or_update(environment())
-    client.components.create_or_update(component(folder))
-    assert uploads(azure)
-    azure.clear()
-    client.components.create_or_update(component(folder))
-    assert uploads(azure) == []
-    assert list(azure.components) == [("say", "1")]
-    assert client.components.get("say", label="latest").version == "1"
-    assert [found.name for found in client.components.list()] == ["say"]
-
-
-def test_a_torn_upload_is_tried_again_and_an_abandoned_one_is_taken_up(azure, client, folder) -> None:
-    client.environments.create_or_update(environment())
-    azure.fail("blob.core.windows.net/.*main.py", torn=True, method="PUT")
-    azure.fail("blob.core.windows.net/.*main.py", status=403, method="PUT")
-    with pytest.raises(HttpResponseError, match="AuthenticationFailed"):
-        client.components.create_or_update(component(folder))
-    assert not azure.components
-    client.components.create_or_update(component(folder))
-    assert list(azure.components) == [("say", "1")]
-
-
 def test_a_version_never_changes(azure, client, folder) -> None:
     client.environments.create_or_update(environment())
     client.components.create_or_update(component(folder))
@@ -98,15 +71,6 @@ def test_a_name_that_breaks_the_rules_is_refused(azure, client, name) -> None:
 def test_curated_names_are_not_to_be_had(azure, client) -> None:
     with pytest.raises(HttpResponseError, match="can not start with the prefix AzureML"):
         client.environments.create_or_update(environment("AzureML-mine"))
-
-
-def test_components_are_archived(azure, client, folder) -> None:
-    client.environments.create_or_update(environment())
-    client.components.create_or_update(component(folder))
-    client.components.archive("say")
-    assert list(client.components.list()) == []
-    client.components.restore("say")
-    assert [found.name for found in client.components.list()] == ["say"]
 
 
 @pytest.mark.parametrize("access", ["key", "sas", "identity"])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,6 @@ from fake.service import FakeAzure
 
 import allranks
 from allranks.plan.reader import read_plan
-from allranks.sdk.paths import shown
 from allranks_command import write
 
 __all__ = ["command", "quick"]
@@ -183,14 +181,3 @@ def test_a_dry_run_prints_the_list_and_its_size(azure: FakeAzure, project: Path,
         assert any(f"{len(SENT) + len(RUNTIME) + 1} files, " in line for line in lines)
         assert any(line.endswith("kept.bin, notes.zip") for line in lines)
         assert any("lib/password" in line and line.endswith("  settings with secrets") for line in lines)
-
-
-def test_what_cannot_be_read_is_one_problem_before_anything_is_sent(
-    azure: FakeAzure, project: Path, command: Command
-) -> None:
-    os.mkfifo(project / "components/greet/pipe")
-    done = command("submit", "pipeline.yaml", "--no-stream")
-    assert done.code == 2
-    assert done.err.count("cannot be read: it is not a regular file") == 1
-    assert shown(project / "components/greet/pipe") in done.err
-    assert not azure.requests

@@ -91,21 +91,6 @@ def nested(project: Path) -> Path:
     return write(project, "nested.yaml", PIPELINE)
 
 
-def test_a_dry_run_prints_the_nested_body(nested: Path, azure: FakeAzure, command: Command) -> None:
-    done = command("submit", nested.name, "--dry-run")
-    assert (done.code, azure.requests) == (0, [])
-    jobs = done.json["properties"]["jobs"]
-    assert {name: job["type"] for name, job in jobs.items()} == {
-        "nested": "pipeline",
-        "each": "command",
-        "all": "parallel_for",
-        "skipped": "command",
-        "choice": "if_else",
-        "first": "command",
-    }
-    assert jobs["nested"]["componentId"] != jobs["first"]["componentId"]
-
-
 def test_a_nested_pipeline_runs(nested: Path, azure: FakeAzure, command: Command) -> None:
     done = command("submit", nested.name)
     assert done.code == 0, done.out + done.err

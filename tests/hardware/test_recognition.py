@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 import pytest
 
 import fake_instance
-from allranks.hardware import infiniband, nccl
+from allranks.hardware import nccl
 from allranks.hardware.recognition import GPU_IDS, recognise
 from allranks.hardware.sizes import find, sizes
 
@@ -50,28 +49,6 @@ def test_a_size(tmp_path: Path, name: str) -> None:
     assert [size.name for size in recognised.sizes] == [f"Standard_{one}" for one in names]
     assert recognised.family == family
     assert recognised.size is (recognised.sizes[0] if len(names) == 1 else None)
-
-
-@pytest.mark.parametrize("golden", sorted((HERE / "golden").glob("*.conf")), ids=lambda file: file.stem)
-def test_golden_settings_without_a_size(tmp_path: Path, golden: Path) -> None:
-    """The settings of a family follow from /sys and from files that an image has for every family."""
-    fake_instance.add_instance(tmp_path, INSTANCES[golden.stem])
-    microsoft = tmp_path / "opt/microsoft"
-    microsoft.mkdir(parents=True)
-    for family in nccl.TOPOLOGY_FAMILIES:
-        (microsoft / f"{family}-topo.xml").touch()
-    (microsoft / "ncv4-graph.xml").touch()
-    recognised = recognise(tmp_path)
-    devices = infiniband.devices(tmp_path / "sys/class/infiniband")
-    files = nccl.topology_of(recognised.family, microsoft)
-    settings = [
-        f"{setting.name}={setting.value}"
-        for of in (nccl.settings, nccl.ucx_settings)
-        for setting in of(recognised.size, devices, files, interface="eth0")
-    ]
-    # The host has each family's file in a folder, the image beside it.
-    expected = re.sub(r"/opt/microsoft/(ncv4|nd\w+)/", rf"{microsoft}/\1-", golden.read_text())
-    assert settings == [line for line in expected.splitlines() if not line.startswith("#")]
 
 
 def test_a_port_that_is_down_still_counts(tmp_path: Path) -> None:

@@ -174,7 +174,7 @@ def test_the_tracker(tmp_path: Path) -> None:
     assert (line["ended"], line["code"]) == (tracker.pid, -signal.SIGKILL)
 
 
-@pytest.mark.parametrize("count", [6, pytest.param(200, marks=pytest.mark.recipe)])
+@pytest.mark.parametrize("count", [4, pytest.param(200, marks=pytest.mark.recipe)])
 def test_any_process_at_any_moment(count: int, tmp_path: Path, rack_works: bool) -> None:
     """The supervisor, an agent, the fork server, the tracker, mpirun, or a rank: from the first
     millisecond on, no run hangs, and no process is left."""

@@ -274,15 +274,6 @@ def test_a_run_that_registers_a_model_is_not_resumed_without_mlflow(
         engine.resume(failed.id, workspace, Options(instances="loopback", track=False))
 
 
-def test_a_plan_that_is_right_has_no_problems_of_its_own(tmp_path: Path) -> None:
-    plan = Plan("p", Graph((step(tmp_path / "code", "import no_such_package\n"),)))
-    of_plan, of_machine = requirements.of_plan_and_machine(plan)
-    assert (of_plan, len(of_machine)) == ([], 1)
-    with pytest.raises(InputError) as raised:
-        requirements.require(plan)
-    assert list(raised.value.problems) == of_machine
-
-
 def test_many_steps_with_the_same_code_read_it_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     read: list[object] = []
     original = machine.imports.program

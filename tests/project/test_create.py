@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shlex
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -102,6 +104,19 @@ def test_its_steps_are_uploaded_with_the_runtime_only_if_they_use_it(project: Pa
     with_runtime = {steps for steps, files in uploads.items() if "allranks/runtime/__init__.py" in files}
     assert with_runtime == {("train",), ("evaluate",)}
     assert set(uploads) == {("prepare",), *with_runtime}
+
+
+@pytest.mark.slow
+@pytest.mark.xdist_group("new project")
+def test_its_notebook_works(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the inputs of a run that there is, whose results are reused."""
+    monkeypatch.chdir(project)
+    cells = json.loads((project / "two_spirals.ipynb").read_text(encoding="utf-8"))["cells"]
+    code = "\n".join("".join(cell["source"]) for cell in cells if cell["cell_type"] == "code")
+    assert code.count('{"epochs": 10}') == 1
+    found: dict[str, Any] = {}
+    exec(code.replace('{"epochs": 10}', '{"epochs": 2, "count": 400}'), found)
+    assert "accuracy" in str(found["run"].metrics)
 
 
 def test_its_files_can_be_read_by_others() -> None:

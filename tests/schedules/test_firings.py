@@ -106,7 +106,7 @@ crons = st.builds(Cron, expressions, zones)
 
 
 @pytest.mark.slow
-@settings(max_examples=200)
+@settings(max_examples=60)
 @given(crons, st.integers(0, DAYS - 20), st.integers(0, 86399))
 def test_cron_fires_as_croniter_does(trigger: Cron, day: int, second: int) -> None:
     place = ZoneInfo(ZONES[trigger.time_zone])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+import yaml
 from typer.testing import CliRunner
 
 from allranks.checks.component import check
@@ -117,3 +118,24 @@ def test_a_mistake_is_reported_once_and_a_command_job_has_the_same_rules(tmp_pat
         assert done.exit_code == 0, done.exception
         assert done.stderr.count(f"rule      {rule}") == 1
         assert name in done.stderr
+
+
+LONG = "x" * 5000
+
+
+@pytest.mark.parametrize(
+    "keys",
+    [
+        "inputs: {a: {enum: true}}\ntags: {requires.a.b: ''}",
+        f"code: {LONG}",
+        "environment_variables: 3",
+        "additional_includes: 7",
+        f"environment: {LONG}",
+        f"additional_includes: [{LONG}]\ncommand: python train.py",
+    ],
+    ids=["enum", "code", "variables", "includes", "environment", "a long include"],
+)
+def test_values_that_nobody_writes_are_errors(tmp_path: Path, keys: str) -> None:
+    tree = {"environment": "azureml:x:1", "command": "ls", **yaml.safe_load(keys)}
+    path = write(tmp_path, "a.yml", f"type: command\nname: a\n{yaml.safe_dump(tree)}")
+    assert check([path]).errors

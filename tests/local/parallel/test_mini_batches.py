@@ -262,18 +262,6 @@ def test_a_table_that_cannot_be_divided(trial: Trial, table: str, settings: dict
     assert found in trial.failure()
 
 
-def test_files_of_a_table_by_partition(trial: Trial) -> None:
-    (trial.data / "MLTable").write_text(
-        "paths: [{pattern: '**/*.txt'}]\n"
-        "transformations: [{extract_columns_from_partition_format: {partition_format: '{year}/{name}.txt'}}]"
-    )
-    for path in ("2025/a", "2026/a", "2026/b"):
-        (trial.data / path).parent.mkdir(exist_ok=True)
-        (trial.data / f"{path}.txt").touch()
-    done = trial.run(NAMES, partition_keys=("year",))
-    assert [line for line in done.stdout.splitlines() if line.startswith("run")] == ["run a.txt", "run a.txt b.txt"]
-
-
 def test_the_processes_of_an_engine_that_was_killed_do_not_find_the_settings_of_the_next(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

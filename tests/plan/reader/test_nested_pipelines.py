@@ -10,8 +10,7 @@ import pytest
 
 from allranks.contract.mpi import Mpi
 from allranks.errors import InputError
-from allranks.plan import codec
-from allranks.plan.graph import Graph, Pipeline, Step
+from allranks.plan.graph import Graph, Pipeline
 from allranks.plan.ports import GraphInput, GraphOutput, Input, Literal, NodeOutput, Output, Text
 from nested_graphs import HEAD, TRAIN, bare, train, with_inputs
 from pipeline_files import read, write
@@ -163,24 +162,6 @@ def sources(folder: Path) -> dict[str, Path]:
 @pytest.mark.parametrize("language", ["DSL", "YAML"])
 def test_two_levels_are_two_graphs(folder: Path, language: str) -> None:
     assert bare(read(sources(folder)[language]).graph) == nested_graph()
-
-
-@pytest.mark.parametrize("language", ["DSL", "YAML"])
-def test_a_set_value_reaches_the_settings_of_a_nested_step(folder: Path, language: str) -> None:
-    graph = read(sources(folder)[language], {"count": "5"}).graph
-    (first, _) = graph.nodes
-    assert isinstance(first, Pipeline)
-    (two,) = first.graph.nodes
-    assert isinstance(two, Pipeline)
-    (one,) = two.graph.nodes
-    assert isinstance(one, Step)
-    assert one.instance_count == 5
-
-
-@pytest.mark.parametrize("language", ["DSL", "YAML"])
-def test_a_plan_survives_json(folder: Path, language: str) -> None:
-    plan = read(sources(folder)[language])
-    assert codec.loads(codec.dumps(plan)) == plan
 
 
 def test_groups_have_dotted_names_at_every_level(folder: Path) -> None:

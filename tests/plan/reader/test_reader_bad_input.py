@@ -430,3 +430,14 @@ def test_a_flow_in_a_parallel_node_does_not_run(tmp_path: Path) -> None:
     )
     checked = jobs.check(tmp_path / "x.yml", folder=tmp_path / "workspace")
     assert [problem.found for problem in checked.machine] == ["a flow does not run on this machine"]
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [("{path: data}", '{path: "a\\0b"}'), ("{data: {path: data}}", "[[data]]"), ("./train.yml", "x" * 5000)],
+    ids=["a null byte", "a list", "a long name"],
+)
+def test_a_check_of_what_nobody_writes_returns(here: Path, old: str, new: str) -> None:
+    write(here, "x.yml", JOB.replace(old, new))
+    assert jobs.check("x.yml", folder=here / "workspace").errors
+    assert not (here / "workspace").exists()
