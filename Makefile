@@ -29,7 +29,7 @@ PROGRAMS := $(sort $(dir $(filter-out components/shared/%,$(wildcard components/
 # A pipeline's first argument is the file; what else `make demo` is to be given: make demo ARGS="--set epochs=5"
 ARGS ?=
 
-.PHONY: FORCE azurite faults demo demo-lm test test-quick test-recipes test-faults test-images lint format benchmarks docs tensorflow tensorflow-horovod horovod deepspeed-ops clean
+.PHONY: FORCE azurite demo demo-lm test test-quick test-recipes test-faults test-images lint format benchmarks docs tensorflow tensorflow-horovod horovod deepspeed-ops clean
 
 demo: $(VENV)/.demo
 	$(BIN)/allranks run pipelines/image_classification.py $(ARGS)
@@ -64,11 +64,6 @@ test-faults:
 test-images: $(VENV)/.dev
 	$(BIN)/python tests/environments/images/local_images.py
 	ALLRANKS_TEST_IMAGES=1 $(BIN)/python -m pytest -o timeout=1200 tests/environments/images
-
-# Random faults of Azure ML's service, until so many have happened: make faults FAULTS=5000
-FAULTS ?= 1000
-faults: $(VENV)/.dev
-	ALLRANKS_FAULTS=$(FAULTS) tools/tmp_in_memory.sh $(BIN)/python -m pytest -n 2 -rP -p no:logging tests/azure/test_random_faults.py
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .

@@ -155,18 +155,6 @@ CASES = {
         def pipeline():
             plain(), built(), conda()
     """,
-    "groups of inputs": """
-        from azure.ai.ml.dsl._group_decorator import group
-
-        @group
-        class Numbers:
-            lr: float = 0.5
-            epochs: int = 2
-
-        @dsl.pipeline(default_compute="cpu-cluster")
-        def pipeline(numbers: Numbers):
-            train(lr=numbers.lr, epochs=numbers.epochs)
-    """,
 }
 
 VALUES = {"every type and mode of data": {"data": "data", "model": "data"}}

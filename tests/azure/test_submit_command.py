@@ -40,20 +40,9 @@ def on_poll(monkeypatch: pytest.MonkeyPatch, *steps: Any) -> None:
 
 
 WRONG: dict[str, tuple[list[str], list[str]]] = {
-    "a file that is not there": (["pipelin.yaml"], ["there is no such file", "did you mean pipeline.yaml?"]),
-    "a plan that is wrong": (["pipeline.yaml", "--set", "instances=0"], ["step train", "at least 1"]),
-    "an unknown input": (["pipeline.yaml", "--set", "n=1"], ["no input n"]),
-    "a size that is none": (
-        ["pipeline.yaml", "--size", "ND96asr_v9"],
-        ["--size ND96asr_v9", "Standard_ND96asr_v4"],
-    ),
     "a size for a step that is none": (
         ["pipeline.yaml", "--size", "trian=Standard_ND96asr_v4"],
         ["--size trian=...", "one of: prepare, train"],
-    ),
-    "two sizes": (
-        ["pipeline.yaml", "--size", "Standard_ND96asr_v4", "--size", "Standard_ND96asr_v4"],
-        ["the size of every step is given twice"],
     ),
     "a size and a cluster": (
         ["pipeline.yaml", "--size", "Standard_ND96asr_v4", "--compute", "gpu-cluster"],
@@ -113,8 +102,6 @@ WRONG: dict[str, tuple[list[str], list[str]]] = {
     ),
     "no place": (["nowhere.yml"], ["the job, key compute", "no compute is given", "--compute NAME"]),
     "a tag": (["pipeline.yaml", "--tag", "a"], ["--tag a", "KEY=VALUE"]),
-    "a tag twice": (["pipeline.yaml", "--tag", "a=1", "--tag", "a=2"], ["a is given twice"]),
-    "a workspace and its name": (["pipeline.yaml", "--workspace", ".allranks"], ["use --folder"]),
 }
 
 

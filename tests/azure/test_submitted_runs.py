@@ -73,16 +73,6 @@ def test_logs_are_those_of_the_steps(azure: FakeAzure, command: Command, name: s
     assert command("logs", name, "train", "--rank", "4").code == 2
 
 
-def test_they_lie_where_those_of_this_machine_do(azure: FakeAzure, command: Command, name: str, project: Path) -> None:
-    end(azure, name)
-    assert command("logs", "latest", "train").code == 0
-    folder = project / ".allranks" / "runs" / name
-    assert sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*.txt")) == [
-        "prepare/user_logs/std_log.txt",
-        *(f"train/user_logs/std_log_process_{rank}.txt" for rank in range(4)),
-    ]
-
-
 def test_only_what_is_new_is_downloaded(azure: FakeAzure, command: Command, name: str) -> None:
     assert command("logs", name, "prepare").out == "one\ntwo\n"
     job = azure.jobs[f"{name}-prepare"]
@@ -192,12 +182,6 @@ def test_a_log_stays_in_its_folder(azure: FakeAzure, command: Command, name: str
 def test_a_step_that_no_plan_has(azure: FakeAzure, command: Command, name: str) -> None:
     add_step(azure, name, "inner", std_log=b"from a nested pipeline\n")
     assert "inner:0 | from a nested pipeline" in command("logs", name).out
-
-
-def test_runs_does_not_ask(azure: FakeAzure, command: Command, name: str) -> None:
-    done = command("runs")
-    assert name in done.out
-    assert azure.requests == []
 
 
 def test_cancel(azure: FakeAzure, command: Command, name: str) -> None:

@@ -60,13 +60,6 @@ def test_a_plain_machine_gets_the_interface_and_no_word(bare: Instance, capsys: 
     assert capsys.readouterr().err == ""
 
 
-def test_a_cpu_machine_with_azures_fast_ethernet_too(bare: Instance, capsys: pytest.CaptureFixture[str]) -> None:
-    fake_instance.add_accelerated_networking(bare.sysfs)
-    fake_instance.add_topology(bare.topology, "ndv4")
-    assert bare.set_up({}, gpus=0) == {"NCCL_SOCKET_IFNAME": "=eth0"}
-    assert capsys.readouterr().err == ""
-
-
 def test_no_interface_is_known(bare: Instance) -> None:
     environ: dict[str, str] = {}
     network_settings.apply(FIRST, None, gpus=0, environ=environ, root=bare.root)
@@ -125,10 +118,6 @@ def test_a_users_value_wins_and_it_is_said(ndv4: Instance, capsys: pytest.Captur
     assert "NCCL_IB_PCI_RELAXED_ORDERING" not in line  # equal to the default
 
 
-def test_an_empty_value_is_a_users_too(ndv4: Instance) -> None:
-    assert ndv4.set_up({"NCCL_TOPO_FILE": ""})["NCCL_TOPO_FILE"] == ""
-
-
 def test_nccls_own_file_wins(ndv4: Instance, capsys: pytest.CaptureFixture[str]) -> None:
     (ndv4.root / "etc").mkdir()
     (ndv4.root / "etc/nccl.conf").write_text("NCCL_TOPO_FILE=/etc/topo.xml\n")
@@ -167,13 +156,6 @@ def test_a_size_that_nobody_knows_is_no_reason_to_stop(ndv4: Instance, capsys: p
     assert capsys.readouterr().err == ""
 
 
-def test_it_is_said_once_of_a_size_that_nobody_knows(bare: Instance, capsys: pytest.CaptureFixture[str]) -> None:
-    environ = bare.set_up({"ALLRANKS_SIZE": "ND999"})
-    assert capsys.readouterr().err.count("ND999") == 1
-    bare.set_up(environ)
-    assert capsys.readouterr().err == ""
-
-
 def test_a_size_without_infiniband(bare: Instance, capsys: pytest.CaptureFixture[str]) -> None:
     environ = bare.set_up({"ALLRANKS_SIZE": "NC24ads_A100_v4"})
     assert (environ["NCCL_IB_DISABLE"], environ["UCX_NET_DEVICES"]) == ("1", "eth0")
@@ -186,12 +168,6 @@ def test_infiniband_that_is_paid_for_and_not_there(ndv4: Instance, capsys: pytes
     settings, missing = capsys.readouterr().err.splitlines()
     assert "mlx5_ib7" not in settings
     assert "7 InfiniBand devices are up; mlx5_ib7:1 is DOWN" in missing
-
-
-def test_no_device_at_all_of_a_size_that_has_eight(bare: Instance, capsys: pytest.CaptureFixture[str]) -> None:
-    environ = bare.set_up({"ALLRANKS_SIZE": "ND96asr_v4"})
-    assert "NCCL_IB_DISABLE" not in environ
-    assert "0 InfiniBand devices are up" in capsys.readouterr().err
 
 
 def test_every_launch_with_an_address_comes_here(monkeypatch: pytest.MonkeyPatch, ndv4: Instance) -> None:

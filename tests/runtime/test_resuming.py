@@ -13,7 +13,7 @@ from allranks.contract.pytorch import PyTorch
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("resuming")]
 
-NAMES = ["ddp", "fsdp", *(["zero1", "zero3"] if find_spec("deepspeed") else [])]
+NAMES = ["ddp", "fsdp", *(["zero3"] if find_spec("deepspeed") else [])]
 RANKS = {2: 3, 3: 6}
 """Numbers of ranks, and the step up to which they train."""
 

@@ -33,7 +33,7 @@ needs_horovod = pytest.mark.skipif(find_spec("horovod") is None or MPIRUN is Non
 pytestmark = pytest.mark.xdist_group("strategies")  # they look at the same jobs
 
 BY_TORCH = ["ddp", "fsdp"]
-BY_DEEPSPEED = ["zero0", "zero3"]  # test_loss_curves.py and test_resuming.py have zero1, and test_eviction.py zero2
+BY_DEEPSPEED = ["zero0", "zero3"]  # test_loss_curves.py has zero1, and test_eviction.py zero2
 DEEPSPEED_STAGES = [pytest.param(name, marks=needs_deepspeed) for name in BY_DEEPSPEED]
 STRATEGIES = [
     *BY_TORCH,

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 import yaml
-from hypothesis import example, given, settings
+from hypothesis import Phase, example, given, settings
 from hypothesis import strategies as st
 
 from allranks.azure import dry_run
@@ -115,9 +115,9 @@ def variables_of(jobs: dict[str, Any]) -> dict[str, dict[str, str]]:
     }
 
 
-@settings(max_examples=2)
+@settings(phases=[Phase.explicit])
 @example(
-    form="outer.py",
+    form="outer.yml",
     nodes=[("file", {"A": "x"}, {}), ("file", {"A": "x"}, {"B": "y"})],
     inner=[("file", {"A": "x"}, {})],
 )

@@ -62,12 +62,6 @@ def warned(record: RunRecord) -> str:
     return texts[0]
 
 
-def test_a_name_that_does_not_resolve(job: Job) -> None:
-    """Here the master's own."""
-    reason = blamed(job(on(1, "export MASTER_ADDR=node-9")), 1, 1)
-    assert "node-1: the master's name node-9 does not resolve" in reason
-
-
 def test_a_peers_name_that_does_not_resolve(job: Job) -> None:
     reason = blamed(job(on(1, "export AZ_BATCH_HOST_LIST=node-0,node-1,node-7")), 1, 1)
     assert "preflight names" in reason
