@@ -37,7 +37,7 @@ def groups(components: Sequence[ComponentInfo]) -> tuple[Group, ...]:
 
 def palette(components: Sequence[ComponentInfo], title: str = "Components") -> str:
     """Return the page as text. The same components give the same page."""
-    environment = html_page.templates("allranks.catalog.page")
+    environment = html_page.templates("allranks.catalog")
     environment.globals.update(layout=layout, bounds=bounds, plain=_plain, DATA=DATA, GROUPS=GROUPS)
     return html_page.render(
         environment,
