@@ -97,18 +97,3 @@ def test_what_each_run_or_rank_waits_for_imports_little(module: str) -> None:
     imported = subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
     assert f"allranks.local.{module}" in imported
     assert not {"asyncio", "dataclasses", "inspect", "pathlib", "subprocess", "urllib"} & set(imported)
-
-
-def test_the_search_finds_what_only_a_function_imports(tmp_path: Path) -> None:
-    package = tmp_path / "allranks" / "local"
-    package.mkdir(parents=True)
-    (package / "first.py").write_text("from allranks.local import second\n")
-    (package / "second.py").write_text(
-        "import json\nfrom typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import torch\n"
-        "def read(text):\n    import yaml\n    from importlib import import_module\n    import_module(text)\n"
-    )
-    (package / "starts.py").write_text("from allranks.local import boot\nboot.command('first', 'x')\n")
-    assert started(tmp_path) == {"allranks.local.first"}
-    _, others = reached(started(tmp_path), tmp_path)
-    assert set(others) == {"yaml", "<import_module(text)>"}
-    assert set(others.values()) == {"allranks.local.second"}

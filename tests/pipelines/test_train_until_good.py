@@ -13,7 +13,7 @@ import pytest
 from allranks.plan.graph import Condition, DoWhile, ParallelFor, Pipeline
 from allranks.plan.reader import read_plan
 from allranks.plan.walk import walk
-from allranks_command import Ended, allranks, started
+from allranks_command import allranks, started
 
 PIPELINE = Path(__file__).resolve().parents[2] / "pipelines" / "train_until_good.py"
 PATIENCE = 900.0
@@ -43,7 +43,6 @@ class Story:
 
     folder: Path
     killed: dict[str, Any]
-    resuming: Ended
     resumed: dict[str, Any]
     again: dict[str, Any]
 
@@ -58,7 +57,7 @@ def story(tmp_path_factory: pytest.TempPathFactory) -> Story:
     resumed = shown(folder)
     again = allranks("run", PIPELINE, *SETTINGS, "--json", folder=folder, patience=PATIENCE)
     assert again.code == 0, again.err
-    return Story(folder, killed, resuming, resumed, again.json)
+    return Story(folder, killed, resumed, again.json)
 
 
 def kill_in_loop(folder: Path) -> None:
@@ -132,16 +131,6 @@ class TestKilledInTheLoopAndResumed:
         assert again["promotion.register"]["status"] == "Skipped"
         with sqlite3.connect(story.folder / ".allranks" / "mlflow.db") as models:
             assert models.execute("SELECT name, version FROM model_versions").fetchall() == [("image-classifier", 1)]
-
-    def test_plain_lines_name_each_step_by_its_path(self, story: Story) -> None:
-        lines = story.resuming.out.splitlines()
-        assert any("loop[1].train" in line and "Completed" in line for line in lines)
-        assert not any("seeds[0].train" in line and "Running" in line for line in lines)
-
-    def test_the_tree_shows_each_iteration(self, story: Story) -> None:
-        tree = allranks("show", story.resumed["id"], folder=story.folder, patience=PATIENCE).out
-        assert "loop" in tree
-        assert "loop[1]" in tree
 
 
 def value_of(step: dict[str, Any], output: str) -> str:

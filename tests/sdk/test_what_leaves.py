@@ -344,14 +344,6 @@ def _of_the_sdk(code: Path | None, includes: list[str], base: Path) -> set[str]:
         return {name.lstrip("/") for _, name in found}
 
 
-@given(tree=trees())
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_a_folder_is_ignored_as_by_the_sdk(tmp_path_factory: pytest.TempPathFactory, tree: dict[str, str]) -> None:
-    code = _written(tmp_path_factory.mktemp("tree") / "code", tree)
-    listed = list_path(code, "here")
-    assert set(listed.files) == _of_the_sdk(code, [], code.parent)
-
-
 @given(tree=trees(), included=trees(), beside=ignore_files, has_code=st.booleans())
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_what_is_included_is_ignored_as_by_the_sdk(

@@ -114,19 +114,12 @@ ONE_PROBLEM: dict[str, tuple[Change, str, str]] = {
         "step train, key distribution.process_count_per_instance (p.py:7)",
         "0",
     ),
-    "no time": (step(timeout=0.0), "step train, key limits.timeout (p.py:7)", "0"),
     "timeout": (step(timeout=-3.0), "step train, key limits.timeout (p.py:7)", "-3"),
-    "endless timeout": (step(timeout=float("inf")), "step train, key limits.timeout (p.py:7)", "inf"),
     "shared memory": (step(shm_size=0), "step train, key resources.shm_size (p.py:7)", "0"),
     "no range": (
         step(environment_variables={ELASTIC_INSTANCES: "three"}),
         f"step train, key environment_variables.{ELASTIC_INSTANCES} (p.py:7)",
         "'three'",
-    ),
-    "another range": (
-        step(environment_variables={ELASTIC_INSTANCES: "3:4"}, instance_count=2),
-        f"step train, key environment_variables.{ELASTIC_INSTANCES} (p.py:7)",
-        "3:4, on 2 instances",
     ),
     "too many for the least": (
         step(
@@ -160,13 +153,10 @@ ONE_PROBLEM: dict[str, tuple[Change, str, str]] = {
     "never closed": (step(command="x $[[--fast"), "step train, key command (p.py:7)", "a $[[ is never closed"),
     # literals
     "text for a number": (port("lr", value=Literal("much")), "step train, key inputs.lr (p.py:7)", "'much'"),
-    "true for a number": (port("lr", value=Literal(True)), "step train, key inputs.lr (p.py:7)", "True"),
     "not a number": (port("lr", value=Literal(float("nan"))), "step train, key inputs.lr (p.py:7)", "nan"),
     "above": (port("lr", value=Literal(1.5)), "step train, key inputs.lr (p.py:7)", "1.5"),
     "below": (port("lr", value=Literal("-0.5")), "step train, key inputs.lr (p.py:7)", "'-0.5'"),
     "fraction": (port("epochs", value=Literal(2.5)), "step train, key inputs.epochs (p.py:7)", "2.5"),
-    "fraction as text": (port("epochs", value=Literal("2.0")), "step train, key inputs.epochs (p.py:7)", "'2.0'"),
-    "whole and below": (port("epochs", value=Literal(0)), "step train, key inputs.epochs (p.py:7)", "0"),
     "maybe": (
         port("epochs", type="boolean", value=Literal("maybe"), minimum=None),
         "step train, key inputs.epochs (p.py:7)",
@@ -211,22 +201,10 @@ ONE_PROBLEM: dict[str, tuple[Change, str, str]] = {
         "step test, key inputs.model (p.py:9)",
         "step train has no output modle",
     ),
-    "no such reference in a text": (
-        port("epochs", type="string", value=Text(("a", GraphInput("nope")))),
-        "step train, key inputs.epochs (p.py:7)",
-        "the pipeline has no input nope",
-    ),
     "a folder for a number": (
         lambda plan: with_step(plan, "test", command="x", inputs=(Input("n", "number", NodeOutput("train", "model")),)),
         "step test, key inputs.n (p.py:9)",
         "output model of step train is a uri_folder, and is bound to a number",
-    ),
-    "a number for a folder": (
-        lambda plan: with_step(
-            plan, "test", command="x", inputs=(Input("d", "mltable", NodeOutput("train", "score")),)
-        ),
-        "step test, key inputs.d (p.py:9)",
-        "output score of step train is a number, and is bound to a mltable",
     ),
     "a folder inside a number": (
         port("lr", value=Text(("1", GraphInput("data")))),
@@ -299,11 +277,6 @@ ONE_PROBLEM: dict[str, tuple[Change, str, str]] = {
         lambda plan: with_graph(plan, nodes=(*plan.graph.nodes, Step("../x", "ls"))),
         "pipeline digits, key jobs (p.py)",
         "'../x' cannot be a name",
-    ),
-    "two outputs of one name": (
-        step(outputs=(*TRAIN.outputs, TRAIN.outputs[0])),
-        "step train, key outputs (p.py:7)",
-        "the name model appears 2 times",
     ),
     "no steps": (
         lambda plan: with_graph(plan, nodes=(), outputs=()),

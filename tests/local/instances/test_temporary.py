@@ -101,12 +101,6 @@ def _until(condition: Callable[[], bool]) -> None:
         time.sleep(0.01)
 
 
-def test_it_is_gone_after_sigkill_of_the_engine(engine: subprocess.Popen[bytes], workspace: Workspace) -> None:
-    engine.kill()
-    engine.wait(BOUND)
-    _until(lambda: _left(workspace) == [])
-
-
 def test_it_is_gone_after_sigkill_of_the_supervisor(engine: subprocess.Popen[bytes], workspace: Workspace) -> None:
     for process in psutil.Process(engine.pid).children():
         process.kill()
