@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from allranks.catalog.declared_ports import DATA, Port
 from allranks.catalog.find import ComponentInfo, find_components
 from allranks.catalog.palette import groups, layout
-from allranks.catalog.ports import DATA, Port
 from allranks.contract.requirements import LIBRARIES, STRATEGY
 
 PAGE = Path(__file__).resolve().parent / "reference" / "components.md"

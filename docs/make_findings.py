@@ -23,7 +23,7 @@ from typing import Any
 from allranks.api import jobs
 from allranks.checks import Findings, component
 from allranks.checks import plan as plan_checks
-from allranks.checks.plan.ports import DANGLING
+from allranks.checks.plan.bindings import DANGLING
 from allranks.errors import Level, Problem
 from allranks.plan.rules import UNKNOWN_FORM
 from allranks.sdk import internals, spec_files

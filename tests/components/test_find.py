@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 import yaml
 
+from allranks.catalog.declared_ports import DATA
 from allranks.catalog.find import ComponentInfo, components_folder, find_components, find_specs
-from allranks.catalog.ports import DATA
 from allranks.errors import InputError, Problem
 from allranks.sdk.session import session
 

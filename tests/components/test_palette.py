@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
+from allranks.catalog.declared_ports import Port
 from allranks.catalog.find import ComponentInfo
 from allranks.catalog.palette import groups, palette
-from allranks.catalog.ports import Port
 from allranks.cli.main import app
 from component_projects import add_function, make
 

@@ -15,7 +15,7 @@ from allranks.contract.pytorch import PyTorch
 from allranks.errors import InputError
 from allranks.runtime.checkpoints import background_save
 from allranks.runtime.checkpoints.checkpoints import Checkpoints
-from allranks.runtime.exit.eviction import Evicted
+from allranks.runtime.clean_exit import Evicted
 from allranks.runtime.ranks.ranks import Ranks
 
 pytestmark = pytest.mark.slow

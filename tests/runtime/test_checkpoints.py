@@ -17,7 +17,7 @@ from allranks.contract import report
 from allranks.contract.pytorch import PyTorch
 from allranks.errors import InputError
 from allranks.runtime.checkpoints.checkpoints import Checkpoints
-from allranks.runtime.exit.eviction import EVICTED, Evicted
+from allranks.runtime.clean_exit import EVICTED, Evicted
 from allranks.runtime.ranks.ranks import Ranks
 
 # Each starts trainings or imports the SDK in processes of its own: seconds apiece.

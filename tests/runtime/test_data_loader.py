@@ -17,9 +17,9 @@ from torch.utils.data import Dataset, IterableDataset, TensorDataset
 from allranks.contract.pytorch import PyTorch
 from allranks.errors import InputError, Problem
 from allranks.hardware import shared_memory
+from allranks.runtime.clean_exit import EVICTED
 from allranks.runtime.data.data_loader import DataLoader, on_device
 from allranks.runtime.data.sampler import ResumableSampler
-from allranks.runtime.exit.eviction import EVICTED
 from allranks.runtime.ranks.ranks import Ranks
 
 Place: TypeAlias = Callable[[int, int], Ranks]

@@ -12,7 +12,7 @@ import pytest
 
 from allranks.contract import report
 from allranks.contract.pytorch import PyTorch
-from allranks.runtime.exit.eviction import EVICTED
+from allranks.runtime.clean_exit import EVICTED
 
 pytestmark = pytest.mark.slow
 
@@ -60,7 +60,7 @@ def test_a_forked_process_ends_at_its_first_sigterm() -> None:
     """As a DataLoader ends its workers."""
     program = """
 import os, signal, time
-from allranks.runtime.exit.eviction import Eviction
+from allranks.runtime.clean_exit import Eviction
 eviction = Eviction()
 reader, writer = os.pipe()
 child = os.fork()
@@ -80,12 +80,12 @@ print(os.WTERMSIG(status), eviction.requested)
 
 SIGTERMS = """
 import os, signal, sys, time
-from allranks.runtime.exit import eviction
-first, second = eviction.Eviction(), eviction.Eviction()
+from allranks.runtime import clean_exit
+first, second = clean_exit.Eviction(), clean_exit.Eviction()
 os.kill(os.getpid(), signal.SIGTERM)
 os.kill(os.getpid(), signal.SIGTERM)
 print(first.requested, second.requested, flush=True)
-eviction.REPEATED_SECONDS = -1
+clean_exit.REPEATED_SECONDS = -1
 os.kill(os.getpid(), signal.SIGTERM)
 time.sleep(60)
 """

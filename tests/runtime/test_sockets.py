@@ -16,7 +16,7 @@ import pytest
 from allranks.contract import report
 from allranks.contract.mpi import Mpi
 from allranks.contract.pytorch import PyTorch
-from allranks.runtime.sockets import messages
+from allranks.runtime.sockets import rendezvous
 
 Start = Callable[..., Any]
 SCRIPT = "without_torch.py"
@@ -68,9 +68,9 @@ def test_a_missing_rank_is_named_and_a_stranger_is_ignored(start: Start, free_po
 
 def test_an_array_is_never_a_pickle() -> None:
     array = np.arange(6, dtype=np.int16).reshape(2, 3)
-    assert np.array_equal(messages.decode_array(messages.encode_array(array)), array)
+    assert np.array_equal(rendezvous.decode_array(rendezvous.encode_array(array)), array)
     with pytest.raises(ValueError, match="allow_pickle"):
-        messages.encode_array(np.array([object()]))
+        rendezvous.encode_array(np.array([object()]))
 
 
 def message(value: object) -> bytes:

@@ -7,12 +7,12 @@ import os
 from allranks import runtime
 from allranks.contract.variables import SIZE
 from allranks.hardware.sizes import find
-from allranks.runtime.preflight import report
+from allranks.runtime.preflight import findings
 
 
 def main() -> None:
     args = runtime.arguments()
-    os.environ[report.VARIABLE] = str(args.report / "preflight.json")
+    os.environ[findings.REPORT_VARIABLE] = str(args.report / "preflight.json")
     if args.size:
         os.environ[SIZE] = find(args.size, "preflight, input size").name
     runtime.main(keep)
@@ -20,7 +20,7 @@ def main() -> None:
 
 def keep(ranks: runtime.Ranks) -> None:
     """Log the report. This is called only after all checks have passed."""
-    ranks.metrics.log_artifact(os.environ[report.VARIABLE])
+    ranks.metrics.log_artifact(os.environ[findings.REPORT_VARIABLE])
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ from torch.distributed import HashStore, PrefixStore  # type: ignore[attr-define
 from torch.distributed.distributed_c10d import _get_default_store
 
 from allranks.runtime import EVICTED, Metrics
-from allranks.runtime.exit.eviction import Evicted, Eviction
+from allranks.runtime.clean_exit import Evicted, Eviction
 from allranks.runtime.ranks.agreement import Agreement
 from allranks_steps.history import History, peak_memory
 

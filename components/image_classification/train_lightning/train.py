@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 from place import STARTED, Place, find
 
 from allranks.errors import InputError, Problem
-from allranks.runtime import arguments, detect, prepare_libraries, stage
-from allranks.runtime.exit import clean_exit
+from allranks.runtime import arguments, clean_exit, detect, prepare_libraries, stage
 from allranks_steps.images.prepared_images import read_checked
 from allranks_steps.messages import first_line
 from checks import PRECISIONS, check_device, steps

@@ -20,7 +20,7 @@ from saving import check_room, save
 
 from allranks.contract import world
 from allranks.contract.detect import detect
-from allranks.runtime.exit.eviction import Evicted, Eviction
+from allranks.runtime.clean_exit import Evicted, Eviction
 from allranks.runtime.ranks.machines import RankResources, machine_name, machines_of
 from allranks_steps.history import History, peak_memory
 from allranks_steps.images.prepared_images import Description, Images, read_checked

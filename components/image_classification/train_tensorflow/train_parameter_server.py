@@ -18,7 +18,7 @@ from worker_data import check_shares, worker_data
 from allranks import runtime
 from allranks.errors import InputError, Problem
 from allranks.runtime import tensorflow
-from allranks.runtime.exit.eviction import Evicted, Eviction
+from allranks.runtime.clean_exit import Evicted, Eviction
 from allranks_steps.history import History, peak_memory
 from allranks_steps.images.prepared_images import Images, read_checked
 

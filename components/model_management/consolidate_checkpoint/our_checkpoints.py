@@ -10,7 +10,7 @@ from weights import Weight, Weights, bad_checkpoints
 from allranks.errors import InputError, Problem
 from allranks.runtime.checkpoints import manifest, reading
 from allranks.runtime.checkpoints.manifest import Entry
-from allranks.runtime.tensors.saved_tensors import SavedTensor
+from allranks.runtime.tensors import SavedTensor
 
 _MODES = {"lowest": "min", "highest": "max"}
 

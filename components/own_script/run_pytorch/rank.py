@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import NoReturn
 
 from allranks.errors import InputError, Problem
+from allranks.runtime import clean_exit
 from allranks.runtime.__main__ import run
-from allranks.runtime.exit import clean_exit
 from allranks_steps.own_script import expanded
 
 

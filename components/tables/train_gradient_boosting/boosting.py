@@ -12,7 +12,7 @@ from checkpoints import Checkpoints, Progress
 from numpy.typing import NDArray
 from validation import HIGHER_IS_BETTER, LOSS, Validation
 
-from allranks.runtime.exit.eviction import Evicted, Eviction
+from allranks.runtime.clean_exit import Evicted, Eviction
 from allranks.runtime.sockets import Ranks
 from allranks_steps.history import peak_memory
 

@@ -131,7 +131,7 @@ def _drawing(steps: list[StepRecord]) -> Markup:
     from markupsafe import Markup
 
     from allranks.history.formatting import SYMBOLS, plain
-    from allranks.history.page.graph import graph
+    from allranks.history.page.graph_layout import graph
 
     outermost = [step for step in steps if "." not in step.name]
     if not 1 < len(outermost) <= ROWS:

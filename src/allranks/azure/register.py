@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 from allranks.azure.errors import service_errors
 from allranks.azure.last_state import LastState
 from allranks.azure.workspace import quiet_uploads
-from allranks.catalog.ports import PARAMETERS
+from allranks.catalog.declared_ports import PARAMETERS
 from allranks.catalog.releases import ENVIRONMENT, Release, as_yaml
 from allranks.catalog.stamps import DIGEST, changes, files_of, properties
 from allranks.errors import InputError, Problem

@@ -11,7 +11,7 @@ from allranks.contract.distributions import processes_per_instance
 from allranks.hardware import traps
 from allranks.plan.environment import cuda_version
 from allranks.plan.graph import DoWhile, Graph, ParallelFor, Pipeline, Step, Sweep
-from allranks.plan.reader.graph import read_step
+from allranks.plan.reader.nodes import read_step
 from allranks.sdk import internals
 
 SERVERLESS = "serverless"

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from allranks.catalog import shipped_specs
-from allranks.catalog.ports import Port, input_ports, output_ports
+from allranks.catalog.declared_ports import Port, input_ports, output_ports
 from allranks.catalog.variants import TABLE, refresh, refresh_below
 from allranks.errors import InputError, Problem, did_you_mean
 from allranks.history.formatting import number

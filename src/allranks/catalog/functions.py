@@ -15,7 +15,7 @@ from types import FrameType
 from typing import Any
 
 from allranks.catalog import shipped_specs
-from allranks.catalog.ports import Port, input_ports, output_ports
+from allranks.catalog.declared_ports import Port, input_ports, output_ports
 from allranks.errors import InputError, Problem, did_you_mean
 
 _MODULE = "allranks.library"

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from allranks.catalog.declared_ports import DATA
 from allranks.catalog.find import GROUPS, ComponentInfo, bounds, group_of
-from allranks.catalog.ports import DATA
 from allranks.history.page import html_page
 from allranks.history.workspace import write_file
 

@@ -17,7 +17,7 @@ from typing import Any
 
 import yaml
 
-from allranks.catalog.ports import port_specs, rank
+from allranks.catalog.declared_ports import port_specs, rank
 from allranks.errors import InputError, Problem
 from allranks.sdk.yaml_lines import at, read_mapping
 

@@ -48,7 +48,7 @@ def _gpus(value: str) -> str:
 
 
 def _sample(value: str) -> str:
-    from allranks.local.data.sampling import parse
+    from allranks.local.data.samples import parse
 
     parse(value)
     return value

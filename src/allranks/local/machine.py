@@ -16,7 +16,7 @@ from typing import TypeAlias
 from allranks.contract.commands import CHANGES, Start, simple_commands, starts
 from allranks.errors import Problem
 from allranks.images import rootfs
-from allranks.local import interpreters, machine_variables, missing_modules, modules_in_code
+from allranks.local import interpreters, machine_variables, missing_modules
 from allranks.local.forkserver import imports
 from allranks.local.forkserver.imports import Import, Program
 from allranks.local.launchers.by_distribution import LAUNCHERS
@@ -99,11 +99,11 @@ def untracked(plan: Plan) -> list[Problem]:
 def _missing_modules(programs: Sequence[_StepProgram]) -> Iterator[Problem]:
     """Yield a problem for each module that is in the code, where Python does not look, and for each command that
     installs packages."""
-    in_code: dict[tuple[str, modules_in_code.Found], list[_User]] = {}
+    in_code: dict[tuple[str, missing_modules.FoundInCode], list[_User]] = {}
     lacking: dict[Path, dict[str, list[_User]]] = {}
     for path, step, python, start, found in _lacking(programs):
         is_known = missing_modules.is_known(found.module)
-        own = modules_in_code.find(found.name, step.code, start, is_package=is_known)
+        own = missing_modules.find_in_code(found.name, step.code, start, is_package=is_known)
         if own is not None:
             in_code.setdefault((found.module, own), []).append((path, step, str(found)))
             continue

@@ -1,4 +1,4 @@
-"""Which modules an interpreter lacks, and how to get them. Nothing is imported."""
+"""Which modules an interpreter lacks, where a step's code has them, and how to get them. Nothing is imported."""
 
 from __future__ import annotations
 
@@ -10,13 +10,14 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Iterable
+from dataclasses import dataclass
 from functools import cache
 from importlib.machinery import PathFinder
 from importlib.metadata import PackageNotFoundError, requires
 from pathlib import Path
 
 from allranks.contract.commands import Start
-from allranks.local import installed, machine_variables, modules_in_code, stacks
+from allranks.local import installed, machine_variables, stacks
 from allranks.plan.graph import Code
 from allranks.sdk.paths import shown
 
@@ -39,6 +40,11 @@ print(json.dumps([name for name in json.load(sys.stdin) if has(name)]))
 
 _found: dict[Path, set[str]] = {}
 """The modules that interpreters have. What one lacks may be installed at any time."""
+_REQUIREMENT = re.compile(r"(?P<package>[\w.-]+).*;\s*extra\s*==\s*['\"](?P<extra>[\w-]+)['\"]")
+_ALL = "dev"
+"""The extra that contains the others."""
+_OUTER = 4
+"""How many folders, from the code upwards, may be packages that the code is a part of."""
 
 
 def missing(interpreter: Path, names: Iterable[str]) -> set[str]:
@@ -130,10 +136,6 @@ PACKAGES = {
 }
 """Packages by the module that a script imports, where the names differ."""
 
-_REQUIREMENT = re.compile(r"(?P<package>[\w.-]+).*;\s*extra\s*==\s*['\"](?P<extra>[\w-]+)['\"]")
-_ALL = "dev"
-"""The extra that contains the others."""
-
 
 def package_of(name: str) -> str:
     """Return the package that brings a module. name: with the modules in it, as far as they are known"""
@@ -196,7 +198,7 @@ def _extras() -> dict[str, list[str]]:
 def explained(name: str, said: str, code: Code | None, start: Start | None, interpreter: Path) -> tuple[str, str]:
     """Return the code of the problem and what to do, if a program did not find a module. said: the whole message"""
     module, _, rest = name.partition(".")
-    own = modules_in_code.find(module, code, start, is_package=is_known(module))
+    own = find_in_code(module, code, start, is_package=is_known(module))
     install_it = f"; to get it: {install(name, interpreter)}" if is_known(module) or name in PACKAGES else ""
     text = f"{module} is {own.place}: {own.fix}" if own else f"the Python of this step has no {name}{install_it}"
     if "is not a package" in said:
@@ -205,3 +207,56 @@ def explained(name: str, said: str, code: Code | None, start: Start | None, inte
         where = own.place.rpartition(",")[0] if own else "installed"
         text = f"{module} is {where}, and has no module {rest}: correct the import, or use a version that has it"
     return "module-in-code" if own else "missing-package", text
+
+
+@dataclass(frozen=True)
+class FoundInCode:
+    """A module that is not on Python's path. place: for the end of a sentence; fix: how the step can import it"""
+
+    place: str
+    fix: str
+
+
+def find_in_code(name: str, code: Code | None, start: Start | None, *, is_package: bool = False) -> FoundInCode | None:
+    """Return where a module is; None if the code has nothing of its name, and is in no folder of its name.
+
+    name:       with the modules in it, as far as they are known, such as src.helpers
+    start:      the program that imports it, if it is known
+    is_package: whether a known package has this name too, as a folder of data may have
+    """
+    if code is None:
+        return None
+    top, _, rest = name.partition(".")
+    found = sorted(
+        (not _has_python(path), path.count(os.sep), path)
+        for parent, folders, files in os.walk(code.folder)
+        for path in (os.path.join(parent, each) for each in (*folders, *files) if each in (top, f"{top}.py"))
+    )
+    if found and not (is_package and found[0][0]):
+        return _in_code(name, os.path.relpath(found[0][2], code.folder), start, has_python=not found[0][0])
+    outer = [Path(code.source), *Path(code.source).parents][:_OUTER] if code.source and not is_package else []
+    for folder in outer:
+        if folder.name == top and (not rest or list(folder.glob(f"{rest.partition('.')[0]}*"))):
+            fix = f"set code to {shown(folder.parent)}, and start the script from there, with python -m"
+            return FoundInCode(f"{shown(folder)} itself, a folder that the uploaded code does not have", fix)
+    return None
+
+
+def _has_python(path: str) -> bool:
+    return path.endswith(".py") or any(name.endswith(".py") for _, _, names in os.walk(path) for name in names)
+
+
+def _in_code(name: str, path: str, start: Start | None, *, has_python: bool) -> FoundInCode:
+    if not has_python:
+        return FoundInCode(
+            f"in the code, at {path}, without a Python file", "correct the import, or add the modules there"
+        )
+    start = start or Start("python")
+    outer, module = os.path.dirname(path), start.module
+    parts = os.path.splitext(os.path.normpath(os.path.join(start.folder, start.script)))[0].split("/")
+    fix = f"write PYTHONPATH={os.path.relpath(outer or '.', start.folder or '.')} in front of the program"
+    if module and module.partition(".")[0] == name.partition(".")[0]:
+        fix = f"start it with python -m {'.'.join((*Path(outer).parts, module))}, or {fix}"
+    elif start.script and not module and not outer and all(part.isidentifier() for part in parts):
+        fix = f"start it{' without cd,' if start.folder else ''} with python -m {'.'.join(parts)}, or {fix}"
+    return FoundInCode(f"in the code, at {path}, where Python does not look", fix)

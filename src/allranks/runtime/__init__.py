@@ -21,14 +21,14 @@ if TYPE_CHECKING:
     from allranks.contract.rank_env import RankEnv as RankEnv
     from allranks.runtime.checkpoints.checkpoints import Checkpoints as Checkpoints
     from allranks.runtime.checkpoints.checkpoints import Stateful as Stateful
+    from allranks.runtime.clean_exit import EVICTED as EVICTED
+    from allranks.runtime.clean_exit import Evicted as Evicted
     from allranks.runtime.data.data_loader import DataLoader as DataLoader
     from allranks.runtime.data.sampler import GlobalBatches as GlobalBatches
     from allranks.runtime.data.sampler import ResumableSampler as ResumableSampler
     from allranks.runtime.data.shard_sampler import ShardSampler as ShardSampler
     from allranks.runtime.data.sharded_dataset import ShardedDataset as ShardedDataset
     from allranks.runtime.data.staging import stage as stage
-    from allranks.runtime.exit.eviction import EVICTED as EVICTED
-    from allranks.runtime.exit.eviction import Evicted as Evicted
     from allranks.runtime.libraries import prepare_libraries as prepare_libraries
     from allranks.runtime.metrics.metrics import Metrics as Metrics
     from allranks.runtime.notes import note as note
@@ -60,7 +60,7 @@ _NAMES = {
     "runtime.data.shard_sampler": "ShardSampler",
     "runtime.data.sharded_dataset": "ShardedDataset",
     "runtime.data.staging": "stage",
-    "runtime.exit.eviction": "EVICTED Evicted",
+    "runtime.clean_exit": "EVICTED Evicted",
     "runtime.libraries": "prepare_libraries",
     "runtime.metrics.metrics": "Metrics",
     "runtime.notes": "note",

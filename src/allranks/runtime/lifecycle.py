@@ -11,8 +11,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import NoReturn, Protocol
 
-from allranks.runtime.exit import clean_exit
-from allranks.runtime.exit.eviction import EVICTED
+from allranks.runtime import clean_exit
+from allranks.runtime.clean_exit import EVICTED
 from allranks.runtime.metrics.metrics import Metrics
 
 TIMEOUT_SECONDS = float(os.environ.get("ALLRANKS_TIMEOUT_SECONDS", "600"))

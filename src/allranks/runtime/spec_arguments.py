@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from allranks.errors import InputError, Problem, did_you_mean
-from allranks.runtime.exit import clean_exit
+from allranks.runtime import clean_exit
 
 SPEC = "component.yaml"
 SPEC_OPTION = "--spec"

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from cattrs import Converter
 
+from allranks.catalog.declared_ports import Port
 from allranks.catalog.find import ComponentInfo
-from allranks.catalog.ports import Port
 from allranks.cli.console import to_json
 from allranks.cli.views.components import print_components
 from allranks.cli.views.problems import print_problems

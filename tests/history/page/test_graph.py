@@ -7,7 +7,7 @@ from itertools import combinations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from allranks.history.page.graph import graph
+from allranks.history.page.graph_layout import graph
 from allranks.history.records import StepRecord
 from run_records import make_step
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from allranks.errors import InputError
-from allranks.local.data import sampling
+from allranks.local.data import samples
 
 IMAGES = [f"images/{number:03}.png" for number in range(200)]
 
@@ -23,9 +23,9 @@ FOLDERS: dict[str, tuple[list[str], str, list[str]]] = {
 
 @pytest.mark.parametrize(("names", "text", "kept"), FOLDERS.values(), ids=FOLDERS)
 def test_files_are_evenly_spaced(names: list[str], text: str, kept: list[str]) -> None:
-    sample = sampling.parse(text)
+    sample = samples.parse(text)
     assert sample is not None
-    assert sampling.chosen(names, sample) == kept
+    assert samples.chosen(names, sample) == kept
 
 
 TABLES: dict[str, tuple[str, str, str, str]] = {
@@ -39,12 +39,12 @@ TABLES: dict[str, tuple[str, str, str, str]] = {
 @pytest.mark.parametrize(("name", "text", "sample", "kept"), TABLES.values(), ids=TABLES)
 def test_rows_are_evenly_spaced(tmp_path: Path, name: str, text: str, sample: str, kept: str) -> None:
     (tmp_path / name).write_bytes(text.encode())
-    amount = sampling.parse(sample)
+    amount = samples.parse(sample)
     assert amount is not None
-    path, _ = sampling.of_path(tmp_path / name, amount, tmp_path / "samples")
+    path, _ = samples.of_path(tmp_path / name, amount, tmp_path / "samples")
     assert path.name == name
     assert path.read_bytes() == kept.encode()
-    assert sampling.of_path(tmp_path / name, amount, tmp_path / "samples")[0] == path
+    assert samples.of_path(tmp_path / name, amount, tmp_path / "samples")[0] == path
 
 
 def test_a_folder_with_a_table_of_parquet(tmp_path: Path) -> None:
@@ -55,9 +55,9 @@ def test_a_folder_with_a_table_of_parquet(tmp_path: Path) -> None:
     parquet.write_table(pyarrow.table({"id": list(range(1000))}), source / "t.parquet", row_group_size=300)
     for name in IMAGES:
         (source / name).touch()
-    amount = sampling.parse("1%")
+    amount = samples.parse("1%")
     assert amount is not None
-    path, what = sampling.of_path(source, amount, tmp_path / "samples")
+    path, what = samples.of_path(source, amount, tmp_path / "samples")
     assert parquet.read_table(path / "t.parquet")["id"].to_pylist() == list(range(0, 1000, 100))
     assert sorted(each.name for each in (path / "images").iterdir()) == ["000.png", "100.png"]
     assert what == "sample 1%: 3 of 201 files"
@@ -66,4 +66,4 @@ def test_a_folder_with_a_table_of_parquet(tmp_path: Path) -> None:
 @pytest.mark.parametrize("text", ["0%", "101%", "1.5", "0", "-1", "many"])
 def test_what_is_no_sample(text: str) -> None:
     with pytest.raises(InputError, match="such as 1%"):
-        sampling.parse(text)
+        samples.parse(text)

@@ -36,7 +36,7 @@ def modules(folder: Path, text: str, *, gpus: bool = False) -> tuple[str, ...]:
         ("def unused():\n    import pandas\n", []),
         ("if False:\n    import pandas\n", []),
         ("from allranks import runtime\n", ["torch", "torch.distributed", "torch._dynamo"]),
-        ("from allranks.runtime import arguments, detect\nfrom allranks.runtime.exit import clean_exit\n", []),
+        ("from allranks.runtime import arguments, clean_exit, detect\n", []),
         ("from allranks.runtime.tensorflow import main\nimport tensorflow\n", ["tensorflow"]),
         ("import lightning, mpi4py, horovod.torch, unknown_package\n", []),
         ("import lightning, torch\n", ["torch", "torch.distributed"]),

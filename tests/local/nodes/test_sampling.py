@@ -8,7 +8,7 @@ from statistics import fmean, median
 
 import pytest
 
-from allranks.local.nodes.sampling import Sampler, Units
+from allranks.local.nodes.trial_sampling import Sampler, Units
 from allranks.plan.graph import Step, Sweep
 from allranks.plan.ports import Literal
 from allranks.plan.sweep import Parameter, Sampling

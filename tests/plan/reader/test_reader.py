@@ -22,7 +22,7 @@ from allranks.plan.graph import Graph, Location, Plan, Step
 from allranks.plan.ports import GraphInput, GraphOutput, Input, Literal, NodeOutput, Output, Text
 from allranks.plan.ports import Path as DataPath
 from allranks.plan.reader import read_job
-from allranks.plan.reader.graph import in_order
+from allranks.plan.reader.nodes import in_order
 from allranks.plan.walk import with_steps
 from pipeline_files import read, write, write_dsl
 

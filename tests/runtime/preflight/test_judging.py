@@ -12,8 +12,8 @@ from allranks.hardware.sizes import find
 from allranks.runtime.preflight import judging
 from allranks.runtime.preflight.checking import is_enabled
 from allranks.runtime.preflight.facts import Facts
+from allranks.runtime.preflight.findings import FAILED, OK, WARNING, Finding, table
 from allranks.runtime.preflight.links import Link, Sum
-from allranks.runtime.preflight.report import FAILED, OK, WARNING, Finding, table
 
 FAST = 1e9
 

@@ -27,7 +27,7 @@ def wrong_input() -> None:
 def hang_at_exit() -> None:
     import atexit
 
-    from allranks.runtime.exit import clean_exit
+    from allranks.runtime import clean_exit
 
     clean_exit.FAILED_EXIT_SECONDS = 0.1
     atexit.register(threading.Event().wait)

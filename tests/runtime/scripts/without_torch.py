@@ -11,7 +11,7 @@ import numpy as np
 
 from allranks.errors import InputError, Problem
 from allranks.runtime import sockets
-from allranks.runtime.exit.eviction import Evicted
+from allranks.runtime.clean_exit import Evicted
 
 
 def collectives(ranks: sockets.Ranks) -> None:

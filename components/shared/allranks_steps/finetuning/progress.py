@@ -13,7 +13,7 @@ from transformers import TrainerCallback
 
 from allranks import runtime
 from allranks.errors import InputError, Problem
-from allranks.runtime.exit.eviction import Eviction
+from allranks.runtime.clean_exit import Eviction
 from allranks_steps.history import History, peak_memory
 
 COMPLETE = "complete.json"

@@ -12,13 +12,13 @@ from typing import Any
 
 from allranks.checks import Findings, Row, rules_of
 from allranks.checks import plan as plan_checks
-from allranks.checks.component import determinism, environment, identity, ports, values
+from allranks.checks.component import determinism, environment, identity, inputs_and_outputs, values
 from allranks.checks.component.subject import Subject, read_python, read_yaml
 from allranks.checks.plan.scope import of_plan
 from allranks.checks.plan.steps import DOCKERFILE_MISSING
 from allranks.errors import InputError, Level, Problem, Rule
 from allranks.plan.graph import Step
-from allranks.plan.reader import graph
+from allranks.plan.reader import nodes
 from allranks.plan.rules import COUNT_BINDING, ENVIRONMENT_EMPTY, bound_counts, count_problem
 from allranks.sdk.session import quiet, session
 from allranks.sdk.specs import load
@@ -46,10 +46,15 @@ OF_COMPONENTS = (
     Row(identity.display_name, identity.DISPLAY_NAME),
     Row(identity.description, identity.DESCRIPTION),
     Row(identity.tags, identity.GROUP_TAG, identity.TAG_TEXT),
-    Row(ports.names, ports.PORT_NAME, ports.PORT_KEYWORD, ports.PORT_NAME_CASE),
-    Row(ports.types, ports.PORT_TYPE),
-    Row(ports.descriptions, ports.PORT_DESCRIPTION),
-    Row(ports.optional_marks, ports.OPTIONAL_MARK, ports.OPTIONAL_DEFAULT),
+    Row(
+        inputs_and_outputs.names,
+        inputs_and_outputs.PORT_NAME,
+        inputs_and_outputs.PORT_KEYWORD,
+        inputs_and_outputs.PORT_NAME_CASE,
+    ),
+    Row(inputs_and_outputs.types, inputs_and_outputs.PORT_TYPE),
+    Row(inputs_and_outputs.descriptions, inputs_and_outputs.PORT_DESCRIPTION),
+    Row(inputs_and_outputs.optional_marks, inputs_and_outputs.OPTIONAL_MARK, inputs_and_outputs.OPTIONAL_DEFAULT),
     Row(values.ranges, values.RANGE_OF_TEXT, values.RANGE_MISSING, values.RANGE_BOUND, values.RANGE_ORDER),
     Row(
         values.enums,
@@ -61,16 +66,16 @@ OF_COMPONENTS = (
         *(values.DEFAULT_OF_DATA, values.DEFAULT_TYPE, values.DEFAULT_CHANGED, values.DEFAULT_QUOTES),
         *(values.DEFAULT_ENUM, values.DEFAULT_RANGE),
     ),
-    Row(ports.port_order, ports.PORT_ORDER),
+    Row(inputs_and_outputs.port_order, inputs_and_outputs.PORT_ORDER),
     Row(lambda subject: subject.warnings, REPEATED_KEY, UNQUOTED_VALUE),
 )
 
 OF_COMMANDS = (
-    Row(ports.command_exists, ports.COMMAND_MISSING),
-    Row(ports.unread, ports.PORT_UNUSED),
-    Row(ports.unknown, ports.PORT_UNKNOWN),
-    Row(ports.optional_uses, ports.OPTIONAL_UNGUARDED),
-    Row(ports.variables, ports.COMPONENT_VARIABLES),
+    Row(inputs_and_outputs.command_exists, inputs_and_outputs.COMMAND_MISSING),
+    Row(inputs_and_outputs.unread, inputs_and_outputs.PORT_UNUSED),
+    Row(inputs_and_outputs.unknown, inputs_and_outputs.PORT_UNKNOWN),
+    Row(inputs_and_outputs.optional_uses, inputs_and_outputs.OPTIONAL_UNGUARDED),
+    Row(inputs_and_outputs.variables, inputs_and_outputs.COMPONENT_VARIABLES),
     Row(
         environment.environment,
         *(environment.ENVIRONMENT_MISSING, environment.ENVIRONMENT_FILE, environment.ENVIRONMENT_REFERENCE),
@@ -149,7 +154,7 @@ def _mistakes_of_jobs(component: Any, subject: Subject) -> Iterator[Problem]:
 
     component: as the SDK has loaded it
     """
-    plan = graph.read_component(component, subject.path)
+    plan = nodes.read_component(component, subject.path)
     if plan is None:
         return
     if subject.is_pipeline:

@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from allranks.catalog.declared_ports import PortSpec, port_specs
 from allranks.catalog.find import describe
-from allranks.catalog.ports import PortSpec, port_specs
 from allranks.contract.templating import used_names
 from allranks.errors import Problem, Rule
 from allranks.sdk import yaml_lines

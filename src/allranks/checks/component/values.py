@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
-from allranks.catalog.ports import DATA, NUMBERS, PortSpec
+from allranks.catalog.declared_ports import DATA, NUMBERS, PortSpec
 from allranks.checks.component.subject import Subject
 from allranks.errors import Problem, Rule
 from allranks.plan.literals import number_with_point

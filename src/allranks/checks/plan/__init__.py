@@ -11,7 +11,7 @@ from datetime import date
 from pathlib import Path
 
 from allranks.checks import Findings, Row, rules_of
-from allranks.checks.plan import control_flow, data, launchers, mini_batches, ports, settings, slips, steps, sweeps
+from allranks.checks.plan import bindings, control_flow, data, launchers, mini_batches, settings, slips, steps, sweeps
 from allranks.checks.plan.scope import Scope, of_plan
 from allranks.errors import Level, Problem, Rule
 from allranks.plan import literals, rules
@@ -26,18 +26,21 @@ SDK = Rule.error(
     "correct the file",
 )
 
-OF_GRAPHS = (Row(ports.graph_names, ports.NAMES),)
-AFTER_NODES = (Row(control_flow.cycles, control_flow.CYCLE), Row(ports.bound_outputs, ports.BINDING, ports.DANGLING))
+OF_GRAPHS = (Row(bindings.graph_names, bindings.NAMES),)
+AFTER_NODES = (
+    Row(control_flow.cycles, control_flow.CYCLE),
+    Row(bindings.bound_outputs, bindings.BINDING, bindings.DANGLING),
+)
 OF_LOOPS = {
     Condition: Row(control_flow.condition, control_flow.CONTROL_FLOW),
     DoWhile: Row(control_flow.do_while, control_flow.CONTROL_FLOW),
     ParallelFor: Row(control_flow.parallel_for, control_flow.CONTROL_FLOW),
     Sweep: Row(sweeps.sweep, sweeps.SWEEP, sweeps.UNREAD),
 }
-OF_NODES = (Row(ports.port_names, ports.NAMES), Row(slips.crossed, slips.CROSSED))
+OF_NODES = (Row(bindings.port_names, bindings.NAMES), Row(slips.crossed, slips.CROSSED))
 OF_STAND_INS = (Row(steps.not_run_here, steps.NOT_RUN_HERE),)
 OF_STEPS = (
-    Row(ports.variables, ports.NAMES),
+    Row(bindings.variables, bindings.NAMES),
     Row(steps.command, steps.COMMAND),
     Row(steps.quotes, steps.COMMAND),
     Row(mini_batches.parallel, mini_batches.PARALLEL),
@@ -66,14 +69,14 @@ OF_KEYS = (
     Row(settings.size, settings.SIZE, settings.PROCESSES, settings.SHARED_MEMORY),
 )
 """Common mistakes of a step, which azure-ai-ml and Azure ML accept. The place of each is its key, such as `command`."""
-OF_TEXTS = (Row(steps.misspelt_bindings, steps.MISSPELT_REFERENCE), Row(ports.lost_value, ports.LOST_VALUE))
-OF_BINDINGS = (Row(ports.binding, ports.BINDING, ports.DANGLING, ports.INTEGER),)
-OF_VALUES = (Row(ports.value_of_input, *literals.RULES), Row(data.input_path, data.DATA, data.OTHER_KIND))
+OF_TEXTS = (Row(steps.misspelt_bindings, steps.MISSPELT_REFERENCE), Row(bindings.lost_value, bindings.LOST_VALUE))
+OF_BINDINGS = (Row(bindings.binding, bindings.BINDING, bindings.DANGLING, bindings.INTEGER),)
+OF_VALUES = (Row(bindings.value_of_input, *literals.RULES), Row(data.input_path, data.DATA, data.OTHER_KIND))
 """For an input whose binding is right. A missing value, or one of a wrong type, has no range to check."""
 OF_OUTPUTS = (Row(data.output_path, data.DATA, data.UNMAPPED_OUTPUT),)
 OF_OWN_INPUTS = (
-    Row(ports.lost_value, ports.LOST_VALUE),
-    Row(ports.own_value, *literals.RULES),
+    Row(bindings.lost_value, bindings.LOST_VALUE),
+    Row(bindings.own_value, *literals.RULES),
     Row(data.input_path, data.DATA, data.OTHER_KIND),
 )
 OF_PLANS = (Row(data.written_twice, data.DATA),)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from allranks.checks.plan import data
-from allranks.checks.plan.ports import article, dangling, fits
+from allranks.checks.plan.bindings import article, dangling, fits
 from allranks.checks.plan.scope import Scope
 from allranks.errors import Problem, Rule
 from allranks.plan import literals

@@ -196,7 +196,7 @@ def _of_their_components(plan: Plan, checked: Sequence[Path]) -> Iterator[Proble
     What prevents the job itself from running is an error of the plan, so errors of its components are warnings.
     """
     from allranks.checks.component import check as check_specs
-    from allranks.checks.component.ports import COMPONENT_VARIABLES
+    from allranks.checks.component.inputs_and_outputs import COMPONENT_VARIABLES
 
     known = {path.resolve() for path in checked}
     specs = dict.fromkeys(Path(step.spec) for _, step in steps(plan.graph) if step.spec)

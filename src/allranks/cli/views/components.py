@@ -9,8 +9,8 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from allranks.catalog.declared_ports import Port
 from allranks.catalog.find import ComponentInfo, bounds
-from allranks.catalog.ports import Port
 from allranks.history.formatting import count, layout, plain
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from allranks.history.page.graph import Edge, Graph, graph
+from allranks.history.page.graph_layout import Edge, Graph, graph
 from allranks.history.page.items import Item, chosen, walk_items
 from allranks.history.records import Status
 

@@ -27,7 +27,7 @@ from typing import Any
 
 from allranks.history.formatting import count, in_bytes
 from allranks.local.data import storage
-from allranks.local.data.sampling import suffixes_of
+from allranks.local.data.samples import suffixes_of
 from allranks.local.data.storage import Remote, RemoteFile, StorageError
 from allranks.plan import file_tree
 from allranks.sdk.paths import cache_folder

@@ -13,7 +13,7 @@ from allranks.checks.plan.data import wrong_path
 from allranks.checks.plan.scope import of_plan
 from allranks.errors import InputError, Problem
 from allranks.history.workspace import Workspace
-from allranks.local.data import cache, sampling
+from allranks.local.data import cache, samples
 from allranks.local.data.storage import StorageError
 from allranks.plan.graph import Plan
 from allranks.plan.ports import PRIMITIVES, Input, Path
@@ -38,7 +38,7 @@ def provided(
 
     Raise InputError, with a problem for each input that cannot be provided.
     """
-    sampling.parse(sample)
+    samples.parse(sample)
     problems: list[Problem] = []
     found: dict[str, Path] = {}
     notes: list[str] = []
@@ -72,7 +72,7 @@ def _local(
     offline: bool,
     sample: str,
 ) -> Path:
-    source, amount = value.source or value.path, sampling.parse(sample or value.sample)
+    source, amount = value.source or value.path, samples.parse(sample or value.sample)
     amount = amount if (value.type or kind) in _SAMPLED else None
     text = amount.text if amount else ""
     if value.source and value.sample == text and cache.hold(FilePath(value.path), held):
@@ -81,11 +81,11 @@ def _local(
         return value
     path, parts, before = FilePath(source), [], None
     if is_downloadable(source):
-        choose = partial(sampling.chosen, sample=amount) if amount else list
+        choose = partial(samples.chosen, sample=amount) if amount else list
         copy = cache.copy_of(source, value.type or kind, held, offline=offline, part=text, chosen=choose)
         path, parts, before = copy.path, [copy.text], copy.suffixes
     if amount:
-        path, what = sampling.of_path(path, amount, workspace.root / "samples", before)
+        path, what = samples.of_path(path, amount, workspace.root / "samples", before)
         parts.append(what)
     # The copy is found again without a signature.
     return Path(str(path), value.type, redact(source), text, "; ".join(parts))

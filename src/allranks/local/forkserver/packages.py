@@ -86,8 +86,8 @@ RUNTIME = ("torch", "torch.optim")
 """What a script with `allranks.runtime` imports besides its own imports."""
 
 RUNTIME_WITHOUT_TORCH = (
-    "allranks.runtime.EVICTED", "allranks.runtime.RankEnv", "allranks.runtime.argument", "allranks.runtime.detect",
-    "allranks.runtime.exit", "allranks.runtime.note", "allranks.runtime.prepare_libraries",
+    "allranks.runtime.EVICTED", "allranks.runtime.RankEnv", "allranks.runtime.argument", "allranks.runtime.clean_exit",
+    "allranks.runtime.detect", "allranks.runtime.note", "allranks.runtime.prepare_libraries",
     "allranks.runtime.tensorflow",
 )  # fmt: skip
 """Parts of `allranks.runtime` that need no torch."""

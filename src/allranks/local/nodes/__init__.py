@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import Any
 
 from allranks.history.records import StepRecord
-from allranks.local.nodes import graph, loops, sweep
+from allranks.local.nodes import loops, pipeline, sweep
 from allranks.local.nodes.execution import Execution, NodeRunner
 from allranks.local.scope import Scope
 from allranks.plan.graph import Condition, DoWhile, ParallelFor, Pipeline, StandIn, Step, Sweep
@@ -21,12 +21,12 @@ async def _run(execution: Execution, scope: Scope, node: Step, record: StepRecor
 RUNNERS: Mapping[type[Any], NodeRunner] = MappingProxyType(
     {
         Step: _run,
-        Pipeline: graph.run,
-        Condition: graph.run_condition,
+        Pipeline: pipeline.run,
+        Condition: pipeline.run_condition,
         DoWhile: loops.run_do_while,
         ParallelFor: loops.run_parallel_for,
         Sweep: sweep.run,
-        StandIn: graph.run_stand_in,
+        StandIn: pipeline.run_stand_in,
     }
 )
 """By the class of the node."""

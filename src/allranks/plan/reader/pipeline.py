@@ -16,8 +16,8 @@ from allranks.plan.graph import Graph, Plan, StandIn, Step, Sweep
 from allranks.plan.ports import GraphInput, GraphOutput, NodeOutput
 from allranks.plan.reader import registered_component, stand_in, step_ports
 from allranks.plan.reader.context import Context, Locate, plain
-from allranks.plan.reader.graph import READERS, declared_inputs, read_graph, read_node
-from allranks.plan.reader.graph import types_by_use as types_of_nodes
+from allranks.plan.reader.nodes import READERS, declared_inputs, read_graph, read_node
+from allranks.plan.reader.nodes import types_by_use as types_of_nodes
 from allranks.plan.reader.sweep import is_conditional
 from allranks.plan.rules import NO_COMPUTE, UNKNOWN_STEP
 from allranks.plan.walk import is_within, with_steps

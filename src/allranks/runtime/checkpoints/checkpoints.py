@@ -18,16 +18,16 @@ from torch.distributed import PrefixStore  # type: ignore[attr-defined]
 
 from allranks.contract import fault_points
 from allranks.errors import InputError, Problem
+from allranks.runtime import tensors
 from allranks.runtime.checkpoints import manifest, reading, tensor_file
 from allranks.runtime.checkpoints.background_save import BackgroundSave, Channel, not_written
 from allranks.runtime.checkpoints.manifest import Entry, Manifest
 from allranks.runtime.checkpoints.staging import StagingMemory
-from allranks.runtime.exit.eviction import Evicted, Eviction
+from allranks.runtime.clean_exit import Evicted, Eviction
 from allranks.runtime.notes import note
 from allranks.runtime.ranks.agreement import Agreement
 from allranks.runtime.ranks.ranks import Ranks
-from allranks.runtime.tensors import saved_tensors
-from allranks.runtime.tensors.tensor_shards import TensorShard
+from allranks.runtime.tensors import TensorShard
 from allranks.runtime.training import random_states
 
 _LONG_SECONDS = 1.0
@@ -348,7 +348,7 @@ class Checkpoints:
             state = states[name]
             try:
                 if not getattr(part, "reads_saved_tensors", False):
-                    state = saved_tensors.full(state)
+                    state = tensors.full(state)
                 part.load_state_dict(state)
             except (RuntimeError, ValueError, KeyError) as error:
                 raise InputError(

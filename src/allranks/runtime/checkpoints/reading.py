@@ -13,8 +13,7 @@ from torch import Tensor
 from allranks.runtime.checkpoints import tensor_file
 from allranks.runtime.checkpoints.manifest import Entry
 from allranks.runtime.checkpoints.tensor_file import DTYPES
-from allranks.runtime.tensors.saved_tensors import SavedTensor, map_leaves
-from allranks.runtime.tensors.tensor_shards import TensorShard, is_dtensor, of_dtensor
+from allranks.runtime.tensors import SavedTensor, TensorShard, is_dtensor, map_leaves, of_dtensor
 
 STRUCTURE = "structure"
 """Name of the tensor with everything that is not a tensor, as bytes of `torch.save`."""

@@ -17,9 +17,9 @@ from torch.distributed import PrefixStore, Store  # type: ignore[attr-defined]
 from allranks.contract import variables, world
 from allranks.contract.rank_env import RankEnv
 from allranks.errors import InputError, Problem
-from allranks.runtime.preflight import facts, judging, links, report
+from allranks.runtime.preflight import facts, judging, links
 from allranks.runtime.preflight.facts import Facts
-from allranks.runtime.preflight.report import FAILED, Finding
+from allranks.runtime.preflight.findings import FAILED, REPORT_VARIABLE, Finding, print_findings
 
 VARIABLE = "ALLRANKS_PREFLIGHT"
 """`0` disables the checks."""
@@ -82,7 +82,7 @@ class Preflight:
             self._seconds += time.perf_counter() - self._started_at
             # Printed before a rank can fail, because its failure may end this rank.
             if part == "in" or any(finding.state == FAILED for finding in findings):
-                report.print_findings(self._env, self._seconds, (*self.findings, *findings))
+                print_findings(self._env, self._seconds, (*self.findings, *findings))
             self._store.set(part, json.dumps([asdict(finding) for finding in findings]))
         self._store.wait([part], _TIMEOUT * 2)
         self.findings += tuple(Finding(**record) for record in json.loads(self._store.get(part)))
@@ -110,7 +110,7 @@ def is_enabled(env: RankEnv, environ: Mapping[str, str] = os.environ) -> bool:
     """
     enabled = variables.integer(environ, VARIABLE, below=2, default=1)
     several = env.world_size > 1 or world.instances(env, environ) > env.instance_count
-    return bool(enabled) and (several or bool(environ.get(report.VARIABLE)))
+    return bool(enabled) and (several or bool(environ.get(REPORT_VARIABLE)))
 
 
 def _problem(finding: Finding) -> Problem:

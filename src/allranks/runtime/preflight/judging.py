@@ -16,8 +16,8 @@ from allranks.contract import variables, world
 from allranks.contract.rank_env import RankEnv
 from allranks.hardware import shared_memory as memory
 from allranks.runtime.preflight.facts import Facts
+from allranks.runtime.preflight.findings import FAILED, OK, WARNING, Finding
 from allranks.runtime.preflight.links import SLOW_BYTES_PER_SECOND, Link, Sum
-from allranks.runtime.preflight.report import FAILED, OK, WARNING, Finding
 
 if TYPE_CHECKING:
     from allranks.hardware.sizes import Size

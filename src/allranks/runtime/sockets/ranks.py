@@ -19,7 +19,7 @@ from allranks.runtime import lifecycle
 from allranks.runtime.lifecycle import TIMEOUT_SECONDS
 from allranks.runtime.metrics.metrics import Metrics
 from allranks.runtime.ranks.machines import RankResources, machine_name, machines_of
-from allranks.runtime.sockets import messages
+from allranks.runtime.sockets import rendezvous
 from allranks.runtime.sockets.rendezvous import connect
 
 if TYPE_CHECKING:
@@ -83,16 +83,16 @@ class Ranks:
     def broadcast(self, value: Any) -> Any:
         """Return rank 0's value. A collective. value: what JSON can hold; ignored on the other ranks"""
         if not self.is_main:
-            return json.loads(messages.receive(self.connections[0]))
+            return json.loads(rendezvous.receive(self.connections[0]))
         payload = json.dumps(value).encode()
         for connection in self.connections.values():
-            messages.send(connection, payload)
+            rendezvous.send(connection, payload)
         return json.loads(payload)
 
     def gather_arrays(self, array: NDArray[Any]) -> list[NDArray[Any]] | None:
         """Return the arrays of all ranks on rank 0, in the order of the ranks; None on the others. A collective."""
-        gathered = self._gather(messages.encode_array(array))
-        return None if gathered is None else [messages.decode_array(payload) for payload in gathered]
+        gathered = self._gather(rendezvous.encode_array(array))
+        return None if gathered is None else [rendezvous.decode_array(payload) for payload in gathered]
 
     def any_rank(self, flag: bool) -> bool:
         """Return True on every rank if the flag is True on at least one. A collective."""
@@ -117,9 +117,9 @@ class Ranks:
     def _gather(self, payload: bytes) -> list[bytes] | None:
         report.arrived()
         if not self.is_main:
-            messages.send(self.connections[0], payload)
+            rendezvous.send(self.connections[0], payload)
             return None
-        return [payload, *(messages.receive(connection) for connection in self.connections.values())]
+        return [payload, *(rendezvous.receive(connection) for connection in self.connections.values())]
 
 
 def main(function: Callable[[Ranks], None], *, timeout_seconds: float = TIMEOUT_SECONDS) -> NoReturn:

@@ -1,33 +1,74 @@
-"""Connect every rank to the first one, which listens at a known port."""
+"""Connect every rank to the first one, which listens at a known port. A message is a length, and as many bytes."""
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import socket
+import struct
 import time
 from collections.abc import Callable, Collection
 from contextlib import ExitStack, suppress
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from allranks.contract import world
 from allranks.contract.rank_env import RankEnv
-from allranks.runtime.sockets import messages
 
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+_LENGTH = struct.Struct("!Q")
 Name = TypeVar("Name", int, str)
 """The name of a rank: its number, or a TensorFlow task such as "worker 1"."""
-
 RETRY_SECONDS = 0.1
 """Pause between two attempts to connect to the listening rank."""
-
 GREETING_SECONDS = 10.0
 """Time limit for a connection to send its rank."""
-
 LIMIT = 1000
 """Maximum length of a greeting in bytes."""
-
 KEEPALIVE_SECONDS = 15
 """After how long a silent connection is probed. An instance that has lost its power closes no connection."""
+
+
+def send(connection: socket.socket, payload: bytes) -> None:
+    connection.sendall(_LENGTH.pack(len(payload)))
+    connection.sendall(payload)
+
+
+def receive(connection: socket.socket, limit: int | None = None) -> bytes:
+    """Return the next message. Raise ConnectionError if the connection ends before, or the message is longer than
+    `limit` bytes."""
+    (length,) = _LENGTH.unpack(_exactly(connection, _LENGTH.size))
+    if limit is not None and length > limit:
+        raise ConnectionError(f"a message of {length} bytes is too long")
+    return _exactly(connection, length)
+
+
+def encode_array(array: NDArray[Any]) -> bytes:
+    """Encode an array in NumPy's format. Unlike a pickle, it cannot make its reader run code."""
+    import numpy as np
+
+    file = io.BytesIO()
+    np.lib.format.write_array(file, np.ascontiguousarray(array), allow_pickle=False)
+    return file.getvalue()
+
+
+def decode_array(payload: bytes) -> NDArray[Any]:
+    import numpy as np
+
+    return np.lib.format.read_array(io.BytesIO(payload), allow_pickle=False)
+
+
+def _exactly(connection: socket.socket, length: int) -> bytes:
+    buffer = bytearray(length)
+    view, start = memoryview(buffer), 0
+    while start < length:
+        count = connection.recv_into(view[start:])
+        if not count:
+            raise ConnectionError("the connection has ended")
+        start += count
+    return bytes(buffer)
 
 
 def connect(env: RankEnv, timeout_seconds: float, join_seconds: float | None = None) -> dict[int, socket.socket]:
@@ -89,7 +130,7 @@ def accept(
                 connection.close()
         for connection in connections.values():
             with suppress(OSError):  # a rank that has already ended is lost, which the watch detects
-                messages.send(connection, b"")
+                send(connection, b"")
         listener.close()
         stack.pop_all()
     return {name: connections[name] for name in others}
@@ -108,8 +149,8 @@ def register(host: str, port: int, name: Name, world_size: int, seconds: float, 
     while (remaining := deadline - time.monotonic()) > 0:
         with ExitStack() as stack, suppress(OSError):  # it does not listen yet, or its name does not resolve yet
             connection = stack.enter_context(socket.create_connection((host, port), timeout=remaining))
-            messages.send(connection, greeting)
-            messages.receive(connection, LIMIT)
+            send(connection, greeting)
+            receive(connection, LIMIT)
             stack.pop_all()
             return connection
         time.sleep(RETRY_SECONDS)
@@ -123,7 +164,7 @@ def _greeted(connection: socket.socket, world_size: int) -> Any:
     """Return the name of the rank at the other end; None if it does not belong to this job."""
     connection.settimeout(GREETING_SECONDS)
     try:
-        greeting = json.loads(messages.receive(connection, LIMIT))
+        greeting = json.loads(receive(connection, LIMIT))
         name = greeting.pop("rank")
     except (OSError, ValueError, KeyError, AttributeError, TypeError):
         return None

@@ -19,7 +19,7 @@ from allranks.runtime.strategies.deepspeed_config import Configuration, configur
 from allranks.runtime.strategies.preparation import transform, with_precision
 from allranks.runtime.strategies.settings import OPTIONS_OF_DDP, TrainingSettings
 from allranks.runtime.strategies.training import Schedule, Strategy, create_schedule
-from allranks.runtime.tensors.saved_tensors import full
+from allranks.runtime.tensors import full
 
 
 class DeepSpeed(Strategy):

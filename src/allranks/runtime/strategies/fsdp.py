@@ -28,7 +28,7 @@ from allranks.runtime.strategies.preparation import DTYPES, transform, with_auto
 from allranks.runtime.strategies.settings import OPTIONS_OF_DDP, TrainingSettings
 from allranks.runtime.strategies.torch_training import TorchTraining
 from allranks.runtime.strategies.training import Schedule, Strategy
-from allranks.runtime.tensors.saved_tensors import SavedTensor, full
+from allranks.runtime.tensors import SavedTensor, full
 
 _FULL_STATE = StateDictOptions(full_state_dict=True, cpu_offload=True)
 _BROADCAST_BYTES = 250 << 20

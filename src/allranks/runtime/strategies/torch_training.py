@@ -10,7 +10,7 @@ from torch import Tensor, distributed, nn, optim
 from allranks.runtime.strategies import training
 from allranks.runtime.strategies.settings import TrainingSettings
 from allranks.runtime.strategies.training import Schedule, create_schedule
-from allranks.runtime.tensors.saved_tensors import full
+from allranks.runtime.tensors import full
 
 
 class TorchTraining:

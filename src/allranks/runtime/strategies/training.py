@@ -12,7 +12,7 @@ from torch.optim.lr_scheduler import LRScheduler, ReduceLROnPlateau
 
 from allranks.errors import InputError, Problem
 from allranks.runtime.strategies.settings import TrainingSettings, reject_unsupported
-from allranks.runtime.tensors.tensor_shards import replicated
+from allranks.runtime.tensors import replicated
 
 Schedule: TypeAlias = Callable[[optim.Optimizer], LRScheduler]
 """Creates the learning rate schedule of an optimizer."""

@@ -17,8 +17,7 @@ from torch import Tensor, distributed, nn
 
 from allranks.errors import InputError, Problem
 from allranks.runtime.strategies import training
-from allranks.runtime.tensors.saved_tensors import SavedTensor, full
-from allranks.runtime.tensors.tensor_shards import TensorShard, flat_range
+from allranks.runtime.tensors import SavedTensor, TensorShard, flat_range, full
 
 
 def weights(model: nn.Module) -> dict[str, Any]:

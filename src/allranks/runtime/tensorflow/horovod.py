@@ -22,7 +22,7 @@ from allranks.contract.detect import detect
 from allranks.contract.rank_env import RankEnv
 from allranks.errors import InputError, Problem
 from allranks.runtime import libraries, lifecycle
-from allranks.runtime.exit.eviction import EVICTED
+from allranks.runtime.clean_exit import EVICTED
 from allranks.runtime.metrics.metrics import Metrics
 from allranks.runtime.tensorflow import strategy
 from allranks.runtime.tensorflow.strategy import Training

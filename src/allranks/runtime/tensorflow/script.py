@@ -17,8 +17,7 @@ from typing import NoReturn, TypeAlias
 
 from allranks.contract.variables import join_seconds
 from allranks.errors import InputError, Problem
-from allranks.runtime import lifecycle
-from allranks.runtime.exit import clean_exit
+from allranks.runtime import clean_exit, lifecycle
 from allranks.runtime.lifecycle import TIMEOUT_SECONDS
 from allranks.runtime.metrics.metrics import Metrics
 from allranks.runtime.notes import note

@@ -13,7 +13,7 @@ from torch.optim.swa_utils import get_ema_multi_avg_fn
 
 from allranks.errors import InputError, Problem
 from allranks.runtime.strategies.training import Training
-from allranks.runtime.tensors.tensor_shards import is_dtensor
+from allranks.runtime.tensors import is_dtensor
 
 
 class ExponentialMovingAverage:

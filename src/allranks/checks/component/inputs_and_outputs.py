@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from itertools import pairwise
 
-from allranks.catalog.ports import DATA, FALSE, PARAMETERS, PORT_GROUPS, TRUE, rank
+from allranks.catalog.declared_ports import DATA, FALSE, PARAMETERS, PORT_GROUPS, TRUE, rank
 from allranks.checks.component.subject import Subject
 from allranks.errors import Problem, Rule, did_you_mean
 

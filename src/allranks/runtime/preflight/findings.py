@@ -43,7 +43,7 @@ class Finding:
         return ", ".join(part for part in parts if not part.endswith("None"))
 
 
-VARIABLE = "ALLRANKS_PREFLIGHT_REPORT"
+REPORT_VARIABLE = "ALLRANKS_PREFLIGHT_REPORT"
 """Path of a JSON file to which rank 0 writes the findings, also if a check failed."""
 
 
@@ -52,7 +52,7 @@ def print_findings(env: RankEnv, seconds: float, findings: Sequence[Finding]) ->
 
     seconds: duration of the checks
     """
-    report = os.environ.get(VARIABLE)
+    report = os.environ.get(REPORT_VARIABLE)
     if report:
         record = {
             "world_size": env.world_size,
