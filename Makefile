@@ -79,9 +79,9 @@ format: $(VENV)/.dev
 benchmarks: $(VENV)/.dev
 	for file in benchmarks/*.py; do $(BIN)/python $$file || failed=1; done; exit $${failed:-0}
 
-# The pages that are made from the source. docs/make_stacks.py and make_run_picture.py run trainings: start them by hand.
+# The pages that are made from the source. tools/make_stacks.py and make_run_picture.py run trainings: start them by hand.
 docs: $(VENV)/.dev
-	for page in api checks cli components library sizes; do $(BIN)/python docs/make_$$page.py || exit 1; done
+	for page in api checks cli components library sizes; do $(BIN)/python tools/make_$$page.py || exit 1; done
 
 # TensorFlow does not share its packages with torch: steps with that environment run in an interpreter of their own.
 tensorflow: $(TENSORFLOW)/.installed

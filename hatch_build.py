@@ -31,7 +31,7 @@ class WheelFiles(BuildHookInterface):
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         """Add the files, and each package in components/shared as a package of its own."""
         # A process of its own: the modules of an installed allranks must not stay in this one.
-        command = [sys.executable, "docs/make_library.py"]
+        command = [sys.executable, "tools/make_library.py"]
         subprocess.run(command, cwd=self.root, env={**os.environ, "PYTHONPATH": "src"}, check=True)
         build_data["artifacts"] += ["/src/allranks/library.pyi", "/components/*/*/*/component.yaml"]
         if version != "standard":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 from collections.abc import Iterator
@@ -41,6 +42,6 @@ def commands_of(program: str, text: str) -> list[Shown]:
 
 
 def broken_links(text: str, folder: Path) -> list[str]:
-    """Return the links to files that do not exist. folder: that of the document"""
+    """Return the links to files that do not exist. folder: that of the document, which need not exist"""
     links = [link.partition("#")[0] for link in _LINK.findall(FENCE.sub("", text)) if "://" not in link]
-    return [link for link in links if link and not (folder / link).exists()]
+    return [link for link in links if link and not os.path.exists(os.path.normpath(folder / link))]

@@ -33,7 +33,7 @@ def test_the_names_are_those_of_the_folders_of_all_specs() -> None:
 
 
 def test_the_stub_declares_them() -> None:
-    component = runpy.run_path(str(ROOT / "docs" / "make_library.py"))["component"]
+    component = runpy.run_path(str(ROOT / "tools" / "make_library.py"))["component"]
     for name, spec in shipped_specs().items():
         function, read = getattr(library, name), component(spec)
         assert (inspect.signature(function), function.__doc__) == (signature(read), documentation(read))

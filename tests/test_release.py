@@ -104,7 +104,7 @@ def test_the_sdist_contains_what_the_wheel_is_built_from(released: tuple[Path, P
     sdist, wheel = released
     with tarfile.open(sdist) as archive:
         names = [name.split("/", 1)[1] for name in archive.getnames()]
-    folders = {"src", "components", "environments", "pipelines", "docs"}
+    folders = {"src", "components", "environments", "pipelines", "docs", "tools"}
     files = {"CHANGELOG.md", "LICENSE", "PKG-INFO", "README.md", "hatch_build.py", "pyproject.toml", ".gitignore"}
     assert {name.partition("/")[0] for name in names} == folders | files
     assert not [name for name in names if name.endswith(".pyc")]

@@ -40,7 +40,7 @@ def test_the_script_on_a_small_checkout(tmp_path: Path) -> None:
     fixture.mkdir(parents=True)
     (fixture / "component.yaml").write_text(YAML)
     (root / "COMMIT").write_text(f"{'0' * 40}\n")
-    page = runpy.run_path(str(DOCS / "make_findings.py"))["page"]([root])
+    page = runpy.run_path(str(DOCS.parent / "tools" / "make_findings.py"))["page"]([root])
     assert good.is_dir()
     assert f"| Contoso/specs | `{'0' * 40}` | 2 | 3 |" in page
     assert "| error | `component-name` | 1 | 1 |" in page
@@ -53,7 +53,7 @@ def test_the_script_on_a_small_checkout(tmp_path: Path) -> None:
 
 def test_an_error_that_azure_ml_does_not_have_is_found(tmp_path: Path) -> None:
     """The test above fails where a rule gives an error for a file that azure-ai-ml takes."""
-    script = runpy.run_path(str(DOCS / "make_findings.py"))
+    script = runpy.run_path(str(DOCS.parent / "tools" / "make_findings.py"))
     file = make(tmp_path) / "component.yaml"
     found = script["Found"](errors={file: [Problem("key inputs (x)", "wrong", rule="port-name")]})
     page = script["ERRORS"] + script["errors"](found, [tmp_path])
@@ -63,7 +63,7 @@ def test_an_error_that_azure_ml_does_not_have_is_found(tmp_path: Path) -> None:
 
 def test_inputs_are_resolved_without_a_workspace(tmp_path: Path) -> None:
     """A job as the client would upload it: what it refuses is raised, and nothing else."""
-    resolve_inputs = runpy.run_path(str(DOCS / "make_findings.py"))["resolve_inputs"]
+    resolve_inputs = runpy.run_path(str(DOCS.parent / "tools" / "make_findings.py"))["resolve_inputs"]
 
     def single(path: str) -> Any:
         data = {"data": Input(type="uri_folder", path=path), "text": "a"}

@@ -13,8 +13,8 @@ NUMBER = re.compile(r"\d+(\.\d+)?")
 
 
 def test_the_table_is_the_script_s_but_for_the_numbers() -> None:
-    """Where it is not: python docs/make_figures.py"""
-    made = runpy.run_path(str(DOCS / "make_figures.py"))
+    """Where it is not: python tools/make_figures.py"""
+    made = runpy.run_path(str(DOCS.parent / "tools" / "make_figures.py"))
     figures = {figure for _, _, names in made["ROWS"] for figure in names.values()}
     printed = "\n".join(json.dumps({"figure": figure, "ours": 1, "peer": 2}) for figure in figures)
     expected = made["table"](printed, date.today(), "MACHINE")
@@ -25,7 +25,7 @@ def test_the_table_is_the_script_s_but_for_the_numbers() -> None:
 
 
 def test_a_benchmark_s_log_becomes_its_table(tmp_path: Path) -> None:
-    made = runpy.run_path(str(DOCS / "make_figures.py"))
+    made = runpy.run_path(str(DOCS.parent / "tools" / "make_figures.py"))
     log = tmp_path / "launch.log"
     figure = {"figure": "1x2, s", "ours": 1.25, "peer": 5, "ratio": 0.25, "goal": "ratio <= 0.2", "holds": False}
     log.write_text(f"a line\n{json.dumps(figure)}\n")
@@ -39,7 +39,7 @@ def test_a_benchmark_s_log_becomes_its_table(tmp_path: Path) -> None:
 
 
 def test_every_table_of_the_page_about_performance_is_of_a_benchmark() -> None:
-    made = runpy.run_path(str(DOCS / "make_figures.py"))
+    made = runpy.run_path(str(DOCS.parent / "tools" / "make_figures.py"))
     blocks = made["BLOCK"].findall(made["PERFORMANCE"].read_text(encoding="utf-8"))
     assert blocks
     for _, name, _ in blocks:

@@ -1,4 +1,4 @@
-"""The table of launches: every row is tried again in one cell; `docs/make_stacks.py` tries them all."""
+"""The table of launches: every row is tried again in one cell; `tools/make_stacks.py` tries them all."""
 
 from __future__ import annotations
 

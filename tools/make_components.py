@@ -1,6 +1,6 @@
 """Writes the tables of components and of their strategies to docs/reference/components.md.
 
-python docs/make_components.py
+python tools/make_components.py
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from allranks.catalog.find import ComponentInfo, find_components
 from allranks.catalog.palette import groups, layout
 from allranks.contract.requirements import LIBRARIES, STRATEGY
 
-PAGE = Path(__file__).resolve().parent / "reference" / "components.md"
+PAGE = Path(__file__).resolve().parents[1] / "docs" / "reference" / "components.md"
 PROJECT = PAGE.parents[2]
 HEAD = """# The components
 

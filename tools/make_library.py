@@ -1,6 +1,6 @@
 """Writes src/allranks/library.pyi, the library's functions for editors and type checkers, from the specs.
 
-python docs/make_library.py
+python tools/make_library.py
 
 The build runs it (hatch_build.py), without the SDK: it reads the specs themselves.
 """

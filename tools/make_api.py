@@ -1,6 +1,6 @@
 """Writes docs/reference/api.md from the docstrings and signatures of what `allranks` and `allranks.runtime` export.
 
-python docs/make_api.py
+python tools/make_api.py
 
 Griffe reads the source without importing it, so that neither torch nor azure-ai-ml has to be installed.
 """
@@ -15,7 +15,7 @@ from pathlib import Path
 
 import griffe
 
-DOCS = Path(__file__).resolve().parent
+DOCS = Path(__file__).resolve().parents[1] / "docs"
 PAGE = DOCS / "reference" / "api.md"
 SOURCES = (DOCS.parent / "src", DOCS.parent / "packages" / "allranks-client" / "src")
 

@@ -1,6 +1,6 @@
 """Writes docs/reference/cli.md from the help of the commands.
 
-python docs/make_cli.py
+python tools/make_cli.py
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typer.main import get_command
 
 from allranks.cli.main import app
 
-PAGE = Path(__file__).resolve().parent / "reference" / "cli.md"
+PAGE = Path(__file__).resolve().parents[1] / "docs" / "reference" / "cli.md"
 
 HEAD = """# The command
 

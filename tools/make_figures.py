@@ -1,6 +1,6 @@
 """Writes the tables of measured figures in the README and in docs/performance.md.
 
-python docs/make_figures.py [LOG...]
+python tools/make_figures.py [LOG...]
 
 A log is what a run of a benchmark has printed, and has its name: launch.log of benchmarks/launch.py. Its date is that
 of the file. A table whose logs are not given stays as it is. Without logs, the benchmarks of the README's table are
@@ -24,7 +24,7 @@ ROOT = Path(__file__).resolve().parents[1]
 README = ROOT / "README.md"
 PERFORMANCE = ROOT / "docs" / "performance.md"
 BENCHMARKS = ("steps.py", "imports.py")
-BEGIN, END = "<!-- table: python docs/make_figures.py -->\n", "<!-- end of the table -->\n"
+BEGIN, END = "<!-- table: python tools/make_figures.py -->\n", "<!-- end of the table -->\n"
 
 ROWS: Sequence[tuple[str, str, Mapping[str, str]]] = (
     (

@@ -1,6 +1,6 @@
 """Writes docs/reference/checks.md from the tables of rules.
 
-python docs/make_checks.py
+python tools/make_checks.py
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from pathlib import Path
 from allranks.checks import component, environment, plan
 from allranks.errors import Level, Rule
 
-PAGE = Path(__file__).resolve().parent / "reference" / "checks.md"
+PAGE = Path(__file__).resolve().parents[1] / "docs" / "reference" / "checks.md"
 
 HEAD = "# The rules of `allranks check`\n\nMade by `make docs`. [checks.md](../checks.md) explains the levels.\n"
 HEAD_PLAN = """

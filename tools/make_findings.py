@@ -1,6 +1,6 @@
 """Writes docs/public-specs.md: what `allranks check` finds in the specs of public repositories.
 
-python docs/make_findings.py FOLDER...
+python tools/make_findings.py FOLDER...
 
 Each folder is a checkout of a repository, OWNER/NAME, such as Azure/azureml-assets. Nothing is copied from it but names
 of files and what the checks say of them. Its commit is read from a file COMMIT in it, or from git.
@@ -28,13 +28,13 @@ from allranks.errors import Level, Problem
 from allranks.plan.rules import UNKNOWN_FORM
 from allranks.sdk import internals, spec_files
 
-PAGE = Path(__file__).resolve().parent / "public-specs.md"
+PAGE = Path(__file__).resolve().parents[1] / "docs" / "public-specs.md"
 FIXTURES = "test/resources"
 """In azureml-assets: inputs for the tests of that repository's own tool, which nobody runs on Azure ML."""
 
 HEAD = """# What the checks find in public specs
 
-Made by `python docs/make_findings.py OWNER/NAME...` from checkouts of public repositories at the commits below, with
+Made by `python tools/make_findings.py OWNER/NAME...` from checkouts of public repositories at the commits below, with
 azure-ai-ml {version}. The specs themselves are not part of this project. `allranks why RULE` explains each rule.
 
 ```console

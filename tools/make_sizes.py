@@ -1,6 +1,6 @@
 """Writes docs/reference/sizes.md from the table of sizes.
 
-python docs/make_sizes.py
+python tools/make_sizes.py
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from pathlib import Path
 from allranks.hardware.cuda import names, releases_of
 from allranks.hardware.sizes import Size, sizes
 
-PAGE = Path(__file__).resolve().parent / "reference" / "sizes.md"
+PAGE = Path(__file__).resolve().parents[1] / "docs" / "reference" / "sizes.md"
 
 HEAD = """# Azure sizes with GPUs
 

@@ -1,6 +1,6 @@
 """Runs every launch in every layout on both kinds of instances, and writes docs/stacks.md of what came of it.
 
-    python docs/make_stacks.py [PART OF A LAUNCH'S NAME...]
+    python tools/make_stacks.py [PART OF A LAUNCH'S NAME...]
 
 With names only those rows are made anew. Ends with 1 where a launch failed.
 """
@@ -19,13 +19,13 @@ from allranks.history.workspace import Workspace
 from allranks.local.doctor.launches import LAUNCHES, LAYOUTS, Launch
 from allranks.local.doctor.trial import run_trial
 
-PROJECT = Path(__file__).resolve().parent.parent
+PROJECT = Path(__file__).resolve().parents[1]
 TABLE = PROJECT / "docs" / "stacks.md"
 KINDS = ("rack", "loopback")
 
 HEAD = """# Launches that work
 
-Made by `python docs/make_stacks.py`, which starts each launch with real processes on emulated instances. A yes says:
+Made by `python tools/make_stacks.py`, which starts each launch with real processes on emulated instances. A yes says:
 all ranks are distinct, the world size and the local ranks are right, the stack's own all-reduce is correct, every rank
 ended with exit code 0, and nothing was left running. A dash says that there is no such layout: an instance has one
 TensorFlow worker, and parameter servers need two.
