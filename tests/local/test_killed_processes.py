@@ -39,16 +39,15 @@ while not os.path.exists(sys.argv[1]):
 ENGINE = """
 import sys
 from pathlib import Path
-from allranks.contract.mpi import Mpi
 from allranks.contract.pytorch import PyTorch
 from allranks.local.engine import run
 from allranks.local.options import Options
 from allranks.plan.graph import Code, Graph, Plan, Step
 from allranks.history.workspace import Workspace
 
-folder, command, mpi, track = sys.argv[1:]
+folder, command, track = sys.argv[1:]
 step = Step("train", command, code=Code(folder + "/code", "digest"), instance_count=2,
-            distribution=Mpi(1) if mpi else PyTorch(1))
+            distribution=PyTorch(1))
 options = Options(instances="loopback", track=bool(track), grace=0.2, slots=8)
 record = run(Plan("p", Graph((step,))), Workspace(Path(folder, "w")), options)
 print(record.status, record.verdict.reason if record.verdict else "", *record.steps[0].notes)
@@ -67,13 +66,13 @@ def until(condition: Callable[[], Any], what: str) -> Any:
 class Engine:
     """An engine in a process of its own, whose ranks wait for the gate."""
 
-    def __init__(self, folder: Path, mpi: str, track: str) -> None:
+    def __init__(self, folder: Path, track: str) -> None:
         self.gate = folder / "code" / "gate"
         self._workspace = Workspace(folder / "w")
         self.gate.parent.mkdir()
         (folder / "code" / "train.py").write_text(SCRIPT)
         command = [sys.executable, "-c", ENGINE, str(folder), f"python train.py {self.gate}"]
-        command += [mpi, track]
+        command.append(track)
         self.process = bounded.Popen(command, stdout=subprocess.PIPE, text=True)
 
     def log(self) -> list[dict[str, Any]]:
@@ -91,14 +90,12 @@ class Engine:
 
 
 @contextmanager
-def running(folder: Path, mpi: str = "", track: str = "") -> Iterator[tuple[Engine, list[psutil.Process]]]:
+def running(folder: Path, track: str = "") -> Iterator[tuple[Engine, list[psutil.Process]]]:
     """An engine whose ranks have started, and the processes below it, of which none is left afterwards."""
-    engine = Engine(folder, mpi, track)
+    engine = Engine(folder, track)
     below: list[psutil.Process] = []
     try:
-        # With mpi, the programs are mpirun and what it needs to reach the other instance; its ranks are below these.
-        wanted = "mpi_rank" if mpi else "train.py"
-        until(lambda: _commands(engine).count(wanted) == RANKS, "the ranks did not start")
+        until(lambda: _commands(engine).count("train.py") == RANKS, "the ranks did not start")
         below = engine.below()
         yield engine, below
         assert psutil.wait_procs(below, timeout=BOUND)[1] == []
@@ -111,9 +108,7 @@ def _commands(engine: Engine) -> str:
     texts = []
     for process in engine.below():
         with suppress(psutil.NoSuchProcess):
-            words = process.cmdline()
-            is_wrapper = "-S" in words[:3] and any("launchers.mpi_rank" in word for word in words[:5])
-            texts += ["mpi_rank"] * is_wrapper + ["train.py"] * ("train.py" in words)
+            texts += ["train.py"] * ("train.py" in process.cmdline())
     return " ".join(texts)
 
 
