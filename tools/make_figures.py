@@ -1,4 +1,4 @@
-"""Writes the tables of measured figures in the README and in docs/performance.md.
+"""Writes the tables of measured figures in the README and in docs/reports/performance.md.
 
 python tools/make_figures.py [LOG...]
 
@@ -22,7 +22,7 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
 README = ROOT / "README.md"
-PERFORMANCE = ROOT / "docs" / "performance.md"
+PERFORMANCE = ROOT / "docs/reports/performance.md"
 BENCHMARKS = ("steps.py", "imports.py")
 BEGIN, END = "<!-- table: python tools/make_figures.py -->\n", "<!-- end of the table -->\n"
 
@@ -57,7 +57,7 @@ ROWS: Sequence[tuple[str, str, Mapping[str, str]]] = (
 
 
 BLOCK = re.compile(r"(<!-- table: benchmarks/(\w+)\.py -->\n).*?(<!-- end of the table -->\n)", re.DOTALL)
-"""A table of docs/performance.md."""
+"""A table of docs/reports/performance.md."""
 
 
 def table(text: str, measured: date, machine: str) -> str:

@@ -1,4 +1,4 @@
-"""Writes docs/public-specs.md: what `allranks check` finds in the specs of public repositories.
+"""Writes docs/reports/public-specs.md: what `allranks check` finds in the specs of public repositories.
 
 python tools/make_findings.py FOLDER...
 
@@ -28,7 +28,7 @@ from allranks.errors import Level, Problem
 from allranks.plan.rules import UNKNOWN_FORM
 from allranks.sdk import internals, spec_files
 
-PAGE = Path(__file__).resolve().parents[1] / "docs" / "public-specs.md"
+PAGE = Path(__file__).resolve().parents[1] / "docs/reports/public-specs.md"
 FIXTURES = "test/resources"
 """In azureml-assets: inputs for the tests of that repository's own tool, which nobody runs on Azure ML."""
 

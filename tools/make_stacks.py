@@ -1,4 +1,4 @@
-"""Runs every launch in every layout on both kinds of instances, and writes docs/stacks.md of what came of it.
+"""Runs every launch in every layout on both kinds of instances, and writes docs/reports/stacks.md of what came of it.
 
     python tools/make_stacks.py [PART OF A LAUNCH'S NAME...]
 
@@ -20,7 +20,7 @@ from allranks.local.doctor.launches import LAUNCHES, LAYOUTS, Launch
 from allranks.local.doctor.trial import run_trial
 
 PROJECT = Path(__file__).resolve().parents[1]
-TABLE = PROJECT / "docs" / "stacks.md"
+TABLE = PROJECT / "docs/reports/stacks.md"
 KINDS = ("rack", "loopback")
 
 HEAD = """# Launches that work

@@ -25,7 +25,7 @@ FIXTURE = "type: pipeline\njobs: {a: {command: echo, environment: azureml:x:1}}\
 
 @pytest.fixture(scope="module")
 def text() -> str:
-    return (DOCS / "public-specs.md").read_text(encoding="utf-8")
+    return (DOCS / "reports/public-specs.md").read_text(encoding="utf-8")
 
 
 def test_the_script_on_a_small_checkout(tmp_path: Path) -> None:

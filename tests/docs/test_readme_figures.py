@@ -1,4 +1,4 @@
-"""The tables of figures in the README and in docs/performance.md are those that their script writes."""
+"""The tables of figures in the README and in docs/reports/performance.md are those that their script writes."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from allranks.local.doctor.launches import LAUNCHES, LAYOUTS, Launch
 from allranks.local.doctor.trial import run_trial
 
 PROJECT = Path(__file__).resolve().parents[2]
-TABLE = PROJECT / "docs" / "stacks.md"
+TABLE = PROJECT / "docs/reports/stacks.md"
 
 CELLS = ((Layout(1, 2), "rack"), (Layout(2, 1), "loopback"), (Layout(2, 1), "rack"), (Layout(1, 2), "loopback"))
 """Of those that a launch can be in, one launch after the other is tried in the next: four ranks would take twice as
