@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -20,6 +21,7 @@ import pytest
 import bounded
 from allranks import engine_log
 from allranks.history.workspace import Workspace
+from mpirun import MPIRUN
 
 pytestmark = pytest.mark.slow  # each starts an engine
 
@@ -44,6 +46,7 @@ from allranks.local.engine import run
 from allranks.local.options import Options
 from allranks.plan.graph import Code, Graph, Plan, Step
 from allranks.history.workspace import Workspace
+from mpirun import MPIRUN
 
 folder, command, track = sys.argv[1:]
 step = Step("train", command, code=Code(folder + "/code", "digest"), instance_count=2,
@@ -165,3 +168,18 @@ def test_the_tracker(tmp_path: Path) -> None:
     assert "the MLflow process failed: it was ended by SIGKILL" in message
     (line,) = engine.lines("tracker ended")
     assert (line["ended"], line["code"]) == (tracker.pid, -signal.SIGKILL)
+
+
+@pytest.mark.parametrize("count", [4, pytest.param(200, marks=pytest.mark.recipe)])
+def test_any_process_at_any_moment(count: int, tmp_path: Path, rack_works: bool) -> None:
+    """The supervisor, an agent, the fork server, the tracker, mpirun, or a rank: from the first
+    millisecond on, no run hangs, and no process is left."""
+    kinds = "loopback,rack" if rack_works else "loopback"
+    program = Path(__file__).with_name("killed_at_random.py")
+    command = [sys.executable, str(program), str(tmp_path), str(count), kinds, "pytorch,mpi" if MPIRUN else "pytorch"]
+    with bounded.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as runs:
+        assert runs.stdout is not None
+        lines = list(runs.stdout)  # it ends by itself if a run hangs
+    wrong = [line for line in lines if not re.match(r"(Completed|Failed), left: 0, killed: ", line)]
+    assert (len(lines), wrong) == (count, [])
+    assert sum("Failed" in line for line in lines) > count // 4
