@@ -35,7 +35,7 @@ def test_shares(instances: int, each: int, choice: str, shares: list[str]) -> No
     own = FOUR[: gpus.exclusive(train, choice, FOUR)]
     given = gpus.of_instances(train, choice, FOUR, own)
     assert [variables[gpus.VARIABLE] for variables in given] == shares
-    assert [gpus.own_variables.gpus_shared(variables) for variables in given] == [choice == "share"] * instances
+    assert [gpus.variables.gpus_shared(variables) for variables in given] == [choice == "share"] * instances
 
 
 def test_a_machine_without_gpus_says_nothing_of_them() -> None:

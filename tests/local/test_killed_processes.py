@@ -46,7 +46,6 @@ from allranks.local.engine import run
 from allranks.local.options import Options
 from allranks.plan.graph import Code, Graph, Plan, Step
 from allranks.history.workspace import Workspace
-from mpirun import MPIRUN
 
 folder, command, track = sys.argv[1:]
 step = Step("train", command, code=Code(folder + "/code", "digest"), instance_count=2,

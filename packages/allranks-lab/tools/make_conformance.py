@@ -26,7 +26,7 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
-sys.path[:0] = [str(Path(__file__).resolve().parents[3] / "docs")]
+sys.path[:0] = [str(Path(__file__).resolve().parents[3] / "tools")]
 
 from examples_outcomes import (  # noqa: E402
     CURATED,

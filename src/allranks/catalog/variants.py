@@ -69,7 +69,7 @@ def refresh_below(path: Path) -> Iterator[Problem]:
     if a variant's file does not exist yet. Yield the problems of the tables."""
     from allranks.sdk.spec_files import files_below  # imports YAML
 
-    tables = [file.parent for file in files_below(path, TABLE)] if path.is_dir() else []
+    tables = [file.parent for file in files_below(path, TABLE)] if os.path.isdir(path) else []
     for folder in (*tables, *path.parents[:2]):
         try:
             refresh(folder)
@@ -87,7 +87,9 @@ def _text(path: Path) -> str:
 def _is_stale(folder: Path) -> bool:
     """Return whether a component has a table of variants, and a spec of one is missing or older than the component's
     spec or the table."""
-    if not ((folder / TABLE).is_file() and (folder / SPEC).is_file()):
+    if not (
+        os.path.isfile(folder / TABLE) and os.path.isfile(folder / SPEC)
+    ):  # a closed folder is reported by its reader
         return False
     written = [spec.stat().st_mtime_ns for spec in folder.glob(f"*/{SPEC}")]
     return not written or min(written) < max((folder / name).stat().st_mtime_ns for name in (SPEC, TABLE))

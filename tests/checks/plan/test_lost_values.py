@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from allranks.checks.plan import check, warnings
+from allranks.history import registered
 from allranks.history.workspace import Workspace
 from allranks.plan.graph import Plan
 from allranks.plan.ports import Literal
@@ -91,7 +92,7 @@ def test_an_output_in_a_datastore(here: Path) -> None:
     place = Workspace(here / "workspace")
 
     def outputs() -> tuple[list[str | None], list[tuple[str, str]]]:
-        plan = read_plan("pipeline.yml", {}, here / "snapshots", place)
+        plan = read_plan("pipeline.yml", {}, here / "snapshots", registered.of(place))
         paths = [plan.graph.nodes[0].outputs[0].path, plan.graph.outputs[0].path]
         return paths, [(row.rule, row.fix) for row in warnings(plan)]
 
