@@ -87,9 +87,8 @@ def _text(path: Path) -> str:
 def _is_stale(folder: Path) -> bool:
     """Return whether a component has a table of variants, and a spec of one is missing or older than the component's
     spec or the table."""
-    if not (
-        os.path.isfile(folder / TABLE) and os.path.isfile(folder / SPEC)
-    ):  # a closed folder is reported by its reader
+    # Unlike Path.is_file, these are false in a folder that is closed to this user, which its reader reports.
+    if not (os.path.isfile(folder / TABLE) and os.path.isfile(folder / SPEC)):
         return False
     written = [spec.stat().st_mtime_ns for spec in folder.glob(f"*/{SPEC}")]
     return not written or min(written) < max((folder / name).stat().st_mtime_ns for name in (SPEC, TABLE))
