@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from allranks.errors import InputError, Problem
+from allranks.history.workspace import write_file
 
 SPEC = "component.yaml"
 TABLE = "variants.yaml"
@@ -46,7 +47,8 @@ def refresh(folder: Path) -> tuple[str, ...]:
                 spec.unlink(missing_ok=True)
         for spec, text in specs.items():
             if existing.get(spec) != text:
-                _write(spec, text)
+                spec.parent.mkdir(exist_ok=True)
+                write_file(spec, text)
             else:
                 with contextlib.suppress(OSError):  # it belongs to another user
                     os.utime(spec)
@@ -54,14 +56,6 @@ def refresh(folder: Path) -> tuple[str, ...]:
         found = f"its variants cannot be written: {error.strerror}"
         raise InputError(Problem(str(folder), found, "a writable folder", "change its permissions")) from None
     return tuple(variants)
-
-
-def _write(spec: Path, text: str) -> None:
-    """Write a spec. Another process that does the same finds the earlier or the new text, never a part."""
-    spec.parent.mkdir(exist_ok=True)
-    partial = spec.with_name(f".{SPEC}.{os.getpid()}")
-    partial.write_text(text, encoding="utf-8")
-    os.replace(partial, spec)
 
 
 def refresh_below(path: Path) -> Iterator[Problem]:
