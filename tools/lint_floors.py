@@ -16,7 +16,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "architecture.md"
 RUNTIME = "runtime"
-"""It stands beside the floors: below it are those whose line names it, and above it is nothing of the engine."""
+"""It has no line of its own. It imports only from the floors that name it, and the engine does not import it."""
 
 BY_NAME = (
     "allranks -> allranks.api.*",  # a name of the API is imported when it is first used
@@ -96,7 +96,7 @@ def main() -> int:
         if path.suffix == ".py" or (path / "__init__.py").is_file()
     }
     if missing := sorted(there - listed - {"__init__", RUNTIME}):
-        print(f"{PAGE}: {', '.join(missing)} of src/allranks stands on no floor", file=sys.stderr)
+        print(f"{PAGE}: {', '.join(missing)} of src/allranks is missing in the table of layers", file=sys.stderr)
         return 1
     with tempfile.NamedTemporaryFile("w", suffix=".toml", encoding="utf-8") as file:
         file.write(contracts(page))
