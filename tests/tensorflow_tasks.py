@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import socket
 import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ import pytest
 
 import bounded
 from allranks.contract import report
+from free_ports import free_port
 
 ROOT = Path(__file__).parents[1]
 PYTHON = ROOT / ".venvs/allranks-tensorflow/bin/python"
@@ -42,11 +42,7 @@ class Ended:
 
 def cluster(**counts: int) -> dict[str, list[str]]:
     """So many tasks of each role at free ports of this machine."""
-    probes = [socket.create_server(("127.0.0.1", 0)) for _ in range(sum(counts.values()))]
-    ports = iter([probe.getsockname()[1] for probe in probes])
-    for probe in probes:
-        probe.close()
-    return {role: [f"127.0.0.1:{next(ports)}" for _ in range(count)] for role, count in counts.items()}
+    return {role: [f"127.0.0.1:{free_port()}" for _ in range(count)] for role, count in counts.items()}
 
 
 def start(

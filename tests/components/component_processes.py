@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,6 +19,7 @@ from allranks.contract import produce
 from allranks.contract.launch import Launch
 from allranks.contract.pytorch import PyTorch
 from forked import Forked
+from free_ports import free_port
 
 COMPONENTS = Path(__file__).parents[2] / "components"
 BOUND_SECONDS = 200
@@ -42,7 +43,7 @@ class Ended:
 class Running:
     """The ranks of a job that runs. What each writes is in a file of its own."""
 
-    def __init__(self, processes: list[Forked], outputs: Path) -> None:
+    def __init__(self, processes: list[Forked | subprocess.Popen[bytes]], outputs: Path) -> None:
         self.processes, self._outputs = processes, outputs
 
     def output(self, rank: int) -> str:
@@ -54,6 +55,26 @@ class Running:
         """Return what each rank has written to its standard error, of those that have ended."""
         return [(self._outputs / f"{rank}.err").read_text() for rank in range(len(self.processes))]
 
+    def ended(self) -> Ended:
+        """Wait until every rank has ended. A rank that does not fails the test, with what each rank has written."""
+        deadline = time.monotonic() + BOUND_SECONDS
+        try:
+            for process in self.processes:
+                with suppress(subprocess.TimeoutExpired):
+                    process.wait(max(deadline - time.monotonic(), 0))
+            codes = [process.poll() for process in self.processes]
+        finally:
+            self.kill()
+        outputs = [self.output(rank) for rank in range(len(codes))]
+        told = list(zip(codes, outputs, self.errors(), strict=True))
+        assert None not in codes, f"a rank has not ended in {BOUND_SECONDS} s: {told}"
+        return Ended([code for code in codes if code is not None], "".join(outputs), self.errors())
+
+    def kill(self) -> None:
+        for process in self.processes:
+            process.send_signal(signal.SIGKILL)
+            process.wait()
+
 
 def run_script(
     component: str,
@@ -64,8 +85,7 @@ def run_script(
 ) -> Ended:
     """Run a component's script, in a folder of its own, on so many ranks; one is a plain process with no launcher."""
     with running_script(component, *arguments, script=script, folder=folder, ranks=ranks) as job:
-        codes = [process.wait(BOUND_SECONDS) for process in job.processes]
-        return Ended(codes, "".join(map(job.output, range(ranks))), job.errors())
+        return job.ended()
 
 
 @contextmanager
@@ -80,22 +100,16 @@ def running_script(
     environment = clean() | {"PYTHONPATH": str(folder_of(component)), "OMP_NUM_THREADS": "1"} | temporary(folder)
     environments = [environment]
     if ranks > 1:
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            port = free.getsockname()[1]
-        launch = Launch(PyTorch(ranks), ("127.0.0.1",), ("localhost",), master_port=port)
+        launch = Launch(PyTorch(ranks), ("127.0.0.1",), ("localhost",), master_port=free_port())
         environments = [environment | produce.environment(launch, process) for process in produce.processes(launch)]
     with tempfile.TemporaryDirectory() as outputs:
-        processes = [
-            Forked(script, list(arguments), variables, folder, Path(outputs) / str(rank))
-            for rank, variables in enumerate(environments)
-        ]
+        job = Running([], Path(outputs))
         try:
-            yield Running(processes, Path(outputs))
+            for rank, variables in enumerate(environments):
+                job.processes.append(Forked(script, list(arguments), variables, folder, Path(outputs) / str(rank)))
+            yield job
         finally:
-            for process in processes:
-                process.send_signal(signal.SIGKILL)
-                process.wait()
+            job.kill()
 
 
 def run_small_script(component: str, *arguments: str, folder: Path, **variables: str) -> Ended:
@@ -108,25 +122,14 @@ def run_small_script(component: str, *arguments: str, folder: Path, **variables:
 
 
 def run(commands: list[list[str]], environments: list[dict[str, str]], folder: Path) -> Ended:
-    processes = [
-        bounded.Popen(
-            command,
-            env=variables | temporary(folder),
-            cwd=folder,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        for command, variables in zip(commands, environments, strict=True)
-    ]
-    try:
-        ended = [process.communicate(timeout=BOUND_SECONDS) for process in processes]
-    finally:
-        for process in processes:
-            process.kill()
-            process.wait()
-    codes = [process.returncode for process in processes]
-    return Ended(codes, "".join(output for output, _ in ended), [error for _, error in ended])
+    """Run a command for each rank to its end. If one does not end, the failure shows how all are, and all output."""
+    with tempfile.TemporaryDirectory() as outputs:
+        job = Running([], Path(outputs))
+        for rank, (command, variables) in enumerate(zip(commands, environments, strict=True)):
+            with open(f"{outputs}/{rank}.out", "wb") as out, open(f"{outputs}/{rank}.err", "wb") as err:
+                environment = variables | temporary(folder)
+                job.processes.append(bounded.Popen(command, env=environment, cwd=folder, stdout=out, stderr=err))
+        return job.ended()
 
 
 def temporary(folder: Path) -> dict[str, str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import socket
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -14,6 +13,7 @@ from component_processes import Ended, clean, folder_of, run
 
 from allranks.contract import produce, report
 from allranks.contract.launch import Distribution, Launch
+from free_ports import free_port
 
 BIN = Path(sys.executable).parent
 MPIRUN = BIN / "mpirun"
@@ -66,11 +66,3 @@ def by_mpirun(
     with tempfile.TemporaryDirectory(prefix="m", dir="/tmp") as short:  # Open MPI's sockets need a short path
         options += ["--mca", "orte_tmpdir_base", short]
         return run([[f"{prefix}/bin/mpirun", *options, *command]], [{**variables, **given}], folder)
-
-
-def free_port() -> int:
-    """A port that nobody listened at a moment ago."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port

@@ -16,7 +16,6 @@ import pytest
 import torch
 from component_processes import BOUND_SECONDS, clean, folder_of, run_script
 from finetuning import RECIPE, recipe
-from launches import free_port
 
 from allranks.contract import produce
 from allranks.contract.launch import Launch
@@ -24,6 +23,7 @@ from allranks.contract.pytorch import PyTorch
 from allranks.errors import InputError
 from allranks.runtime import started
 from forked import Forked
+from free_ports import free_port
 
 Importer = Callable[[str, str], Any]
 

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 import yaml
 from component_processes import COMPONENTS, Ended, clean, folder_of, run
-from launches import BIN, MPIRUN, by_mpirun, by_platform, environment, free_port
+from launches import BIN, MPIRUN, by_mpirun, by_platform, environment
 
 import bounded
 from allranks.checks.plan import check as check_plan
@@ -29,6 +29,7 @@ from allranks.plan.graph import Graph, Plan, Step
 from allranks.plan.ports import Input, Literal
 from allranks.sdk.session import session
 from allranks_steps import own_script
+from free_ports import free_port
 
 Importer = Callable[[str, str], Any]
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import socket
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -25,6 +24,7 @@ from allranks.contract.ray import Ray
 from allranks.contract.single import Single
 from allranks.contract.tensorflow import TensorFlow
 from allranks.errors import InputError
+from free_ports import free_port
 
 names = st.text("abcdefghijklmnopqrstuvwxyz0123456789-", min_size=1, max_size=12)
 texts = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=12)
@@ -263,12 +263,9 @@ print(json.dumps(dataclasses.asdict(detect())))
 @pytest.mark.slow
 def test_a_real_torchrun_on_two_instances_under_per_node_launch(tmp_path: Path) -> None:
     """The documented recipe, $NODE_RANK and all, with two agents on this machine."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
     script = tmp_path / "place.py"
     script.write_text(PRINT_PLACE)
-    of = Launch(PyTorch(), ("127.0.0.1", "127.0.0.1"), ("node-0", "node-1"), master_port=port)
+    of = Launch(PyTorch(), ("127.0.0.1", "127.0.0.1"), ("node-0", "node-1"), master_port=free_port())
     recipe = (
         f"exec {sys.executable} -m torch.distributed.run --nnodes 2 --nproc-per-node 2 --node-rank $NODE_RANK "
         f"--master-addr $MASTER_ADDR --master-port $MASTER_PORT --redirects 1 --log-dir {tmp_path}/$NODE_RANK {script}"

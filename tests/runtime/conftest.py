@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import socket
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -15,6 +14,7 @@ import pytest
 import torch
 
 import bounded
+import free_ports
 from allranks.contract import report
 from allranks.contract.launch import Distribution, Launch
 from allranks.contract.produce import environment, processes
@@ -122,7 +122,7 @@ def plain_environment(tmp_path: Path) -> dict[str, str]:
 @pytest.fixture
 def free_port() -> int:
     """A port that nobody listened at a moment ago."""
-    return _free_port()
+    return free_ports.free_port()
 
 
 @pytest.fixture
@@ -149,13 +149,6 @@ def start_module(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Start]:
     yield from _starting(tmp_path_factory.mktemp("job"))
 
 
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
-
-
 def _starting(folder: Path) -> Iterator[Start]:
     runs: list[Started] = []
 
@@ -172,7 +165,7 @@ def _starting(folder: Path) -> Iterator[Start]:
         if distribution is not None:
             addresses = tuple(f"127.0.0.{number + 2}" for number in range(instance_count))
             hostnames = tuple(f"instance-{number}" for number in range(instance_count))
-            launch = Launch(distribution, addresses, hostnames, _free_port())
+            launch = Launch(distribution, addresses, hostnames, free_ports.free_port())
             environments = [environment(launch, process) for process in processes(launch)]
         plain = plain_environment(folder)
         runs.append(

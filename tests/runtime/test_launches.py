@@ -13,6 +13,7 @@ from allranks.contract.mpi import Mpi
 from allranks.contract.pytorch import PyTorch
 from allranks.contract.single import Single
 from allranks.contract.tensorflow import TensorFlow
+from free_ports import free_port
 
 # Each starts trainings or imports the SDK in processes of its own: seconds apiece.
 pytestmark = pytest.mark.slow
@@ -31,7 +32,7 @@ def test_launch(
     start: Callable, distribution: Distribution, instance_count: int, local_ranks: list[int], instance_ranks: list[int]
 ) -> None:
     world = len(local_ranks)
-    variables = {} if distribution.type == "pytorch" else {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": _port()}
+    variables = {} if distribution.type == "pytorch" else {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port())}
     ended = start("sum_ranks.py", distribution=distribution, instance_count=instance_count, variables=variables).wait()
     assert [rank.code for rank in ended] == [0] * world, ended
     mean = sum(range(world)) / world
@@ -79,7 +80,8 @@ def test_a_users_interface_wins(two: Callable) -> None:
 
 def test_ranks_that_never_come(start: Callable) -> None:
     """hi-ml#739: one process waits for a second that nobody starts."""
-    variables = {"RANK": "0", "WORLD_SIZE": "2", "LOCAL_RANK": "0", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": _port()}
+    variables = {"RANK": "0", "WORLD_SIZE": "2", "LOCAL_RANK": "0", "MASTER_ADDR": "127.0.0.1"}
+    variables |= {"MASTER_PORT": str(free_port())}
     (ended,) = start("sum_ranks.py", 2, variables={**variables, "NODE_RANK": "0", "AZUREML_NODE_COUNT": "1"}).wait()
     assert ended.code == 1
     (failure,) = ended.of(report.Failure)
@@ -126,9 +128,3 @@ def test_no_address_to_meet_at(start: Callable) -> None:
     assert ended.code == 2, ended
     assert "MASTER_ADDR" in ended.stderr
     assert "Traceback" not in ended.stderr
-
-
-def _port() -> str:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return str(probe.getsockname()[1])

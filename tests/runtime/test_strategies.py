@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import socket
 import subprocess
 import sys
 import sysconfig
@@ -21,6 +20,7 @@ from allranks.errors import InputError
 from allranks.runtime import strategies
 from allranks.runtime.ranks.ranks import Ranks
 from allranks.runtime.strategies.settings import TrainingSettings
+from free_ports import free_port
 
 SCRIPT = Path(__file__).parent / "scripts" / "strategies.py"
 MPIRUN = shutil.which("mpirun", path=sysconfig.get_path("scripts"))
@@ -57,10 +57,8 @@ def results(start_module: Callable[..., Any]) -> dict[str, Any]:
 @pytest.fixture(scope="module")
 def by_horovod(module_environment: dict[str, str]) -> dict[str, Any]:
     """The same by a real mpirun."""
-    with socket.socket() as probe:
-        # mpirun names none, and the default one may be in use: by a test beside this one.
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    # mpirun names no port, and the default one may be in use: by a test beside this one.
+    port = free_port()
     ended = subprocess.run(
         [*MPIRUN_COMMAND, "-np", "2", sys.executable, str(SCRIPT), "horovod"],
         env={**module_environment, "OPAL_PREFIX": sys.prefix, "MASTER_PORT": str(port)},
