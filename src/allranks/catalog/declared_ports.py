@@ -18,10 +18,6 @@ TRUE = frozenset({"true", "yes", "on", "t", "y", "1"})
 FALSE = frozenset({"false", "no", "off", "f", "n", "0"})
 """Texts that marshmallow, with which azure-ai-ml reads specs, takes for booleans, in lower case."""
 
-PORT_GROUPS = ("data that must be connected", "optional data", "parameters without a default", "other parameters")
-"""The order of inputs. The designer draws data inputs on the card's edge, from left to right, and parameters as a form,
-from top to bottom. Parameters with a default and optional parameters may be mixed, to group related ones."""
-
 
 @dataclass(frozen=True)
 class Port:
@@ -109,7 +105,8 @@ def port_specs(section: Any) -> Iterator[PortSpec]:
 
 
 def rank(port: PortSpec) -> int:
-    """Return the position of a port's group of ports."""
+    """Return the position of an input's group: data that must be connected, optional data, parameters without a
+    default, other parameters. The designer draws data on the card's edge, and parameters as a form, in this order."""
     if port.type in DATA:
         return 1 if port.optional else 0
     return 2 if not port.optional and port.default is None else 3

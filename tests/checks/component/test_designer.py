@@ -46,7 +46,6 @@ FAULTS = {
     "a display name that is a sentence": Fault("Greet people", "Greet " + "people " * 20, "characters", "shorten"),
     "no description": Fault("description: Greets .*\n", "", "no description", "inputs", after=None),
     "a description that says nothing": Fault("description: Greets .*", "description: Greet.", "'Greet.'", "inputs"),
-    "no tag that groups": Fault("  task: greeting", "  team: us", "tags team", "task", after=-1),
     "a tag that is a number": Fault("  task: greeting", "  task: greeting\n  level: 3", "level: 3", '"3"', after=1),
     "a port without a description": Fault(
         "    description: Names, one a line.\n", "", "people has no description", "its unit", after=-2
@@ -54,7 +53,6 @@ FAULTS = {
     "a description that is the port's name": Fault("description: Names.*", "description: People.", "'People.'", "unit"),
     "a type that nobody knows": Fault("type: uri_file", "type: text_file", "'text_file'", "use one"),
     "a range turned round": Fault("min: 1", "min: 10", "min 10 is above max 9", "exchange"),
-    "a range of texts": Fault("enum: .*", "min: 1", "min 1 of string", "remove"),
     "a number without a range": Fault("    min: 1\n    max: 9\n", "", "accepts any number", "add min", after=-2),
     "a bound that is no whole number": Fault("min: 1", "min: 0.5", "min 0.5", "correct it"),
     "a default outside of the range": Fault("default: 3", "default: 30", "default 30", "the range"),
@@ -62,20 +60,10 @@ FAULTS = {
     "a default that YAML reads as a boolean": Fault(
         r"cool\]\n    default: warm", "cool]\n    default: no", "False", '"no"', after=1
     ),
-    "a default of another type": Fault("default: 3", "default: three", "'three'", "quotes"),
-    "a number without a point": Fault(
-        "integer\n(.*\n.*\n)    default: 3", r"number\n\1    default: 1e-8", "'1e-8'", "write 1.0e-8", after=3
-    ),
-    "a boolean as text": Fault("default: false", 'default: "no"', "'no'", "quotes"),
+    "a default of another type": Fault("default: 3", "default: three", "'three'", "correct"),
+    "a boolean as text": Fault("default: false", 'default: "no"', "'no'", "correct"),
     "a default of data": Fault("type: uri_file\n", "type: uri_file\n    default: a\n", "'a'", "optional", after=1),
     "an enum that YAML reads as a boolean": Fault(r"\[warm, cool\]", "[warm, off]", "off in the enum", '"off"'),
-    "an enum with one value twice": Fault(r"\[warm, cool\]", "[warm, warm]", "enum", "repetition"),
-    "optional with a default": Fault(
-        "default: warm", "default: warm\n    optional: true", "is never omitted", "remove either", after=1
-    ),
-    "data below a parameter": Fault(
-        "outputs:", "  more:\n    type: uri_file\n    description: More names.\noutputs:", "is below", "move more"
-    ),
     "an optional mark on what must be connected": Fault(
         r"\$\[\[--style (.*)\]\]", r"--style \1", "outside of $[[ ]]", "$[[--style"
     ),
@@ -96,9 +84,6 @@ FAULTS = {
     "a reference that is none": Fault(
         "environment: file:.*", "environment: azureml://registries/azureml/x", "azureml://registries", "reference"
     ),
-    "a command that downloads": Fault(
-        "python greet.py", "curl -O example.org && python greet.py", "curl", "set false", after=None
-    ),
     "nothing said of determinism": Fault("is_deterministic: true\n", "", "nothing says", "set true", after=None),
 }  # fmt: skip
 
@@ -110,7 +95,6 @@ WARNINGS = {
     "an optional mark on what must be connected",
     "a default that YAML reads as a boolean",
     "a variable of the component's own",
-    "a command that downloads",
 }
 ADVICE = {
     "no version",
@@ -118,15 +102,9 @@ ADVICE = {
     "a display name that is a sentence",
     "no description",
     "a description that says nothing",
-    "no tag that groups",
     "a port without a description",
     "a description that is the port's name",
-    "a range of texts",
     "a number without a range",
-    "a number without a point",
-    "an enum with one value twice",
-    "optional with a default",
-    "data below a parameter",
     "an input that nothing reads",
     "an output that nothing writes",
     "nothing said of determinism",
@@ -186,59 +164,6 @@ def test_a_seeded_fault_is_found(folder: Path, name: str) -> None:
         assert next(lines(YAML, fault.old)) + fault.after in places, (places, problems)
 
 
-EFFECTS = {
-    "registers a model": "import mlflow\nmlflow.register_model('a', 'b')",
-    "registers while it logs": "import mlflow\nmlflow.pytorch.log_model(1, registered_model_name='a')",
-    "downloads": "import urllib.request\nurllib.request.urlopen('http://x')",
-    "downloads a data set": "from torchvision.datasets import MNIST\nMNIST('.', download=True)",
-    "writes elsewhere": "open('/mnt/shared/x', 'w').write('')",
-    "sends elsewhere": "import requests\nrequests.post('http://x')",
-}
-
-
-@pytest.mark.parametrize("code", EFFECTS.values(), ids=EFFECTS.keys())
-def test_what_reaches_outside_is_not_deterministic(folder: Path, code: str) -> None:
-    """In a module that the command leads to; its line is named."""
-    number = code.count("\n") + 1
-    (folder / "words.py").write_text(code)
-    (problem,) = check([folder / "component.yaml"]).warnings
-    assert problem.where.endswith("component.yaml:9")
-    assert f"words.py:{number}" in problem.found
-    (folder / "component.yaml").write_text(YAML.replace("is_deterministic: true", "is_deterministic: false"))
-    assert check([folder / "component.yaml"]) == Findings()
-
-
-def test_modules_of_a_package_are_read(folder: Path) -> None:
-    """Also those that another module of the package imports by `from . import`."""
-    for name, code in {
-        "words/__init__.py": "from . import greetings",
-        "words/greetings.py": EFFECTS["downloads"],
-    }.items():
-        (folder / name).parent.mkdir(exist_ok=True)
-        (folder / name).write_text(code)
-    (problem,) = check([folder / "component.yaml"]).warnings
-    assert "greetings.py:2 downloads" in problem.found
-
-
-@pytest.mark.parametrize(
-    "code",
-    [
-        "from urllib.request import urlopen\n# deterministic: its checksum is an input\nurlopen('http://x')",
-        "from torchvision.datasets import MNIST\nMNIST('.', download=False)",
-        "open('here', 'w'), open('/etc/hosts')",
-    ],
-    ids=["a reason is given", "nothing is downloaded", "a place of its own"],
-)
-def test_what_does_not_is_left_alone(folder: Path, code: str) -> None:
-    (folder / "words.py").write_text(code)
-    assert check([folder / "component.yaml"]) == Findings()
-
-
-def test_code_that_is_not_reached_does_not_count(folder: Path) -> None:
-    (folder / "other.py").write_text(EFFECTS["downloads"])
-    assert check([folder / "component.yaml"]) == Findings()
-
-
 def test_a_port_that_the_code_finds_by_its_variable_is_read(folder: Path) -> None:
     (folder / "component.yaml").write_text(YAML.replace("  --people ${{inputs.people}}\n", ""))
     assert check([folder / "component.yaml"]).advice
@@ -247,17 +172,15 @@ def test_a_port_that_the_code_finds_by_its_variable_is_read(folder: Path) -> Non
 
 
 PYTHON_FAULTS = {
-    "a parameter that nothing uses": ("print(people, number, least)", "print(people, number)", 18, "least"),
-    "no description": ('description="Names, one a line."', 'description=""', 16, "people has no description"),
-    "no tag": ('tags={"task": "greeting"},', "", 6, "no tags"),
-    "an environment of another name": ("azureml:small:1", "azureml:big:1", 13, "'big'"),
-    "determinism not said": ("    is_deterministic=True,\n", "", 14, "nothing says"),
-    "a default outside of the range": ("= 1,", "= 10,", 18, "default 10"),
+    "no description": ('description="Names, one a line."', 'description=""', "people has no description"),
+    "an environment of another name": ("azureml:small:1", "azureml:big:1", "'big'"),
+    "determinism not said": ("    is_deterministic=True,\n", "", "nothing says"),
+    "a default outside of the range": ("= 1,", "= 10,", "default 10"),
 }
 
 
-@pytest.mark.parametrize(("old", "new", "line", "said"), PYTHON_FAULTS.values(), ids=PYTHON_FAULTS.keys())
-def test_a_fault_of_a_function_is_found(tmp_path: Path, old: str, new: str, line: int, said: str) -> None:
+@pytest.mark.parametrize(("old", "new", "said"), PYTHON_FAULTS.values(), ids=PYTHON_FAULTS.keys())
+def test_a_fault_of_a_function_is_found(tmp_path: Path, old: str, new: str, said: str) -> None:
     make(tmp_path)
     path = add_function(tmp_path) / "component.py"
     path.write_text(PYTHON.replace(old, new))
@@ -271,16 +194,13 @@ def test_two_components_of_one_name(folder: Path) -> None:
     second.mkdir()
     (second / "greet.py").write_text("")
     spec = second / "component.yaml"
-    for text, warnings, advice in [
-        (YAML, ["name 'greet'"], []),
-        (YAML.replace("name: greet", "name: meet"), [], ["display name 'Greet people'"]),
-        (YAML.replace("1.2.0", "1.3.0"), [], []),  # another version of the same
+    for text, warnings in [
+        (YAML, ["name 'greet'"]),
+        (YAML.replace("1.2.0", "1.3.0"), []),  # another version of the same
     ]:
         spec.write_text(text)
-        findings = check(find_specs(folder.parent))
-        assert findings.errors == ()
-        assert [problem.found.partition(",")[0] for problem in findings.warnings] == warnings
-        assert [problem.found.partition(",")[0] for problem in findings.advice] == advice
+        found = all_of(check(find_specs(folder.parent)))
+        assert [problem.found.partition(",")[0] for problem in found] == warnings
 
 
 @pytest.mark.parametrize(

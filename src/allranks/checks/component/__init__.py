@@ -12,7 +12,7 @@ from typing import Any
 
 from allranks.checks import Findings, Row, rules_of
 from allranks.checks import plan as plan_checks
-from allranks.checks.component import determinism, environment, identity, inputs_and_outputs, values
+from allranks.checks.component import environment, identity, inputs_and_outputs, values
 from allranks.checks.component.subject import Subject, read_python, read_yaml
 from allranks.checks.plan.scope import of_plan
 from allranks.checks.plan.steps import DOCKERFILE_MISSING
@@ -45,7 +45,7 @@ OF_COMPONENTS = (
     Row(identity.version, identity.VERSION_MISSING, identity.VERSION_NUMBER, identity.VERSION),
     Row(identity.display_name, identity.DISPLAY_NAME),
     Row(identity.description, identity.DESCRIPTION),
-    Row(identity.tags, identity.GROUP_TAG, identity.TAG_TEXT),
+    Row(identity.tags, identity.TAG_TEXT),
     Row(
         inputs_and_outputs.names,
         inputs_and_outputs.PORT_NAME,
@@ -54,19 +54,14 @@ OF_COMPONENTS = (
     ),
     Row(inputs_and_outputs.types, inputs_and_outputs.PORT_TYPE),
     Row(inputs_and_outputs.descriptions, inputs_and_outputs.PORT_DESCRIPTION),
-    Row(inputs_and_outputs.optional_marks, inputs_and_outputs.OPTIONAL_MARK, inputs_and_outputs.OPTIONAL_DEFAULT),
-    Row(values.ranges, values.RANGE_OF_TEXT, values.RANGE_MISSING, values.RANGE_BOUND, values.RANGE_ORDER),
-    Row(
-        values.enums,
-        *(values.ENUM_OF_DATA, values.ENUM_OF_BOOLEAN, values.ENUM_LIST),
-        *(values.ENUM_SINGLE, values.ENUM_REPEATED, values.ENUM_TYPE),
-    ),
+    Row(inputs_and_outputs.optional_marks, inputs_and_outputs.OPTIONAL_MARK),
+    Row(values.ranges, values.RANGE_MISSING, values.RANGE_BOUND, values.RANGE_ORDER),
+    Row(values.enums, values.ENUM_OF_DATA, values.ENUM_LIST, values.ENUM_TYPE),
     Row(
         values.defaults,
-        *(values.DEFAULT_OF_DATA, values.DEFAULT_TYPE, values.DEFAULT_CHANGED, values.DEFAULT_QUOTES),
+        *(values.DEFAULT_OF_DATA, values.DEFAULT_TYPE, values.DEFAULT_CHANGED),
         *(values.DEFAULT_ENUM, values.DEFAULT_RANGE),
     ),
-    Row(inputs_and_outputs.port_order, inputs_and_outputs.PORT_ORDER),
     Row(lambda subject: subject.warnings, REPEATED_KEY, UNQUOTED_VALUE),
 )
 
@@ -85,11 +80,11 @@ OF_COMMANDS = (
     Row(environment.packages_of_choices, environment.REQUIREMENT_PACKAGE),
     Row(environment.launch, environment.REQUIREMENT_LAUNCH),
     Row(layout, COUNT_BINDING),
-    Row(determinism.determinism, determinism.DETERMINISM_UNSET, determinism.SIDE_EFFECT),
+    Row(identity.determinism, identity.DETERMINISM_UNSET),
 )
 """Additional rules for a component with a command. A pipeline component has none."""
 
-OF_ALL = (Row(identity.unique_names, identity.DUPLICATE_NAME, identity.DUPLICATE_CARD),)
+OF_ALL = (Row(identity.unique_names, identity.DUPLICATE_NAME),)
 """Rules of all components that are checked together."""
 
 

@@ -1,11 +1,10 @@
-"""Check the name, version, display name, description and tags of a component."""
+"""Check the name, version, display name, description and tags of a component, and whether it may be reused."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
 
-from allranks.catalog.find import GROUPS
 from allranks.checks.component.subject import Subject
 from allranks.errors import Problem, Rule
 
@@ -40,25 +39,22 @@ DESCRIPTION = Rule.of_style(
     "The description is missing, or says nothing.",
     "describe the inputs, the work and the outputs in a sentence",
 )
-GROUP_TAG = Rule.of_style(
-    "group-tag",
-    "No tag assigns the component to a group of the palette.",
-    "add: tags: {task: ...}, with a word that others have too",
-)
 TAG_TEXT = Rule.error(
     "tag-text",
     "A tag's value is not a string.",
     "azure-ai-ml, `_schema/component/component.py`: tags are fields.Dict of fields.Str",
     "put it in quotes",
 )
+DETERMINISM_UNSET = Rule.of_style(
+    "determinism-unset",
+    "Nothing says whether the component is deterministic; Azure ML then reuses its results.",
+    "set true if the outputs depend on the inputs only, and nothing else is written, else false",
+)
 DUPLICATE_NAME = Rule.warning(
     "duplicate-name",
     "Two files have the same name and version. A workspace has one component of each.",
     'Microsoft Learn, "Manage component and pipeline": name and version identify a component',
     "rename one of them",
-)
-DUPLICATE_CARD = Rule.of_style(
-    "duplicate-display-name", "Two components have the same display name.", "rename one of them"
 )
 
 
@@ -107,28 +103,24 @@ def description(subject: Subject) -> Iterator[Problem]:
 
 
 def tags(subject: Subject) -> Iterator[Problem]:
-    if not any(subject.tags.get(key) for key in GROUPS):
-        found = f"tags {', '.join(map(str, subject.tags))}" if subject.tags else "no tags"
-        expected = f"a tag {' or '.join(GROUPS)}, by which the palette groups components"
-        yield subject.report(GROUP_TAG, ("tags",), found, expected)
     for key, value in subject.tags.items():
         if not isinstance(value, str):  # fields.Str in the SDK's _schema/component/component.py
             fix = subject.in_quotes(value, "tags", str(key))
             yield subject.report(TAG_TEXT, ("tags", str(key)), f"tag {key}: {value!r}", "a text", fix)
 
 
+def determinism(subject: Subject) -> Iterator[Problem]:
+    if subject.deterministic is None:
+        expected = "is_deterministic: true or false; the default is true: Azure ML reuses results"
+        found = "nothing says whether it is deterministic"
+        yield subject.report(DETERMINISM_UNSET, ("is_deterministic",), found, expected)
+
+
 def unique_names(subjects: list[Subject]) -> Iterator[Problem]:
-    """Check that no two components have the same name and version, or the same display name."""
+    """Check that no two components have the same name and version."""
     names: dict[tuple[str, str], Subject] = {}
-    cards: dict[str, Subject] = {}
     for subject in subjects:
         other = names.setdefault((subject.name, str(subject.version)), subject)
         if subject.name and other is not subject:
             found = f"name {subject.name!r}, which {other.path} also has"
             yield subject.report(DUPLICATE_NAME, ("name",), found, "one component of each name and version")
-        other = cards.setdefault(subject.display_name, subject)
-        if subject.display_name and other.name != subject.name:
-            found = f"display name {subject.display_name!r}, which {other.path} also has"
-            yield subject.report(
-                DUPLICATE_CARD, ("display_name",), found, "one card of each name", "rename one of them"
-            )

@@ -1,13 +1,12 @@
-"""Check the ports: names, types, descriptions and optional marks; their order in the designer, and their use."""
+"""Check the ports: names, types, descriptions and optional marks, and their use."""
 
 from __future__ import annotations
 
 import keyword
 import re
 from collections.abc import Iterator
-from itertools import pairwise
 
-from allranks.catalog.declared_ports import DATA, FALSE, PARAMETERS, PORT_GROUPS, TRUE, rank
+from allranks.catalog.declared_ports import DATA, FALSE, PARAMETERS, TRUE
 from allranks.checks.component.subject import Subject
 from allranks.errors import Problem, Rule, did_you_mean
 
@@ -51,11 +50,6 @@ OPTIONAL_MARK = Rule.error(
     "azure-ai-ml, `_schema/component/input_output.py`: optional is fields.Bool",
     "write one of them",
 )
-OPTIONAL_DEFAULT = Rule.of_style(
-    "optional-default",
-    "An input is optional and has a default, so it is never omitted.",
-    "remove either the default or optional",
-)
 
 
 def names(subject: Subject) -> Iterator[Problem]:
@@ -97,21 +91,6 @@ def optional_marks(subject: Subject) -> Iterator[Problem]:
         keys = ("inputs", port.name, "optional")
         if str(port.optional).lower() not in TRUE | FALSE:
             yield subject.report(OPTIONAL_MARK, keys, f"optional {port.optional!r}", "true or false")
-        elif port.is_optional and port.default is not None:
-            found = f"input {port.name} is optional and has a default, so it is never omitted"
-            yield subject.report(OPTIONAL_DEFAULT, keys, found, "one of the two")
-
-
-PORT_ORDER = Rule.of_style("port-order", f"Inputs are not in the order: {', '.join(PORT_GROUPS)}.", "move the input up")
-
-
-def port_order(subject: Subject) -> Iterator[Problem]:
-    for before, port in pairwise(subject.inputs):
-        if rank(port) < rank(before):
-            found = f"{port.name} ({PORT_GROUPS[rank(port)]}) is below {before.name} ({PORT_GROUPS[rank(before)]})"
-            first = next(other for other in subject.inputs if rank(other) > rank(port))
-            fix = f"move {port.name} above {first.name}"
-            yield subject.report(PORT_ORDER, ("inputs", port.name), found, f"the order: {', '.join(PORT_GROUPS)}", fix)
 
 
 _TEMPLATE = 'Microsoft Learn, "CLI (v2) command component YAML schema", Command expressions'
@@ -149,15 +128,15 @@ def command_exists(subject: Subject) -> Iterator[Problem]:
 
 
 def unread(subject: Subject) -> Iterator[Problem]:
-    if subject.needs_command and not subject.command.strip():
+    """Check that each port is used. Linters of Python find the unused parameters of a function."""
+    if subject.path.suffix == ".py" or (subject.needs_command and not subject.command.strip()):
         return
     used = {(use.kind, use.name) for use in subject.uses} | set(_ports_in_code(subject))
     for kind, port in subject.ports():
         if (kind, port.name) not in used:
             verb = "reads" if kind == "inputs" else "writes"
             found = f"nothing {verb} the {kind[:-1]} {port.name}"
-            by = f"${{{{{kind}.{port.name}}}}}" if subject.command else f"{port.name} in the function's body"
-            yield subject.report(PORT_UNUSED, (kind, port.name), found, f"a use: {by}")
+            yield subject.report(PORT_UNUSED, (kind, port.name), found, f"a use: ${{{{{kind}.{port.name}}}}}")
 
 
 def unknown(subject: Subject) -> Iterator[Problem]:

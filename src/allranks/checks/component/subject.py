@@ -43,9 +43,8 @@ class Subject:
     distribution:  as written; empty if there is none
     resources:     as written; empty if there are none
     variables:     names of its environment variables
-    uses:          where ports are used, by the command or by the function's body
+    uses:          where ports are used in a YAML file
     entries:       Python files that the command starts
-    folders:       where the code's own modules are: its folder, and those of its additional includes
     is_pipeline:   whether it is a pipeline component, which has no command and no environment of its own
     needs_command: whether its type has a command, and it is not a function
     needs_environment: whether its type runs in an environment: command and parallel components
@@ -71,7 +70,6 @@ class Subject:
     variables: tuple[str, ...] = ()
     uses: tuple[Use, ...] = ()
     entries: tuple[Path, ...] = ()
-    folders: tuple[Path, ...] = ()
     is_pipeline: bool = False
     needs_command: bool = False
     needs_environment: bool = True
@@ -138,7 +136,6 @@ def read_yaml(path: Path) -> Subject:
         variables=tuple(map(str, variables if isinstance(variables, dict) else ())),
         uses=tuple(_uses_in_yaml(document, path)),
         entries=tuple(_entries(command, folder, includes)),
-        folders=(folder if os.path.isdir(folder) else folder.parent, *includes),
         is_pipeline=document.get("type") == "pipeline" or "jobs" in document,
         unquoted=text.unquoted,
         warnings=text.warnings,
@@ -256,60 +253,12 @@ def _subject(path: Path, component: Any, function: ast.FunctionDef | None) -> Su
         inputs=tuple(PortSpec(**{**vars(port), "enum": port.enum or None}) for port in info.inputs),
         outputs=tuple(PortSpec(port.name, port.type, port.description) for port in info.outputs),
         environment=component.environment,
-        place=_places(path, function, keywords),
-        uses=tuple(_uses_in_body(path, component, function)),
+        place=lambda *keys: f"{path}:{_line(function, keywords, keys)}",
         entries=(path,),
-        folders=(path.parent,),
     )
 
 
-def _places(path: Path, function: ast.FunctionDef | None, keywords: dict[str, ast.keyword]) -> Callable[..., str]:
-    arguments = {argument.arg: argument for argument in _arguments(function)}
-    defaults = _defaults(function)
-
-    def place(*keys: str) -> str:
-        line = function.lineno if function else 1
-        if keys and keys[0] in ("inputs", "outputs"):
-            name = keys[1].partition(".")[0] if len(keys) > 1 else ""
-            if name in arguments:
-                line = arguments[name].lineno
-            if keys[2:] == ("default",) and name in defaults:
-                line = defaults[name].lineno
-        elif keys and keys[0] in keywords:
-            line = keywords[keys[0]].value.lineno
-        return f"{path}:{line}"
-
-    return place
-
-
-def _arguments(function: ast.FunctionDef | None) -> list[ast.arg]:
-    return [*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs] if function else []
-
-
-def _defaults(function: ast.FunctionDef | None) -> dict[str, ast.expr]:
-    if function is None:
-        return {}
-    positional = [*function.args.posonlyargs, *function.args.args]
-    last = positional[len(positional) - len(function.args.defaults) :]
-    defaults = {argument.arg: value for argument, value in zip(last, function.args.defaults, strict=True)}
-    named = zip(function.args.kwonlyargs, function.args.kw_defaults, strict=True)
-    return defaults | {argument.arg: value for argument, value in named if value is not None}
-
-
-def _uses_in_body(path: Path, component: Any, function: ast.FunctionDef | None) -> Iterator[Use]:
-    """Yield the ports that the function's body uses. A body that uses locals() or vars() uses all of them."""
-    if function is None:
-        return
-    read = {
-        node.id: node.lineno
-        for statement in function.body
-        for node in ast.walk(statement)
-        if isinstance(node, ast.Name)
-    }
-    everything = "locals" in read or "vars" in read
-    for kind, names in (("inputs", component.inputs), ("outputs", component.outputs)):
-        for name in names:
-            # The code uses a group of parameters by the group's name.
-            argument = name.partition(".")[0]
-            if everything or argument in read:
-                yield Use(kind, name, f"{path}:{read.get(argument, function.lineno)}", optional=True)
+def _line(function: ast.FunctionDef | None, keywords: dict[str, ast.keyword], keys: tuple[str, ...]) -> int:
+    """Return the line of a key of the decorator; for any other key, that of the function."""
+    keyword = keywords.get(keys[0]) if keys else None
+    return keyword.value.lineno if keyword else function.lineno if function else 1

@@ -9,14 +9,12 @@ from typing import Any
 from allranks.catalog.declared_ports import DATA, NUMBERS, PortSpec
 from allranks.checks.component.subject import Subject
 from allranks.errors import Problem, Rule
-from allranks.plan.literals import number_with_point
 
 _PYTHON: dict[str, type | tuple[type, ...]] = {"integer": int, "number": (int, float), "boolean": bool, "string": str}
 _EXPECTED = {"integer": "a whole number", "number": "a number", "boolean": "true or false", "string": "a text"}
 
 _PARSE = "azure-ai-ml, `entities/_inputs_outputs/input.py`, Input._parse"
 
-RANGE_OF_TEXT = Rule.of_style("range-of-text", "min or max of an input that is not a number.", "remove it")
 RANGE_MISSING = Rule.of_style(
     "range-missing",
     "A number has neither a range nor an enum.",
@@ -35,15 +33,12 @@ ENUM_OF_DATA = Rule.error(
     "azure-ai-ml, `_schema/component/input_output.py`: InputPortSchema has no enum",
     "remove it",
 )
-ENUM_OF_BOOLEAN = Rule.of_style("enum-of-boolean", "A boolean has an enum.", "remove it")
 ENUM_LIST = Rule.error(
     "enum-list",
     "enum is not a list.",
     "azure-ai-ml, `_schema/component/input_output.py`: enum is fields.List",
     "write a list: [first, second]",
 )
-ENUM_SINGLE = Rule.of_style("enum-single", "An enum has one value or none.", "add a value, or remove the input")
-ENUM_REPEATED = Rule.of_style("enum-repeated", "An enum contains a value twice.", "remove the repetition")
 ENUM_TYPE = Rule.error("enum-type", "A value of an enum is not of the input's type.", _PARSE, "correct it")
 DEFAULT_OF_DATA = Rule.error(
     "default-of-data",
@@ -57,11 +52,6 @@ DEFAULT_CHANGED = Rule.warning(
     "YAML reads the default as a boolean (yes, no, on, off), and Azure ML gets the text True or False.",
     "YAML 1.1, https://yaml.org/type/bool.html",
     "put it in quotes",
-)
-DEFAULT_QUOTES = Rule.of_style(
-    "default-quotes",
-    "A default is written as another type than the input's; azure-ai-ml converts it.",
-    "write it without quotes",
 )
 DEFAULT_ENUM = Rule.error(
     "default-enum",
@@ -82,10 +72,6 @@ def ranges(subject: Subject) -> Iterator[Problem]:
     for port in subject.inputs:
         low, high = port.minimum, port.maximum
         if port.type not in NUMBERS:
-            for key, bound in (("min", low), ("max", high)):
-                if bound is not None:
-                    found = f"{key} {bound} of {port.type or 'no type'}"
-                    yield subject.report(RANGE_OF_TEXT, ("inputs", port.name, key), found, "a range of a number")
             continue
         if low is None and high is None and port.enum is None:
             found = f"input {port.name} accepts any number"
@@ -107,14 +93,8 @@ def enums(subject: Subject) -> Iterator[Problem]:
         values = list(port.enum) if isinstance(port.enum, (list, tuple)) else []
         if port.type in DATA:
             yield subject.report(ENUM_OF_DATA, keys, f"an enum of {port.type}", "an enum of texts or numbers")
-        elif port.type == "boolean":
-            yield subject.report(ENUM_OF_BOOLEAN, keys, "an enum of boolean", "an enum of texts or numbers")
         elif not isinstance(port.enum, (list, tuple)):
             yield subject.report(ENUM_LIST, keys, f"enum {port.enum!r}", "a list of values")
-        elif len(values) < 2:
-            yield subject.report(ENUM_SINGLE, keys, f"enum {port.enum!r}", "a list of at least two values")
-        elif len({str(value) for value in values}) < len(values):
-            yield subject.report(ENUM_REPEATED, keys, f"enum {values}", "each value once")
         for number, value in enumerate(values):
             if port.type in _PYTHON and port.type != "boolean" and not _fits(value, port.type):
                 # YAML reads yes, no, on and off as booleans.
@@ -131,15 +111,14 @@ def defaults(subject: Subject) -> Iterator[Problem]:
         if port.type in DATA:  # Input._update_default of the SDK raises
             found = f"default {port.default!r} of {port.type}"
             yield subject.report(DEFAULT_OF_DATA, keys, found, "no default: the designer connects data")
-        elif port.type in _PYTHON and not _fits(port.default, port.type):
-            if port.type == "string":
-                fix = subject.in_quotes(port.default, *keys)
-            else:
-                fix = (number_with_point(port.default) if port.type == "number" else "") or "write it without quotes"
-            is_refused = not _parses(port.default, port.type)
-            is_changed = isinstance(port.default, bool)  # YAML's `no` becomes the text "False"
-            rule = DEFAULT_TYPE if is_refused else DEFAULT_CHANGED if is_changed else DEFAULT_QUOTES
-            yield subject.report(rule, keys, f"default {port.default!r} of type {port.type}", _EXPECTED[port.type], fix)
+        elif port.type in _PYTHON and not _parses(port.default, port.type):
+            found = f"default {port.default!r} of type {port.type}"
+            yield subject.report(DEFAULT_TYPE, keys, found, _EXPECTED[port.type])
+        elif port.type in _PYTHON and port.type != "boolean" and isinstance(port.default, bool):
+            # YAML's `no` becomes the text "False".
+            fix = subject.in_quotes(port.default, *keys) if port.type == "string" else "write a number"
+            found = f"default {port.default!r} of type {port.type}"
+            yield subject.report(DEFAULT_CHANGED, keys, found, _EXPECTED[port.type], fix)
         elif isinstance(port.enum, (list, tuple)) and str(port.default) not in map(str, port.enum):
             expected = f"one of {', '.join(map(str, port.enum))}"
             yield subject.report(
@@ -163,10 +142,8 @@ def _parses(value: Any, kind: str) -> bool:
 
 
 def _fits(value: Any, kind: str) -> bool:
-    if value is None:
-        return True
-    if kind != "boolean" and isinstance(value, bool):
-        return False
+    if value is None or isinstance(value, bool):
+        return value is None
     if kind == "integer" and isinstance(value, float):
         # The SDK stores an integer's bounds as floats.
         return value.is_integer()
@@ -177,8 +154,9 @@ def _outside(port: PortSpec) -> str:
     """Return what the default should be if it is outside of the range; else ""."""
     if port.type not in NUMBERS:
         return ""
-    if _parses(port.minimum, port.type) and port.minimum is not None and port.default < float(port.minimum):
+    default = float(port.default)
+    if _parses(port.minimum, port.type) and port.minimum is not None and default < float(port.minimum):
         return f"at least {float(port.minimum):g}"
-    if _parses(port.maximum, port.type) and port.maximum is not None and port.default > float(port.maximum):
+    if _parses(port.maximum, port.type) and port.maximum is not None and default > float(port.maximum):
         return f"at most {float(port.maximum):g}"
     return ""

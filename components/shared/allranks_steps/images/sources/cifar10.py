@@ -58,7 +58,6 @@ def download(url: str, file: BinaryIO) -> None:
     if not url.startswith(("https://", "http://")):
         raise BadData(f"archive_url {url!r} is not an http(s) address. Give one, or a file as `archive`.", URL)
     try:
-        # deterministic: only content with the expected checksum, an input, is used.
         with urllib.request.urlopen(url, timeout=TIMEOUT) as response:
             shutil.copyfileobj(response, file)
     except (OSError, http.client.HTTPException, ValueError) as error:
