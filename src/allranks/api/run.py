@@ -191,7 +191,6 @@ def run(
     cold: bool = False,
     start_timeout: float = 20.0,
     stall: float = 300.0,
-    on_stall: Literal["fail", "dump", "wait"] = "fail",
     offline: bool = False,
     sample: str = "",
     faults: Sequence[str] = (),
@@ -218,8 +217,6 @@ def run(
     start_timeout: seconds that an emulated instance may take to start its processes
     stall:       seconds for which the ranks of a step may make no progress while some wait in a collective; 0: without
                  a limit
-    on_stall:    fail: such a step then fails, and names the rank that is not there; wait: it goes on, with a
-                 note; dump: also with the stacks of all ranks in a file
     offline:     whether nothing uses the network: data comes from the cache, and instances reach only each other
     sample:      how much of each folder and table of the inputs the run gets, evenly spaced: ``1%``, or ``1000`` files
                  or rows; default: all
@@ -252,7 +249,6 @@ def run(
         cold=cold,
         start_timeout=start_timeout,
         stall=stall,
-        on_stall=on_stall,
         offline=offline,
         sample=sample,
         faults=faults,

@@ -286,17 +286,10 @@ class RunOptions:
             "--stall",
             metavar="SECONDS",
             min=0,
-            help="How long the ranks of a step may make no progress while some wait in a collective. 0: no limit.",
+            help="How long the ranks of a step may make no progress while some wait in a collective. The step then fails "
+            "and names the rank that is not there. 0: no limit.",
         ),
     ] = 300.0
-    on_stall: Annotated[
-        Literal["fail", "dump", "wait"],
-        typer.Option(
-            "--on-stall",
-            help="fail: end such a step, and name the rank that is not there. wait: only note it. dump: also save the "
-            "stacks of all ranks.",
-        ),
-    ] = "fail"
     offline: Annotated[
         bool,
         option("--offline", "Use no network: data comes from the cache, and instances reach only each other."),

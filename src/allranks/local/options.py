@@ -53,7 +53,6 @@ class Options:
     cold: bool = False
     start_timeout: float = 20.0
     stall: float = 300.0
-    on_stall: str = "fail"
     offline: bool = False
     sample: str = ""
     faults: Sequence[str] = ()

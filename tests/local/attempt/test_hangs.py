@@ -102,17 +102,6 @@ def test_a_rank_that_never_reaches_a_collective(tmp_path: Path, run_steps: Runne
     assert "ranks 0, 1 and 3 wait for it in barrier" in verdict.reason
 
 
-def test_it_is_only_noted_if_that_is_asked_for(tmp_path: Path, run_steps: Runner) -> None:
-    script = MPI.replace("1000", "8")
-    record = run_steps(_step(tmp_path, script, "sleep", Mpi(1)), stall=2.0, on_stall="dump")
-    (note,) = record.step("train").notes
-    assert record.status is Status.COMPLETED
-    assert "it hangs: rank 0 on instance 0: it is at `time.sleep(8)`" in note
-    stacks = Path(note.rpartition("all stacks: ")[2]).read_text()
-    assert stacks.count("Stack of rank") == 2
-    assert "time.sleep(8)" in stacks
-
-
 def test_a_rank_that_has_raised_and_does_not_end(tmp_path: Path, run_steps: Runner) -> None:
     """mpi4py waits for the others when the interpreter exits."""
     record = run_steps(_step(tmp_path, MPI, "raise", Mpi(1)), cold=True)

@@ -13,7 +13,7 @@ from allranks.history.records import RankRecord, RunRecord, Status, StepRecord
 from allranks.history.store import Store
 from allranks.history.usage import RankUsage, Sample
 from allranks.local.attempt import usage_watch
-from allranks.local.attempt.usage_watch import IDLE_AFTER, UsageWatch
+from allranks.local.attempt.usage_watch import UsageWatch
 from allranks.local.instances.supervisor import Event
 
 BEGIN = 1_000_000.0
@@ -121,22 +121,6 @@ def test_one_rank_may_wait_for_several(store: Store) -> None:
         " them"
     )
     assert trial.run(1, 40, {}) == [note]
-
-
-def test_a_rank_that_is_idle_while_others_are_busy_is_noted(store: Store) -> None:
-    trial = Trial(store, 4)
-    everyone = dict.fromkeys(range(4), 1.0)
-    assert trial.run(1, 10, everyone) == []
-    busy = {0: 1.0, 1: 0.9, 2: 1.1}
-    assert trial.run(11, 10 + int(IDLE_AFTER) - 1, busy) == []
-    assert trial.run(10 + int(IDLE_AFTER), 120, busy) == [
-        "rank 3 has used almost no CPU for 30 s, while the other ranks use 100 % of a core each"
-    ]
-
-
-@pytest.mark.parametrize("others", [0.0, 0.2])
-def test_ranks_are_not_idle_where_nobody_is_busy(store: Store, others: float) -> None:
-    assert Trial(store, 4).run(1, 100, dict.fromkeys(range(3), others)) == []
 
 
 def test_memory_near_that_of_the_size_is_noted_by_instance(store: Store) -> None:

@@ -1,4 +1,4 @@
-"""What runs before the script: it finds the process of a rank, hides nothing, and holds the time-outs of torch."""
+"""What runs before the script: it finds the process of a rank, and hides nothing."""
 
 from __future__ import annotations
 
@@ -48,30 +48,14 @@ def test_the_rank_of_a_process(variables: dict[str, str], rank: int | None) -> N
     assert in_rank.own_rank(variables) == rank
 
 
-SCRIPT = """
-import sys
-from datetime import timedelta
-import torch
-import torch.distributed as dist
-
-dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1, timeout=timedelta(seconds=3))
-for group in (None, dist.new_group(timeout=timedelta(seconds=3))):
-    group = group or dist.distributed_c10d._get_default_group()
-    print(group._get_backend(torch.device("cpu")).options._timeout.days)
-print(sys.modules["sitecustomize"].own)
-"""
-
-
-@pytest.mark.slow
-def test_the_other_ranks_wait_and_a_users_sitecustomize_is_imported(tmp_path: Path) -> None:
-    pytest.importorskip("torch")
+def test_a_users_sitecustomize_is_imported(tmp_path: Path) -> None:
     session, own = tmp_path / "session", tmp_path / "own"
     for folder in (session, own):
         folder.mkdir()
     shutil.copy(in_rank.__file__, session / "sitecustomize.py")
     (session / "settings.json").write_text(json.dumps({"ranks": [1]}))
     (own / "sitecustomize.py").write_text("own = 'mine'\n")
-    (tmp_path / "train.py").write_text(SCRIPT)
+    (tmp_path / "train.py").write_text("import sys\nprint(sys.modules['sitecustomize'].own)\n")
     variables = {**os.environ, "RANK": "0", in_rank.VARIABLE: str(session), "PYTHONPATH": f"{session}:{own}"}
     done = subprocess.run([sys.executable, "train.py"], cwd=tmp_path, env=variables, capture_output=True, text=True)
-    assert done.stdout.split() == ["30", "30", "mine"], done.stderr
+    assert done.stdout == "mine\n", done.stderr

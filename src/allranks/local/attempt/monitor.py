@@ -151,12 +151,12 @@ class AttemptMonitor:
         flight_recordings.remove(self.reports)
 
     async def _look_for_stall(self, now: float) -> None:
-        """Fail the step if its ranks make no progress, or note it. End the ranks that have raised and do not end."""
+        """Fail the step if its ranks make no progress. End the ranks that have raised and do not end."""
         if self._failed or self._overdue or self.stopping() or self._killed or self.held:
             return
         for rank in await self._stall.exiting(now):
             self._raised.setdefault(rank, now - RAISED)
-        self._stalled = await self._stall.verdict(now, self.options.on_stall, self.recorder)
+        self._stalled = await self._stall.verdict(now, self.recorder)
 
     def _require_start(self, now: float) -> None:
         """End the attempt if an instance has not started its processes in time, also while the run is being stopped."""

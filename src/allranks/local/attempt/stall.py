@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from allranks.history.formatting import cause, rank_list
+from allranks.history.formatting import rank_list
 from allranks.history.log_reader import tail
 from allranks.history.recorder import RunRecorder
 from allranks.history.records import RankRecord, Status, StepRecord, Verdict
@@ -89,15 +89,13 @@ class StallWatch:
         self._looked_at: tuple[float, _Used] = 0.0, {}
         self._comparing: asyncio.Task[bool] | None = None
         self._next_comparison = self._next_exceptions = 0.0
-        self._noted = self._noted_problem = False
+        self._noted_problem = False
         self._announce, self._announced = ANNOUNCE, 0.0
         self._ending: set[int] = set()
 
-    async def verdict(self, now: float, on_stall: str, recorder: RunRecorder) -> Verdict | None:
-        """Return the verdict on ranks that make no progress, or whose collectives never match; None if there are none.
-        Unless `on_stall` is "fail", note it once and return None."""
-        if self._noted:
-            return None
+    async def verdict(self, now: float, recorder: RunRecorder) -> Verdict | None:
+        """Return the verdict on ranks that make no progress, or whose collectives never match; None if there are
+        none."""
         stacks, record = self.stalled(now), self._record
         self._announce_silence(now, recorder)
         if self.problem and not self._noted_problem and 0 < self._seconds <= self.silence(now):
@@ -110,17 +108,9 @@ class StallWatch:
         verdict = of_hang(record.name, record.ranks, stacks, self.silence(now), flight_recordings.read(self._reports))
         if verdict is None:
             return None
-        if on_stall == "fail":
-            blamed = (stack for stack in stacks if str(stack) == verdict.traceback)
-            native = [line for stack in blamed for line in await asyncio.to_thread(stack_dumps.native_calls, stack)]
-            return replace(verdict, traceback="\n".join((verdict.traceback, *native)))
-        self._noted, saved = True, ""
-        if on_stall == "dump":
-            path = Path(record.folder, f"stacks_{record.attempt}.txt")
-            path.write_text("\n\n".join(map(str, stacks)) + "\n", encoding="utf-8")
-            saved = f"; all stacks: {path}"
-        recorder.note(record, f"it hangs: {cause(verdict) or verdict.reason}{saved}")
-        return None
+        blamed = (stack for stack in stacks if str(stack) == verdict.traceback)
+        native = [line for stack in blamed for line in await asyncio.to_thread(stack_dumps.native_calls, stack)]
+        return replace(verdict, traceback="\n".join((verdict.traceback, *native)))
 
     def _announce_silence(self, now: float, recorder: RunRecorder) -> None:
         """Tell the user once per silence which ranks are silent, and when the step is judged."""

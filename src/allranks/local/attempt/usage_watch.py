@@ -1,4 +1,4 @@
-"""Record the resource usage of the ranks of one attempt, and note idle ranks and scarce memory."""
+"""Record the resource usage of the ranks of one attempt, and note ranks that wait and scarce memory."""
 
 from __future__ import annotations
 
@@ -16,17 +16,11 @@ from allranks.local.launchers.launching import rank_name
 PATIENCE = 10.0
 """Seconds without progress after which ranks are reported as waiting for one that has ended."""
 
-IDLE_AFTER = 30.0
-"""Seconds after which a rank is reported as idle while others are busy."""
-
 NO_CPU = 0.02
 """Of a core: a rank that uses less makes no progress. Threads that wait for messages use a little."""
 
-BUSY = 0.5
-"""Minimum average load of the other ranks, in cores, for one to be reported as idle."""
-
 GPU_IDLE = 5
-"""Percent of use of its GPUs up to which a rank may be idle."""
+"""Percent of use of its GPUs up to which a rank makes no progress."""
 
 NEARLY_FULL = 0.9
 """Share of the memory from which it is reported as nearly used up."""
@@ -53,7 +47,6 @@ class UsageWatch:
         self._last: dict[int, tuple[float, RankUsage]] = {}
         self._active: dict[int, float] = {}
         self._noted: set[str] = set()
-        self._idle_checked = 0.0
 
     def exited(self, rank: RankRecord, event: Event) -> None:
         if event.cpu is not None:
@@ -77,7 +70,6 @@ class UsageWatch:
         self.recorder.add_sample(self.record, int(event.agent.rpartition("/")[2]), sample)
         self._note_memory(event.agent)
         self._note_waiting(event.time)
-        self._note_idle(event.time)
 
     def _update(self, rank: RankRecord, used: RankUsage, time: float) -> None:
         before = self._last.get(rank.rank)
@@ -112,40 +104,6 @@ class UsageWatch:
             f" {'it' if one else 'they'} may be waiting for {'it' if len(ended) == 1 else 'them'}"
         )
         self._note("waiting", text)
-
-    def _note_idle(self, now: float) -> None:
-        """Note once that ranks are idle while the others are busy."""
-        running = [rank for rank in self._awaited if rank.status is Status.RUNNING]
-        if len(running) < 2 or len(running) < len(self._awaited) or now - self._idle_checked < IDLE_AFTER / 3:
-            return
-        self._idle_checked = now
-        idle = [rank for rank in running if self._idle_seconds(rank) >= IDLE_AFTER]
-        busy = [rank for rank in running if rank not in idle]
-        uses = [use for rank in busy if (use := self._recent_use(rank)) is not None]
-        if not idle or len(uses) < len(busy) or not uses or sum(uses) / len(uses) < BUSY:
-            return
-        verb = "has" if len(idle) == 1 else "have"
-        mean = 100 * sum(uses) / len(uses)
-        self._note(
-            "idle",
-            f"{rank_list([rank.rank for rank in idle])} {verb} used almost no CPU for {IDLE_AFTER:g} s,"
-            f" while the other ranks use {mean:.0f} % of a core each",
-        )
-
-    def _idle_seconds(self, rank: RankRecord) -> float:
-        if rank.rank not in self._last or rank.started is None:
-            return 0.0
-        return self._last[rank.rank][0] - self._active.get(rank.rank, rank.started)
-
-    def _recent_use(self, rank: RankRecord) -> float | None:
-        """Return the cores that a rank has used on average in the last IDLE_AFTER seconds; None if unknown."""
-        if rank.rank not in self._last:
-            return None
-        end, used = self._last[rank.rank]
-        for sample in reversed(self.record.usage.get(rank.instance_rank, ())):
-            if rank.rank in sample.ranks and end - sample.time >= IDLE_AFTER:
-                return (used.cpu - sample.ranks[rank.rank].cpu) / (end - sample.time)
-        return None
 
     def _note_memory(self, agent: str) -> None:
         """Note once that the ranks of an instance, or all of them, use nearly all memory."""

@@ -1,1 +1,1 @@
-"""Debug ranks of a step: debugpy or pdb in the rank, a relay into its instance, and time-outs that wait."""
+"""Debug ranks of a step: debugpy or pdb in the rank, and a relay into its instance."""

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import importlib
-import importlib.abc
 import importlib.util
 import json
 import os
@@ -18,8 +17,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from datetime import timedelta
-from types import FrameType, ModuleType
+from types import FrameType
 from typing import Any
 
 VARIABLE, DEBUGGED = "ALLRANKS_DEBUG", "ALLRANKS_DEBUGGED"
@@ -31,7 +29,6 @@ RANK, SOCKET = "rank_{}.json", "rank_{}.sock"
 LOCAL = "127.0.0.1"
 LAUNCHERS = ("torchrun", "torch", "accelerate", "deepspeed", "ray", "horovodrun", "pip", "debugpy")
 """Scripts, and packages of modules, that start or install other programs. Their own processes are not debugged."""
-FOREVER = timedelta(days=30)
 
 
 class Debugger:
@@ -174,44 +171,6 @@ def _copy(source: socket.socket, target: socket.socket) -> None:
             end.shutdown(how)
 
 
-class HeldTimeouts(importlib.abc.MetaPathFinder):
-    """Give process groups of torch a time-out that no debugging session reaches, when it is imported."""
-
-    module = "torch.distributed.distributed_c10d"
-
-    def find_spec(self, name: str, path: object = None, target: ModuleType | None = None) -> Any:  # noqa: ARG002
-        if name != self.module:
-            return None
-        sys.meta_path.remove(self)
-        spec: Any = importlib.util.find_spec(name)
-        execute = spec.loader.exec_module
-
-        def exec_module(module: Any) -> None:
-            execute(module)
-            module.default_pg_timeout = module.default_pg_nccl_timeout = FOREVER
-            module.init_process_group = held(module.init_process_group)
-            module.new_group = held(module.new_group)
-
-        spec.loader.exec_module = exec_module
-        return spec
-
-
-def held(function: Any) -> Any:
-    """Return a function whose argument `timeout` is ignored."""
-    import functools
-    import inspect
-
-    signature = inspect.signature(function)
-
-    @functools.wraps(function)
-    def call(*arguments: Any, **options: Any) -> Any:
-        bound = signature.bind(*arguments, **options)
-        bound.arguments["timeout"] = FOREVER
-        return function(*bound.args, **bound.kwargs)
-
-    return call
-
-
 def own_rank(environ: Mapping[str, str]) -> int | None:
     """Return the rank of this process: as torchrun and its like count, else as the engine does."""
     reported = re.search(r"_rank_(\d+)\.jsonl$", environ.get("ALLRANKS_REPORT", ""))
@@ -246,12 +205,11 @@ def import_hidden() -> None:
 
 
 def begin() -> None:
-    """Hold the time-outs of torch, and start the debugger of this process if it is a rank that is debugged."""
+    """Start the debugger of this process if it is a rank that is debugged."""
     import_hidden()
     folder = os.environ.get(VARIABLE)
     if not folder:
         return
-    sys.meta_path.insert(0, HeldTimeouts())
     with open("/proc/self/cmdline") as file:
         words = file.read().split("\0")[:-1]
     rank = own_rank(os.environ)
