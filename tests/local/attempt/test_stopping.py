@@ -48,19 +48,20 @@ def _reads(tmp_path: Path, mode: str, *, deterministic: bool) -> tuple[Step, Pat
     return Step("read", "true", inputs=(port,), deterministic=deterministic), data
 
 
-def _writes(tmp_path: Path, mode: str, *, linked: bool = False) -> tuple[Step, Path]:
-    """linked: whether the file has two names, and so is not moved"""
-    command = f"cd ${{{{outputs.out}}}}; truncate -s {HUGE} data" + ("; ln data other" if linked else "")
+def _writes(tmp_path: Path, mode: str) -> tuple[Step, Path]:
     place = tmp_path / "out"
-    step = Step("write", command, outputs=(Output("out", "uri_folder", mode, path=str(place)),))
-    within = tmp_path / "workspace" / "runs"
-    return step, within if linked else place / "data"
+    step = Step(
+        "write",
+        f"truncate -s {HUGE} ${{{{outputs.out}}}}/data",
+        outputs=(Output("out", "uri_folder", mode, path=str(place)),),
+    )
+    return step, place / "data"
 
 
 CASES: dict[str, Callable[[Path], tuple[Step, Path]]] = {
     "an input is copied": lambda path: _reads(path, "download", deterministic=False),
     "an output is hashed": lambda path: _writes(path, "rw_mount"),
-    "an output is copied": lambda path: _writes(path, "upload", linked=True),
+    "an output is copied": lambda path: _writes(path, "upload"),
 }
 
 
@@ -81,11 +82,10 @@ def test_ctrl_c_while(case: str, tmp_path: Path) -> None:
 
 
 def _has_open(process: int, path: Path) -> bool:
-    """Whether a process has this file, or one named `data` below this folder, open."""
+    """Return whether a process has a file open."""
     for link in Path(f"/proc/{process}/fd").iterdir():
         with contextlib.suppress(OSError):
-            target = link.readlink()
-            if target == path or (target.name == "data" and path in target.parents):
+            if link.readlink() == path:
                 return True
     return False
 

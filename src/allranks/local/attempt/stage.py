@@ -2,7 +2,7 @@
 
 A mounted input is read-only and is not copied. In the rack it is a bind mount; on loopback it is the path itself, and
 nothing prevents a process from writing to it. A downloaded input is copied to each instance. An uploaded output is
-written on the instance, and moved to the run's folder when the step has succeeded. All other outputs are written there
+written on the instance, and copied to the run's folder when the step has succeeded. All other outputs are written there
 directly.
 
 On Azure ML, inputs and outputs are mounted at paths without spaces and other characters that a shell treats specially,
@@ -124,16 +124,13 @@ def read_only(given: Sequence[ResolvedInput], said: str) -> list[str]:
 
 
 def upload(ports: Ports, stop: Stop | None = None) -> None:
-    """Bring an instance's uploaded outputs to their destinations. Files of several instances are merged.
-
-    The files are moved where that is safe, so what the instance wrote is no longer in its own folder. All its processes
-    must have ended.
+    """Copy an instance's uploaded outputs to their destinations. Files of several instances are merged.
 
     Raise OSError if something cannot be copied, StoppedError once `stop` is set.
     """
     for source, target in ports.uploads:
         if os.path.exists(source):
-            ports.left_out += [f"output {source.name}: {text}" for text in copy(source, target, stop, move=True)]
+            ports.left_out += [f"output {source.name}: {text}" for text in copy(source, target, stop)]
 
 
 def remove(path: Path) -> None:

@@ -51,7 +51,7 @@ class UsageWatch:
     def exited(self, rank: RankRecord, event: Event) -> None:
         if event.cpu is not None:
             rank.cpu_seconds = max(rank.cpu_seconds or 0.0, event.cpu)
-        if rank.rank not in self._last:
+        if not rank.peak_memory:  # no sample, or only one of a process that had just ended
             rank.peak_memory = event.memory
 
     def sampled(self, event: Event) -> None:
