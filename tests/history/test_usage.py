@@ -11,7 +11,7 @@ from allranks.history.observer import Observer
 from allranks.history.recorder import RunRecorder
 from allranks.history.records import RunRecord, StepRecord
 from allranks.history.store import Store
-from allranks.history.usage import MOST, RankUsage, Sample, cpu_rates, latest, of_rank, thin, traffic_rates
+from allranks.history.usage import MOST, RankUsage, Sample, latest, thin
 
 
 def _sample(time: float, **values: RankUsage) -> Sample:
@@ -28,24 +28,6 @@ def test_two_neighbours_become_one_without_losing_totals_and_peaks() -> None:
         Sample(2.0, {0: RankUsage(1.5, 70, 20.0, 5), 1: RankUsage(0.5, 1)}, 250, 20),
         samples[2],
     ]
-
-
-def test_cpu_time_becomes_cores_from_the_start_on() -> None:
-    samples = [_sample(12.0, rank0=RankUsage(1.0, 1)), _sample(13.0, rank1=RankUsage(9.0, 1))]
-    samples.append(_sample(14.0, rank0=RankUsage(5.0, 1)))
-    usage = of_rank(samples, 0)
-    assert cpu_rates(usage, started=10.0) == [(12.0, 0.5), (14.0, 2.0)]
-    assert cpu_rates(usage, started=None) == [(14.0, 2.0)]
-    assert cpu_rates([], started=10.0) == []
-
-
-def test_traffic_becomes_bytes_per_second() -> None:
-    samples = [Sample(12.0, received=10, sent=4), Sample(14.0, received=50, sent=4)]
-    assert traffic_rates(samples, started=10.0) == (
-        [(12.0, 5.0), (14.0, 20.0)],
-        [(12.0, 2.0), (14.0, 0.0)],
-    )
-    assert traffic_rates([Sample(12.0)], started=10.0) == ([], [])
 
 
 def test_the_latest_usage_of_a_rank() -> None:
@@ -95,7 +77,7 @@ def test_a_long_step_keeps_a_bounded_number_of_samples(tmp_path: Path, run: RunR
         found = store.run("r")
         store.load_usage(found)
         assert found.step("train").usage == step.usage
-        assert {cores for _, cores in cpu_rates(of_rank(step.usage[0], 0), started=0.0)} == {0.5}
+        assert {sample.ranks[0].cpu / sample.time for sample in step.usage[0]} == {0.5}
         assert step.usage[0][-1].time == 3 * MOST - 1
 
 

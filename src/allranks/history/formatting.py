@@ -234,11 +234,6 @@ def current_usage(step: StepRecord) -> str:
     return text
 
 
-def current_usage_by_rank(step: StepRecord) -> str:
-    """Return the usage of each running rank of a step: ``98% 1.1 GB   3% 1.0 GB``; "" if that is not known."""
-    return "   ".join(f"{_percent(cores)} {in_bytes(used.memory)}" for cores, used in _current(step))
-
-
 def mean_cores(rank: RankRecord, now: float | None = None) -> float | None:
     """Return the cores that a rank used on average; None if that is not known. now: end of a rank that is running"""
     ended = now if rank.ended is None else rank.ended

@@ -6,7 +6,6 @@ import json
 import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
 
 MOST = 512
 """Maximum number of samples of an instance. When there are so many, each two neighbours become one."""
@@ -48,39 +47,11 @@ class Sample:
     sent: int | None = None
 
 
-Rates = list[tuple[float, float]]
-"""Values between two samples each: pairs of the later one's time and the value."""
-
-
 def thin(samples: Sequence[Sample]) -> list[Sample]:
     """Return half as many samples: of each two neighbours the later time and totals, the larger memory, and the mean of
     the use of GPUs."""
     pairs = [samples[index : index + 2] for index in range(0, len(samples), 2)]
     return [_merge(pair[0], pair[1]) if len(pair) == 2 else pair[0] for pair in pairs]
-
-
-def of_rank(samples: Sequence[Sample], rank: int) -> list[tuple[float, RankUsage]]:
-    """Return the usage of a rank over time: pairs of a time and its usage."""
-    return [(sample.time, sample.ranks[rank]) for sample in samples if rank in sample.ranks]
-
-
-def cpu_rates(usage: Sequence[tuple[float, RankUsage]], started: float | None) -> Rates:
-    """Return the cores that a rank used on average, from each of its samples to the next: 1.0 is one core.
-
-    started: when it started, where the first rate begins; None if that is not known
-    """
-    points = [(time, values.cpu) for time, values in usage]
-    if started is not None and points and points[0][0] > started:
-        points.insert(0, (started, 0.0))
-    return _rates(points)
-
-
-def traffic_rates(samples: Sequence[Sample], started: float | None) -> tuple[Rates, Rates]:
-    """Return the bytes per second that an instance received and sent, from each sample to the next."""
-    origin = [] if started is None else [(started, 0.0)]
-    received = [(sample.time, float(sample.received)) for sample in samples if sample.received is not None]
-    sent = [(sample.time, float(sample.sent)) for sample in samples if sample.sent is not None]
-    return _rates(origin + received) if received else [], _rates(origin + sent) if sent else []
 
 
 def latest(samples: Sequence[Sample], rank: int, started: float | None) -> tuple[float | None, RankUsage] | None:
@@ -96,14 +67,9 @@ def latest(samples: Sequence[Sample], rank: int, started: float | None) -> tuple
             break
     if not last:
         return None
-    rates = cpu_rates(last, started if len(last) == 1 else None)
-    return (rates[-1][1] if rates else None), last[-1][1]
-
-
-def _rates(points: Sequence[tuple[float, float]]) -> Rates:
-    return [
-        (end, (after - before) / (end - start)) for (start, before), (end, after) in pairwise(points) if end > start
-    ]
+    end, used = last[-1]
+    start, before = (last[0][0], last[0][1].cpu) if len(last) == 2 else (started, 0.0)
+    return (None if start is None or end <= start else (used.cpu - before) / (end - start)), used
 
 
 def _merge(first: Sample, second: Sample) -> Sample:

@@ -17,7 +17,7 @@ from typing import Any
 from allranks import engine_log
 from allranks.errors import InputError, Problem
 from allranks.history import secret_values
-from allranks.history.observer import Observer, Observers
+from allranks.history.observer import Observer
 from allranks.history.recorder import RunRecorder
 from allranks.history.records import RunRecord, Status
 from allranks.history.store import Store
@@ -64,9 +64,8 @@ class RunExecution:
 
         self._killed = self.record.status in (Status.RUNNING, Status.INTERRUPTED)
         self._log_file = str(Path(self.record.folder) / engine_log.FILE)
-        self._page = LivePage(Path(self.record.folder), self.secrets)
-        observers = Observers([self._page, self.observer or Observer()])
-        self._recorder = RunRecorder(self.record, self.store, observers, self.secrets)
+        self._page = LivePage(self.record, self.workspace.database, self.secrets)
+        self._recorder = RunRecorder(self.record, self.store, self.observer or Observer(), self.secrets)
         self._executor: Executor | None = None
         self._runner: CommandRunner | None = None
         self._starting: asyncio.Task[Any] | None = None
@@ -120,6 +119,7 @@ class RunExecution:
                     engine_log.start(self._log_file, "engine", lambda line: redact(line, self._recorder.known))
                 _log.info("run started", extra={"run": self.record.id, "instances": supervisor.kind})
                 self._recorder.started()
+                self._page.start(len(self.record.steps))
                 if self._killed:
                     _log.warning("engine was killed", extra={"run": self.record.id})
                     self._recorder.note(None, "the engine that executed the run before was killed")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from allranks.history.page.log_excerpts import LogExcerpts
+from allranks.history.page.log_excerpts import excerpts
 from allranks.history.page.page import page
 from allranks.history.records import RankRecord, RunRecord, Status, StepRecord, Verdict
 from run_records import NOW, make_ranks, make_run, make_step
@@ -22,7 +22,7 @@ def step_with_logs(folder: Path, *texts: str, name: str = "train") -> StepRecord
 
 def test_a_short_log_is_on_the_page_as_a_whole_and_a_long_one_links_to_the_rest(tmp_path: Path) -> None:
     step = step_with_logs(tmp_path, "first\nlast\n", "".join(f"line {index}\n" for index in range(10_000)))
-    short, long = LogExcerpts().excerpts([step]).values()
+    short, long = excerpts([step]).values()
     assert (short.text, short.complete) == ("first\nlast", True)
     assert str(long.text).endswith("line 9998\nline 9999")
     assert str(long.text).startswith("line ")
@@ -39,7 +39,7 @@ def test_logs_are_text_without_control_characters_and_secrets(tmp_path: Path) ->
         f"my-own-secret-value\n{key}end\n"
     )
     step = step_with_logs(tmp_path, text)
-    (excerpt,) = LogExcerpts(frozenset({"my-own-secret-value"})).excerpts([step]).values()
+    (excerpt,) = excerpts([step], frozenset({"my-own-secret-value"})).values()
     assert "&lt;script&gt;" in excerpt.text
     assert "\nred\n100%\n" in excerpt.text
     for secret in ("abcdefghijklmnopqrstuvwxyz", "my-own-secret", "MIIEvQ"):
@@ -49,14 +49,14 @@ def test_logs_are_text_without_control_characters_and_secrets(tmp_path: Path) ->
 def test_a_key_that_begins_before_an_excerpt_is_masked_too(tmp_path: Path) -> None:
     key = "-----BEGIN PRIVATE KEY-----\n" + "MIIEvQIBADANBgkqhkiG9w0BAQEFAASC\n" * 40 + "-----END PRIVATE KEY-----\n"
     step = step_with_logs(tmp_path, "x\n" * 50_000 + key + "word " * 6200 + "\n")
-    (excerpt,) = LogExcerpts().excerpts([step]).values()
+    (excerpt,) = excerpts([step]).values()
     assert "word" in excerpt.text
     assert "MIIEvQ" not in excerpt.text
 
 
 def test_a_line_of_a_megabyte_is_cut(tmp_path: Path) -> None:
     step = step_with_logs(tmp_path, "<" * 1_000_000)
-    (excerpt,) = LogExcerpts().excerpts([step]).values()
+    (excerpt,) = excerpts([step]).values()
     assert 0 < len(excerpt.text) <= 32_000
     assert not excerpt.complete
 
@@ -66,28 +66,17 @@ def test_missing_empty_and_odd_logs_have_no_excerpt(tmp_path: Path) -> None:
     step.ranks += make_ranks(1, 1)
     for log in ("/nowhere/at/all", str(tmp_path), "\0", "<script>"):
         step.ranks.append(RankRecord(9, 0, 9, "host", log=log))
-    assert LogExcerpts().excerpts([step]) == {}
+    assert excerpts([step]) == {}
 
 
 def test_where_there_is_no_room_for_all_logs_those_of_failed_ranks_are_shown(tmp_path: Path) -> None:
     steps = [step_with_logs(tmp_path, "a line of a log\n" * 80, name=f"step_{index}") for index in range(1500)]
     steps[7].status = steps[7].ranks[0].status = Status.FAILED
     steps[7].verdict = Verdict("step_7", "bad", 0)
-    excerpts = LogExcerpts().excerpts(steps)
-    assert len(excerpts) < 1500
-    assert steps[7].ranks[0].log in excerpts
-    assert sum(len(excerpt.text) for excerpt in excerpts.values()) <= 800_000
-
-
-def test_a_log_is_read_again_only_if_it_has_changed(tmp_path: Path) -> None:
-    step = step_with_logs(tmp_path, "one\n", "")
-    logs = LogExcerpts()
-    before = logs.excerpts([step])
-    assert not logs.changed()
-    assert all(logs.excerpts([step])[log] is excerpt for log, excerpt in before.items())
-    Path(step.ranks[1].log).write_text("now\n")
-    assert logs.changed()
-    assert sorted(str(excerpt.text) for excerpt in logs.excerpts([step]).values()) == ["now", "one"]
+    found = excerpts(steps)
+    assert len(found) < 1500
+    assert steps[7].ranks[0].log in found
+    assert sum(len(excerpt.text) for excerpt in found.values()) <= 800_000
 
 
 def make_64_ranks(folder: Path) -> RunRecord:

@@ -175,3 +175,13 @@ def test_where_the_page_cannot_take_its_place_nothing_is_left_of_it(tmp_path: Pa
     with pytest.raises(OSError, match=re.escape("run.html")):
         write_page(make_run(), target, NOW)
     assert list(tmp_path.iterdir()) == [target]
+
+
+def test_a_step_shows_what_its_ranks_have_used() -> None:
+    step = make_step("train", ranks=make_ranks(1, 2))
+    for rank in step.ranks:
+        rank.cpu_seconds, rank.peak_memory = 0.3 * (rank.rank + 1), 12_000_000
+    known = "Resource usage mean CPU per rank 10% to 20% · CPU time 0.9 s · peak memory per rank 12.0 MB"
+    assert known in Page(page(make_run(step), NOW)).text
+    step.reused_from = "brave_heron"
+    assert "Resource usage" not in page(make_run(step, make_step("old", ranks=make_ranks(1, 1))), NOW)

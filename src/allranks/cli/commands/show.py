@@ -59,7 +59,7 @@ def _open_page(record: RunRecord, json: bool) -> None:
     page = record.page or (record.submitted.studio if record.submitted else "")
     is_address = "://" in page
     if not page or not (is_address or Path(page).is_file()):
-        found = f"its page {page} is gone" if page else "it has no page yet"
+        found = f"its page {page} is gone" if page and record.status.ended else "it has no page yet"
         raise InputError(Problem(f"run {record.id}", found, "", f"see: allranks show {record.id}"))
     opened = open_in_browser(page if is_address else Path(page).as_uri())
     value = {"run": record.id, "page": page, "opened": opened}

@@ -19,7 +19,6 @@ from allranks.history.curves import best_metric, buckets, remaining
 from allranks.history.formatting import (
     count,
     current_usage,
-    current_usage_by_rank,
     duration,
     elapsed,
     node_layout,
@@ -35,8 +34,6 @@ _NARROW = 60
 _NAME = 24
 _CURVES = 4
 _NOTES = 3
-_USAGES = 8
-"""Maximum number of ranks whose usage is shown one by one."""
 _ACTIVE = (Status.PREPARING, Status.RUNNING)
 _DETAILED = (*_ACTIVE, Status.FAILED, Status.CANCELED, Status.INTERRUPTED)
 _LEVELS = "▁▂▃▄▅▆▇"
@@ -117,17 +114,15 @@ def _rows(nodes: list[Node], now: float, width: int, room: int | None, fold_over
     if width < _NARROW:
         columns = columns._replace(layout=0)
     if room is None:
-        return _listed(lines, now, columns, width, expanded=True)
+        return _listed(lines, now, columns, width)
     if len(lines) <= room:
-        for expanded in (True, False):
-            rows = _listed(lines, now, columns, width, expanded)
-            if sum(row.height for row in rows) <= room:
-                return rows
+        rows = _listed(lines, now, columns, width)
+        if sum(row.height for row in rows) <= room:
+            return rows
     return _fitted(nodes, 0, now, columns, width, room)
 
 
-def _listed(lines: Sequence[Line | More], now: float, columns: _Columns, width: int, expanded: bool) -> list[_Row]:
-    """Return the rows of the lines. expanded: whether a running step has a line about each of its ranks"""
+def _listed(lines: Sequence[Line | More], now: float, columns: _Columns, width: int) -> list[_Row]:
     top: list[_Row] = []
     siblings = [top]
     for line in lines:
@@ -135,7 +130,7 @@ def _listed(lines: Sequence[Line | More], now: float, columns: _Columns, width: 
         if isinstance(line, More):
             row = _Row([Text.assemble(symbol(Status.COMPLETED), (f" {line}", STYLES[Status.COMPLETED]))], [])
         else:
-            row = _Row(_label(line.node, line.depth, now, columns, width, expanded), [])
+            row = _Row(_label(line.node, line.depth, now, columns, width), [])
         siblings[line.depth].append(row)
         siblings.append(row.rows)
     return top
@@ -182,9 +177,7 @@ def _header(run: RunRecord, now: float, width: int) -> Text:
     )
 
 
-def _label(
-    node: Node, depth: int, now: float, columns: _Columns, width: int, expanded: bool = False
-) -> list[RenderableType]:
+def _label(node: Node, depth: int, now: float, columns: _Columns, width: int) -> list[RenderableType]:
     lines: list[RenderableType] = [_row(node, depth, now, columns)]
     step = node.record
     if step is None:
@@ -192,8 +185,6 @@ def _label(
     width -= _GUIDES * depth + 2
     if step.status in _DETAILED:
         lines += _ranks_and_progress(step, width)
-    if expanded and step.status is Status.RUNNING and 1 < len(step.ranks) <= _USAGES:
-        lines += [_indented(Text(text, style="bright_black")) for text in [current_usage_by_rank(step)] if text]
     if step.status in _ACTIVE:
         lines += _curves(step, width)
     return lines + [_note(text) for text in list(step.notes)[-_NOTES:]]

@@ -1,4 +1,4 @@
-"""Charts with axes: one per family of metrics, such as training and validation loss, or one of resource usage.
+"""Charts with axes: one per family of metrics, such as training and validation loss.
 
 The pages of components have their own axes in `allranks_steps.charts`, because a component's code is copied to the
 cluster without this package. Those may be logarithmic; these have times, and gaps for values that are not finite.
@@ -192,30 +192,20 @@ def drawing_cost(step: StepRecord, name: str | None = None) -> int:
     return sum(60 + (5 * length if length <= _DOTS else min(length, 4 * _INTERVALS)) for length in lengths)
 
 
-def make_chart(title: str, of: str, curves: Sequence[Curve], *, seconds: bool = False) -> Chart:
-    """Return the chart of the curves, of which at least one has a point.
-
-    seconds: whether the steps of the points are seconds since the beginning
-    """
+def make_chart(title: str, of: str, curves: Sequence[Curve]) -> Chart:
+    """Return the chart of the curves, of which at least one has a point."""
     curves = [curve for curve in curves if curve.points]
     # Values that are logged without a step are all at step 0. The x axis is then their order.
-    ordered = seconds or any(len({point.step for point in curve.points}) > 1 for curve in curves)
+    ordered = any(len({point.step for point in curve.points}) > 1 for curve in curves)
     pairs = [
         [(float(point.step if ordered else index), point.value) for index, point in enumerate(curve.points)]
         for curve in curves
     ]
     xs = [x for points in pairs for x, _ in points]
     ys = [y for points in pairs for _, y in points if drawable(y)]
-    y: Scale | None
-    y_ticks: list[Tick]
-    if seconds:
-        x, x_ticks = time_scale(max(xs), LEFT, WIDTH - RIGHT, 6)
-        y, y_ticks = value_scale(0.0, max(ys, default=0.0), HEIGHT - BOTTOM, TOP)
-        label = "time"
-    else:
-        x, x_ticks = count_scale(min(xs), max(xs), LEFT, WIDTH - RIGHT)
-        y, y_ticks = value_scale(min(ys), max(ys), HEIGHT - BOTTOM, TOP) if ys else (None, [])
-        label = "step" if ordered else "value"
+    x, x_ticks = count_scale(min(xs), max(xs), LEFT, WIDTH - RIGHT)
+    y, y_ticks = value_scale(min(ys), max(ys), HEIGHT - BOTTOM, TOP) if ys else (None, [])
+    label = "step" if ordered else "value"
     series = tuple(_series(curve, points, x, y) for curve, points in zip(curves, pairs, strict=True))
     return Chart(title, of, series, tuple(x_ticks), tuple(y_ticks), label, x, y)
 

@@ -35,63 +35,41 @@ class Excerpt:
     size: int
 
 
-class LogExcerpts:
-    """Read excerpts of logs. A log that has not changed is not read again.
+def excerpts(steps: Iterable[StepRecord], known: frozenset[str] = frozenset()) -> dict[str, Excerpt]:
+    """Return the excerpts by the path of the log. Ranks that failed or are running come first, then late steps.
 
     known: the run's secrets, which are masked like everything that looks like a secret
     """
+    ranks = list(_by_relevance(steps))
+    share = min(max(_BUDGET // max(len(ranks), 1), _SHORTEST), _LONGEST)
+    result: dict[str, Excerpt] = {}
+    budget = _BUDGET
+    for rank in ranks:
+        if rank.log in result:
+            continue
+        limit = max(share, _ATTENTION) if rank.status in ATTENTION else share
+        excerpt = _excerpt(rank.log, limit, known)
+        if excerpt is None:
+            continue
+        budget -= len(excerpt.text.encode(errors="replace"))
+        if budget < 0:
+            break
+        result[rank.log] = excerpt
+    return result
 
-    def __init__(self, known: frozenset[str] = frozenset()) -> None:
-        self._known = known
-        self._cache: dict[str, tuple[tuple[int, int, int], Excerpt]] = {}
-        self._seen: dict[str, tuple[int, int] | None] = {}
 
-    def excerpts(self, steps: Iterable[StepRecord]) -> dict[str, Excerpt]:
-        """Return the excerpts by the path of the log. Ranks that failed or are running come first, then late steps."""
-        ranks = list(_by_relevance(steps))
-        share = min(max(_BUDGET // max(len(ranks), 1), _SHORTEST), _LONGEST)
-        result: dict[str, Excerpt] = {}
-        self._seen = {}
-        budget = _BUDGET
-        for rank in ranks:
-            if rank.log in self._seen:
-                continue
-            limit = max(share, _ATTENTION) if rank.status in ATTENTION else share
-            excerpt = self._excerpt(rank.log, limit)
-            if excerpt is None:
-                continue
-            budget -= len(excerpt.text.encode(errors="replace"))
-            if budget < 0:
-                break
-            result[rank.log] = excerpt
-        self._cache = {log: cached for log, cached in self._cache.items() if log in result}
-        return result
-
-    def changed(self) -> bool:
-        """Return whether a log has changed since `excerpts` read it, or an empty one has got its first line."""
-        return any(_state(log) != seen for log, seen in self._seen.items())
-
-    def _excerpt(self, log: str, limit: int) -> Excerpt | None:
-        """Return the end of a log; None if it is empty or cannot be read."""
-        state = self._seen[log] = _state(log)
-        if state is None or state[0] == 0:
-            return None
-        cached = self._cache.get(log)
-        if cached is not None and cached[0] == (*state, limit):
-            return cached[1]
-        size = state[0]
-        start = max(size - limit, 0)
-        before = max(start - _BEFORE, 0)
-        try:
-            with open_log(log) as file:
-                file.seek(before)
-                data = file.read(size - before)
-        except OSError:
-            return None
-        text = redact(plain(data.decode("utf-8", "replace")), self._known).rstrip()
-        excerpt = _shorten(text, limit, size, whole=before == 0)
-        self._cache[log] = ((*state, limit), excerpt)
-        return excerpt
+def _excerpt(log: str, limit: int, known: frozenset[str]) -> Excerpt | None:
+    """Return the end of a log; None if it is empty or cannot be read."""
+    try:
+        with open_log(log) as file:
+            size = file.seek(0, os.SEEK_END)
+            start = max(size - limit - _BEFORE, 0)
+            file.seek(start)
+            data = file.read(size - start)
+    except (OSError, ValueError):
+        return None
+    text = redact(plain(data.decode("utf-8", "replace")), known).rstrip()
+    return _shorten(text, limit, size, whole=start == 0) if data else None
 
 
 def _shorten(text: str, limit: int, size: int, *, whole: bool) -> Excerpt:
@@ -122,12 +100,3 @@ def _by_relevance(steps: Iterable[StepRecord]) -> Iterator[RankRecord]:
     order = {Status.FAILED: 0, Status.RUNNING: 1}
     others = [rank for step in latest_first for rank in step.ranks if rank.log]
     yield from sorted(others, key=lambda rank: order.get(rank.status, 2))
-
-
-def _state(log: str) -> tuple[int, int] | None:
-    """Return what changes when the log is written; None if it is not a readable file."""
-    try:
-        found = os.stat(log)
-    except (OSError, ValueError):
-        return None
-    return found.st_size, found.st_mtime_ns

@@ -3,35 +3,30 @@
 from __future__ import annotations
 
 import hashlib
-import itertools
 import os
-import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 from urllib.parse import quote
 
 from jinja2 import Environment
 from markupsafe import Markup
 
-from allranks.history import curves, formatting
+from allranks.history import curves, formatting, trials
 from allranks.history.nested import count_steps, in_every_iteration
-from allranks.history.page import chart, drawings, html_page, sweeps, timeline
-from allranks.history.page.figures import Confusion, confusions, shared_charts, usage_of
+from allranks.history.page import chart, drawings, html_page, log_excerpts, timeline
+from allranks.history.page.figures import Confusion, confusions, shared_charts, usage_facts
 from allranks.history.page.items import Item, details, items_of, runs, stretches
-from allranks.history.page.log_excerpts import LogExcerpts
 from allranks.history.records import Point, RunRecord, Status, StepRecord
 from allranks.history.workspace import write_file
 from allranks.version import __version__
 
 NAME = "run.html"
 """The file of a run's page, in the run's folder."""
-_TEMPLATES = ("page", "main", "parts", "graph", "timeline", "figures", "steps", "sweeps", "usage")
-_compiling = threading.Lock()
 _HEADLINES = 4
 _LAYOUTS = 4
 _VALUES = 3
@@ -39,9 +34,10 @@ _MATRICES = 12
 _WIDEST = 22
 """Characters of the smaller text in the box of a node."""
 _MOST_NOTES = 50
+_MOST_TRIALS = 100
+"""Maximum trials of a sweep in its table: the best ones."""
 _MOST_VERDICTS = 10
 _UNFOLDED_VERDICTS = 2
-_STARTING = Markup("<header><p class=kind>Pipeline run</p><h1>{}</h1><p class=lead>Run {} is starting.</p></header>")
 _LONGEST = 80
 _ORDER = (
     Status.COMPLETED,
@@ -53,20 +49,6 @@ _ORDER = (
     Status.NOT_STARTED,
     Status.SKIPPED,
 )
-
-
-@dataclass(frozen=True)
-class Live:
-    """The script in the run's folder that updates the page of a running run. It is rewritten periodically.
-
-    written: when this state of the page was written, in seconds since the epoch
-    within:  seconds within which the next one is expected
-    """
-
-    SCRIPT: ClassVar[str] = "run.live.js"
-
-    written: float
-    within: float
 
 
 def write_page(
@@ -83,60 +65,33 @@ def write_page(
 
 
 def page(run: RunRecord, now: float, known: frozenset[str] = frozenset()) -> str:
-    return document(run, main(run, now, LogExcerpts(known)))
-
-
-def document(run: RunRecord, text: str, live: Live | None = None) -> str:
-    """Return the page with `text` as its contents. live: if the page is updated while it is open"""
-    scripts = ["anchors.js", "tooltip.js", "search.js", "state.js", *(["live.js"] if live else [])]
-    return html_page.render(_environment(), "page.html", "style.css", scripts, run=run, main=Markup(text), live=live)
-
-
-def compile_templates() -> None:
-    """Compile the templates once per process. This takes longer than rendering a page."""
-    environment = _environment()
-    with _compiling:
-        for name in _TEMPLATES:
-            environment.get_template(f"{name}.html")
-
-
-def starting(run: RunRecord) -> str:
-    """Return the contents of the page of a run that has just started. It is rendered without any template."""
-    return _STARTING.format(run.display_name or run.name, run.id)
-
-
-def main(run: RunRecord, now: float, logs: LogExcerpts, stopped: Callable[[], bool] = lambda: False) -> str:
-    """Return the contents of the page. stopped: called repeatedly; if it returns True, rendering stops, and the result
-    is incomplete"""
-    compile_templates()
+    """Return the page as text. now, known: as of `write_page`"""
     items = items_of(run.steps)
     steps = [step for step in run.steps if step.kind == "command"]
     links = Links(run.folder)
-    chunks = (
-        _environment()
-        .get_template("main.html")
-        .generate(
-            run=run,
-            now=now,
-            version=__version__,
-            link=links.link,
-            shown=links.shown,
-            page_of=links.page_of,
-            logs=logs.excerpts(steps),
-            items=items,
-            progress=_progress(steps),
-            headlines=_headlines(run.steps),
-            layouts=list(dict.fromkeys(map(formatting.step_layout, steps)))[:_LAYOUTS],
-            drawings=drawings.drawings(items),
-            timeline=timeline.timeline(run, now, items),
-            sweeps=sweeps.sweeps_of(run.steps),
-            charts=shared_charts(steps),
-            confusions=_matrices(steps),
-            details=details(items, run.id),
-            usage=usage_of(steps, run.instances, now),
-        )
+    environment = _environment()
+    text = environment.get_template("main.html").render(
+        run=run,
+        now=now,
+        version=__version__,
+        link=links.link,
+        shown=links.shown,
+        page_of=links.page_of,
+        logs=log_excerpts.excerpts(steps, known),
+        items=items,
+        progress=_progress(steps),
+        headlines=_headlines(run.steps),
+        layouts=list(dict.fromkeys(map(formatting.step_layout, steps)))[:_LAYOUTS],
+        drawings=drawings.drawings(items),
+        timeline=timeline.timeline(run, now, items),
+        sweeps=[sweep for sweep in trials.sweeps(run.steps) if sweep.trials],
+        charts=shared_charts(steps),
+        confusions=_matrices(steps),
+        details=details(items, run.id),
+        usage=lambda step: usage_facts(step, now),
     )
-    return "".join(itertools.takewhile(lambda _: not stopped(), chunks))
+    scripts = ["anchors.js", "tooltip.js", "search.js", "state.js"]
+    return html_page.render(environment, "page.html", "style.css", scripts, run=run, main=Markup(text))
 
 
 def _headlines(steps: list[StepRecord]) -> list[tuple[StepRecord, str, Point]]:
@@ -184,13 +139,13 @@ def _environment() -> Environment:
     environment.globals.update({function.__name__.lstrip("_"): function for function in functions})
     environment.globals.update(
         MOST_NOTES=_MOST_NOTES,
+        MOST_TRIALS=_MOST_TRIALS,
         MOST_VERDICTS=_MOST_VERDICTS,
         UNFOLDED_VERDICTS=_UNFOLDED_VERDICTS,
         NOTHING=formatting.NOTHING,
         RUN=drawings.RUN,
         SYMBOLS=formatting.SYMBOLS,
         chart_size=chart,
-        parallel_size=sweeps,
         timeline_size=timeline,
     )
     return environment

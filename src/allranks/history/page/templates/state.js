@@ -1,10 +1,10 @@
 "use strict";
-// When the run ends, the page is loaded once more: what the reader has unfolded, typed and scrolled to is kept.
+// The page of a running run loads itself again every few seconds. It keeps what the reader has unfolded, typed and scrolled to.
 const pageState = {
-  save(extra) {
+  save() {
     const folds = {};
     for (const details of document.querySelectorAll("details[id][data-x-touched]")) folds[details.id] = details.open;
-    history.replaceState({ ...extra, folds, filter: applyFilter.state(), scroll: scrollY }, "");
+    history.replaceState({ folds, filter: applyFilter.state(), scroll: scrollY }, "");
   },
   restore() {
     const state = history.state;
@@ -18,4 +18,12 @@ const pageState = {
   },
 };
 pageState.restore();
+if (document.body.dataset.live !== undefined) {
+  setInterval(() => {
+    const isInUse = document.activeElement.id === "search" || !getSelection().isCollapsed;
+    if (document.hidden || isInUse) return;
+    pageState.save();
+    location.reload();
+  }, 5000);
+}
 addEventListener("beforeprint", () => { for (const details of document.querySelectorAll("details")) details.open = true; });

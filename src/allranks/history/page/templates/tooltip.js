@@ -48,7 +48,7 @@
     for (const [name, value] of [["x1", px], ["x2", px], ["y1", top], ["y2", top + height]]) pointer.setAttribute(name, value);
     svg.append(pointer);
     const text = place.toLocaleString("en");
-    tip.replaceChildren(row(label, label === "time" ? `${text} s` : text), ...found.map(([name, point]) => row(name, point[2])));
+    tip.replaceChildren(row(label, text), ...found.map(([name, point]) => row(name, point[2])));
     figure.append(tip);
     const fixed = figure.getBoundingClientRect();
     const from = px / view.width * box.width;
