@@ -76,8 +76,7 @@ def start(plan: Plan, workspace: Workspace, options: Options, *, detached: bool 
     Raise InputError if the run cannot start here, EngineError if the engine fails.
     """
     # The caller sees the download, which may take long.
-    with provided(plan, workspace, offline=options.offline, sample=options.sample) as (plan, _):
-        pass
+    plan, _ = provided(plan, workspace, offline=options.offline, sample=options.sample)
     errors = tempfile.TemporaryFile(prefix="allranks-")  # noqa: SIM115  # it is read when the engine has ended
     process = subprocess.Popen(
         [sys.executable, "-m", "allranks.api.engine_process", *([_DETACHED] if detached else [])],

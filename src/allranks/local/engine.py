@@ -53,10 +53,8 @@ def run(
     The caller has checked the plan (`requirements`). Raise InputError if its data cannot be downloaded, DiskFullError
     if the disk is full.
     """
-    with (
-        stop_signals.raised(),
-        provided(plan, workspace, offline=options.offline, sample=options.sample) as (plan, notes),
-    ):
+    with stop_signals.raised():
+        plan, notes = provided(plan, workspace, offline=options.offline, sample=options.sample)
         modes = modes_of(plan.graph, options.selection)
         record = _new_record(plan, workspace, options)
         filled = _filled(plan, record)
@@ -145,20 +143,20 @@ def resume(
     # Raises InputError if there is none, and creates no workspace.
     workspace, existing = stored.find(workspace, run_id)
     require_local(existing)
-    with stop_signals.raised(), contextlib.ExitStack() as held, _opened(workspace, existing.id) as store:
+    with stop_signals.raised(), _opened(workspace, existing.id) as store:
         record = store.run(existing.id)
         store.load_usage(record)  # for the page
         require_resumable(record)
         if options.instances == AUTO:
             options = replace(options, instances=record.instances)
         if latest is not None:
-            latest, _ = held.enter_context(provided(latest, workspace, offline=options.offline))
+            latest, _ = provided(latest, workspace, offline=options.offline)
             return _continue(record, latest, workspace, store, options, observer)
         text = plan_secrets.restored(store.plan(record.id), secret_values.load(Path(record.folder)))
         plan, known = codec.loads(text), plan_secrets.hidden(text).known
         if not options.track and (problems := machine.untracked(plan)):
             raise InputError(*problems)
-        plan, _ = held.enter_context(provided(plan, workspace, offline=options.offline))
+        plan, _ = provided(plan, workspace, offline=options.offline)
         record.ended = None
         decisions = store.decisions(record.id)
         settled = settled_trials(record.steps, decisions)

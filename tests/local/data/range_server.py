@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import random
 import re
-import ssl
 import threading
 from base64 import b64encode
 from collections.abc import Iterator
@@ -25,7 +24,6 @@ class Files:
     breaks_at: the byte at which it cuts every connection off; None: it does not
     denied:   the status of every answer; 0: that of the file
     ranges:   whether it knows range requests
-    pem:      the file with the key and certificate of HTTPS; "": HTTP
     requests: (method, first byte) of each
     """
 
@@ -36,7 +34,6 @@ class Files:
     denied: int = 0
     ranges: bool = True
     md5: str = ""
-    pem: str = ""
     requests: list[tuple[str, int]] = field(default_factory=list)
     uri: str = ""
 
@@ -87,11 +84,7 @@ def served(content: dict[str, bytes], **settings: object) -> Iterator[Files]:
             return
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        files.uri = f"http{'s' if files.pem else ''}://127.0.0.1:{server.server_port}"
-        if files.pem:
-            context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-            context.load_cert_chain(files.pem)
-            server.socket = context.wrap_socket(server.socket, server_side=True)
+        files.uri = f"http://127.0.0.1:{server.server_port}"
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
         thread.start()
         try:

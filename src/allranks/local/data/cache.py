@@ -2,10 +2,10 @@
 
     content/    what was downloaded, read-only
     entry.json  the URI without secrets, and of each file its size, version and checksums. It is written last
-    partial/    what has arrived of a download that was cut off; the next one goes on from there
-    lock        held by whoever downloads, alone, and by the runs that use it
+    partial/    what has arrived of a download that was cut off; the next one continues from there
+    lock        held by the process that downloads
 
-The least recently used are removed when there are more bytes than `LIMIT` says, but none that a run uses.
+Nothing is removed from it, as from the cache of Hugging Face: a user removes what is no longer needed.
 """
 
 from __future__ import annotations
@@ -33,10 +33,6 @@ from allranks.plan import file_tree
 from allranks.sdk.paths import cache_folder
 from allranks.secrets import redact
 
-LIMIT = "ALLRANKS_CACHE_LIMIT"
-"""The variable with the size of the cache, such as 20GB."""
-
-_DEFAULT_LIMIT = "50GB"
 _ENTRY, _CONTENT, _PARTIAL = "entry.json", "content", "partial"
 _PART = ".allranks-part"
 _BLOCK = 1 << 22
@@ -84,7 +80,6 @@ class Copy:
 def copy_of(
     uri: str,
     kind: str,
-    held: contextlib.ExitStack,
     *,
     offline: bool = False,
     part: str = "",
@@ -93,7 +88,6 @@ def copy_of(
     """Return the copy of what a URI names, which is downloaded unless the same version is in the cache.
 
     kind:    the type of the port
-    held:    when it is closed, the copy may be removed
     offline: whether to use the last copy without asking the service. It is also used if the service does not answer
     part:    what part of a folder is downloaded, as text; "" for all of it
     chosen:  returns the files of that part
@@ -118,10 +112,8 @@ def copy_of(
     folder = root / f"{key}-{remote.digest()}" if remote else _last(root, key, part)
     if folder is None:
         raise StorageError("it is not in the cache, and --offline allows no download", "run it once without --offline")
-    while not _hold(folder, held):
-        if remote is None:
-            raise StorageError("it was removed from the cache", "run it once without --offline")
-        with _alone(folder):
+    if remote is not None:
+        with _locked(folder):
             if not (folder / _ENTRY).exists():
                 own = {"uri": redact(uri), "is_file": remote.is_file, "part": part, "suffixes": suffixes}
                 _download(remote, own, uri, folder)
@@ -133,14 +125,6 @@ def copy_of(
     amount = "" if is_file else f"{count(len(files), 'file')}, "
     text = f"{entry['uri']}: {amount}{in_bytes(entry['size'])}, sha256 {checksum[:16]}{note}"
     return Copy(path, text, entry["suffixes"])
-
-
-def hold(path: Path, held: contextlib.ExitStack) -> bool:
-    """Hold the entry that a path is in, if it is in the cache. Return whether the path exists."""
-    root = cache_folder("data")
-    if root in path.parents and not _hold(root / path.relative_to(root).parts[0], held):
-        return False
-    return path.exists()
 
 
 def _entry(folder: Path) -> dict[str, Any]:
@@ -161,37 +145,15 @@ def _last(root: Path, key: str, part: str) -> Path | None:
 
 
 @contextlib.contextmanager
-def _locked(folder: Path, operation: int) -> Iterator[bool]:
-    """Lock an entry. Yield whether its folder is still the one that was locked."""
+def _locked(folder: Path) -> Iterator[None]:
+    """Hold the lock of an entry, which one process downloads at a time."""
     folder.mkdir(parents=True, exist_ok=True)
     descriptor = os.open(folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
-        fcntl.flock(descriptor, operation)
-        try:
-            yield os.path.samestat(os.fstat(descriptor), os.stat(folder / "lock"))
-        except FileNotFoundError:
-            yield False
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
     finally:
         os.close(descriptor)
-
-
-def _hold(folder: Path, held: contextlib.ExitStack) -> bool:
-    """Hold an entry, and note that it is used. Return False if it is not whole."""
-    with contextlib.ExitStack() as lock:
-        if lock.enter_context(_locked(folder, fcntl.LOCK_SH)) and (folder / _ENTRY).exists():
-            os.utime(folder / _ENTRY)
-            held.push(lock.pop_all())
-            return True
-    return False
-
-
-@contextlib.contextmanager
-def _alone(folder: Path) -> Iterator[None]:
-    while True:
-        with _locked(folder, fcntl.LOCK_EX) as is_same:
-            if is_same:
-                yield
-                return
 
 
 def _download(remote: Remote, entry: dict[str, Any], uri: str, folder: Path) -> None:
@@ -203,7 +165,9 @@ def _download(remote: Remote, entry: dict[str, Any], uri: str, folder: Path) -> 
     if content.exists():  # the process was killed before the entry was written
         content.rename(partial)
     partial.mkdir(exist_ok=True)
-    _make_room(folder, remote.size - _size(partial))
+    _require_space(
+        folder.parent, remote.size - sum(path.stat().st_size for path in partial.rglob("*") if path.is_file())
+    )
     stop = threading.Event()
     try:
         with (
@@ -298,38 +262,8 @@ def _sought(source: Any, offset: int) -> bool:
     return True
 
 
-def _make_room(folder: Path, needed: int) -> None:
-    """Remove the least recently used entries that no run uses, until an entry has room for more bytes."""
-    root, limit = folder.parent, _limit()
-    entries = {each: each / _ENTRY for each in root.iterdir() if each.is_dir()}
-    used = {each: ((entry if entry.exists() else each).stat().st_mtime, _size(each)) for each, entry in entries.items()}
-    left = limit - needed - sum(size for _, size in used.values())
-    for other in sorted(used, key=lambda each: used[each][0]):
-        if left >= 0:
-            break
-        if other != folder:
-            with contextlib.suppress(BlockingIOError), _locked(other, fcntl.LOCK_EX | fcntl.LOCK_NB):
-                shutil.rmtree(other, ignore_errors=True)
-                left += used[other][1]
+def _require_space(root: Path, needed: int) -> None:
     free = shutil.disk_usage(root).free
-    if left < 0:
-        raise StorageError(
-            f"it has {in_bytes(needed)}, more than the cache has room for", f"{LIMIT}=SIZE, such as 200GB"
-        )
     if needed > free:
-        raise StorageError(f"it has {in_bytes(needed)}, but {root} has {in_bytes(free)} free", "free some space")
-
-
-def _limit() -> int:
-    text = os.environ.get(LIMIT) or _DEFAULT_LIMIT
-    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([kMGT]?)B?\s*", text, re.IGNORECASE)
-    if match is None:
-        raise StorageError(f"the variable {LIMIT} is {text!r}", "set it to a size, such as 20GB")
-    return int(float(match[1]) * 1000 ** " kmgt".index(match[2].lower() or " "))
-
-
-def _size(folder: Path) -> int:
-    try:
-        return int(_entry(folder)["size"])
-    except OSError:
-        return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+        fix = f"free some space, for example by removing copies in {root} that are no longer needed"
+        raise StorageError(f"it has {in_bytes(needed)}, but {root} has {in_bytes(free)} free", fix)

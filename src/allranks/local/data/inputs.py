@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Iterator, Mapping
 from dataclasses import fields, is_dataclass, replace
 from functools import partial
@@ -26,12 +25,9 @@ _SAMPLED = frozenset({"uri_file", "uri_folder", "mltable"})
 """Types of ports of which a sample is of use. A model is not."""
 
 
-@contextlib.contextmanager
-def provided(
-    plan: Plan, workspace: Workspace, *, offline: bool = False, sample: str = ""
-) -> Iterator[tuple[Plan, list[str]]]:
-    """Yield the plan with paths on this machine in place of URIs, and a line for each input that is a copy or a sample.
-    The copies stay in the cache until the end of the block.
+def provided(plan: Plan, workspace: Workspace, *, offline: bool = False, sample: str = "") -> tuple[Plan, list[str]]:
+    """Return the plan with paths on this machine in place of URIs, and a line for each input that is a copy or a
+    sample.
 
     offline: whether data comes from the cache only
     sample:  how much of the data the run gets, such as 1% or 1000; "": what the plan says, else all of it
@@ -42,47 +38,45 @@ def provided(
     problems: list[Problem] = []
     found: dict[str, Path] = {}
     notes: list[str] = []
-    with contextlib.ExitStack() as held:
-        for where, port, value in _data(plan):
-            if value.path in found:
-                continue
-            try:
-                local = _local(value, port.type, workspace, held, offline, sample)
-            except StorageError as error:
-                source = redact(value.source or value.path)
-                copy = f"add a copy to allranks.yaml:\ndata:\n  {source}: path/to/copy"
-                fix = f"{error.fix}, or {copy}" if error.fix else copy
-                problems.append(Problem(where, f"{source}: {error.reason}", "", fix, code="no-download"))
-            except OSError as error:
-                problems.append(Problem(where, f"its sample cannot be made: {error}", "", "use other data"))
-            else:
-                found[value.path] = local
-                problems += wrong_path(where, port, local, True, "correct its type") if local is not value else ()
-                notes += [f"input {port.name}: {local.note}"] if local.note else []
-        if problems:
-            raise InputError.of(with_key_lines(problems, plan.source))
-        yield _replaced(plan, found), notes
+    for where, port, value in _data(plan):
+        if value.path in found:
+            continue
+        try:
+            local = _local(value, port.type, workspace, offline, sample)
+        except StorageError as error:
+            source = redact(value.source or value.path)
+            copy = f"add a copy to allranks.yaml:\ndata:\n  {source}: path/to/copy"
+            fix = f"{error.fix}, or {copy}" if error.fix else copy
+            problems.append(Problem(where, f"{source}: {error.reason}", "", fix, code="no-download"))
+        except OSError as error:
+            problems.append(Problem(where, f"its sample cannot be made: {error}", "", "use other data"))
+        else:
+            found[value.path] = local
+            problems += wrong_path(where, port, local, True, "correct its type") if local is not value else ()
+            notes += [f"input {port.name}: {local.note}"] if local.note else []
+    if problems:
+        raise InputError.of(with_key_lines(problems, plan.source))
+    return _replaced(plan, found), notes
 
 
 def _local(
     value: Path,
     kind: str,
     workspace: Workspace,
-    held: contextlib.ExitStack,
     offline: bool,
     sample: str,
 ) -> Path:
     source, amount = value.source or value.path, samples.parse(sample or value.sample)
     amount = amount if (value.type or kind) in _SAMPLED else None
     text = amount.text if amount else ""
-    if value.source and value.sample == text and cache.hold(FilePath(value.path), held):
+    if value.source and value.sample == text and FilePath(value.path).exists():
         return value
     if not (amount or is_downloadable(source)):
         return value
     path, parts, before = FilePath(source), [], None
     if is_downloadable(source):
         choose = partial(samples.chosen, sample=amount) if amount else list
-        copy = cache.copy_of(source, value.type or kind, held, offline=offline, part=text, chosen=choose)
+        copy = cache.copy_of(source, value.type or kind, offline=offline, part=text, chosen=choose)
         path, parts, before = copy.path, [copy.text], copy.suffixes
     if amount:
         path, what = samples.of_path(path, amount, workspace.root / "samples", before)
