@@ -11,12 +11,12 @@ import pytest
 
 from allranks.contract.pytorch import PyTorch
 from allranks.history.records import OutputRecord, Status, StepRecord
-from allranks.local.instances.kinds import INSTANCE_KINDS
 from allranks.local.instances.loopback import Loopback
+from allranks.local.instances.supervisor import INSTANCE_KINDS
 from allranks.local.launchers.by_distribution import LAUNCHERS, launch_every_rank
 from allranks.local.launchers.launching import Assignment, LaunchedPrograms, Launcher
 from allranks.local.nodes import RUNNERS
-from allranks.local.nodes.execution import Execution
+from allranks.local.nodes.pipeline import Execution
 from allranks.local.scope import Scope
 from allranks.plan.graph import Graph, Plan, Step
 from allranks.plan.ports import Output

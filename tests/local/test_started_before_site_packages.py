@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from allranks.local.boot import SOURCE
-from allranks.local.instances.kinds import INSTANCE_KINDS
+from allranks.local.instances.supervisor import INSTANCE_KINDS
 
 LOCAL = Path(SOURCE, "allranks", "local")
 SPARED = {"__future__", *sys.stdlib_module_names}

@@ -24,8 +24,7 @@ from allranks.history import records
 from allranks.history.node_records import iteration_record, node_record
 from allranks.history.recorder import RunRecorder
 from allranks.history.records import Point, RunRecord, Status, StepRecord, Verdict
-from allranks.local.nodes.execution import NodeRunner
-from allranks.local.nodes.pipeline import outcome_of
+from allranks.local.nodes.pipeline import NodeRunner, outcome_of
 from allranks.local.scope import Scope
 from allranks.local.selection import EVERYTHING, Mode, Modes
 from allranks.local.slots import Share, Slots, WithdrawnError

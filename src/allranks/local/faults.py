@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from allranks.errors import Problem
     from allranks.history.recorder import RunRecorder
     from allranks.history.records import RunRecord, StepRecord
-    from allranks.local.instances.kinds import InstanceKind
+    from allranks.local.instances.instance import InstanceKind
     from allranks.local.instances.supervisor import InstanceSpec, Supervisor
     from allranks.plan.graph import Plan
 

@@ -16,7 +16,7 @@ from typing import TypeAlias
 from allranks.contract.commands import CHANGES, Start, simple_commands, starts
 from allranks.errors import Problem
 from allranks.images import rootfs
-from allranks.local import interpreters, machine_variables, missing_modules
+from allranks.local import interpreters, missing_modules, rank_environment
 from allranks.local.forkserver import imports
 from allranks.local.forkserver.imports import Import, Program
 from allranks.local.launchers.by_distribution import LAUNCHERS
@@ -76,7 +76,7 @@ def missing_launchers(plan: Plan) -> dict[str, Problem]:
                 fix = f"another environment for this step: run_in of allranks.yaml, {path}: venv"
                 found[path] = Problem(where, text, " or ".join(IN_CONTAINERS), fix, code="missing-launcher")
             continue
-        search_path = machine_variables.search_path(os.environ, python)
+        search_path = rank_environment.search_path(os.environ, python)
         if missing := LAUNCHERS[step.distribution.type].missing(search_path):
             found[path] = replace(missing, where=f"{WHERE}, for step {path}, key {missing.where}{step.at}")
     return found
@@ -176,7 +176,7 @@ def _missing_programs(plan: Plan) -> Iterator[Problem]:
         python = interpreters.of_environment(step.environment, plan.source)
         simple = simple_commands(step.command) if _MAY_START.search(step.command) and not rootfs.of(python) else ()
         names = {each.program for each in simple}
-        search_path = machine_variables.search_path(os.environ, python)
+        search_path = rank_environment.search_path(os.environ, python)
         for name in sorted(names & _PROGRAMS.keys() if names.isdisjoint(CHANGES) else ()):
             # What accelerate starts is a module, which is reported as such.
             if shutil.which(name, path=search_path) is None and not any(
@@ -210,7 +210,7 @@ def _programs(plan: Plan) -> Iterator[_StepProgram]:
         python = interpreter_of(step.environment)
         if rootfs.of(python):  # it cannot be asked from here
             continue
-        search_path = machine_variables.search_path(os.environ, python)
+        search_path = rank_environment.search_path(os.environ, python)
         for start in starts(step.command):
             if _runs_in(start.program, python, search_path):
                 yield path, step, python, start, _program(step, start)

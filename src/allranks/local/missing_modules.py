@@ -17,7 +17,7 @@ from importlib.metadata import PackageNotFoundError, requires
 from pathlib import Path
 
 from allranks.contract.commands import Start
-from allranks.local import installed, machine_variables, stacks
+from allranks.local import installed, rank_environment, stacks
 from allranks.plan.graph import Code
 from allranks.sdk.paths import shown
 
@@ -101,7 +101,7 @@ def _found_by(interpreter: Path, names: set[str]) -> set[str]:
         answer = subprocess.run(
             [str(interpreter), "-c", _QUESTION],
             input=json.dumps(sorted(names)),
-            env=machine_variables.of(os.environ, interpreter, 1),
+            env=rank_environment.machine_variables(os.environ, interpreter, 1),
             cwd="/",
             capture_output=True,
             text=True,

@@ -16,12 +16,11 @@ from allranks.contract.produce import processes
 from allranks.contract.templating import render
 from allranks.history.node_records import job_name, node_folder
 from allranks.history.workspace import Workspace
-from allranks.local import interpreters, machine_variables, rank_environment
+from allranks.local import interpreters, rank_environment
 from allranks.local.attempt.collect import place_of
-from allranks.local.attempt.place import TMP
-from allranks.local.attempt.stage import Links, seen_at, seen_output
-from allranks.local.instances.kinds import INSTANCE_KINDS, InstanceKind
-from allranks.local.instances.supervisor import Supervisor, UnfitError
+from allranks.local.attempt.stage import TMP, Links, seen_at, seen_output
+from allranks.local.instances.instance import InstanceKind
+from allranks.local.instances.supervisor import INSTANCE_KINDS, Supervisor, UnfitError
 from allranks.local.launchers.by_distribution import LAUNCHERS
 from allranks.local.launchers.launching import LAUNCHER_FOLDER
 from allranks.local.options import AUTO
@@ -134,7 +133,7 @@ def _preview(plan: Plan, step: Step, scope: Scope, path: str, workspace: Workspa
     mpirun = ""
     if preview_launch := LAUNCHERS[step.distribution.type].preview:
         interpreter = interpreters.of_environment(step.environment, plan.source)
-        search_path = machine_variables.search_path(os.environ, interpreter)
+        search_path = rank_environment.search_path(os.environ, interpreter)
         mpirun = shlex.join(preview_launch(launch, kind, search_path, folder / LAUNCHER_FOLDER))
     ranks = tuple(
         (process, rank_environment.rank_variables(variables, job, launch, process, kind))

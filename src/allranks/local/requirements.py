@@ -6,7 +6,7 @@ from allranks.checks.plan import check, findings
 from allranks.errors import InputError, Problem
 from allranks.images import rootfs
 from allranks.local import capacity, faults, interpreters, machine
-from allranks.local.instances.kinds import InstanceKind
+from allranks.local.instances.instance import InstanceKind
 from allranks.local.options import Options
 from allranks.plan.graph import Plan
 from allranks.plan.ports import MOUNTED

@@ -25,8 +25,7 @@ from allranks.history.workspace import Workspace
 from allranks.local import faults, gpus, requirements, stop_signals
 from allranks.local.attempt.runner import CommandRunner
 from allranks.local.executor import Executor
-from allranks.local.instances.kinds import INSTANCE_KINDS
-from allranks.local.instances.supervisor import Supervisor, UnfitError
+from allranks.local.instances.supervisor import INSTANCE_KINDS, Supervisor, UnfitError
 from allranks.local.nodes import RUNNERS
 from allranks.local.options import AUTO, Options
 from allranks.local.scope import Scope, text_of

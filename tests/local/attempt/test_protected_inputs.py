@@ -10,7 +10,7 @@ from allranks.history.workspace import Workspace
 from allranks.local import requirements
 from allranks.local.attempt import stage
 from allranks.local.engine import run
-from allranks.local.instances.kinds import INSTANCE_KINDS
+from allranks.local.instances.supervisor import INSTANCE_KINDS
 from allranks.local.options import Options
 from allranks.plan.graph import Graph, Plan, Step
 from allranks.plan.ports import Input

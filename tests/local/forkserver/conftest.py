@@ -11,7 +11,7 @@ import pytest
 from rank_runs import MODULES, Ended, run_programs
 
 from allranks.contract.expanded_command import PythonProgram
-from allranks.local.instances.programs import ForkServerSpec, Program
+from allranks.local.instances.supervisor import ForkServerSpec, Program
 
 RunRanks = Callable[..., Ended]
 

@@ -8,9 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from allranks.local.instances.kinds import INSTANCE_KINDS
-from allranks.local.instances.programs import ForkServerSpec, Program
-from allranks.local.instances.supervisor import Event, InstanceSpec, Supervisor
+from allranks.local.instances.supervisor import INSTANCE_KINDS, Event, ForkServerSpec, InstanceSpec, Program, Supervisor
 
 BOUND = 60
 MODULES = ("json", "multiprocessing", "logging", "random", "runpy")

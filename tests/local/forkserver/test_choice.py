@@ -14,7 +14,7 @@ from allranks.contract.commands import start_of
 from allranks.contract.expanded_command import PythonProgram
 from allranks.local.forkserver.choice import ForkServerSpecs, hides_installed, preloaded
 from allranks.local.forkserver.packages import PRELOADED, common
-from allranks.local.instances.programs import Program
+from allranks.local.instances.supervisor import Program
 
 PYTHON = Path(sys.executable)
 

@@ -13,9 +13,7 @@ import psutil
 
 from allranks.contract.expanded_command import PythonProgram
 from allranks.local.boot import SOURCE
-from allranks.local.instances.kinds import INSTANCE_KINDS
-from allranks.local.instances.programs import ForkServerSpec, Program
-from allranks.local.instances.supervisor import Event, InstanceSpec, Supervisor
+from allranks.local.instances.supervisor import INSTANCE_KINDS, Event, ForkServerSpec, InstanceSpec, Program, Supervisor
 
 STEPS = 12
 FIRST = 4

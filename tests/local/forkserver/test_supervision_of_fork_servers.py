@@ -23,9 +23,9 @@ BOUND = 20
 ENGINE = """
 import asyncio, os, sys
 from allranks.local.boot import SOURCE
-from allranks.local.instances.kinds import INSTANCE_KINDS
+from allranks.local.instances.supervisor import INSTANCE_KINDS
 from allranks.contract.expanded_command import PythonProgram
-from allranks.local.instances.programs import Program, ForkServerSpec
+from allranks.local.instances.supervisor import Program, ForkServerSpec
 from allranks.local.instances.supervisor import InstanceSpec, Supervisor
 
 async def main(kind, folder):

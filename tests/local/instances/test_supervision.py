@@ -21,8 +21,7 @@ import pytest
 import bounded
 from allranks.history.records import Status
 from allranks.local.instances import supervisor
-from allranks.local.instances.programs import Program
-from allranks.local.instances.supervisor import Event, InstanceSpec, Supervisor
+from allranks.local.instances.supervisor import Event, InstanceSpec, Program, Supervisor
 from allranks.plan.graph import Step
 
 BOUND = 30

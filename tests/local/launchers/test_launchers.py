@@ -19,7 +19,7 @@ from allranks.history.observer import Observer
 from allranks.history.records import RunRecord, Status, StepRecord
 from allranks.history.workspace import Workspace
 from allranks.local import preview
-from allranks.local.instances.kinds import INSTANCE_KINDS
+from allranks.local.instances.supervisor import INSTANCE_KINDS
 from allranks.plan.graph import Graph, Plan, Step
 from mpirun import MPIRUN, needs_mpirun
 

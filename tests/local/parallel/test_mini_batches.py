@@ -18,8 +18,7 @@ import pytest
 from allranks.contract import report
 from allranks.history.records import StepRecord
 from allranks.images import venv
-from allranks.local.attempt import mini_batches
-from allranks.local.attempt.mini_batches import PROGRAM
+from allranks.local.attempt.environment import MINI_BATCH_PROGRAM, mini_batch_command
 from allranks.plan import mltable
 from allranks.plan.graph import Parallel, Step
 
@@ -62,7 +61,7 @@ class Trial:
             (self.folder / name).unlink(missing_ok=True)
         (self.folder / "settings.json").write_text(json.dumps(whole))
         return subprocess.run(
-            [python, PROGRAM, "settings.json", "score.py", *arguments],
+            [python, MINI_BATCH_PROGRAM, "settings.json", "score.py", *arguments],
             cwd=self.folder,
             env={"PATH": "", report.VARIABLE: str(self.folder / "reports")},
             capture_output=True,
@@ -271,6 +270,6 @@ def test_the_processes_of_an_engine_that_was_killed_do_not_find_the_settings_of_
     files = []
     for process in (7, 8):
         monkeypatch.setattr(os, "getpid", lambda process=process: process)
-        words = shlex.split(mini_batches.command(step, parallel, record, instance, 0, "k"))
+        words = shlex.split(mini_batch_command(step, parallel, record, instance, 0, "k"))
         files.append(Path(words[2]))
     assert [file.exists() for file in files] == [False, True]

@@ -21,18 +21,17 @@ from allranks.history.node_records import job_name
 from allranks.history.recorder import RunRecorder
 from allranks.history.records import Status, StepRecord
 from allranks.images import rootfs
-from allranks.local import interpreters, machine_variables, rank_environment
+from allranks.local import interpreters, rank_environment
 from allranks.local.attempt import collect, stage
 from allranks.local.attempt.digests import FileDigests
 from allranks.local.attempt.environment import JobSettings, RankProgram, rank_programs
 from allranks.local.attempt.monitor import AttemptMonitor
-from allranks.local.attempt.place import TMP, TemporaryFolder, temporary_folders
 from allranks.local.attempt.running_steps import RunningSteps, StepStops, judged, run_io
-from allranks.local.attempt.stage import InstanceFolders, InstancePaths
+from allranks.local.attempt.stage import TMP, InstanceFolders, InstancePaths, TemporaryFolder, temporary_folders
 from allranks.local.attempt.start import Start, instance_specs, plan_start
 from allranks.local.faults import Injector
 from allranks.local.forkserver.choice import ForkServers
-from allranks.local.instances.kinds import Instance, InstanceKind
+from allranks.local.instances.instance import Instance, InstanceKind
 from allranks.local.instances.supervisor import Event, Supervisor
 from allranks.local.options import Options
 from allranks.local.scope import Scope
@@ -174,7 +173,7 @@ class Attempt:
     ) -> tuple[list[RankProgram], Start]:
         """Return the program of each rank, with its environment, and what starts the ranks."""
         context, step, record = self.context, self.step, self.record
-        machine = machine_variables.of(
+        machine = rank_environment.machine_variables(
             os.environ, self._interpreter, len(processes(self._launch)), mpirun=isinstance(step.distribution, Mpi)
         )
         variables = [

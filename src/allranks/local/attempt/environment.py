@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
+import os
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from allranks.contract import job as jobs
@@ -15,14 +18,19 @@ from allranks.contract.templating import render
 from allranks.history.node_records import job_name
 from allranks.history.records import RankRecord, StepRecord
 from allranks.local import rank_environment
-from allranks.local.attempt import mini_batches
 from allranks.local.attempt.stage import InstanceFolders
-from allranks.local.instances.kinds import InstanceKind
-from allranks.local.instances.programs import Program
+from allranks.local.boot import SOURCE
+from allranks.local.instances.instance import InstanceKind
+from allranks.local.instances.supervisor import Program
 from allranks.local.launchers.launching import rank_name
-from allranks.plan.graph import Step
+from allranks.plan import mltable
+from allranks.plan.graph import Parallel, Step
 from allranks.plan.ports import PRIMITIVES
 from allranks.plan.values import ResolvedInput
+
+MINI_BATCH_PROGRAM = f"{SOURCE}/allranks/local/parallel/program.py"
+MINI_BATCHES = "mini-batches"
+"""The folder of a parallel step with the results of finished mini-batches, which later attempts use."""
 
 
 @dataclass(frozen=True)
@@ -80,7 +88,7 @@ def rank_programs(
         commands = [render(step.command, instance.ports.inputs, instance.ports.outputs) for instance in prepared]
     else:
         commands = [
-            mini_batches.command(step, step.parallel, record, instance, rank, key)
+            mini_batch_command(step, step.parallel, record, instance, rank, key)
             for rank, instance in enumerate(prepared)
         ]
     parameters = {port.name: port.value for port in resolved if port.type in PRIMITIVES and port.value is not None}
@@ -116,3 +124,46 @@ def rank_programs(
         name = rank_name(process.rank)
         program = Program(name, (shell, "-c", command), environment, code, str(log), python)
         yield RankProgram(process, program, report_file)
+
+
+def mini_batch_command(
+    step: Step, parallel: Parallel, record: StepRecord, instance: InstanceFolders, rank: int, key: str
+) -> str:
+    """Return the command of a parallel step on an instance: the program that runs the step's script on mini-batches.
+
+    Write the settings that it reads.
+
+    key: of the result of the step; only the results of mini-batches under the same key are used again
+
+    Raise OSError if an MLTable cannot be read.
+    """
+    folder = Path(record.folder, MINI_BATCHES)
+    folder.mkdir(exist_ok=True)
+    # The processes of an engine that was just killed may still read their settings: they must not find these.
+    hub = f"hub-{record.attempt}-{os.getpid()}"
+    if rank == 0:
+        for left in folder.glob("hub-*"):  # by an earlier attempt
+            left.unlink()
+    ports = instance.ports
+    inputs = []
+    for name in parallel.data:
+        path = ports.inputs[name]
+        if path is not None:
+            table = mltable.read(Path(path))
+            inputs.append((path, table.paths, table.transformations) if table else (path, None, []))
+    settings = {
+        **asdict(parallel),
+        "inputs": inputs,
+        "append": render(parallel.append_row_to, ports.inputs, ports.outputs),
+        "concurrency": parallel.max_concurrency,
+        "rank": rank,
+        "count": step.instance_count,
+        "key": key,
+        "socket": str(folder / hub),
+        "journal": str(folder / "results.jsonl"),
+        "report": report.__file__,
+    }
+    file = folder / f"{hub}-{rank}.json"
+    file.write_text(json.dumps(settings), encoding="utf-8")
+    rendered = render(step.command, ports.inputs, ports.outputs).removeprefix("python ")
+    return f"python {shlex.quote(MINI_BATCH_PROGRAM)} {shlex.quote(str(file))} {rendered}"

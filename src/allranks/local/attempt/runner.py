@@ -25,7 +25,7 @@ from allranks.local.attempt.stage import InstancePaths
 from allranks.local.faults import Injector
 from allranks.local.forkserver.choice import ForkServers
 from allranks.local.instances import temporary
-from allranks.local.instances.kinds import InstanceKind
+from allranks.local.instances.instance import InstanceKind
 from allranks.local.instances.supervisor import Supervisor
 from allranks.local.options import Options
 from allranks.local.scope import Scope

@@ -13,25 +13,31 @@ reached through a link in the instance's temporary folder: ``/home/me/my project
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import functools
 import os
 import re
 import shutil
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from tempfile import TemporaryDirectory, gettempdir
 
 from allranks.contract import logs
 from allranks.images import rootfs
 from allranks.local import interpreters
 from allranks.local.attempt.copying import copy
-from allranks.local.attempt.place import is_plain, plain_name
 from allranks.local.boot import SOURCE
+from allranks.local.instances import temporary
 from allranks.plan import file_tree
 from allranks.plan.file_tree import Stop
 from allranks.plan.graph import Step
 from allranks.plan.ports import FILE_TYPES, MOUNTED, PRIMITIVES, Output
 from allranks.plan.values import ResolvedInput
+
+_PLAIN = re.compile(r"[\w@%+=:,./-]*", re.ASCII)
+_SPECIAL = re.compile(r"[^\w@%+=:,.-]", re.ASCII)
 
 DOWNLOADED = frozenset({"download", "eval_download"})
 """Modes in which each instance has a copy of the data."""
@@ -155,6 +161,16 @@ def link(ports: Ports, data: Collection[str], folder: Path, seen: str) -> None:
     for name, path in ports.outputs.items():
         ports.outputs[name] = links.plain(path)
     links.create(folder)
+
+
+def is_plain(path: str) -> bool:
+    """Return whether a shell reads a path as one unchanged word."""
+    return _PLAIN.fullmatch(path) is not None
+
+
+def plain_name(name: str) -> str:
+    """Return the name of a file without special characters, with the same suffix if that has none."""
+    return _SPECIAL.sub("_", name)
 
 
 class Links:
@@ -299,3 +315,41 @@ class InstancePaths:
         own = (f"{SOURCE}/allranks",) if rootfs.of(interpreter) else (*interpreters.prefixes(interpreter), SOURCE)
         paths = (self._workspace, *own)
         return tuple(path for path in paths if os.path.exists(path))
+
+
+TMP = "/tmp"
+"""Where an instance of the rack has its own temporary folder."""
+
+
+@dataclass(frozen=True)
+class TemporaryFolder:
+    """The temporary folder of an instance: its path on this machine, and as the instance sees it."""
+
+    path: str
+    seen: str
+
+
+@contextlib.contextmanager
+def temporary_folders(root: Path, count: int, *, own_tmp: bool) -> Iterator[list[TemporaryFolder]]:
+    """Yield the temporary folder of each instance. Only the end of the event loop waits for their removal.
+
+    root:    where instances with their own /tmp have their folders, on the disk of the workspace
+    own_tmp: whether each instance has its own /tmp
+
+    An instance without its own /tmp gets the folder's path, which is short, because the path of a Unix socket may have
+    107 characters.
+    """
+    loop = asyncio.get_running_loop()
+    with contextlib.ExitStack() as stack:
+        if own_tmp:
+            made = temporary.make(root, count)
+            stack.callback(loop.run_in_executor, None, made.remove)
+            folders = [TemporaryFolder(str(folder), TMP) for folder in made.instances]
+        else:
+            parent = None if is_plain(gettempdir()) else TMP
+            folders = []
+            for _ in range(count):
+                shared = TemporaryDirectory(prefix="allranks-", dir=parent, ignore_cleanup_errors=True)
+                stack.callback(loop.run_in_executor, None, shared.cleanup)
+                folders.append(TemporaryFolder(shared.name, shared.name))
+        yield folders

@@ -14,11 +14,9 @@ from allranks.history.records import StepRecord
 from allranks.images import rootfs
 from allranks.local import gpus
 from allranks.local.attempt.environment import RankProgram
-from allranks.local.attempt.place import TemporaryFolder
-from allranks.local.attempt.stage import Ports
-from allranks.local.instances.kinds import Instance, InstanceKind
-from allranks.local.instances.programs import ForkServerSpec
-from allranks.local.instances.supervisor import Event, InstanceSpec, Supervisor
+from allranks.local.attempt.stage import Ports, TemporaryFolder
+from allranks.local.instances.instance import Instance, InstanceKind
+from allranks.local.instances.supervisor import Event, ForkServerSpec, InstanceSpec, Supervisor
 from allranks.local.launchers.by_distribution import LAUNCHERS
 from allranks.local.launchers.launching import LAUNCHER_FOLDER, Assignment, LaunchedPrograms
 from allranks.plan.graph import Step

@@ -14,11 +14,10 @@ from allranks.contract.expanded_command import PythonProgram, python_program
 from allranks.contract.job import Job
 from allranks.contract.mpi import Mpi
 from allranks.contract.produce import processes
-from allranks.local import installed, interpreters, machine_variables, rank_environment
+from allranks.local import installed, interpreters, rank_environment
 from allranks.local.forkserver import imports, packages
-from allranks.local.instances.kinds import InstanceKind
-from allranks.local.instances.programs import ForkServerSpec, Program
-from allranks.local.instances.supervisor import Supervisor
+from allranks.local.instances.instance import InstanceKind
+from allranks.local.instances.supervisor import ForkServerSpec, Program, Supervisor
 from allranks.local.rank_environment import launch_of
 from allranks.local.scope import Scope
 from allranks.plan.graph import Graph, Step
@@ -80,12 +79,14 @@ class ForkServers:
         interpreter = interpreters.of_environment(step.environment, self.source)
         command = without_placeholders(step.command, "x")
         own = rank_environment.variables_of(step, scope)
-        paths = {"PATH": machine_variables.search_path(os.environ, interpreter), **own}
+        paths = {"PATH": rank_environment.search_path(os.environ, interpreter), **own}
         if python_program(self.shell, command, paths, code, interpreter) is None:
             return None
         launch = launch_of(step, self.kind.instances(range(step.instance_count)), self.kind)
         ranks = processes(launch)
-        machine = machine_variables.of(os.environ, interpreter, len(ranks), mpirun=isinstance(step.distribution, Mpi))
+        machine = rank_environment.machine_variables(
+            os.environ, interpreter, len(ranks), mpirun=isinstance(step.distribution, Mpi)
+        )
         programs = []
         for process in ranks:
             selected = gpus[process.instance_rank] if gpus else {}

@@ -40,7 +40,7 @@ class ForkServer:
     def __init__(self, spec: Mapping[str, Any], isolation: str, log: ProcessLog) -> None:
         """Start the process.
 
-        spec:      as of `programs.ForkServerSpec`
+        spec:      as of `supervisor.ForkServerSpec`
         isolation: ``MODULE:CLASS``
 
         Raise OSError if its interpreter cannot be started.

@@ -79,7 +79,7 @@ def resolve(program: Mapping[str, Any], environment: Mapping[str, str]) -> Pytho
     """Return the command of a program; None if only a new interpreter can run it. This process must have its working
     directory.
 
-    program:     as of `programs.PythonProgram`
+    program:     as of `expanded_command.PythonProgram`
     environment: of the rank
     """
     name = program["executable_name"]

@@ -24,7 +24,7 @@ from allranks.local.instances import processes
 def start(program: Mapping[str, Any], preloaded: Preloaded) -> int:
     """Start a program and return its process id without waiting: fork it if it is a Python program.
 
-    program: as of `programs.Program.data`
+    program: as of `supervisor.Program.data`
     """
     if program["serves"]:
         return rank_server.start(program, partial(run, preloaded=preloaded))

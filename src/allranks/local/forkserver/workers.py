@@ -42,7 +42,7 @@ Run = Callable[[Mapping[str, Any], Sequence[int]], NoReturn]
 
 
 def program_name(python: Mapping[str, Any]) -> str:
-    """Return the name of a program, as of LAUNCHERS. python: as of `programs.PythonProgram`"""
+    """Return the name of a program, as of LAUNCHERS. python: as of `expanded_command.PythonProgram`"""
     return str(python["module"]) or os.path.basename(python["script"])
 
 
@@ -110,7 +110,7 @@ def fork_workers(descriptor: int) -> None:
 
 
 def _python_program(arguments: Any) -> dict[str, Any] | None:
-    """Return the Python program, as of `programs.PythonProgram`, that the arguments start; None for others."""
+    """Return the Python program, as of `expanded_command.PythonProgram`, that the arguments start; None for others."""
     if not isinstance(arguments, (list, tuple)) or not all(isinstance(argument, str) for argument in arguments):
         return None
     name, *words = arguments

@@ -20,7 +20,7 @@ def start(program: Mapping[str, Any]) -> int:
     """Start a process and return its id without waiting. This changes the caller's own working directory to that of the
     program.
 
-    program: as of `programs.Program.data`. Its stdout and stderr are appended to its log, whose folder must exist.
+    program: as of `supervisor.Program.data`. Its stdout and stderr are appended to its log, whose folder must exist.
 
     The process leads its own session, so that a signal to its group also reaches its children. If the folder or the
     program cannot be used, the process exits with code 127 and its log contains the reason.

@@ -1,4 +1,5 @@
-"""The engine's interface to the supervisor: start it, send commands, receive events."""
+"""The engine's interface to the supervisor: the kinds of instances, what starts on an instance, as plain data, and the
+commands and events."""
 
 from __future__ import annotations
 
@@ -8,14 +9,19 @@ import json
 import logging
 import signal
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from allranks.contract.expanded_command import PythonProgram
 from allranks.local import boot
-from allranks.local.instances.kinds import INSTANCE_KINDS
-from allranks.local.instances.programs import ForkServerSpec, Program
+from allranks.local.instances.instance import InstanceKind
+from allranks.local.instances.loopback import Loopback
+from allranks.local.instances.rack import Rack
 
 _log = logging.getLogger(__name__)
+
+INSTANCE_KINDS: dict[str, InstanceKind] = {"rack": Rack(), "loopback": Loopback()}
+"""By name, in order of preference. A new kind is a module beside this file and one row here."""
 
 CLOSE_SECONDS = 30.0
 """How long a supervisor may take to end its processes. Then it is killed, and they end with it."""
@@ -29,6 +35,45 @@ _LOOK = 0.1
 
 class UnfitError(Exception):
     """This machine does not support the requested kind of instance. The message is the reason."""
+
+
+@dataclass(frozen=True)
+class ForkServerSpec:
+    """A fork server: a process that has imported modules, from which agents and their ranks are forked. Steps with
+    equal specs share one.
+
+    interpreter: its absolute path, as the ranks' PATH leads to it
+    environment: the complete environment in which the modules are imported, sorted: the variables that all ranks share
+    modules:     imported in this order. One that cannot be imported is left to the ranks.
+    """
+
+    interpreter: str
+    environment: tuple[tuple[str, str], ...]
+    modules: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Program:
+    """A process to start on an instance: its name, unique within the step, its arguments, its complete environment, its
+    working directory, and its log.
+
+    python: what the arguments run, if it can be forked from a fork server. The arguments start the same without one.
+    serves: with a fork server, the program forks ranks for the clients of this Unix socket in its working directory,
+            instead of running the arguments
+    """
+
+    name: str
+    arguments: Sequence[str]
+    environment: Mapping[str, str]
+    folder: str
+    log: str
+    python: PythonProgram | None = None
+    serves: str = ""
+
+    def data(self) -> dict[str, Any]:
+        """Return the JSON form."""
+        fields = {name: value for name, value in vars(self).items() if name != "python"}
+        return fields if self.python is None else {**fields, "python": asdict(self.python)}
 
 
 @dataclass(frozen=True)

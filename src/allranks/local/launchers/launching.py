@@ -10,9 +10,8 @@ from pathlib import Path
 from allranks.contract.launch import Launch
 from allranks.contract.produce import processes
 from allranks.errors import Problem
-from allranks.local.instances.kinds import InstanceKind
-from allranks.local.instances.programs import Program
-from allranks.local.instances.supervisor import Event
+from allranks.local.instances.instance import InstanceKind
+from allranks.local.instances.supervisor import Event, Program
 
 LAUNCHER_FOLDER = "launcher"
 """The folder for a launcher's own files, in that of the step."""

@@ -18,8 +18,8 @@ from allranks.contract.launch import Launch
 from allranks.contract.mpi import Mpi
 from allranks.errors import Problem
 from allranks.local import boot
-from allranks.local.instances.kinds import InstanceKind
-from allranks.local.instances.programs import Program
+from allranks.local.instances.instance import InstanceKind
+from allranks.local.instances.supervisor import Program
 from allranks.local.launchers.launching import Assignment, LaunchedPrograms
 from allranks.local.launchers.rsh import socket_name
 

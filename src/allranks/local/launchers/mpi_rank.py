@@ -25,7 +25,7 @@ ANSWER = 4096
 def main(ranks: str, events_file: str) -> None:
     """Run one rank, and exit with its exit code or signal.
 
-    ranks:       a JSON file with each rank as of `programs.Program.data`, and in `socket` the path of the fork server
+    ranks:       a JSON file with each rank as of `supervisor.Program.data`, and in `socket` the path of the fork server
                  of its instance, if it has one
     events_file: the file for `started`, `exited` and `failed` events, one JSON object per line
     """

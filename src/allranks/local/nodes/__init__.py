@@ -8,7 +8,7 @@ from typing import Any
 
 from allranks.history.records import StepRecord
 from allranks.local.nodes import loops, pipeline, sweep
-from allranks.local.nodes.execution import Execution, NodeRunner
+from allranks.local.nodes.pipeline import Execution, NodeRunner
 from allranks.local.scope import Scope
 from allranks.plan.graph import Condition, DoWhile, ParallelFor, Pipeline, StandIn, Step, Sweep
 

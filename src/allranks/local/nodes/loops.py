@@ -11,8 +11,7 @@ from typing import TypeAlias
 
 from allranks.history.records import OutputRecord, Status, StepRecord, Verdict
 from allranks.local.attempt.collect import place_of
-from allranks.local.nodes.execution import Execution
-from allranks.local.nodes.pipeline import begin, end, inputs_of, truth
+from allranks.local.nodes.pipeline import Execution, begin, end, inputs_of, truth
 from allranks.local.scope import Scope, text_of
 from allranks.plan import digest, values
 from allranks.plan.graph import DoWhile, Item, ParallelFor

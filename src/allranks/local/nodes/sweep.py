@@ -18,8 +18,7 @@ from allranks.history.formatting import count, number
 from allranks.history.records import OutputRecord, Point, Progress, Status, StepRecord, Verdict
 from allranks.local.attempt.collect import place_of
 from allranks.local.attempt.copying import copy
-from allranks.local.nodes.execution import Execution
-from allranks.local.nodes.pipeline import begin, end, inputs_of
+from allranks.local.nodes.pipeline import Execution, begin, end, inputs_of
 from allranks.local.nodes.trial_sampling import Sampler, Units
 from allranks.local.scope import Scope
 from allranks.local.tracking.tracked_runs import why_no_metrics

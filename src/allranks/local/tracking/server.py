@@ -21,8 +21,7 @@ from allranks.contract.commands import PIP_INSTALL
 from allranks.history.workspace import Workspace
 from allranks.local import installed
 from allranks.local.instances.kernel import die_with_parent
-from allranks.local.instances.programs import Program
-from allranks.local.instances.supervisor import Supervisor
+from allranks.local.instances.supervisor import Program, Supervisor
 from allranks.local.tracking.tracker import STORES, import_quickly
 from allranks.plan.graph import Step
 

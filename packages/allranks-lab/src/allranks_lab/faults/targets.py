@@ -7,7 +7,8 @@ from pathlib import Path
 
 from allranks.contract.distributions import processes_per_instance
 from allranks.errors import InputError, Problem, did_you_mean
-from allranks.local.instances.kinds import INSTANCE_KINDS, InstanceKind
+from allranks.local.instances.instance import InstanceKind
+from allranks.local.instances.supervisor import INSTANCE_KINDS
 from allranks.plan.graph import Plan, Step
 from allranks.plan.walk import is_within, steps, without_labels
 from allranks_lab.faults.faults import KINDS, OPTION, Fault, RandomFaults, read
