@@ -90,8 +90,8 @@ tensorflow: $(TENSORFLOW)/.installed
 # out where it is missing.
 tensorflow-horovod: $(TENSORFLOW_HOROVOD)/.installed
 
-# Microsoft's emulator of Azure Storage: the fake service's storage has to give the same answers. Left out where npm is
-# not here or finds no registry.
+# Microsoft's emulator of Azure Storage, from which the recipes download. Left out where npm is not here or finds no
+# registry.
 azurite: $(AZURITE)/.installed
 
 # Built once from Horovod's unmodified source package (3 minutes), and kept for the next environment at this place.

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from fake.fixtures import azure, azure_server, azurite_process
+from fake.fixtures import azure, azure_server
 
-__all__ = ["azure", "azure_server", "azurite_process"]
+__all__ = ["azure", "azure_server"]

@@ -12,7 +12,6 @@ from fake import names, routing
 ELSEWHERE = {
     ("GET", "locations/{}/mfeoperationsstatus/{}"),  # what a long-running operation gives as its address
     ("GET", "locations/{}/mfeoperationresults/jc:{}:{}"),
-    ("POST", "workspaces/{}/schedules/{}/trigger"),  # written by hand in the SDK's ScheduleOperations.trigger
 }
 
 

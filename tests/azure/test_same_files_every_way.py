@@ -102,7 +102,6 @@ def of_snapshot(azure: FakeAzure, project: Path, command: Command) -> dict[str, 
 
 
 def of_submit(azure: FakeAzure, project: Path, command: Command) -> dict[str, bytes]:
-    azure.executes = False
     done = command("submit", "pipeline.yaml", "--no-stream")
     assert done.code == 0, done.err
     assert uploaded(azure, "Dockerfile").keys() == CONTEXT.keys()
@@ -126,10 +125,10 @@ def of_export(azure: FakeAzure, project: Path, command: Command) -> dict[str, by
 def uploaded(azure: FakeAzure, name: str) -> dict[str, bytes]:
     """The blobs of the one upload with that file in its root."""
     blobs = {path: blob for container in azure.blobs.containers.values() for path, blob in container.items()}
-    everything = b"".join(blob.read() for blob in blobs.values())
+    everything = b"".join(blob.content for blob in blobs.values())
     assert SECRET.encode() not in everything
     (prefix,) = {path.removesuffix(name) for path in blobs if path.endswith(f"/{name}")}
-    return {path.removeprefix(prefix): blob.read() for path, blob in blobs.items() if path.startswith(prefix)}
+    return {path.removeprefix(prefix): blob.content for path, blob in blobs.items() if path.startswith(prefix)}
 
 
 @pytest.mark.parametrize("way", [of_snapshot, of_submit, of_register, of_export])

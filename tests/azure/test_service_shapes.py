@@ -85,9 +85,8 @@ def recorded(azure_server: Server, tmp_path_factory: pytest.TempPathFactory) -> 
 
     folder = tmp_path_factory.mktemp("shapes")
     answers: dict[str, Answer] = {}
-    with pytest.MonkeyPatch.context() as patch, fresh(azure_server, folder) as azure:
+    with pytest.MonkeyPatch.context() as patch, fresh(azure_server) as azure:
         patch.setenv("AZURE_ML_DISABLE_ON_DISK_CACHE", "true")
-        azure.executes, azure.operation_looks = False, 0
         answer = azure.answer
 
         def keep(request: Request) -> Answer:
@@ -98,8 +97,6 @@ def recorded(azure_server: Server, tmp_path_factory: pytest.TempPathFactory) -> 
                 answers.setdefault(_name(request), given)
                 raise
             answers.setdefault(_name(request), given)
-            if "mfeOperationResults" in request.path:  # the second look sees the end
-                azure.jobs["command"].move("Canceled")
             return given
 
         azure.answer = keep  # type: ignore[method-assign]
@@ -137,7 +134,6 @@ def recorded(azure_server: Server, tmp_path_factory: pytest.TempPathFactory) -> 
         client.jobs.create_or_update(
             job(type="sweep", name="sweep", trial=trial, search_space=searched, objective=objective, **limits)
         )
-        patch.setattr(azure.execution, "cancel", lambda job: None)
         client.jobs.begin_cancel("command").result()
         daily = JobSchedule(name="daily", trigger=CronTrigger(expression="0 3 * * *"), create_job=job(**ECHO))
         client.schedules.begin_create_or_update(daily).result()

@@ -84,7 +84,6 @@ create_job: ./sweeps.yml
 @pytest.fixture
 def sent(azure: FakeAzure) -> list[dict[str, Any]]:
     """The bodies that were sent, jobs and components, in their order."""
-    azure.executes = False
     azure.computes["a100"] = Compute("a100", "STANDARD_ND96ASR_V4", 4)
     bodies: list[dict[str, Any]] = []
     store = azure.answer

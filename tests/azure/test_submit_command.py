@@ -27,11 +27,6 @@ from allranks_command import allranks, content, write
 __all__ = ["command", "project", "quick"]
 
 
-@pytest.fixture(autouse=True)
-def _queued(azure: FakeAzure) -> None:
-    azure.executes = False
-
-
 def on_poll(monkeypatch: pytest.MonkeyPatch, *steps: Any) -> None:
     """What happens in the service between one look at the run and the next."""
     left = list(steps)
@@ -375,22 +370,6 @@ def test_two_at_once_do_not_meet(azure: FakeAzure, command: Command, project: Pa
         assert command("submit", "job.yml", "--no-stream").code == 0
     assert len({record.id for record in stored.runs(place)}) == 2
     assert not [record for record in stored.runs(place) if record.status is Status.INTERRUPTED]
-
-
-def test_it_runs_from_what_was_sent(azure: FakeAzure, command: Command) -> None:
-    """Executed behind the service by the local engine, from the request alone."""
-    azure.executes = True
-    done = command("submit", "pipeline.yaml")
-    assert done.code == 0, done.out + done.err
-    assert "✓ Two steps completed" in done.out
-    name = only_run(azure).name
-    lines = command("logs", name, "train").out.splitlines()
-    assert sorted(lines) == sorted(
-        f"train:{rank} | {text}" for rank in range(4) for text in ("prepared", f"rank {rank}")
-    )
-    azure.clear()
-    shown = command("show", name, "--json").json
-    assert ([step["status"] for step in shown["steps"]], azure.requests) == (["Completed"] * 2, [])
 
 
 def test_a_process_of_its_own(azure: FakeAzure, quick: None, project: Path) -> None:

@@ -29,7 +29,6 @@ GUID = r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
     ids=lambda arguments: " ".join(arguments),
 )
 def test_the_body_is_the_one_that_is_sent(arguments: list[str], azure: FakeAzure, command: Command) -> None:
-    azure.executes = False
     azure.core_limits["standardNCADSA100v4Family"] = 1000
     printed = command("submit", *arguments, "--dry-run")
     assert (printed.code, azure.requests, azure.sign_ins) == (0, [], [])
@@ -129,6 +128,5 @@ def test_nothing_is_kept_of_it(azure: FakeAzure, command: Command, project: Path
     before = sorted(project.rglob("*"))
     assert command("submit", "pipeline.yaml", "--dry-run").code == 0
     assert sorted(project.rglob("*")) == before
-    azure.executes = False
     assert command("submit", "pipeline.yaml", "--no-stream").code == 0
     assert only_run(azure).kind == "Pipeline"

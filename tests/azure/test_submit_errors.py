@@ -16,11 +16,6 @@ KEY = "k" * 86 + "=="
 LEAKING = f"cannot read https://a.blob.core.windows.net/c?sig=s1gn4ture with AccountKey={KEY} by Bearer t0k3n.t0k3n"
 
 
-@pytest.fixture(autouse=True)
-def _queued(azure: FakeAzure) -> None:
-    azure.executes = False
-
-
 def fault(status: int, **more: Any) -> dict[str, Any]:
     return {"pattern": "/jobs/", "method": "PUT", "status": status, "times": 100, **more}
 

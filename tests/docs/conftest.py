@@ -7,6 +7,6 @@ from pathlib import Path
 
 sys.path.append(str(Path(__file__).parents[1] / "azure"))
 
-from fake.fixtures import azure, azure_server, azurite_process
+from fake.fixtures import azure, azure_server
 
-__all__ = ["azure", "azure_server", "azurite_process"]
+__all__ = ["azure", "azure_server"]

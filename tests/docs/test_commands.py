@@ -127,7 +127,6 @@ def in_azure(request: pytest.FixtureRequest, project: Path) -> Callable[[str], d
             return {}
         azure: FakeAzure = request.getfixturevalue("azure")
         small_runtime(project, request.getfixturevalue("monkeypatch"))
-        azure.executes = False
         azure.jobs["calm_plum"] = Job("calm_plum", {"jobType": "Pipeline"}, status="Running")
         where = WorkspaceName(names.SUBSCRIPTION, names.GROUP, names.WORKSPACE)
         plan = Plan("image_classification", Graph((Step("train", "echo"),)))

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from fake.fixtures import azure, azure_server, azurite_process
+from fake.fixtures import azure, azure_server
 
-__all__ = ["azure", "azure_server", "azurite_process"]
+__all__ = ["azure", "azure_server"]
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:

@@ -153,6 +153,8 @@ def test_names_of_the_mapping_file_are_found(client: Any, tmp_path: Path) -> Non
     assert (count.version, list(count.inputs), list(count.outputs)) == ("1", ["words"], ["counted"])
     assert Path(client.data.get("words", label="latest").path) == tmp_path / "data"
     assert client.models.get("net", version="4").version == "4"
+    with pytest.raises(HttpResponseError, match="is invalid"):
+        client.data.create_or_update(Data(name="a name", version="1", path="data"))
     for missing in (("count", "2"), ("other", "1")):
         with pytest.raises(ResourceNotFoundError):
             client.components.get(*missing)

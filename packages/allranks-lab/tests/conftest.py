@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 from commands import command, project, quick
-from fake.fixtures import azure, azure_server, azurite_process
+from fake.fixtures import azure, azure_server
 
-__all__ = ["azure", "azure_server", "azurite_process", "command", "project", "quick"]
+__all__ = ["azure", "azure_server", "command", "project", "quick"]

@@ -16,7 +16,6 @@ from allranks_lab.rehearsal import report
 
 @pytest.mark.slow
 def test_a_rehearsal_is_attached(azure: FakeAzure, command: Command, project: Path) -> None:
-    azure.executes = False
     azure.computes["cpu-cluster"] = replace(azure.computes["cpu-cluster"], priority="LowPriority")
     place = Workspace(project / ".allranks")
     code = report.code_of(jobs.read(str(project / "pipeline.yaml"), {}, place), ["train"])

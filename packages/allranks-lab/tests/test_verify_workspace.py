@@ -1,5 +1,5 @@
-"""`allranks verify-workspace` against the fake service, whose jobs the engine runs: nothing differs, and each of the
-seeded differences is named."""
+"""`allranks verify-workspace` against the fake service, which shows a run of this machine: nothing differs, and each of
+the seeded differences is named."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ from socket import gethostname
 from typing import Any
 
 import pytest
-from commands import Command, only_run
+from commands import Command, add_step, only_run
 from fake.blobs import Blob
+from fake.jobs import Job
 from fake.names import SUBSCRIPTION
 from fake.service import FakeAzure
 from fake.workspaces import DATASTORES
@@ -127,9 +128,26 @@ def records(azure: FakeAzure, run: str, launch: str) -> dict[int, tuple[dict[str
 
 def change_record(azure: FakeAzure, run: str, launch: str, rank: int, apply: Callable[[Record], None]) -> None:
     container, path = records(azure, run, launch)[rank]
-    record = json.loads(container[path].read())
+    record = json.loads(container[path].content)
     apply(record)
     container[path] = Blob(json.dumps(record).encode())
+
+
+def show_run(azure: FakeAzure, job: Job, ran: dict[str, Any]) -> None:
+    """Give a submitted pipeline the steps, logs and outputs of a run on this machine, as its record names them."""
+    job.move("Running")
+    for step in ran["steps"]:
+        folder = Path(step["folder"], "user_logs")
+        logs = {log.relative_to(folder).as_posix().removesuffix(".txt"): log for log in folder.rglob("*.txt")}
+        contents = {name: log.read_bytes() for name, log in logs.items()}
+        add_step(azure, job.name, step["name"], step["status"], **contents)
+    for name, path in ran["outputs"].items():
+        store, prefix = "workspaceblobstore", f"azureml/{job.name}/{name}/"
+        job.outputs[name] = ("uri_folder", store, prefix)
+        for file in (found for found in Path(path).rglob("*") if found.is_file()):
+            blob = Blob(file.read_bytes())
+            azure.blobs.container(DATASTORES[store])[f"{prefix}{file.relative_to(path).as_posix()}"] = blob
+    job.move(ran["status"])
 
 
 def interrupt_once(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -221,6 +239,8 @@ def test_the_report_names_what_differs_and_nothing_else(
     run = only_run(azure)
     assert stopped.code == 130
     assert f"compare it later  allranks verify-workspace --job {run.name}" in stopped.err
+    ran = allranks("run", PIPELINE, *settings, "--instances", "loopback", "--no-track", "--json", folder=project)
+    show_run(azure, run, ran.json)
     done = command(*options, "--job", run.name)
     assert done.code == 0, done.out + done.err
     assert differences(done.json["compared"]) == set()

@@ -9,10 +9,8 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from allranks_client import assets
-from allranks_client.messages import user_error
-from fake import answers, uploads
-from fake.component_checks import check_component
-from fake.name_rules import complaint
+from fake import answers
+from fake.references import check_reference, parse
 
 if TYPE_CHECKING:
     from fake.service import FakeAzure
@@ -60,11 +58,10 @@ class Assets(assets.Assets):
     def accept(self, kind: str, name: str, version: str, properties: dict[str, Any]) -> str:
         """The version; of an anonymous component one by its content, whatever was sent."""
         if kind == "components":
-            check_component(self._azure, properties)
-        if kind == "codes":
-            uploads.check_upload(self._azure, properties)
-        if wrong := complaint(kind, name):
-            raise user_error(wrong)
+            spec = properties["componentSpec"]
+            for identity in (spec.get("environment"), spec.get("code")):
+                if isinstance(identity, str):
+                    check_reference(self._azure, parse(identity))
         if kind != "components" or not properties.get("isAnonymous"):
             return version
         spec = {key: value for key, value in properties["componentSpec"].items() if key != "version"}

@@ -1,21 +1,21 @@
-"""Blob storage: one account, its containers, blobs in memory or files of a run."""
+"""Blob storage: one account, its containers, blobs in memory. What a key or a SAS is good for is not checked."""
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import re
+import secrets
 from dataclasses import dataclass, field
 from email.utils import formatdate
-from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import quote
 from xml.etree import ElementTree
 from xml.sax.saxutils import escape
 
 from allranks_client.messages import Answer, Refusal, Request
-from fake import identity
 from fake.names import BLOBS, STORAGE
 from fake.routing import route
-from fake.signatures import NOT_PERMITTED, Signatures
 
 if TYPE_CHECKING:
     from fake.service import FakeAzure
@@ -23,22 +23,13 @@ if TYPE_CHECKING:
 
 @dataclass
 class Blob:
-    """content: bytes, or the file that has them"""
-
-    content: bytes | Path
+    content: bytes
     metadata: dict[str, str] = field(default_factory=dict)
     modified: str = field(default_factory=lambda: formatdate(usegmt=True))
 
-    def read(self) -> bytes:
-        return self.content.read_bytes() if isinstance(self.content, Path) else self.content
-
-    @property
-    def size(self) -> int:
-        return self.content.stat().st_size if isinstance(self.content, Path) else len(self.content)
-
     @property
     def etag(self) -> str:
-        return f'"0x{hashlib.sha1(f"{self.modified}{self.size}".encode()).hexdigest()[:15].upper()}"'
+        return f'"0x{hashlib.sha1(self.modified.encode() + self.content).hexdigest()[:15].upper()}"'
 
 
 class Blobs:
@@ -47,47 +38,31 @@ class Blobs:
     def __init__(self, handed_out: set[str]) -> None:
         self.containers: dict[str, dict[str, Blob]] = {}
         self.blocks: dict[tuple[str, str], dict[str, bytes]] = {}
-        self.signatures = Signatures(handed_out)
+        self.key = base64.b64encode(secrets.token_bytes(64)).decode()
+        self._handed_out = handed_out
+        handed_out.add(self.key)
 
-    @property
-    def key(self) -> str:
-        return self.signatures.key
+    def sas(self) -> str:
+        signature = secrets.token_urlsafe(32)
+        self._handed_out.add(signature)
+        return f"sv=2023-11-03&sp=racwl&sig={signature}"
 
     def container(self, name: str) -> dict[str, Blob]:
         return self.containers.setdefault(name, {})
 
-    def below(self, container: str, prefix: str) -> dict[str, Blob]:
-        """The blobs with that name, or whose names go on from it after a slash."""
-        start = f"{prefix}/" if prefix else ""
-        found = self.containers.get(container, {})
-        return {name: blob for name, blob in found.items() if name == prefix or name.startswith(start)}
 
-    def copy(self, container: str, prefix: str, folder: Path) -> Path:
-        """Writes the blobs below a prefix into a folder, and returns where the prefix itself is."""
-        target = folder / Path(prefix).name
-        for name, blob in self.below(container, prefix).items():
-            path = target / name[len(prefix) :].lstrip("/") if name != prefix else target
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(blob.read())
-        return target
-
-
-def _check(azure: FakeAzure, request: Request, right: str) -> None:
-    """A SAS with that right, a token for storage, or a request that is signed with the account's key."""
-    refusal = azure.blobs.signatures.refusal(request, right)
-    if refusal is None or azure.blobs.signatures.signed(request):
-        return
+def _check(azure: FakeAzure, request: Request) -> None:
+    """Raises Refusal without a SAS, a token for storage, or a signature by the account's key."""
     kind, _, given = request.headers.get("authorization", "").partition(" ")
-    if refusal == "" and kind == "Bearer" and identity.audience(azure, given) == STORAGE:
-        return
-    if refusal == NOT_PERMITTED:
-        raise Refusal(403, "AuthorizationPermissionMismatch", refusal)
-    raise Refusal(403, "AuthenticationFailed", f"Server failed to authenticate the request. {refusal}".strip())
+    if signature := request.query.get("sig"):  # a client that has the key makes SAS of its own
+        azure.secrets.update((signature, quote(signature, safe="")))
+    elif kind != "SharedKey" and azure.tokens.get(given) != STORAGE:
+        raise Refusal(403, "AuthenticationFailed", "Server failed to authenticate the request.")
 
 
 def _blob(azure: FakeAzure, container: str, name: str) -> Blob:
     blob = azure.blobs.container(container).get(name)
-    if blob is None or (isinstance(blob.content, Path) and not blob.content.exists()):
+    if blob is None:
         raise Refusal(404, "BlobNotFound", "The specified blob does not exist.")
     return blob
 
@@ -108,16 +83,16 @@ def _headers(blob: Blob) -> dict[str, str]:
 
 @route(BLOBS, "HEAD", "/{container}/{name:path}", signed=False)
 def head(azure: FakeAzure, request: Request, container: str, name: str) -> Answer:
-    _check(azure, request, "r")
+    _check(azure, request)
     blob = _blob(azure, container, name)
-    return Answer(200, b"", {**_headers(blob), "Content-Length": str(blob.size)})
+    return Answer(200, b"", {**_headers(blob), "Content-Length": str(len(blob.content))})
 
 
 @route(BLOBS, "GET", "/{container}/{name:path}", signed=False)
 def get(azure: FakeAzure, request: Request, container: str, name: str) -> Answer:
-    _check(azure, request, "r")
+    _check(azure, request)
     blob = _blob(azure, container, name)
-    content = blob.read()
+    content = blob.content
     wanted = re.fullmatch(r"bytes=(\d+)-(\d*)", request.headers.get("x-ms-range") or request.headers.get("range") or "")
     if not wanted:
         return Answer(200, content, _headers(blob))
@@ -133,7 +108,7 @@ def get(azure: FakeAzure, request: Request, container: str, name: str) -> Answer
 
 @route(BLOBS, "PUT", "/{container}/{name:path}", signed=False)
 def put(azure: FakeAzure, request: Request, container: str, name: str) -> Answer:
-    _check(azure, request, "wc")
+    _check(azure, request)
     operation = request.query.get("comp")
     blobs = azure.blobs.container(container)
     metadata = {key[10:]: value for key, value in request.headers.items() if key.startswith("x-ms-meta-")}
@@ -159,11 +134,11 @@ def _joined(azure: FakeAzure, container: str, name: str, body: bytes) -> bytes:
 
 @route(BLOBS, "GET", "/{container}", "/{container}/", signed=False)
 def list_blobs(azure: FakeAzure, request: Request, container: str) -> Answer:
-    _check(azure, request, "l")
+    _check(azure, request)
     prefix, delimiter = request.query.get("prefix", ""), request.query.get("delimiter", "")
     entries: dict[str, str] = {}
     for name, blob in sorted(azure.blobs.container(container).items()):
-        if not name.startswith(prefix) or (isinstance(blob.content, Path) and not blob.content.exists()):
+        if not name.startswith(prefix):
             continue
         folder, found, _ = name[len(prefix) :].partition(delimiter) if delimiter else ("", "", "")
         if found:
@@ -188,7 +163,7 @@ def _entry(name: str, blob: Blob, with_metadata: bool) -> str:
     metadata = f"<Metadata>{items}</Metadata>" if with_metadata else ""
     return (
         f"<Blob><Name>{escape(name)}</Name><Properties><Last-Modified>{blob.modified}</Last-Modified>"
-        f"<Etag>{escape(blob.etag)}</Etag><Content-Length>{blob.size}</Content-Length>"
+        f"<Etag>{escape(blob.etag)}</Etag><Content-Length>{len(blob.content)}</Content-Length>"
         "<Content-Type>application/octet-stream</Content-Type><BlobType>BlockBlob</BlobType></Properties>"
         f"{metadata}</Blob>"
     )

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 from allranks_client.emulation import resource, timestamp
 from allranks_client.messages import Answer, Request
-from fake.name_rules import complaint
 from fake.names import LOCATION, MANAGEMENT, SUBSCRIPTION, WORKSPACE_PATH
 from fake.routing import route
 
@@ -19,7 +18,7 @@ _LOCATIONS = f"/subscriptions/{SUBSCRIPTION}/providers/Microsoft.MachineLearning
 
 @dataclass
 class Compute:
-    """A cluster that grows from no node to its greatest number. Raises ValueError for a name that Azure refuses."""
+    """A cluster that grows from no node to its greatest number."""
 
     name: str
     size: str
@@ -27,10 +26,6 @@ class Compute:
     least_nodes: int = 0
     state: str = "Succeeded"
     priority: str = "Dedicated"
-
-    def __post_init__(self) -> None:
-        if wrong := complaint("computes", self.name):
-            raise ValueError(wrong)
 
 
 SIZES: dict[str, dict[str, Any]] = {

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
-from pathlib import Path
+from contextlib import contextmanager
 
 import pytest
 
-from fake import azurite
 from fake.server import Server, serving
 from fake.service import FakeAzure
 
@@ -20,39 +17,20 @@ def azure_server() -> Iterator[Server]:
         yield server
 
 
-@pytest.fixture(scope="session")
-def azurite_process() -> Iterator[azurite.Process | None]:
-    """Azurite, where it is installed."""
-    if azurite.missing():
-        yield None
-        return
-    with azurite.running() as process:
-        yield process
-
-
 @pytest.fixture
-def azure(azure_server: Server, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[FakeAzure]:
-    """A fresh service, which this process finds too.
-
-    Azurite serves the storage of a test that is marked with it, where it is installed; with ALLRANKS_AZURITE=1, that of
-    every test.
-    """
-    marked = request.node.get_closest_marker("azurite") or os.environ.get("ALLRANKS_AZURITE") == "1"
-    process = request.getfixturevalue("azurite_process") if marked else None
-    with (
-        fresh(azure_server, tmp_path / "azure") as service,
-        azurite.serving(service, process) if process else nullcontext(),
-    ):
+def azure(azure_server: Server) -> Iterator[FakeAzure]:
+    """A fresh service, which this process finds too."""
+    with fresh(azure_server) as service:
         yield service
 
 
 @contextmanager
-def fresh(server: Server, folder: Path) -> Iterator[FakeAzure]:
+def fresh(server: Server) -> Iterator[FakeAzure]:
     """A service that answers from now on, and the one before it again afterwards.
 
     Nobody may want any other host, or a route that it lacks.
     """
-    service, before = FakeAzure(server, folder), server.azure
+    service, before = FakeAzure(server), server.azure
     with pytest.MonkeyPatch.context() as patch:
         for name, value in service.environment.items():
             patch.setenv(name, value)
@@ -65,7 +43,6 @@ def fresh(server: Server, folder: Path) -> Iterator[FakeAzure]:
             yield service
         finally:
             server.azure = before
-            service.close()
     assert service.strangers == []
     assert service.unknown == []
 

@@ -27,7 +27,7 @@ def token(azure: FakeAzure, request: Request) -> Answer:
         raise Refusal(400, "invalid_request", "No managed identity is assigned.")
     expires = int(time.time()) + LIFETIME
     made = _jwt({"aud": resource, "tid": TENANT, "oid": "somebody", "exp": expires, "jti": secrets.token_hex(8)})
-    azure.tokens[made] = (resource, time.time() + azure.token_lifetime)
+    azure.tokens[made] = resource
     azure.secrets.add(made)
     azure.sign_ins.append(resource)
     return Answer.of({"access_token": made, "expires_on": str(expires), "resource": resource, "token_type": "Bearer"})
@@ -36,7 +36,7 @@ def token(azure: FakeAzure, request: Request) -> Answer:
 def check(azure: FakeAzure, request: Request) -> None:
     """Raises Refusal where the request has no token that was handed out here."""
     kind, _, given = request.headers.get("authorization", "").partition(" ")
-    found = audience(azure, given) if kind == "Bearer" else ""
+    found = azure.tokens.get(given, "") if kind == "Bearer" else ""
     if found and found not in AUDIENCES[request.host]:
         raise Refusal(401, "InvalidAuthenticationTokenAudience", f"The audience {found} is not that of {request.host}.")
     if not found:
@@ -50,12 +50,6 @@ def check(azure: FakeAzure, request: Request) -> None:
             f"'Microsoft.MachineLearningServices/{request.method.lower()}' over scope '{request.path}' or the scope is "
             "invalid.",
         )
-
-
-def audience(azure: FakeAzure, token: str) -> str:
-    """What a token is for; "" where none such was handed out, or where it has expired."""
-    resource, expires = azure.tokens.get(token, ("", 0.0))
-    return resource if expires > time.time() else ""
 
 
 def _jwt(claims: dict[str, object]) -> str:

@@ -8,11 +8,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from allranks_client.emulation import created, resource, viewed
-from allranks_client.messages import Answer, Request, not_found, user_error
+from allranks_client.messages import Answer, Refusal, Request, not_found, user_error
 from fake import answers, operations
-from fake.job_checks import check_job
-from fake.name_rules import complaint
 from fake.names import API, GROUP, MANAGEMENT, STUDIO, SUBSCRIPTION, WORKSPACE, WORKSPACE_PATH
+from fake.references import check_reference, parse
 from fake.routing import route
 
 if TYPE_CHECKING:
@@ -107,15 +106,16 @@ _FIRST_STATUS = {"Command": "Starting", "Pipeline": "Preparing", "Sweep": "Runni
 
 
 def submit(azure: FakeAzure, name: str, properties: dict[str, Any]) -> Job:
-    """Takes a job and begins to run it. Raises Refusal."""
-    if wrong := complaint("jobs", name):
-        raise user_error(wrong)
-    check_job(azure, properties)
+    """Takes a job, which stays queued until a test moves it. Raises Refusal where its components do not exist."""
+    for node in (properties.get("jobs") or {}).values():
+        if identity := node.get("componentId"):
+            try:
+                check_reference(azure, parse(identity))
+            except Refusal as refusal:
+                raise Refusal(404, "NotFound", f"key: {identity}, Message: {refusal.message}") from None
     job = Job(name, properties, display_name=str(properties.get("displayName") or name))
     job.tags = dict(properties.get("tags") or {})
     azure.jobs[name] = job
-    if azure.executes:
-        azure.execution.start(job)
     return job
 
 
@@ -158,15 +158,18 @@ def cancel_job(azure: FakeAzure, request: Request, name: str) -> Answer:
     job = named(azure, name)
     if job.status in ENDED:
         raise user_error(f"Run {name} is in a terminal state {job.status} and cannot be cancelled.")
-    azure.execution.cancel(job)
+    job.move("CancelRequested")
     place = operations.place(request, "mfeOperationResults", f"jc:{uuid.uuid4()}:{name}")
     return Answer.of(None, 202, Location=place)
 
 
 @route(MANAGEMENT, "GET", operations.PATH.format(kind="mfeOperationResults") + "/jc:{workspace_id}:{name}")
 def cancel_result(azure: FakeAzure, request: Request, location: str, workspace_id: str, name: str) -> Answer:
-    if named(azure, name).status in ENDED:
+    """The job is cancelled after the first look."""
+    job = named(azure, name)
+    if job.status in ENDED:
         return Answer()
+    job.move("Canceled")
     return Answer.of({}, 202, Location=f"https://{request.host}{request.target}")
 
 

@@ -1,4 +1,4 @@
-"""Long-running operations: accepted at once, done after some looks at them, and sometimes a failure at the end."""
+"""Long-running operations: accepted at once, done at the first look at them, and sometimes a failure at the end."""
 
 from __future__ import annotations
 
@@ -22,10 +22,9 @@ PATH = f"{_PROVIDER}/{{{{location}}}}/{{kind}}"
 
 @dataclass
 class Operation:
-    """left: how many looks see it in progress; finish: makes the change; error: how it fails in the end instead"""
+    """finish: makes the change; error: how it fails instead"""
 
     began: str
-    left: int
     finish: Callable[[], Any]
     error: Refusal | None = None
     status: str = "InProgress"
@@ -34,10 +33,10 @@ class Operation:
 def begin(
     azure: FakeAzure, request: Request, status: int, finish: Callable[[], Any], body: dict[str, Any] | None = None
 ) -> Answer:
-    """Accepts a change, which is made when a client has looked at the operation often enough."""
+    """Accepts a change, which is made when a client looks at the operation."""
     identity, error = f"s:{uuid.uuid4()}:{uuid.uuid4().hex}", azure.operation_error
     azure.operation_error = None
-    azure.operations[identity] = Operation(timestamp(), azure.operation_looks, finish, error)
+    azure.operations[identity] = Operation(timestamp(), finish, error)
     # What a DELETE gives has no place of its own.
     result = (
         place(request, "mfeOperationResults", identity) if body is None else f"https://{request.host}{request.target}"
@@ -58,9 +57,6 @@ def look(azure: FakeAzure, request: Request, location: str, operation: str) -> A
     if found is None:
         raise Refusal(404, "OperationNotFound", f"The operation {operation} was not found.")
     shown = {"id": request.path.replace("Status", "Results"), "name": operation, "startTime": found.began}
-    if found.left > 0:
-        found.left -= 1
-        return Answer.of({**shown, "status": "InProgress"})
     if found.status == "InProgress":
         if found.error is None:
             found.finish()

@@ -50,8 +50,10 @@ def parse(text: str) -> Reference | None:
     return None
 
 
-def check_reference(azure: FakeAzure, reference: Reference) -> None:
+def check_reference(azure: FakeAzure, reference: Reference | None) -> None:
     """Raises Refusal where it names nothing."""
+    if reference is None:
+        raise user_error("This is not a valid asset id.")
     if reference.registry in _PUBLIC:
         return
     if reference.registry not in ("", REGISTRY):

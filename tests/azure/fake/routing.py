@@ -9,7 +9,7 @@ from allranks_client import assets  # noqa: F401  # it adds functions
 from allranks_client.emulation import SHARED
 from allranks_client.messages import Answer, Refusal, Request
 from allranks_client.routing import Routes
-from fake import api_versions, identity
+from fake import identity
 from fake.names import GROUP, SUBSCRIPTION, WORKSPACE
 
 if TYPE_CHECKING:
@@ -29,7 +29,6 @@ def answer(azure: FakeAzure, request: Request) -> Answer:
     place, parts = found
     if place.signed:
         identity.check(azure, request)
-        api_versions.check(request)
     return place.handler(azure, request, **parts)
 
 

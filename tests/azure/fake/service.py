@@ -6,7 +6,6 @@ import re
 import secrets
 import threading
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 from allranks_client.emulation import Service
@@ -24,10 +23,8 @@ from fake import (
     workspaces,
 )
 from fake.assets import Assets
-from fake.azurite import Azurite
 from fake.blobs import Blobs
 from fake.computes import Compute
-from fake.execution import Execution
 from fake.faults import Fault, Faults
 from fake.jobs import Job
 from fake.operations import Operation
@@ -49,24 +46,17 @@ class FakeAzure(Service):
     strangers:   hosts that a client wanted and that are not Azure's: always to be empty
     unknown:     requests for which the fake has no route: always to be empty
     secrets:     every token, key and SAS that was handed out
-    executes:    whether submitted jobs are run by the local engine; else they stay Queued until `finish`
-    tracks:      whether steps have an MLflow run
-    storage_access: what listSecrets gives: key, sas, or nothing ("identity")
     core_limits: cores by family of sizes; of any other family there are 100. workspace_core_limits: the same for the
                  workspace, -1 where nobody set one; total_cores, low_priority_cores: of the region
     signs_in:    whether the identity endpoint gives tokens
     allows:      whether a token is good for anything
     history_lag: how many requests run history answers with 404 before it knows a new job
-    token_lifetime: seconds for which the service takes a token
-    operation_looks, operation_error: how often a long-running operation is seen in progress, and how the next one fails
-    azurite:     it serves the storage, unless None
+    operation_error: how the next long-running operation fails
     page_size:   how many items a list has at most before its next page
     """
 
-    def __init__(self, server: Server, folder: Path) -> None:
+    def __init__(self, server: Server) -> None:
         self.server = server
-        self.folder = folder
-        folder.mkdir(parents=True, exist_ok=True)
         self.lock = threading.RLock()
         self.faults = Faults()
         self.requests: list[tuple[str, str, int]] = []
@@ -74,18 +64,14 @@ class FakeAzure(Service):
         self.strangers: list[str] = []
         self.unknown: list[tuple[str, str]] = []
         self.identity_header = secrets.token_hex(16)
-        self.tokens: dict[str, tuple[str, float]] = {}
-        self.token_lifetime = 3600.0
+        self.tokens: dict[str, str] = {}
         self.secrets: set[str] = {self.identity_header}
-        self.signs_in = self.allows = self.executes = True
-        self.tracks = False
-        self.storage_access = "key"
+        self.signs_in = self.allows = True
         self.core_limits: dict[str, int] = {}
         self.workspace_core_limits: dict[str, int] = {}
         self.total_cores, self.low_priority_cores = 1000, 100
         self.history_lag = 0
         self.operations: dict[str, Operation] = {}
-        self.operation_looks = 1
         self.operation_error: Refusal | None = None
         self.assets = Assets(self, names.WORKSPACE_PATH)
         self.registry = Assets(self, f"azureml://registries/{names.REGISTRY}")
@@ -99,45 +85,27 @@ class FakeAzure(Service):
                 Compute("gpu-cluster", "Standard_NC96ads_A100_v4", 4),
             )
         }
-        self.execution = Execution(self)
-        self.azurite: Azurite | None = None
 
     account = names.ACCOUNT
     containers = workspaces.DATASTORES
-
-    @property
-    def access(self) -> str:  # type: ignore[override]
-        return {"key": "AccountKey", "sas": "Sas", "identity": "None"}[self.storage_access]
 
     def assets_of(self, request: Request) -> Assets:
         return self.registry if request.registry else self.assets
 
     def signature(self, container: str = "") -> str:
-        return self.blobs.signatures.sas(container, permissions="rwlac")
+        return self.blobs.sas()
 
     def account_key(self) -> str:
         return self.blobs.key
 
     @property
     def components(self) -> dict[tuple[str, str], dict[str, Any]]:
-        """REST bodies of the workspace's components, by name and version; and so on."""
+        """REST bodies of the workspace's components, by name and version."""
         return self.assets.of("components")
 
     @property
     def environments(self) -> dict[tuple[str, str], dict[str, Any]]:
         return self.assets.of("environments")
-
-    @property
-    def codes(self) -> dict[tuple[str, str], dict[str, Any]]:
-        return self.assets.of("codes")
-
-    @property
-    def data(self) -> dict[tuple[str, str], dict[str, Any]]:
-        return self.assets.of("data")
-
-    @property
-    def models(self) -> dict[tuple[str, str], dict[str, Any]]:
-        return self.assets.of("models")
 
     @property
     def environment(self) -> dict[str, str]:
@@ -193,10 +161,4 @@ class FakeAzure(Service):
     def answer(self, request: Request) -> Answer:
         """Raises Refusal."""
         with self.lock:
-            if self.azurite and request.host == names.BLOBS:
-                return self.azurite.answer(request)
             return routing.answer(self, request)
-
-    def close(self) -> None:
-        """Ends what still runs."""
-        self.execution.close()
