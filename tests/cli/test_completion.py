@@ -13,7 +13,7 @@ from allranks.cli.main import app
 from allranks.history.records import RunRecord, Status, StepRecord
 from allranks.history.store import Store
 from allranks.history.workspace import Workspace
-from allranks_command import content, environment, write
+from allranks_command import content, environment
 
 NIGHTLY = "nightly-20260704T013000Z"
 
@@ -22,14 +22,7 @@ Complete = Callable[..., list[str]]
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A project with a pipeline, a component, an environment, and two runs."""
-    write(tmp_path, "pipelines/train.py", "from azure.ai.ml import dsl\n")
-    write(tmp_path, "pipelines/helpers.py", "x = 1\n")
-    write(tmp_path, "job.yml", "command: ls\nenvironment: azureml:cpu:1\n")
-    write(tmp_path, "other.yml", "on: push\n")
-    write(tmp_path, "components/hello/component.yaml", "name: greet\nversion: 1\ncommand: ls\n")
-    write(tmp_path, "components/bye/component.py", "@command_component(\n    name='wave',\n)\ndef f(): ...\n")
-    write(tmp_path, "environments/small/Dockerfile", "FROM x\n")
+    """A folder with two runs."""
     place = Workspace(tmp_path / ".allranks")
     place.make()
     first = RunRecord("ab000001", "digits", "", "", "rack", Status.COMPLETED, 1.0, job_name="ab000001")
@@ -72,12 +65,6 @@ def complete(folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captu
         (["logs", "latest", ""], ["prepare", "loop", "loop[1].train"]),
         (["cancel", "cd", "prepare", "loop["], ["loop[1].train"]),
         (["logs", "ab000001", ""], []),
-        (["run", ""], ["job.yml", "pipelines/train.py"]),
-        (["run", "pipelines/"], ["pipelines/train.py"]),
-        (["check", "job.yml", "pipe"], ["pipelines/train.py"]),
-        (["register", ""], ["wave", "greet", "small"]),
-        (["register", "--to", "target", "gr"], ["greet"]),
-        (["environments", "check", ""], ["small"]),
         (["show", "zz"], []),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else None,

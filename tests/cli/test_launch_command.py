@@ -79,5 +79,5 @@ def test_a_file_is_written_and_nothing_runs(folder: Path) -> None:
     assert called("check", "job.yml", folder=folder).code == 0
     submitted = called("submit", "job.yml", "--dry-run", folder=folder)
     assert (submitted.code, '"processCountPerInstance": 2' in submitted.out) == (0, True)
-    ended = called("launch", "--emit", "pipeline.py", "--json", "train.py", folder=folder)
-    assert ended.json == {"folder": ".", "written": ["pipeline.py"]}
+    ended = called("launch", "--emit", "again.yml", "--json", "train.py", folder=folder)
+    assert ended.json == {"folder": ".", "written": ["again.yml"]}

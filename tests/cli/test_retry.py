@@ -1,4 +1,4 @@
-"""`allranks rerun`, `resume --latest-code`, `--from`, `--only`, `--until` and `--params`, through the command."""
+"""`allranks rerun`, `resume --latest-code`, `--from`, `--only` and `--until`, through the command."""
 
 from __future__ import annotations
 
@@ -101,12 +101,12 @@ def test_one_step_of_a_failed_run_fails_again(pipeline: Path) -> None:
     assert Path(again.json["steps"][1]["ranks"][0]["log"]).read_text() == "b\n"
 
 
-def test_inputs_of_a_file_and_selected_steps(pipeline: Path) -> None:
-    (pipeline.parent / "params.yaml").write_text("text: from a file\nhf_token: none\n")
-    first = command(pipeline, "run", "pipeline.yml", "--params", "params.yaml", "--until", "first", "--json")
+def test_selected_steps(pipeline: Path) -> None:
+    inputs = ("--set", "text=new", "--set", "hf_token=none", "--json")
+    first = command(pipeline, "run", "pipeline.yml", *inputs, "--until", "first")
     assert states(first) == {"first": "Completed", "second": "NotStarted"}
-    assert Path(first.json["steps"][0]["outputs"][0]["path"], "text").read_text() == "from a file\n"
-    only = command(pipeline, "run", "pipeline.yml", "--params", "params.yaml", "--only", "second", "--json")
+    assert Path(first.json["steps"][0]["outputs"][0]["path"], "text").read_text() == "new\n"
+    only = command(pipeline, "run", "pipeline.yml", *inputs, "--only", "second")
     assert states(only) == {"first": "reused", "second": "Completed"}
     changed = command(pipeline, "rerun", "latest", "--set", "text=d", "--set", "hf_token=x", "--json")
     assert states(changed) == {"first": "Completed", "second": "Completed"}
@@ -120,14 +120,9 @@ def test_inputs_of_a_file_and_selected_steps(pipeline: Path) -> None:
     [
         (["run", "pipeline.yml", "--until", "secnd"], "did you mean --until second?"),
         (["run", "pipeline.yml", "--only", "first", "--from", "second"], "remove one of the options"),
-        (["run", "pipeline.yml", "--params", "none.yaml"], "cannot be read"),
-        (["run", "pipeline.yml", "--params", "list.yaml"], "its content is a list"),
-        (["run", "pipeline.yml", "--params", "empty.yaml"], "the value of text is missing"),
         (["rerun", "latest"], "there is no workspace"),
         (["resume", "latest", "--set", "text=b"], "--latest-code"),
     ],
 )
 def test_wrong_input(pipeline: Path, arguments: list[str], message: str) -> None:
-    (pipeline.parent / "list.yaml").write_text("- 1\n")
-    (pipeline.parent / "empty.yaml").write_text("text:\n")
     assert message in command(pipeline, *arguments, ends=2).err

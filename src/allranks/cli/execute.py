@@ -18,8 +18,6 @@ from allranks.history.records import RunRecord, Status
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from rich.progress import Progress, TaskID
-
     from allranks.history.observer import Observer
     from allranks.history.workspace import Workspace
     from allranks.local.options import Options
@@ -134,43 +132,32 @@ def _set_level(verbose: bool) -> None:
 
 
 class Installations:
-    """Shows how the environments of a run are made: a bar on a terminal, and a line each elsewhere.
+    """Shows how the environments of a run are made.
 
     It is a context manager, and the `Report` of what makes environments.
     """
 
     def __init__(self) -> None:
-        self._tasks: dict[str, TaskID] = {}
+        self._console = errors()
+        self._status = self._console.status("")
         self._started: dict[str, float] = {}
         self._ended: dict[str, float] = {}
-        self._progress: Progress | None = None
 
     def __enter__(self) -> Installations:
         return self
 
     def __call__(self, name: str, what: str, ready: int, total: int) -> None:
-        console = errors()
         self._ended[name] = time.monotonic()
-        if not console.is_terminal:
-            if name not in self._started:
-                console.print(f"environment {plain(name)}: it is being made, once for all runs", soft_wrap=True)
-            self._started.setdefault(name, self._ended[name])
-            return
-        if self._progress is None:
-            from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
-
-            columns = TextColumn("environment {task.fields[name]}"), BarColumn(), TimeElapsedColumn()
-            self._progress = Progress(*columns, TextColumn("{task.description}"), console=console, transient=True)
-            self._progress.start()
-        if name not in self._tasks:
-            self._tasks[name] = self._progress.add_task("", total=None, name=plain(name))
+        if name not in self._started:
             self._started[name] = self._ended[name]
-        self._progress.update(self._tasks[name], description=plain(what)[:60], completed=ready, total=total or None)
+            self._console.print(f"environment {plain(name)}: it is being made, once for all runs", soft_wrap=True)
+            self._status.start()
+        amount = f", {ready} of {total}" if total else ""
+        self._status.update(f"environment {plain(name)}: {plain(what)[:60]}{amount}")
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        if self._progress is not None:
-            self._progress.stop()
+        self._status.stop()
         if kind is None:
             for name, started in self._started.items():
                 text = f"environment {plain(name)}: made in {duration(self._ended[name] - started)}"
-                errors().print(text, soft_wrap=True)
+                self._console.print(text, soft_wrap=True)

@@ -14,7 +14,6 @@ import typer
 
 from allranks.azure.workspace import WorkspaceOptions
 from allranks.cli import completion
-from allranks.cli.values import settings_of
 from allranks.errors import InputError, Problem
 
 if TYPE_CHECKING:
@@ -25,8 +24,9 @@ if TYPE_CHECKING:
 AS_AZURE = "--as-azure"
 
 REMOVED = {
+    "--params": "set each input with `--set NAME=VALUE`.",
     "--mpi": "mpirun starts the ranks of all instances through the engine. Use the command without it. To test the "
-    "sshd of an image, use `allranks environments verify`."
+    "sshd of an image, use `allranks environments verify`.",
 }
 """What to do instead, by the name of an option that no longer exists."""
 
@@ -89,19 +89,10 @@ FileArgument: TypeAlias = Annotated[
     argument(
         "FILE[:NAME]",
         "Python file, notebook, or YAML with a pipeline or job. NAME: a job's variable or a pipeline function.",
-        autocompletion=completion.pipeline_files,
     ),
 ]
 SetOption: TypeAlias = Annotated[
     list[str] | None, option("--set", "Set an input of the pipeline. May be repeated.", "NAME=VALUE")
-]
-ParamsOption: TypeAlias = Annotated[
-    Path | None,
-    option(
-        "--params",
-        "Set inputs of the pipeline from a YAML or JSON file with a mapping of names to values. --set overrides them.",
-        "FILE",
-    ),
 ]
 StandInOption: TypeAlias = Annotated[
     list[str] | None,
@@ -211,7 +202,7 @@ LibraryOption: TypeAlias = Annotated[
 ]
 AssetNamesArgument: TypeAlias = Annotated[
     list[str] | None,
-    argument("NAME", "Names of components or environments. Default: all.", autocompletion=completion.components),
+    argument("NAME", "Names of components or environments. Default: all."),
 ]
 OfflineOption: TypeAlias = Annotated[
     bool,
@@ -330,18 +321,6 @@ class SelectionOptions:
         from allranks.local.selection import Selection
 
         return Selection.of(self.start, self.only, self.until)
-
-
-@dataclass(frozen=True)
-class InputOptions:
-    """The inputs of a job."""
-
-    settings: SetOption = None
-    params: ParamsOption = None
-
-    def of(self) -> dict[str, str]:
-        """Return the values as text, by name. Raise InputError as `values.settings_of`."""
-        return settings_of(self.settings, self.params)
 
 
 def components_of(folder: Path | None, library: bool) -> Path | None:

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Iterator, Mapping
 from datetime import datetime
-from pathlib import Path
-from typing import Any
 
 from allranks.errors import InputError, Problem
 
@@ -28,15 +25,14 @@ def streamed(rank: str) -> str:
 
 def settings_of(
     pairs: list[str] | None,
-    params: Path | None = None,
     *,
     option: str = "--set",
     example: str = "epochs=5",
     form: str = "NAME=VALUE",
 ) -> dict[str, str]:
-    """Return the values of --params and --set, or of another option, as text, by name.
+    """Return the values of --set, or of another option, as text, by name.
 
-    Raise InputError for a pair without "=", a repeated name, or a file that is not a mapping of names to values.
+    Raise InputError for a pair without "=" or a repeated name.
     """
     settings: dict[str, str] = {}
     for pair in pairs or []:
@@ -46,7 +42,7 @@ def settings_of(
         if name in settings:
             raise InputError(Problem(f"{option} {pair}", f"{name} is given twice", "", "remove one of them"))
         settings[name] = value
-    return _read(params) | settings if params is not None else settings
+    return settings
 
 
 def stand_ins_of(pairs: list[str] | None) -> dict[str, str]:
@@ -98,38 +94,3 @@ def moment(text: str, option: str) -> float:
 def _seconds(age: str) -> float | None:
     match = _AGE.fullmatch(age)
     return None if match is None else float(int(match[1]) * _SECONDS[match[2]])
-
-
-def _read(path: Path) -> dict[str, str]:
-    import yaml
-
-    from allranks.sdk import bounded_yaml
-
-    expected = "a YAML or JSON file with a mapping of names to values, such as epochs: 5"
-    try:
-        values = bounded_yaml.load_file(path)
-        if isinstance(values, dict):
-            return dict(_flat(values, "", f"--params {path}"))
-        found = f"its content is a {type(values).__name__}"
-    except OSError as error:
-        found = f"it cannot be read: {error.strerror}"
-    except (yaml.YAMLError, ValueError) as error:
-        found = f"it is not YAML: {error}"
-    raise InputError(Problem(f"--params {path}", found, expected))
-
-
-def _flat(values: Mapping[Any, Any], group: str, file: str) -> Iterator[tuple[str, str]]:
-    """Yield the values with their names. An input of a group is GROUP.NAME, and data is a path or a mapping with it."""
-    for key, value in values.items():
-        name = f"{group}{key}"
-        if isinstance(value, Mapping) and isinstance(value.get("path"), str):
-            yield name, value["path"]
-        elif isinstance(value, Mapping):
-            yield from _flat(value, f"{name}.", file)
-        elif isinstance(value, bool):
-            yield name, str(value).lower()
-        elif isinstance(value, (str, int, float)):
-            yield name, str(value)
-        else:
-            found = f"the value of {name} is {'missing' if value is None else f'a {type(value).__name__}'}"
-            raise InputError(Problem(file, found, "numbers, texts, true or false, or mappings with a path"))

@@ -86,14 +86,10 @@ class RunFilter:
     """The conditions that a run must meet. Empty values do not restrict the selection.
 
     statuses: the states, one of which the run is in
-    name:     a part of the name of the pipeline or of the job, in upper or lower case
-    schedule: the schedule that started it
     since:    it was created then or later, in seconds since the epoch
     """
 
     statuses: frozenset[Status] = frozenset()
-    name: str = ""
-    schedule: str = ""
     since: float = 0.0
 
     def condition(self) -> tuple[str, dict[str, object]]:
@@ -109,15 +105,6 @@ class RunFilter:
             words = {f"status{place}": word for place, word in enumerate(sorted(map(str, stored)))}
             values |= words
             parts.append(f"json_extract(record, '$.status') IN ({', '.join(f':{place}' for place in words)})")
-        if self.name:
-            keys = ("name", "display_name", "job_name")
-            names = (f"instr(lower(json_extract(record, '$.{key}')), :name)" for key in keys)
-            parts.append(f"({' OR '.join(names)})")
-            values["name"] = self.name.lower()
-        if self.schedule:
-            parts.append("json_extract(record, '$.trigger_time') IS NOT NULL")
-            parts.append("substr(json_extract(record, '$.job_name'), 1, length(:schedule)) = :schedule")
-            values["schedule"] = f"{self.schedule}-"
         return " AND ".join(parts), values
 
     def admits(self, run: RunRecord) -> bool:

@@ -1,12 +1,9 @@
-"""The skeleton of allranks.yaml, and what it adds to a file that is there."""
+"""The skeleton of allranks.yaml."""
 
 from __future__ import annotations
 
 import re
 from pathlib import Path
-
-import pytest
-import yaml
 
 from allranks.plan.assets import mapping_file, skeleton
 from allranks.plan.assets.asset_id import parse
@@ -64,34 +61,3 @@ def test_the_lines_hold_when_the_mark_is_removed(tmp_path: Path) -> None:
     path.write_text(re.sub(r"# (\S+: path/)", r"\1", NEW))
     keys = [entry.key for entries in mapping_file.read(path).entries.values() for entry in entries]
     assert keys == ["train:3", "titanic:1", "https://a/b#c"]
-
-
-FILES = {
-    "a section that is there": (
-        "data:\n  iris: data/iris  # mine\n\n# The end.\nmodels:\n  m: x\n",
-        (
-            "data:\n  iris: data/iris  # mine\n  # step a, key inputs.x\n  # titanic:1: path/to/data\n"
-            "  # step a, key inputs.y\n  # https://a/b#c: path/to/data\n\n# The end.\nmodels:\n  m: x\n\n"
-            "components:  # a component's YAML file, or a folder of such files\n  # step a, key component\n"
-            "  # step b, key component\n  # train:3: path/to/component.yaml\n"
-        ),
-    ),
-    "lines that are there": ("components:\n  train:3: x\ndata:\n  #titanic:1: y\n  https://a/b#c: z\n", None),
-    "a section in braces": (
-        "components: {train:3: x}\ndata: {iris: x}\n",
-        (
-            "components: {train:3: x}\ndata: {iris: x}\n\n# components:\n#   step a, key component\n"
-            "#   step b, key component\n#   train:3: path/to/component.yaml\n\n# data:\n#   step a, key inputs.x\n"
-            "#   titanic:1: path/to/data\n#   step a, key inputs.y\n#   https://a/b#c: path/to/data\n"
-        ),
-    ),
-}
-
-
-@pytest.mark.parametrize(("before", "after"), FILES.values(), ids=FILES)
-def test_a_file_keeps_what_stands_in_it(before: str, after: str | None) -> None:
-    lines = skeleton.missing(USES)
-    merged = skeleton.merge(before, lines)
-    assert merged == (after or before)
-    assert yaml.safe_load(before).items() <= yaml.safe_load(merged).items()
-    assert skeleton.merge(merged, lines) == merged

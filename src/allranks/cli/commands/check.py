@@ -9,9 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from allranks.checks import Findings
-from allranks.cli import completion
 from allranks.cli.console import console, errors, to_json
-from allranks.cli.options import FolderOption, JsonOption, ParamsOption, SetOption, StandInOption, argument, option
+from allranks.cli.options import FolderOption, JsonOption, SetOption, StandInOption, argument, option
 from allranks.cli.values import settings_of, stand_ins_of
 from allranks.errors import InputError, Level, Problem
 from allranks.history.formatting import count
@@ -20,12 +19,10 @@ from allranks.history.workspace import Workspace
 from allranks.plan.graph import Plan
 from allranks.plan.walk import left_out, steps
 from allranks.sdk import spec_files
-from allranks.sdk.paths import shown
 from allranks.sdk.spec_files import Kind, SpecFiles
 
 if TYPE_CHECKING:
     from allranks.plan.assets.lookup import AssetLookup, Use
-    from allranks.plan.assets.skeleton import MissingLine
 
 
 @dataclass(frozen=True)
@@ -56,20 +53,15 @@ def check(
         argument(
             "FILE[:NAME]|FOLDER...",
             "Pipelines, jobs, components or schedules, or folders with any of them, at any depth.",
-            autocompletion=completion.pipeline_files,
         ),
     ],
     settings: SetOption = None,
-    params: ParamsOption = None,
     stand_ins: StandInOption = None,
     strict: Annotated[
         bool, option("--strict", "Warnings are problems too, and so is advice about the designer.")
     ] = False,
     names: Annotated[
         bool, option("--names", "Print only the lines that allranks.yaml needs for this machine to resolve all names.")
-    ] = False,
-    write: Annotated[
-        bool, option("--write", "With --names: add the lines to allranks.yaml. Existing lines are not changed.")
     ] = False,
     workspace: FolderOption = None,
     json: JsonOption = False,
@@ -91,14 +83,12 @@ def check(
     """
     from allranks.cli.views.problems import print_machine, print_warnings
 
-    values = settings_of(settings, params) | stand_ins_of(stand_ins)
+    values = settings_of(settings) | stand_ins_of(stand_ins)
     if (values or names) and len(files) > 1:
         where = "--set" if values else "--names"
         raise InputError(Problem(where, f"{len(files)} files are given", "one file with a pipeline or job"))
-    if write and not names:
-        raise InputError(Problem("--write", "it is given without --names", "both", "add --names"))
     if names:
-        _print_names(files[0], values, Workspace.at(workspace), write)
+        _print_names(files[0], values, Workspace.at(workspace))
         return
     results = [_result(file, values) for file in files]
     if strict:
@@ -207,10 +197,10 @@ def _of_their_components(plan: Plan, checked: Sequence[Path]) -> Iterator[Proble
         yield replace(problem, level=Level.WARNING) if problem.level is Level.ERROR else problem
 
 
-def _print_names(file: str, values: dict[str, str], workspace: Workspace, write: bool) -> None:
-    """Print the lines of allranks.yaml that a pipeline still needs, or write them."""
+def _print_names(file: str, values: dict[str, str], workspace: Workspace) -> None:
+    """Print the lines of allranks.yaml that a pipeline still needs."""
     from allranks.history import registered
-    from allranks.plan.assets import mapping_file, skeleton
+    from allranks.plan.assets import skeleton
     from allranks.plan.reader import lookup_of, opened
 
     other_problems = 0
@@ -223,12 +213,8 @@ def _print_names(file: str, values: dict[str, str], workspace: Workspace, write:
             of_names = {replace(problem, where="") for problem in lookup.problems}
             other_problems = sum(replace(problem, where="") not in of_names for problem in error.problems)
     lines = skeleton.missing(use for use in lookup.uses if not _has_virtual_environment(use, lookup))
-    target = lookup.file.path if lookup.file else lookup.folder / mapping_file.NAMES[0]
     if not lines:
         errors().print(f"this machine can resolve every name in {file}", soft_wrap=True)
-    elif write:
-        _write(target, lines)
-        console().print(f"written  {shown(target)}: {count(len(lines), 'line')} to complete", soft_wrap=True)
     else:
         print(skeleton.render(lines), end="")
     if other_problems:
@@ -240,14 +226,3 @@ def _has_virtual_environment(use: Use, lookup: AssetLookup) -> bool:
     from allranks.plan.assets import asset_id
 
     return use.asset.kind == asset_id.ENVIRONMENT and bool(interpreters.folder_of(use.asset.name, lookup.folder))
-
-
-def _write(target: Path, lines: tuple[MissingLine, ...]) -> None:
-    from allranks.plan.assets import skeleton
-
-    try:
-        before = target.read_text(encoding="utf-8") if target.exists() else ""
-        target.write_text(skeleton.merge(before, lines), encoding="utf-8")
-    except OSError as error:
-        found = f"cannot be written: {error.strerror}"
-        raise InputError(Problem(shown(target), found, "a writable file", "run it without --write")) from None

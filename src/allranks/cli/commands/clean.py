@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from allranks.cli.console import console
-from allranks.cli.options import FolderOption, confirm, option
+from allranks.cli.options import FolderOption, YesOption, confirm, option
 from allranks.cli.values import seconds
 from allranks.history import cleaning
 from allranks.history.cleaning import LEFTOVER, RUN, SNAPSHOT, CleaningPlan
@@ -33,7 +33,7 @@ def clean(
     ] = None,
     keep: Annotated[int, typer.Option("--keep", min=0, metavar="N", help="Keep the newest N runs.")] = 0,
     dry_run: Annotated[bool, option("--dry-run", "Show what would be removed; remove nothing.")] = False,
-    yes: Annotated[bool, option("--yes -y", "Remove without asking.")] = False,
+    yes: YesOption = False,
     workspace: FolderOption = None,
 ) -> None:
     """Remove old runs and files that no run needs.

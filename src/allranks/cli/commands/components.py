@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from allranks.cli import completion
 from allranks.cli.console import console, open_in_browser, print_written, to_json
 from allranks.cli.lazy_group import lazy_group
 from allranks.cli.options import JsonOption, LibraryOption, argument, components_of, option
@@ -35,7 +34,6 @@ def copy(
         argument(
             "NAME",
             "Components of the library, such as train_image_classifier.",
-            autocompletion=completion.shipped_components,
         ),
     ],
     project: Annotated[

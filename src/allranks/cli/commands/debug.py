@@ -10,11 +10,12 @@ from allranks.cli.options import (
     FileArgument,
     FolderOption,
     GpusOption,
-    InputOptions,
     InstancesOption,
+    SetOption,
     argument,
     option,
 )
+from allranks.cli.values import settings_of
 
 
 def debug(
@@ -30,7 +31,7 @@ def debug(
     gpus: GpusOption = "auto",
     environment: EnvironmentOption = "host",
     *,
-    inputs: InputOptions,
+    settings: SetOption = None,
     workspace: FolderOption = None,
 ) -> None:
     """Run a step, and what it needs, with a debugger in one of its ranks or all.
@@ -56,7 +57,7 @@ def debug(
                 Workspace.at(workspace),
                 options,
                 observer,
-                inputs=inputs.of(),
+                inputs=settings_of(settings),
                 rank=rank,
                 port=port or 0,
                 terminal=pdb,

@@ -9,7 +9,6 @@ from typing import Annotated, TypeAlias
 
 import typer
 
-from allranks.cli import completion
 from allranks.cli.console import console, errors, print_written, to_json
 from allranks.cli.lazy_group import lazy_group
 from allranks.cli.options import JsonOption, argument, option
@@ -70,7 +69,6 @@ def check(
             "NAME|PATH",
             "Names of environments of the project, or files and folders of any environments. Default: all of the "
             "project.",
-            autocompletion=completion.environments,
         ),
     ] = None,
     folder: EnvironmentsOption = None,
@@ -142,7 +140,7 @@ def _check_own(names: Sequence[str], folder: Path | None, resolve: bool, checked
 def sync(
     names: Annotated[
         list[str] | None,
-        argument("NAME", "Names of environments. Default: all.", autocompletion=completion.environments),
+        argument("NAME", "Names of environments. Default: all."),
     ] = None,
     variant: Annotated[
         str | None,

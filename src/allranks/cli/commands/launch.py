@@ -36,7 +36,7 @@ _OUTPUT = "Folder that the script writes. The script gets its path in the same w
 _CODE = "Folder that the ranks get, with the script in it. Default: the script's folder."
 _ENVIRONMENT = """Registered environment, an environment's YAML file, or the name of one that comes with allranks.
 Default: the one that fits the distribution."""
-_EMIT = "Write the job for Azure ML without running it: as a job (.yml), or as a pipeline in Python (.py)."
+_EMIT = "Write the job for Azure ML as YAML, without running it."
 
 
 # Over 60 lines: its options are half of it.
@@ -119,6 +119,5 @@ def _emit(job: ScriptJob, file: Path, json: bool) -> None:
     if len(written) > 1:
         folder = file.parent.joinpath(*Path(min(written, key=lambda name: name == file.name)).parts[:2])
         lines.append(f"{folder}: copied from allranks, for the image")
-    lines += [f"  az ml job create --file {file}"] * (file.suffix != ".py")
-    lines += [f"  allranks submit {file}", f"  allranks run {file}"]
+    lines += [f"  az ml job create --file {file}", f"  allranks submit {file}", f"  allranks run {file}"]
     print_result(json, {"folder": str(file.parent), "written": written}, *lines)

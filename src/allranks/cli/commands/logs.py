@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import platform
-import time
 import zipfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -14,10 +13,8 @@ from allranks import engine_log
 from allranks.cli.console import console, to_json
 from allranks.cli.options import FolderOption, JsonOption, RunArgument, StepArgument, YesOption, confirm, option
 from allranks.errors import InputError, Problem
-from allranks.history.nested import node_at
 
 if TYPE_CHECKING:
-    from allranks.history.log_reader import Find
     from allranks.history.records import RunRecord
     from allranks.history.workspace import Workspace
 
@@ -42,7 +39,7 @@ def logs(
     and lines.
 
     --engine prints what the engine and its processes did: the seconds since the first line, the process, the node, the
-    event and its data; with --json an array with one object per event. Run with ALLRANKS_LOG=debug for more of them.
+    event and its data. Run with ALLRANKS_LOG=debug for more of them.
 
     --pack writes the engine's log, the plan, the run's record with its messages and the last log lines of a
     failed rank, the versions of packages, and the facts of this machine. It holds no code, no data and no values of
@@ -51,15 +48,15 @@ def logs(
     from allranks.azure.watch import finder
     from allranks.history.log_reader import follow_logs, print_logs, print_logs_json
 
-    if pack is not None:
-        if step is not None or rank is not None or engine or follow:
-            found = "it is given together with a step, --rank, --engine or --follow"
-            raise InputError(Problem("--pack", found, "the logs of the whole run", "remove the others"))
-        _pack(identity, pack, yes, workspace)
-        return
+    option = "--pack" if pack is not None else "--engine" if engine else ""
+    if option and (step is not None or rank is not None or follow or json or (pack is not None and engine)):
+        found = "it is given together with a step or another option of the logs"
+        raise InputError(Problem(option, found, "the logs of the whole run", "remove the others"))
     find = finder(workspace)
-    if engine:
-        _print_engine_log(find, identity, step, rank, follow, json)
+    if pack is not None:
+        _pack(identity, pack, yes, workspace)
+    elif engine:
+        _print_engine_log(find(identity))
     elif json:
         print_logs_json(find, identity, step, rank)
     elif follow:
@@ -68,34 +65,14 @@ def logs(
         print_logs(find, identity, step, rank)
 
 
-def _print_engine_log(find: Find, identity: str, step: str | None, rank: int | None, follow: bool, json: bool) -> None:
+def _print_engine_log(run: RunRecord) -> None:
     from allranks.cli.views.live_logs import engine_entries, print_engine_entries
-    from allranks.history.log_reader import LOOK
 
-    if rank is not None:
-        raise InputError(Problem(f"--rank {rank}", "it is given together with --engine", "one of them", "remove one"))
-    run = find(identity)
-    path = None if step is None else node_at(run, step).path
     file = Path(run.folder) / engine_log.FILE
     if run.submitted is not None or not file.is_file():
         found = "it ran on Azure ML" if run.submitted else "it has no log of the engine"
         raise InputError(Problem(f"run {run.id}", found, "a run on this machine, by this version of allranks"))
-
-    def wait() -> bool:
-        if not follow or find(run.id).status.ended:
-            return False
-        time.sleep(LOOK)
-        return True
-
-    log = (
-        entry
-        for entry in engine_entries(file, wait)
-        if path is None or f"{entry.get('node', '')}.".startswith((f"{path}.", f"{path}["))
-    )
-    if json:
-        print(to_json(list(log)))
-    else:
-        print_engine_entries(console(), log)
+    print_engine_entries(console(), engine_entries(file))
 
 
 def _pack(identity: str, output: Path, yes: bool, folder: Path | None) -> None:

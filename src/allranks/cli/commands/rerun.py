@@ -6,21 +6,22 @@ from allranks.cli.execute import execute_again
 from allranks.cli.options import (
     FolderOption,
     ForceOption,
-    InputOptions,
     JsonOption,
     LatestCodeOption,
     RunArgument,
     RunOptions,
     SampleOption,
     SelectionOptions,
+    SetOption,
 )
+from allranks.cli.values import settings_of
 from allranks.history.workspace import Workspace
 
 
 def rerun(
     identity: RunArgument,
     *,
-    inputs: InputOptions,
+    settings: SetOption = None,
     latest_code: LatestCodeOption = False,
     chosen: SelectionOptions,
     force_rerun: ForceOption = False,
@@ -38,6 +39,6 @@ def rerun(
     """
     from allranks.api import retry
 
-    place, settings = Workspace.at(workspace), {"latest_code": latest_code, "inputs": inputs.of()}
+    place, given = Workspace.at(workspace), {"latest_code": latest_code, "inputs": settings_of(settings)}
     options = execution.of(force_rerun=force_rerun, sample=sample, selection=chosen.of())
-    execute_again(retry.rerun, identity, place, options, json, verbose=execution.verbose, **settings)
+    execute_again(retry.rerun, identity, place, options, json, verbose=execution.verbose, **given)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from allranks.cli.execute import execute_again
-from allranks.cli.options import FolderOption, InputOptions, JsonOption, LatestCodeOption, RunArgument, RunOptions
+from allranks.cli.options import FolderOption, JsonOption, LatestCodeOption, RunArgument, RunOptions, SetOption
+from allranks.cli.values import settings_of
 from allranks.history.workspace import Workspace
 
 
@@ -11,7 +12,7 @@ def resume(
     identity: RunArgument,
     *,
     latest_code: LatestCodeOption = False,
-    inputs: InputOptions,
+    settings: SetOption = None,
     execution: RunOptions,
     workspace: FolderOption = None,
     json: JsonOption = False,
@@ -25,5 +26,5 @@ def resume(
     from allranks.api import retry
 
     place, options = Workspace.at(workspace), execution.of()
-    settings = {"latest_code": latest_code, "inputs": inputs.of()}
-    execute_again(retry.resume, identity, place, options, json, verbose=execution.verbose, **settings)
+    given = {"latest_code": latest_code, "inputs": settings_of(settings)}
+    execute_again(retry.resume, identity, place, options, json, verbose=execution.verbose, **given)

@@ -15,12 +15,12 @@ from allranks.cli.options import (
     FileArgument,
     FolderOption,
     ForceOption,
-    InputOptions,
     JsonOption,
     LayoutOption,
     RunOptions,
     SampleOption,
     SelectionOptions,
+    SetOption,
     StandInOption,
     StreamedRankOption,
     argument,
@@ -43,7 +43,7 @@ def run(
     file: FileArgument,
     arguments: Annotated[list[str] | None, argument("ARGUMENT", _ARGUMENTS)] = None,
     *,
-    inputs: InputOptions,
+    settings: SetOption = None,
     stand_ins: StandInOption = None,
     layout: LayoutOption = "",
     chosen: SelectionOptions,
@@ -68,7 +68,7 @@ def run(
     """
     import os
 
-    from allranks.cli.values import layout_settings, stand_ins_of, streamed
+    from allranks.cli.values import layout_settings, settings_of, stand_ins_of, streamed
     from allranks.history.workspace import Workspace
 
     place = Workspace.at(workspace)
@@ -76,7 +76,7 @@ def run(
         from allranks import packages
 
         of_file = {
-            "--set": inputs.of(),
+            "--set": settings_of(settings),
             "--layout": layout,
             "--stand-in": stand_ins,
             "--dry-run": dry_run,
@@ -90,7 +90,7 @@ def run(
         sys.exit(run_as_azure(file, arguments or (), place, options))
     if arguments:
         raise typer.BadParameter(f"found {arguments[0]!r}; only with {AS_AZURE} can the file have arguments")
-    values = layout_settings(layout) | inputs.of() | stand_ins_of(stand_ins)
+    values = layout_settings(layout) | settings_of(settings) | stand_ins_of(stand_ins)
     if not os.path.exists(file) and ":" not in file:  # what finds components takes time to import
         from allranks.catalog.find import run_target
 

@@ -34,10 +34,6 @@ def runs(
         list[StatusChoice] | None,
         option("--status", "List only runs in this state. May be repeated.", case_sensitive=False),
     ] = None,
-    name: Annotated[
-        str, option("--name", "List only runs whose pipeline or job has this text in its name.", "TEXT")
-    ] = "",
-    schedule: Annotated[str, option("--schedule", "List only runs of this schedule.", "NAME")] = "",
     since: Annotated[
         str | None,
         option("--since", "List only runs that were created since then, such as 12h, 7d or 2026-07-04.", "AGE|DATE"),
@@ -53,8 +49,6 @@ def runs(
 
     chosen = RunFilter(
         frozenset(Status(choice.value) for choice in status or ()),
-        name,
-        schedule,
         0.0 if since is None else moment(since, "--since"),
     )
     records = stored.runs(Workspace.at(workspace), limit, steps=json, chosen=chosen)

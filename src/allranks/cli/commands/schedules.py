@@ -96,7 +96,7 @@ def run(
     firing is lost or repeated. Ctrl-C and SIGTERM stop the scheduler and its runs; the next scheduler resumes those
     runs.
     """
-    from allranks.cli.views.schedules import view_of
+    from allranks.cli.views.schedules import EventLines
     from allranks.local.scheduler import reading, running
     from allranks.local.scheduler.scheduler import MissedPolicy, Scheduler, SystemClock
 
@@ -107,7 +107,7 @@ def run(
         check_target(target)  # before the workspace is created
     place = SchedulesPlace(Workspace.at(folder))
     options = {"instances": instances, "retries": retries, "slots": slots, "gpus": gpus, "track": track}
-    watcher = view_of(console(), json)
+    watcher = EventLines(console(), json)
     with place.hold():
         if not resume:
             reading.read(place, target)
@@ -116,7 +116,7 @@ def run(
                 fix = "name a file the first time: allranks schedules run FILE"
                 raise InputError(Problem(str(place.ledger), "it contains no schedule yet", "", fix))
             stops: list[Scheduler] = []
-            with SystemClock(lambda: stops[0].stop()) as clock, watcher:
+            with SystemClock(lambda: stops[0].stop()) as clock:
                 start = partial(running.start, place, options)
                 stops.append(Scheduler(ledger, place, clock, start, watcher, MissedPolicy(missed), overlap))
                 stops[0].run()

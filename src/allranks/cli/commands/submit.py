@@ -19,8 +19,8 @@ from allranks.cli.options import (
     ComputeOption,
     FileArgument,
     FolderOption,
-    InputOptions,
     JsonOption,
+    SetOption,
     option,
 )
 from allranks.cli.values import settings_of
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 def submit(
     file: FileArgument,
     *,
-    inputs: InputOptions,
+    settings: SetOption = None,
     compute: ComputeOption = "",
     size: Annotated[
         list[str] | None,
@@ -62,7 +62,7 @@ def submit(
 
     For example: allranks submit pipelines/image_classification.py --compute gpu-cluster
     """
-    values = inputs.of()
+    values = settings_of(settings)
     changes = changes_of(compute, size or [], experiment, display_name, tag or [])
     options = azure.of()
     if dry_run:

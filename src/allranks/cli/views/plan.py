@@ -8,11 +8,9 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from rich.console import Console
-from rich.padding import Padding
 from rich.rule import Rule
 from rich.text import Text
 
-from allranks.cli.views import table_of
 from allranks.cli.views.uploads import uploads_json
 from allranks.contract.launch import Process
 from allranks.history.formatting import NOTHING, count, duration, layout, plain
@@ -25,7 +23,7 @@ from allranks.plan.walk import steps, walk
 from allranks.sdk.uploads import Upload
 
 _LONG = 24
-"""Columns above which the values of a variable are listed, not tabulated."""
+"""Length above which the values of a variable are below each other."""
 
 NOT_PREVIEWED = StepPreview("", ())
 
@@ -294,80 +292,20 @@ def rank_variables(environments: Sequence[tuple[Process, Mapping[str, str]]]) ->
 
 
 def print_variables(console: Console, variables: _RankVariables) -> None:
-    """Print the shared variables as lines, then tables of those of each instance and each rank, as wide as the
-    console."""
-    ranks, instances = variables.ranks, _instances(variables.ranks)
-    _print_title(
-        console, "environment of its one process" if len(ranks) == 1 else f"environment of all {len(ranks)} ranks"
-    )
-    names = max((len(name) for name in variables.shared), default=0)
-    for name, value in sorted(variables.shared.items()):
-        console.print(Text.assemble("    ", (f"{name:<{names}}", "cyan"), f"  {plain(value)}"), soft_wrap=True)
-    by_instance = {
-        name: tuple(values[place] for place in instances.values())
-        for name, values in variables.own.items()
-        if len(instances) < len(ranks) and _follows_instance(ranks, values)
-    }
-    _print_group(console, "instance", [str(instance) for instance in instances], by_instance)
-    by_rank = {name: values for name, values in variables.own.items() if name not in by_instance}
-    _print_group(console, "rank", [str(process.rank) for process in ranks], by_rank)
+    """Print the shared variables, then those that differ, with a value for each rank."""
+    ranks = variables.ranks
+    title = "environment of its one process" if len(ranks) == 1 else f"environment of all {len(ranks)} ranks"
+    _print_values(console, title, {name: (value,) for name, value in sorted(variables.shared.items())})
+    _print_values(console, "and of each rank", variables.own)
 
 
-def _instances(ranks: Sequence[Process]) -> dict[int, int]:
-    """Return the index of the first rank of each instance."""
-    first_ranks: dict[int, int] = {}
-    for place, process in enumerate(ranks):
-        first_ranks.setdefault(process.instance_rank, place)
-    return first_ranks
-
-
-def _follows_instance(ranks: Sequence[Process], values: Sequence[str | None]) -> bool:
-    pairs = {(process.instance_rank, value) for process, value in zip(ranks, values, strict=True)}
-    return len(pairs) == len({instance for instance, _ in pairs})
-
-
-def _print_group(console: Console, of: str, heads: Sequence[str], own: Mapping[str, Sequence[str | None]]) -> None:
-    if not own:
-        return
-    _print_title(console, f"and of each {of}")
-    short = {name: values for name, values in own.items() if _widest(values) <= _LONG}
-    _print_tables(console, of, heads, short)
-    for name, values in own.items():
-        if name not in short:
-            _print_list(console, of, heads, name, values)
-
-
-def _print_title(console: Console, text: str) -> None:
-    console.print(Text(f"  {text}", style="bright_black"))
-
-
-def _widest(values: Sequence[str | None]) -> int:
-    return max(len(value or NOTHING) for value in values)
-
-
-def _print_tables(console: Console, of: str, heads: Sequence[str], own: Mapping[str, Sequence[str | None]]) -> None:
-    """Print one table, or several if the console is too narrow for all columns."""
-    if not own:
-        return
-    names = max(len(name) for name in own)
-    column = max(*(_widest(values) for values in own.values()), *(len(head) for head in heads)) + 3
-    block = max((console.width - 4 - names - 1) // column, 1)
-    for start in range(0, len(heads), block):
-        stop = min(start + block, len(heads))
-        table = table_of()
-        table.add_column(of, style="cyan", width=names, no_wrap=True)
-        for head in heads[start:stop]:
-            table.add_column(head, justify="right", min_width=column - 3, no_wrap=True)
-        for name, values in own.items():
-            table.add_row(name, *(_shown(value) for value in values[start:stop]))
-        console.print(Padding(table, (0, 0, 0 if stop == len(heads) else 1, 4)))
-
-
-def _print_list(console: Console, of: str, heads: Sequence[str], name: str, values: Sequence[str | None]) -> None:
-    console.print(Text(f"    {name}", style="cyan"))
-    width = max(len(head) for head in heads)
-    for head, value in zip(heads, values, strict=True):
-        line = Text.assemble((f"      {of} {head:<{width}}  ", "bright_black"), _shown(value))
+def _print_values(console: Console, title: str, values: Mapping[str, Sequence[str | None]]) -> None:
+    names = max((len(name) for name in values), default=0)
+    if values:
+        console.print(Text(f"  {title}", style="bright_black"))
+    for name, own in values.items():
+        separator = "  " if all(len(value or NOTHING) <= _LONG for value in own) else f"\n{' ' * (names + 6)}"
+        line = Text.assemble("    ", (f"{name:<{names}}", "cyan"), f"  {separator.join(map(_shown, own))}")
         console.print(line, soft_wrap=True)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -51,45 +50,10 @@ def missing(uses: Iterable[Use]) -> tuple[MissingLine, ...]:
 
 
 def render(lines: Iterable[MissingLine]) -> str:
-    """Return a whole file with these lines; "" if there are none."""
+    """Return a file with these lines, by section; "" if there are none."""
     lines = tuple(lines)
-    return merge("", lines) if lines else ""
-
-
-def merge(text: str, lines: Iterable[MissingLine]) -> str:
-    """Return the text of a file with the missing lines added. Lines that exist as comments are not added again.
-
-    Existing text is not changed.
-    """
-    new = [line for line in lines if not _is_in(text, line.line)]
-    if not new:
-        return text
-    written = text.splitlines() or HEAD.splitlines()
-    for section in dict.fromkeys(line.line.section for line in new):
-        added = [line for line in new if line.line.section == section]
-        rows = [f"  # {row}" for line in added for row in (*line.places, line.line)]
-        _insert(written, section, rows)
-    return "\n".join(written) + "\n"
-
-
-def _is_in(text: str, line: Line) -> bool:
-    key = str(line).removesuffix(line.value).strip()
-    return any(row.lstrip("# ").startswith(key) for row in text.splitlines())
-
-
-def _insert(written: list[str], section: str, block: list[str]) -> None:
-    """Add the rows at the end of a section, which is created if necessary."""
-    start = next((number for number, row in enumerate(written) if re.match(rf"{section}\s*:", row)), None)
-    if start is None:
-        written += ["", f"{section}:  # {_NOTES[section]}", *block]
-        return
-    if not re.fullmatch(rf"{section}\s*:\s*(#.*)?", written[start]):
-        # No lines can be added to a section in braces.
-        written += ["", f"# {section}:", *(f"# {row.replace('# ', '', 1)}" for row in block)]
-        return
-    end = start + 1
-    while end < len(written) and not re.match(r"[^\s#]", written[end]):
-        end += 1
-    while not written[end - 1].strip() or written[end - 1].startswith("#"):
-        end -= 1
-    written[end:end] = block
+    written = HEAD if lines else ""
+    for section in dict.fromkeys(line.line.section for line in lines):
+        rows = (f"  # {row}\n" for line in lines if line.line.section == section for row in (*line.places, line.line))
+        written += f"\n{section}:  # {_NOTES[section]}\n" + "".join(rows)
+    return written

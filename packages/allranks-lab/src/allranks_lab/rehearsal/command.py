@@ -12,11 +12,11 @@ from allranks.cli.options import (
     EnvironmentOption,
     FileArgument,
     FolderOption,
-    InputOptions,
     JsonOption,
     LayoutOption,
     RunOptions,
     SampleOption,
+    SetOption,
     StandInOption,
     option,
 )
@@ -37,7 +37,7 @@ def rehearse(
     elastic: Annotated[
         bool, option("--elastic", "Let instances come back later: an elastic step continues on fewer.")
     ] = False,
-    inputs: InputOptions,
+    settings: SetOption = None,
     stand_ins: StandInOption = None,
     layout: LayoutOption = "",
     environment: EnvironmentOption = "host",
@@ -58,7 +58,7 @@ def rehearse(
     from allranks.api import jobs
     from allranks.cli.console import console, to_json
     from allranks.cli.execute import Installations, execute
-    from allranks.cli.values import layout_settings, stand_ins_of
+    from allranks.cli.values import layout_settings, settings_of, stand_ins_of
     from allranks.cli.views.problems import print_warnings
     from allranks.history.workspace import Workspace
     from allranks.local import engine
@@ -68,7 +68,7 @@ def rehearse(
         raise typer.BadParameter(
             f"{'--cold' if execution.cold else '--fault'} cannot be given: see docs/rehearsals.md of allranks-lab"
         )
-    place, values = Workspace.at(workspace), layout_settings(layout) | inputs.of() | stand_ins_of(stand_ins)
+    place, values = Workspace.at(workspace), layout_settings(layout) | settings_of(settings) | stand_ins_of(stand_ins)
     options = execution.of(environment=environment, sample=sample, target=os.path.abspath(file), settings=values)
     with Installations() as report:
         plan = jobs.read(jobs.resolved(file), values, place, options, report=report, warn=print_warnings)

@@ -73,7 +73,7 @@ def verify_workspace(
     """
     place = Workspace.at(folder)
     file = str(pipeline or nearest(Path.cwd(), PIPELINE) or shipped_folder() / PIPELINE)
-    values = settings_of(settings, None)
+    values = settings_of(settings)
     options = azure.of()
     verification = _Verification(file, values, place, instances, json)
     if dry_run:
