@@ -39,10 +39,6 @@ class AzureError(Exception):
         super().__init__(str(self.problem))
 
 
-class UnreachableError(AzureError):
-    """Azure cannot be reached from this machine."""
-
-
 class SignInError(InputError):
     """Nobody is signed in to Azure."""
 
@@ -89,7 +85,7 @@ def translate(error: Exception, doing: str, fix: str = "") -> InputError | Azure
     if isinstance(error, core.ServiceRequestError):
         found = f"Azure cannot be reached: {_innermost(error)}"
         fix = "check the network, the proxy, and the endpoint, then try again"
-        return UnreachableError(Problem(doing, found, "", fix))
+        return AzureError(Problem(doing, found, "", fix))
     if isinstance(error, (core.ServiceResponseError, core.HttpResponseError, core.DeserializationError)):
         found = f"the response is incomplete or invalid: {_innermost(error)}"
         return _failed(doing, found, "", "try again; completed parts are not repeated")

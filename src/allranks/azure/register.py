@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import difflib
-import json
 import re
-import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 from allranks.azure.errors import service_errors
-from allranks.azure.last_state import LastState
 from allranks.azure.workspace import quiet_uploads
 from allranks.catalog.declared_ports import PARAMETERS
 from allranks.catalog.releases import ENVIRONMENT, Release, as_yaml
@@ -30,98 +27,41 @@ _ENVIRONMENT_KEYS = ("name", "version", "description", "tags", "image", "conda_f
 
 @dataclass(frozen=True)
 class Registered:
-    """A version of an asset. spec: None if only its digest is known"""
+    """A version of an asset, as the service returns it."""
 
     version: str
-    spec: dict[str, Any] | None
+    spec: dict[str, Any]
     properties: dict[str, str]
 
 
-@dataclass
-class ServiceRegistry:
-    """Asks the service, and notes its answers in the last known state.
+def _version(client: Any, kind: str, name: str, version: str) -> Registered | None:
+    """Return a version of an asset; None if there is none."""
+    from azure.core.exceptions import ResourceNotFoundError
 
-    client: the SDK's MLClient
-    """
-
-    client: Any
-    state: LastState
-
-    def version(self, kind: str, name: str, version: str) -> Registered | None:
-        from azure.core.exceptions import ResourceNotFoundError
-
-        try:
-            if kind == ENVIRONMENT:
-                asset = self.client.environments.get(name, version)
-                spec, found_properties = {key: getattr(asset, key) for key in _ENVIRONMENT_KEYS}, asset.properties
-            else:
-                asset = internals.component_version(self.client, name, version)
-                spec, found_properties = dict(asset.properties.component_spec), asset.properties.properties
-        except ResourceNotFoundError:
-            return None
-        found = Registered(str(spec.get("version") or asset.name), spec, dict(found_properties or {}))
-        KnownRegistry(self.state).note(kind, name, found, latest=False)
-        return found
-
-    def latest(self, kind: str, name: str) -> Registered | None:
-        from azure.core.exceptions import ResourceNotFoundError
-
-        operations = self.client.environments if kind == ENVIRONMENT else self.client.components
-        try:
-            # Versions have no order of their own.
-            assets = list(operations.list(name=name))
-        except ResourceNotFoundError:
-            assets = []
-        versions = [(str(asset.creation_context.created_at), str(asset.version)) for asset in assets]
-        found = self.version(kind, name, max(versions)[1]) if versions else None
-        KnownRegistry(self.state).note(kind, name, found, latest=True)
-        return found
-
-
-@dataclass
-class KnownRegistry:
-    """Answers from the last known state, without contacting Azure.
-
-    used: the times at which the answers were known, in seconds since the epoch
-    """
-
-    state: LastState
-    used: list[float] = field(default_factory=list)
-
-    def version(self, kind: str, name: str, version: str) -> Registered | None:
-        asset = self._asset(kind, name)
-        digest = asset.get("versions", {}).get(version)
-        if digest is None:
-            return None
-        latest = asset.get("latest") or {}
-        if latest.get("version") == version:
-            return Registered(version, latest["spec"], latest["properties"])
-        return Registered(version, None, {DIGEST: digest} if digest else {})
-
-    def latest(self, kind: str, name: str) -> Registered | None:
-        latest = self._asset(kind, name).get("latest")
-        return Registered(**latest) if latest else None
-
-    def note(self, kind: str, name: str, found: Registered | None, *, latest: bool) -> None:
-        """Add an answer to the state. found: None if the asset has no version; latest: whether it is the last one"""
-        asset = self.state.assets.setdefault(f"{kind} {name}", {"versions": {}, "latest": None})
-        asset["seen"] = time.time()
-        if found is None:
-            asset["versions"], asset["latest"] = {}, None
+    try:
+        if kind == ENVIRONMENT:
+            asset = client.environments.get(name, version)
+            spec, found = {key: getattr(asset, key) for key in _ENVIRONMENT_KEYS}, asset.properties
         else:
-            asset["versions"][found.version] = found.properties.get(DIGEST, "")
-            if latest or asset["latest"] is None or asset["latest"]["version"] == found.version:
-                asset["latest"] = {"version": found.version, "spec": found.spec, "properties": found.properties}
-
-    def _asset(self, kind: str, name: str) -> dict[str, Any]:
-        asset = self.state.assets.get(f"{kind} {name}", {})
-        if asset:
-            self.used.append(float(asset["seen"]))
-        return asset
+            asset = internals.component_version(client, name, version)
+            spec, found = dict(asset.properties.component_spec), asset.properties.properties
+    except ResourceNotFoundError:
+        return None
+    return Registered(str(spec.get("version") or asset.name), spec, dict(found or {}))
 
 
-Registry: TypeAlias = ServiceRegistry | KnownRegistry
-"""Looks assets up: `version` returns a version of an asset, `latest` the one that was registered last; None without."""
+def _latest(client: Any, kind: str, name: str) -> Registered | None:
+    """Return the version of an asset that was registered last; None if it has no version."""
+    from azure.core.exceptions import ResourceNotFoundError
+
+    operations = client.environments if kind == ENVIRONMENT else client.components
+    try:
+        # Versions have no order of their own.
+        assets = list(operations.list(name=name))
+    except ResourceNotFoundError:
+        return None
+    versions = [(str(asset.creation_context.created_at), str(asset.version)) for asset in assets]
+    return _version(client, kind, name, max(versions)[1]) if versions else None
 
 
 @dataclass(frozen=True)
@@ -139,13 +79,15 @@ class Difference:
     files: tuple[tuple[str, str], ...] | None
 
 
-def missing(registry: Registry, releases: Sequence[Release]) -> tuple[Release, ...]:
+def missing(client: Any, releases: Sequence[Release]) -> tuple[Release, ...]:
     """Return the releases that are not registered, in order. Each is looked up once, by its version.
+
+    client: the SDK's MLClient
 
     Raise InputError if a version is registered with different content, and the errors of `service_errors`.
     """
     with service_errors("asking what is registered"), quiet(), ThreadPoolExecutor(_CONCURRENCY) as pool:
-        registered = list(pool.map(lambda each: registry.version(each.kind, each.name, each.version), releases))
+        registered = list(pool.map(lambda each: _version(client, each.kind, each.name, each.version), releases))
     problems = [
         Problem(
             str(release),
@@ -163,7 +105,7 @@ def missing(registry: Registry, releases: Sequence[Release]) -> tuple[Release, .
 
 
 def register(
-    registry: ServiceRegistry,
+    client: Any,
     releases: Sequence[Release],
     staged: Path,
     done: Callable[[Release], None] = lambda _: None,
@@ -178,24 +120,16 @@ def register(
         rest = len(releases) - position - 1
         fix = f"correct it, then run the command again: it continues with this one and {rest} more"
         with service_errors(f"registering {release}", fix), quiet(), quiet_uploads():
-            _create(registry.client, release, staged)
-        _note(registry, release)
+            _create(client, release, staged)
         done(release)
 
 
-def differences(registry: Registry, releases: Sequence[Release]) -> tuple[Difference, ...]:
+def differences(client: Any, releases: Sequence[Release]) -> tuple[Difference, ...]:
     """Return what registering the releases that are `missing` would change, compared to the versions that were
     registered last."""
-    releases = missing(registry, releases)
+    releases = missing(client, releases)
     with service_errors("asking what is registered"), quiet(), ThreadPoolExecutor(_CONCURRENCY) as pool:
-        return tuple(pool.map(lambda release: _difference(registry, release), releases))
-
-
-def _note(registry: ServiceRegistry, release: Release) -> None:
-    """Add a release that was just registered to the last known state."""
-    spec = json.loads(json.dumps(_as_sent(release), default=str))
-    found = Registered(release.version, spec, properties(release.digest, release.files))
-    KnownRegistry(registry.state).note(release.kind, release.name, found, latest=True)
+        return tuple(pool.map(lambda release: _difference(client, release), releases))
 
 
 def _create(client: Any, release: Release, staged: Path) -> None:
@@ -212,11 +146,11 @@ def _create(client: Any, release: Release, staged: Path) -> None:
         client.components.create_or_update(component)
 
 
-def _difference(registry: Registry, release: Release) -> Difference:
-    latest = registry.latest(release.kind, release.name)
+def _difference(client: Any, release: Release) -> Difference:
+    latest = _latest(client, release.kind, release.name)
     if latest is None:
         return Difference(release, "", (), None)
-    before, now = _comparable(latest.spec or {}), _comparable(_as_sent(release))
+    before, now = _comparable(latest.spec), _comparable(_as_sent(release))
     lines = difflib.unified_diff(
         as_yaml(before).splitlines(), as_yaml(now).splitlines(), latest.version, release.version, lineterm="", n=1
     )

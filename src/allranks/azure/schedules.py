@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timedelta, timezone
@@ -19,14 +18,12 @@ from typing import Any
 from allranks.azure.changes import cluster_sizes, place, set_sizes
 from allranks.azure.checks import of_sizes
 from allranks.azure.errors import service_errors
-from allranks.azure.last_state import LastState
 from allranks.azure.requirements import requirements
-from allranks.azure.workspace import WorkspaceName, WorkspaceOptions, quiet_uploads, with_placeholders
+from allranks.azure.workspace import WorkspaceName, quiet_uploads
 from allranks.errors import InputError, Problem, did_you_mean
 from allranks.plan.graph import Graph
 from allranks.plan.reader import OpenJob
 from allranks.plan.reader.pipeline import without_compute
-from allranks.schedules import triggers
 from allranks.schedules.finding import Declared, find_schedules
 from allranks.schedules.reading import read_trigger
 from allranks.schedules.triggers import Trigger, firings, in_words
@@ -100,23 +97,6 @@ def _applied(entity: Any) -> Applied:
     )
 
 
-def refresh_schedules(client: Any, state: LastState) -> dict[str, Applied]:
-    """Return the workspace's schedules as `applied` does, and save them as the last known state."""
-    existing = applied(client)
-    save(state, existing)
-    return existing
-
-
-def save(state: LastState, existing: Mapping[str, Applied]) -> None:
-    """Save schedules as the last known state of their workspace."""
-    state.schedules = {
-        name: {**vars(each), "trigger": None if each.trigger is None else triggers.dumps(each.trigger)}
-        for name, each in existing.items()
-    }
-    state.listed = time.time()
-    state.save()
-
-
 @dataclass(frozen=True)
 class Order:
     """What is to be applied to a workspace.
@@ -140,23 +120,11 @@ class Known:
     clusters: Mapping[str, str]
 
 
-def refresh(client: Any, workspace: WorkspaceName, state: LastState) -> Known:
-    """Return what the service knows, and save it as the last known state."""
+def known_of(client: Any, workspace: WorkspaceName) -> Known:
+    """Return what the service knows."""
     with session():
-        state.clusters = cluster_sizes(client)
-    return Known(workspace, refresh_schedules(client, state), state.clusters)
-
-
-def last_known(options: WorkspaceOptions, state: LastState) -> Known:
-    """Return the last known state; without schedules if it has none, or if it is damaged."""
-    try:
-        schedules = {
-            name: Applied(**{**values, "trigger": triggers.loads(values["trigger"]) if values["trigger"] else None})
-            for name, values in (state.schedules or {}).items()
-        }
-    except (TypeError, KeyError, ValueError):
-        schedules, state.listed = {}, 0.0
-    return Known(with_placeholders(options), schedules, state.clusters)
+        clusters = cluster_sizes(client)
+    return Known(workspace, applied(client), clusters)
 
 
 def changes(order: Order, known: Known) -> list[Change]:

@@ -204,14 +204,6 @@ AssetNamesArgument: TypeAlias = Annotated[
     list[str] | None,
     argument("NAME", "Names of components or environments. Default: all."),
 ]
-OfflineOption: TypeAlias = Annotated[
-    bool,
-    option(
-        "--offline",
-        "With --dry-run: compare with the last known state, without contacting Azure. The same happens if "
-        "Azure cannot be reached.",
-    ),
-]
 
 
 @dataclass(frozen=True)
@@ -330,12 +322,6 @@ def components_of(folder: Path | None, library: bool) -> Path | None:
     if library and folder:
         raise InputError(Problem("--library", f"the folder {folder} is given too", "one of them", "remove one"))
     return shipped_folder() / "components" if library else folder
-
-
-def require_dry_run(offline: bool, dry_run: bool) -> None:
-    """Raise InputError if --offline is given without --dry-run."""
-    if offline and not dry_run:
-        raise InputError(Problem("--offline", "it is given without --dry-run", "both", "add --dry-run"))
 
 
 def confirm(question: str, command: str, yes: bool, code: int = 1) -> None:

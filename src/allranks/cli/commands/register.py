@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from allranks.azure.errors import service_errors
-from allranks.azure.last_state import LastState, online_or_offline
-from allranks.azure.workspace import WorkspaceOptions, connect, named, resolve
+from allranks.azure.workspace import connect, resolve
 from allranks.cli.console import console, errors, print_result, to_json
 from allranks.cli.options import (
     AssetNamesArgument,
@@ -19,16 +17,14 @@ from allranks.cli.options import (
     ComponentsOption,
     JsonOption,
     LibraryOption,
-    OfflineOption,
     components_of,
     option,
-    require_dry_run,
 )
 from allranks.errors import InputError, Problem
 from allranks.history.formatting import plain
 
 if TYPE_CHECKING:
-    from allranks.azure.register import Difference, ServiceRegistry
+    from allranks.azure.register import Difference
     from allranks.catalog.releases import Release
 
 
@@ -41,7 +37,6 @@ def register(
         option("--to", "Write them into this new or earlier folder, for the Azure CLI; register nothing.", "DIR"),
     ] = None,
     dry_run: ChangesOption = False,
-    offline: OfflineOption = False,
     *,
     azure: AzureOptions,
     registry: Annotated[str, option("--registry", "Azure ML registry, instead of a workspace.", "NAME")] = "",
@@ -57,9 +52,10 @@ def register(
 
     For example: allranks register train_lightning --dry-run
     """
+    from allranks.azure.register import differences
     from allranks.catalog.releases import release
+    from allranks.sdk.session import session
 
-    require_dry_run(offline, dry_run)
     options = azure.of(registry)
     if target is not None:
         if dry_run or azure != AzureOptions():
@@ -67,33 +63,25 @@ def register(
             raise InputError(Problem(f"--to {target}", found, "one of them", "remove one"))
         _export(target, names, components_of(components, library), registry, json)
         return
-    if registry:
-        where = f"registry {registry}"
-    elif offline:
-        name = named(options).workspace_name
-        where = f"workspace {name}" if name else "no workspace is given"
-    else:
-        # Before the SDK is imported, which takes seconds.
-        where = f"workspace {resolve(options)}"
+    # Before the SDK is imported, which takes seconds.
+    place = registry or resolve(options)
+    where = f"{'registry' if registry else 'workspace'} {place}"
     out = errors() if json else console()
     with tempfile.TemporaryDirectory(prefix="allranks-") as folder:
         releases = release(Path(folder), components_of(components, library), names or (), registry)
-        if dry_run:
-            differences, comparison = _differences(options, releases, offline)
-            registered: list[Release] = []
-            for difference in differences:
-                _print_difference(out, difference)
-        else:
-            differences, comparison = (), ""
-            registered = _registered(options, releases, Path(folder), out)
+        with session():
+            with service_errors("signing in"):
+                client = connect(place)
+            changes = differences(client, releases) if dry_run else ()
+            registered = [] if dry_run else _registered(client, releases, Path(folder), out)
+    for change in changes:
+        _print_difference(out, change)
     if json:
-        print(to_json(_rows(releases, registered, differences, dry_run, where, comparison)))
+        print(to_json(_rows(releases, registered, changes, dry_run, where)))
         return
-    same = len(releases) - len(differences if dry_run else registered)
-    result = f"{len(differences)} would be registered" if dry_run else f"{len(registered)} registered"
+    same = len(releases) - len(changes if dry_run else registered)
+    result = f"{len(changes)} would be registered" if dry_run else f"{len(registered)} registered"
     out.print(f"{where}: {result}, {same} unchanged", soft_wrap=True)
-    if comparison:
-        out.print(comparison, soft_wrap=True)
 
 
 def _export(folder: Path, names: Sequence[str] | None, components: Path | None, registry: str, json: bool) -> None:
@@ -109,54 +97,19 @@ def _export(folder: Path, names: Sequence[str] | None, components: Path | None, 
     print_result(json, value, f"{folder}: {len(releases)} assets; files: {counts}", command)
 
 
-def _differences(
-    options: WorkspaceOptions, releases: Sequence[Release], only_offline: bool
-) -> tuple[Sequence[Difference], str]:
-    """Return the changes, and the comparison's basis if it is not the service."""
-    from allranks.azure.register import KnownRegistry, differences
-
-    state = LastState.of(options)
-
-    def online() -> Sequence[Difference]:
-        with _service(options, state) as registry:
-            return differences(registry, releases)
-
-    def offline() -> tuple[Sequence[Difference], Sequence[float]]:
-        registry = KnownRegistry(state)
-        return differences(registry, releases), registry.used
-
-    return online_or_offline(online, offline, "versions", only_offline=only_offline)
-
-
-def _registered(options: WorkspaceOptions, releases: Sequence[Release], staged: Path, out: Any) -> list[Release]:
+def _registered(client: Any, releases: Sequence[Release], staged: Path, out: Any) -> list[Release]:
     """Register the releases that are not registered yet, and return them."""
     from allranks.azure import register as registering
 
     registered: list[Release] = []
-    with _service(options, LastState.of(options)) as registry:
-        missing = registering.missing(registry, releases)
+    missing = registering.missing(client, releases)
 
-        def report(release: Release) -> None:
-            registered.append(release)
-            out.print(f"registered  {release}  ({len(registered)} of {len(missing)})", soft_wrap=True)
+    def report(release: Release) -> None:
+        registered.append(release)
+        out.print(f"registered  {release}  ({len(registered)} of {len(missing)})", soft_wrap=True)
 
-        registering.register(registry, missing, staged, report)
+    registering.register(client, missing, staged, report)
     return registered
-
-
-@contextmanager
-def _service(options: WorkspaceOptions, state: LastState) -> Iterator[ServiceRegistry]:
-    """Sign in to the service, and save afterwards what is known of it."""
-    from allranks.azure.register import ServiceRegistry
-    from allranks.sdk.session import session
-
-    with session():
-        with service_errors("signing in"):
-            registry = ServiceRegistry(connect(options.registry_name or resolve(options)), state)
-        try:
-            yield registry
-        finally:
-            state.save()
 
 
 def _print_difference(out: Any, difference: Difference) -> None:
@@ -192,7 +145,6 @@ def _rows(
     differences: Sequence[Difference],
     dry_run: bool,
     where: str,
-    comparison: str,
 ) -> dict[str, Any]:
     from allranks.cli.views.uploads import left_out_json
 
@@ -212,4 +164,4 @@ def _rows(
         else:
             row["state"] = "registered" if release in registered else "there"
         rows.append(row)
-    return {"where": where, "dry_run": dry_run, "comparison": comparison or None, "assets": rows}
+    return {"where": where, "dry_run": dry_run, "assets": rows}

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Callable
-from dataclasses import replace
 from datetime import datetime, timezone
 from functools import partial
 from itertools import islice
@@ -12,11 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 import typer
 
-from allranks.azure.errors import AzureError
-from allranks.azure.last_state import LastState, online_or_offline
 from allranks.azure.workspace import WorkspaceOptions, sign_in
 from allranks.cli import streams
-from allranks.cli.console import console, errors, print_result, to_json
+from allranks.cli.console import console, print_result, to_json
 from allranks.cli.lazy_group import lazy_group
 from allranks.cli.options import (
     AzureOptions,
@@ -26,13 +21,11 @@ from allranks.cli.options import (
     GpusOption,
     InstancesOption,
     JsonOption,
-    OfflineOption,
     RetriesOption,
     SchedulesArgument,
     SlotsOption,
     TrackOption,
     option,
-    require_dry_run,
 )
 from allranks.errors import InputError, Problem
 from allranks.history.formatting import plain
@@ -45,7 +38,7 @@ from allranks.sdk.session import session
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from allranks.azure.schedules import Applied, Change, Order
+    from allranks.azure.schedules import Applied, Change
 
 app = lazy_group(
     __name__,
@@ -172,7 +165,6 @@ def apply(
     target: SchedulesArgument = None,
     compute: ComputeOption = "",
     dry_run: ChangesOption = False,
-    offline: OfflineOption = False,
     prune: Annotated[
         bool, option("--prune", "Delete schedules that were applied from these files and are no longer declared.")
     ] = False,
@@ -184,11 +176,9 @@ def apply(
 
     The declared schedules are applied. Unchanged schedules are skipped, and disabled schedules remain disabled.
     """
-    from allranks.azure.schedules import Order
+    from allranks.azure import schedules
 
-    require_dry_run(offline, dry_run)
-    options, order = azure.of(), Order(target, compute, prune)
-    out = console()
+    order, out = schedules.Order(target, compute, prune), console()
     done = {"create": "created", "update": "updated", "unchanged": "unchanged", "delete": "deleted"}
 
     def report(change: Change) -> None:
@@ -200,46 +190,16 @@ def apply(
             before = f"{difference.before} → " if difference.before else ""
             out.print(plain(f"  {difference.key}: {before}{difference.after}"), soft_wrap=True)
 
+    client, workspace = sign_in(azure.of())
+    known = schedules.known_of(client, workspace)
+    planned = schedules.changes(order, known)
     if dry_run:
-        planned, comparison = _planned(options, order, offline)
         for change in planned:
             report(change)
-        if comparison:
-            (errors() if json else out).print(comparison, soft_wrap=True)
     else:
-        planned = _applied(options, order, report)
+        schedules.apply(client, order, known, planned, report)
     if json:
         print(to_json(planned))
-
-
-def _planned(options: WorkspaceOptions, order: Order, only_offline: bool) -> tuple[list[Change], str]:
-    """Return the changes, and the comparison's basis if it is not the service."""
-    from allranks.azure import schedules
-
-    state = LastState.of(options)
-    return online_or_offline(
-        lambda: schedules.changes(order, schedules.refresh(*sign_in(options), state)),
-        lambda: (schedules.changes(order, schedules.last_known(options, state)), [state.listed]),
-        "schedules",
-        only_offline=only_offline,
-    )
-
-
-def _applied(options: WorkspaceOptions, order: Order, report: Callable[[Change], None]) -> list[Change]:
-    from allranks.azure import schedules
-
-    client, name = sign_in(options)
-    state = LastState.of(options)
-    known = schedules.refresh(client, name, state)
-    planned = schedules.changes(order, known)
-    try:
-        schedules.apply(client, order, known, planned, report)
-    finally:
-        if any(change.action != schedules.KEEP for change in planned):
-            # Only a later dry run needs the new state.
-            with contextlib.suppress(AzureError, InputError):
-                schedules.refresh_schedules(client, state)
-    return planned
 
 
 def list_(
@@ -257,10 +217,7 @@ def list_(
     from allranks.azure import schedules
 
     now = datetime.now(timezone.utc)
-    applied: dict[str, Applied] = {}
-    if not local:
-        options = azure.of()
-        applied = schedules.refresh_schedules(sign_in(options)[0], LastState.of(options))
+    applied: dict[str, Applied] = {} if local else schedules.applied(sign_in(azure.of())[0])
     declared = {schedule.name: schedule for schedule in _created(folder)}
     with session(client=False):
         found = find_schedules(target, required=not declared)
@@ -323,9 +280,7 @@ def _switch(name: str, where: WorkspaceOptions, json: bool, *, on: bool) -> None
     from allranks.azure import schedules
 
     client, _ = sign_in(where)
-    applied = schedules.applied(client)
-    changed = schedules.switch(client, applied, name, on=on)
-    schedules.save(LastState.of(where), {**applied, name: replace(applied[name], enabled=on)})
+    changed = schedules.switch(client, schedules.applied(client), name, on=on)
     state = "enabled" if on else "disabled"
     value = {"name": name, "state": state, "changed": changed}
     print_result(json, value, f"{name}: {state}{'' if changed else ' already'}")
@@ -338,10 +293,6 @@ def delete(name: ScheduleArgument, *, azure: AzureOptions, json: JsonOption = Fa
     """
     from allranks.azure import schedules
 
-    options = azure.of()
-    client, _ = sign_in(options)
-    applied = schedules.applied(client)
-    schedules.delete(client, schedules.named(applied, name))
-    others = {other: schedule for other, schedule in applied.items() if other != name}
-    schedules.save(LastState.of(options), others)
+    client, _ = sign_in(azure.of())
+    schedules.delete(client, schedules.named(schedules.applied(client), name))
     print_result(json, {"name": name, "state": "deleted"}, f"{name}: deleted")
