@@ -15,7 +15,6 @@ OURS = Path(__file__).parents[2] / "environments"
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
     shutil.copytree(OURS / "cpu", tmp_path / "environments/cpu")
-    shutil.copy(OURS / ".hadolint.yaml", tmp_path / "environments")
     return tmp_path
 
 

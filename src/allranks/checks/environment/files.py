@@ -6,7 +6,6 @@ Nothing is expected of them but what Azure ML needs, except of the environment.y
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -138,34 +137,19 @@ def refused(file: Path, document: Mapping[str, Any]) -> Iterator[Problem]:
                 yield REFUSED.problem(where, message, "what its schema accepts")
 
 
-_CONDA = 'conda, "Managing environments", Creating an environment file manually'
-
 CONDA_FILE = Rule.error(
     "conda-file",
     "The conda file does not exist, or is not a YAML mapping.",
     "azure-ai-ml, `entities/_assets/environment.py`, Environment.conda_file",
     "correct the path, or write the file",
 )
-NO_PIP = Rule.warning(
-    "conda-pip",
-    "A conda file installs packages with pip and does not name pip. conda adds it with a warning, or the build fails.",
-    _CONDA,
-    "add pip to the dependencies",
-)
-UNPINNED = Rule.of_style(
-    "conda-unpinned",
-    "A package has no version, so the next build of the image may install another one.",
-    "name its version",
-)
-
-_PACKAGE = re.compile(r"[A-Za-z0-9_.\-]+")
 
 
 def conda(file: Path, document: Mapping[str, Any]) -> Iterator[Problem]:
     """Yield what is wrong with the conda specification that an environment's file names or contains."""
     value = document.get("conda_file")
     if isinstance(value, dict):
-        yield from _of_specification(value, file, at(file, "conda_file", "dependencies"))
+        yield from CONDA.mark(conda_problems(value, file))
     elif isinstance(value, str) and value and not is_template(value):
         path = file.parent / value.removeprefix("file:")
         if not os.path.isfile(path):
@@ -176,27 +160,7 @@ def conda(file: Path, document: Mapping[str, Any]) -> Iterator[Problem]:
         except InputError as error:
             yield from CONDA_FILE.mark(error.problems)
             return
-        yield from _of_specification(specification, path, at(path, "dependencies"))
-
-
-def _of_specification(specification: Mapping[str, Any], file: Path, where: str) -> Iterator[Problem]:
-    if problems := list(conda_problems(specification, file)):
-        yield from CONDA.mark(problems)
-        return
-    listed = specification["dependencies"]
-    names = [entry for entry in listed if isinstance(entry, str)]
-    pip = [str(line) for entry in listed if isinstance(entry, dict) for line in entry["pip"]]
-    if pip and "pip" not in {_package_name(entry) for entry in names}:
-        yield NO_PIP.problem(where, "packages for pip, and no pip", "pip among the dependencies")
-    unpinned = [entry for entry in names if "=" not in entry and "<" not in entry and _package_name(entry) != "pip"]
-    unpinned += [entry for entry in pip if not re.search(r"[=<>~@]|^-|^\.|/", entry)]
-    if unpinned:
-        yield UNPINNED.problem(where, f"no version of {', '.join(unpinned)}", "a version of each package")
-
-
-def _package_name(entry: str) -> str:
-    match = _PACKAGE.match(entry.rpartition("::")[2].strip())
-    return match[0].lower() if match else ""
+        yield from CONDA.mark(conda_problems(specification, path))
 
 
 DOCKERFILE = Rule.error(

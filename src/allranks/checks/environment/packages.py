@@ -1,11 +1,8 @@
-"""Check the packages of an environment: pinned, as expect.yaml and the version table have them, and compatible."""
+"""Check the packages of an environment: pinned, and as expect.yaml and the version table have them."""
 
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
-import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -167,53 +164,3 @@ def _against_pins(environment: EnvironmentFolder, claims: list[Claim]) -> Iterat
         elif pin.version and pin.version.split("+")[0] != claim.version:
             expected = f"{pin.version}, as in {pin.path.name}:{pin.line}"
             yield Problem(where, f"{claim.name} {claim.version}", expected, f"write {pin.version.split('+')[0]}")
-
-
-SECONDS = 900
-
-
-def resolved(environment: EnvironmentFolder, _root: Path) -> Iterator[Problem]:
-    """Let pip resolve the variant without GPUs for this Python. Only package metadata is downloaded."""
-    chosen = [path for path in files(environment.folder) if not path.name.endswith("-cuda.txt")]
-    if not chosen:
-        return
-    with tempfile.TemporaryDirectory(prefix="allranks-") as folder:
-        requirements = Path(folder, "requirements.txt")
-        # Without checksums: the resolver ignores them, but would require one for every package.
-        lines = [
-            line
-            for path in chosen
-            for line in path.read_text().splitlines()
-            if line.startswith(("--extra-index-url", "--find-links", "--no-index"))
-        ]
-        requirements.write_text("\n".join([*lines, *(pin.text for path in chosen for pin in pins(path))]) + "\n")
-        command = [sys.executable, "-m", "pip", "install", "--dry-run", "--ignore-installed", "-r", str(requirements)]
-        try:
-            completed = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, check=False)
-        except subprocess.TimeoutExpired:
-            found = f"pip did not finish within {SECONDS} s"
-            yield Problem(f"{chosen[-1]}", found, "a result", "try again, or skip it: --no-resolve")
-            return
-    if completed.returncode != 0:
-        complaint = _complaint(completed.stdout, completed.stderr)
-        name = _first_package(complaint)
-        pin = next((pin for path in chosen for pin in pins(path) if pin.name == name), None)
-        where = f"{pin.path}:{pin.line}" if pin else f"{chosen[-1]}"
-        fix = f"run: {lock_command(environment.folder)}"
-        yield Problem(where, "; ".join(complaint[:6])[:500], "packages that go together", fix)
-
-
-def _complaint(output: str, errors: str) -> list[str]:
-    """Return the conflicting requirements if pip lists them, else its errors."""
-    _, _, cause = output.partition("The conflict is caused by:")
-    lines = (cause.partition("\n\n")[0] if cause else errors).splitlines()
-    return [line.strip() for line in lines if line.strip() and not line.startswith("WARNING")]
-
-
-def _first_package(complaint: list[str]) -> str:
-    """Return the first package that pip's complaint names; "" if it names none."""
-    for line in complaint:
-        for word in line.replace("ERROR:", "").split():
-            if "==" in word:
-                return normal(word.split("==")[0].strip("(),"))
-    return ""

@@ -72,9 +72,6 @@ def check(
         ),
     ] = None,
     folder: EnvironmentsOption = None,
-    resolve: Annotated[
-        bool, typer.Option("--resolve/--no-resolve", help="Also resolve the packages with pip. Slow.")
-    ] = False,
     strict: Annotated[bool, option("--strict", "For paths: warnings are problems too, and so is advice.")] = False,
     json: JsonOption = False,
 ) -> None:
@@ -84,8 +81,7 @@ def check(
     project: a YAML file with image or build, or a folder, whose environments at any depth are checked for what Azure ML
     needs, together with their conda files and Dockerfiles; `allranks why --codes` lists the rules.
 
-    Print every problem with file and line. Exit with 2 if there are any. Without hadolint, its rules are not checked,
-    and a warning says so.
+    Print every problem with file and line. Exit with 2 if there are any.
     """
     from allranks.checks import Findings
     from allranks.checks.environment import check_files
@@ -97,7 +93,7 @@ def check(
     checked: list[str] = []
     found: list[Problem] = []
     if own or not paths:
-        found += _check_own(own, folder, resolve, checked)
+        found += _check_own(own, folder, checked)
     for path in paths:
         if not Path(path).exists():
             raise InputError(Problem(path, "there is no such file or folder", "an environment's YAML, or a folder"))
@@ -122,19 +118,16 @@ def _is_path(name: str) -> bool:
     return "/" in name or name in (".", "..") or Path(name).suffix.lower() in (".yaml", ".yml")
 
 
-def _check_own(names: Sequence[str], folder: Path | None, resolve: bool, checked: list[str]) -> list[Problem]:
+def _check_own(names: Sequence[str], folder: Path | None, checked: list[str]) -> list[Problem]:
     """Check environments of a project by name, add their names, and return what was found."""
     from allranks.checks.environment import check
-    from allranks.checks.environment.dockerfile import missing_hadolint
 
     root = folder or environments_folder(Path.cwd())
     found: list[Problem] = []
     for environment in find_environments(root, tuple(names)):
-        with errors().status(f"checking {environment.name}"):  # pip takes minutes
-            found += check(environment, root, resolve)
+        found += check(environment, root)
         checked.append(environment.name)
-    missing = missing_hadolint()
-    return [*found, missing] if missing else found
+    return found
 
 
 def sync(
