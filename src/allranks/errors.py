@@ -121,11 +121,7 @@ class InputError(Exception):
     """The user's input cannot be used.
 
     Nothing was started or changed. The command exits with code 2.
-
-    rest: what was read in spite of the problems, such as a plan; None if nothing was
     """
-
-    rest: object = None
 
     def __init__(self, *problems: Problem) -> None:
         self.problems = tuple(dict.fromkeys(problems))  # several steps may have the same one

@@ -1,4 +1,4 @@
-"""`check` checks every job of a file, as it was when the file made it, and reports everything that is wrong at once."""
+"""`check` checks every job of a file, as it was when the file made it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from allranks.api.jobs import check
 from allranks.errors import InputError
 from allranks.plan.reader import read_plan
 from notebooks import write_notebook
-from pipeline_files import write
 
 HEAD = """\
 import pathlib, shutil
@@ -77,39 +76,3 @@ def test_a_job_is_read_before_a_later_cell_removes_its_folder(
     assert checked.plan is not None
     (step,) = checked.plan.graph.nodes
     assert getattr(step, "code", None) is not None
-
-
-JOB = "type: command\ncommand: echo ${{inputs.missing}}\nenvironment: azureml:e:1\ncompute: azureml:c\n"
-STEP = JOB.replace("compute: azureml:c\n", "").replace("\n", "\n    ").rstrip()
-PIPELINE = f"type: pipeline\nsettings: {{default_compute: azureml:c}}\njobs:\n  a:\n    {STEP}\n"
-SWEEP = (
-    "type: sweep\ncompute: azureml:c\ntrial:\n"
-    "  command: echo ${{inputs.missing}} ${{search_space.lr}}\n  environment: azureml:e:1\n"
-    "search_space: {lr: {type: choice, values: [1]}}\nobjective: {goal: minimize, primary_metric: loss}\n"
-    "sampling_algorithm: random\nlimits: {max_total_trials: 1}\n"
-)
-UNDECLARED = "key command"
-TEXTS = {
-    "an unknown key of a job": (f"{JOB}enviroment_variables: {{A: b}}\n", ["key enviroment_variables"]),
-    "an unknown key of a step": (f"{PIPELINE}    colour: red\n", ["key colour"]),
-    "an unknown key of a trial": (SWEEP.replace("  command", "  colour: red\n  command"), ["key trial.colour"]),
-    "a wrong number": (f"{PIPELINE}    resources: {{instance_count: many}}\n", ["key resources.instance_count"]),
-    "code that does not exist": (f"{PIPELINE}    code: ./gone\n", ["key code"]),
-    "a wrong size": (f"{PIPELINE}    resources: {{shm_size: much}}\n", ["key resources.shm_size"]),
-    "a dangling binding": (f"{PIPELINE}    inputs: {{x: '${{{{parent.inputs.gone}}}}'}}\n", ["key inputs.x"]),
-    "three stages": (
-        f"{PIPELINE}    limits: {{timout: 1}}\n    resources: {{instance_count: many}}\n    shape: round\n",
-        ["key limits.timout", "key resources.instance_count", "key shape"],
-    ),
-}
-
-
-@pytest.mark.parametrize("name", TEXTS)
-def test_everything_that_is_wrong_is_reported_at_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    text, keys = TEXTS[name]
-    checked = check(write(tmp_path, "job.yml", text))
-    places = [each.where.partition(" (")[0].rpartition(", ")[2] for each in checked.problems]
-    assert sorted(places) == sorted([*keys, UNDECLARED])

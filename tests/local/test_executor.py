@@ -96,14 +96,6 @@ def test_a_failed_step_is_tried_again(trial_of: Trials, retries: int, state: Sta
     assert len(trial.run.step("a").notes) == attempt
 
 
-def test_a_step_has_retries_of_its_own(trial_of: Trials) -> None:
-    failing = [Status.FAILED] * 3
-    steps = (Step("a", "", retries=2), Step("b", "", retries=0), Step("c", ""))
-    trial = trial_of(*steps, ends={name: list(failing) for name in "abc"}, retries=1)
-    assert trial.execute() is Status.FAILED
-    assert {name: trial.tries.count(name) for name in "abc"} == {"a": 3, "b": 1, "c": 2}
-
-
 def test_a_canceled_step_is_not_tried_again(trial_of: Trials) -> None:
     trial = trial_of(Step("a", ""), ends={"a": [Status.CANCELED]}, retries=3)
     assert trial.execute() is Status.CANCELED

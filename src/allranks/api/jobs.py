@@ -74,7 +74,7 @@ def check(
         job, texts, workspace = resolved(job), texts_of(inputs, stand_ins), Workspace.at(folder)
         with tempfile.TemporaryDirectory(prefix="allranks-") as snapshots:
             read = _read_each(job, texts, Path(snapshots), workspace)
-            found = [problem for plan in read for problem in _found(plan, job, texts, workspace)]
+            found = [problem for plan in read for problem in _found(plan)]
     except InputError as error:
         return Checked(error.problems)
     plans = tuple(plan for plan in read if isinstance(plan, Plan))
@@ -95,19 +95,13 @@ def _read_each(job: Any, texts: Mapping[str, str], snapshots: Path, workspace: W
         return [error]
 
 
-def _found(plan: Plan | InputError, job: Any, texts: Mapping[str, str], workspace: Workspace) -> Iterator[Problem]:
-    """Yield what is wrong with a plan; or why there is none, and what else is wrong with the job."""
+def _found(plan: Plan | InputError) -> Iterator[Problem]:
+    """Yield what is wrong with a plan, or why there is none."""
     from allranks.checks.plan import findings
     from allranks.local import capacity, gpus, requirements
-    from allranks.plan.reader import is_new, read_rest
 
     if isinstance(plan, InputError):
-        more, rest = list[Problem](), plan.rest
-        if rest is None and is_path(job):
-            with _READING:
-                more, rest = read_rest(os.fspath(job), texts, registered.of(workspace), plan.problems)
-        more += findings(rest).errors if isinstance(rest, Plan) else ()
-        yield from (*plan.problems, *(problem for problem in more if is_new(problem, plan.problems)))
+        yield from plan.problems
         return
     of_plan = findings(plan)
     yield from of_plan.found

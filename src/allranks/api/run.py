@@ -208,7 +208,7 @@ def run(
     inputs:      values of the job's inputs, by name; of a component also instance_count and process_count_per_instance
     instances:   rack (Linux namespaces), loopback (addresses on 127.0.0.0/8), or auto: rack if this machine supports it
     force_rerun: whether to run every step, even if an earlier result could be reused
-    retries:     how many times a failed step is retried; ``allranks.yaml`` may have other numbers for steps
+    retries:     how many times a failed step is retried
     slots:       how many ranks may run at once; None: the number of cores
     gpus:        auto (one per rank), share, or the number of GPUs to use
     track:       whether each step that runs Python gets an MLflow run

@@ -65,7 +65,7 @@ class Executor:
     gpus_of:             returns the number of GPUs that a step uses exclusively
     halt:                ends the running steps when a failed step ends the run
     decisions:           decisions of nodes from before the run was resumed
-    retries:             maximum retries of a failed step that has no number of its own
+    retries:             maximum retries of a failed step
     continue_on_failure: whether nodes that do not depend on a failed one still run
     modes:               what to do with each node
     earlier:             the run as it was before it continued with the latest code
@@ -178,8 +178,7 @@ class Executor:
                 self.recorder.register(record, port.name, kind, port.asset)
 
     async def _try(self, scope: Scope, step: Step, record: StepRecord, share: Share) -> None:
-        retries = self.retries if step.retries is None else step.retries
-        for retries_left in range(retries, -1, -1):
+        for retries_left in range(self.retries, -1, -1):
             if self.stopped or self.is_canceled(record.name):
                 return
             await self.steps.attempt(scope, step, record, share)

@@ -117,7 +117,6 @@ class Step(_Node):
     timeout:               seconds after which the step is stopped, or None
     shm_size:              size of /dev/shm per instance, in bytes
     deterministic:         whether an earlier result of the same inputs may be reused
-    retries:               how often a failed attempt is repeated; None: as often as the run's option says
     ignored_environment:   the environment that the node sets instead of its component's, which azure-ai-ml never sends
     ignored_variables:     names of the component's variables, which azure-ai-ml never sends
     job_tier:              spot, basic, standard or premium; "" if the node does not set it
@@ -146,7 +145,6 @@ class Step(_Node):
     shm_size: int = 2 << 30
     timeout: float | None = None
     deterministic: bool = True
-    retries: int | None = field(default=None, compare=False)
     job_tier: str = field(default="", compare=False)
     azure_only: tuple[str, ...] = field(default=(), compare=False)
     ignored_environment: Environment = field(default=NO_ENVIRONMENT, compare=False)

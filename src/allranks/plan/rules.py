@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from allranks.errors import Problem, Rule
+from allranks.errors import Level, Problem, Rule
 from allranks.sdk.yaml_lines import REPEATED_KEY, UNQUOTED_VALUE
 
 WRONG_REFERENCE = Rule.error(
@@ -72,25 +72,20 @@ COUNT_BINDING = Rule.error(
     "write the value, and set the binding on the step of a pipeline that uses the component",
 )
 
-BOUND_SECTION = Rule.warning(
+BOUND_SECTION = Rule(
     "bound-section",
+    Level.MACHINE,
     "A group of settings of a step, such as environment_variables or distribution, is bound to an input as a whole. "
-    "azure-ai-ml sends the binding. It is not documented how Azure ML reads the input's value; here it is JSON.",
+    "azure-ai-ml sends the binding. It is not documented how Azure ML reads the input's value, so that the step does "
+    "not run on this machine.",
     "azure-ai-ml, the request of Command._to_rest_object; Azure/azure-sdk-for-python#28882",
     "bind each value: {NAME: ${{parent.inputs.INPUT}}}",
-)
-UNSENT_BINDING = Rule.warning(
-    "unsent-binding",
-    "A setting of a step has a binding that azure-ai-ml drops, or that it cannot send, so that it does not submit the "
-    "job.",
-    "azure-ai-ml, the request of each node: BaseNode._to_rest_object",
-    "write the value",
 )
 
 RULES = (
     *(WRONG_REFERENCE, UNKNOWN_FORM, ENVIRONMENT_EMPTY, NO_ENVIRONMENT, NO_COMPUTE),
     *(UNKNOWN_PORT, UNKNOWN_STEP, IGNORED_KEY, REPEATED_KEY, UNQUOTED_VALUE),
-    *(COUNT_BINDING, BOUND_SECTION, UNSENT_BINDING),
+    *(COUNT_BINDING, BOUND_SECTION),
 )
 
 _NUMBERS = (("resources", "instance_count"), ("distribution", "process_count_per_instance"))

@@ -183,10 +183,6 @@ def is_binding(value: Any) -> bool:
     return isinstance(value, kinds)
 
 
-node_request = methodcaller("_to_rest_object")
-"""What the SDK sends of a node, before its values are converted to JSON. Raises any error if it cannot send it."""
-
-
 def declare(node: Any, name: str, port: Any) -> None:
     """Declare an Input or an Output in a copy of a node's component, which is not registered."""
     from azure.ai.ml import Input

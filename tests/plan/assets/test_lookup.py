@@ -273,16 +273,6 @@ def test_two_specs_of_one_version(project: Path) -> None:
     assert found.found.endswith("describe metrics:0.0.26: specs/copy/spec.yaml, specs/metrics/2/spec.yaml")
 
 
-def test_an_input_by_its_address(project: Path) -> None:
-    write(project, "allranks.yaml", "inputs:\n  train.data: data/titanic\n  '*.model': data/gpt2\n  lost: nowhere\n")
-    lookup = AssetLookup.of(project, None)
-    assert lookup.input("train.data") == str(project / "data/titanic")
-    assert lookup.input("outer.train.model") == str(project / "data/gpt2")
-    assert lookup.input("train.labels") is None
-    with pytest.raises(InputError, match=r"key inputs\.lost \(allranks\.yaml:4\): nowhere does not exist"):
-        lookup.input("lost")
-
-
 def test_components_in_python_are_found_by_their_name(project: Path) -> None:
     write(
         project,

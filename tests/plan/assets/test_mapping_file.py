@@ -22,10 +22,6 @@ datastores:
 environments:
 models:
   azureml://registries/azureml/models/gpt2/versions/4: gpt2
-inputs:
-  outer.train.images: few
-retries:
-  outer.train: 2
 run_in:
   sklearn: venv
 """
@@ -38,8 +34,7 @@ def test_what_a_file_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     path.write_text(GOOD)
     file = mapping_file.read(path)
     found = file.entries
-    assert file.retries == {"outer.train": (2, "key retries.outer.train (allranks.yaml:15)")}
-    assert file.run_in == {"sklearn": ("venv", "key run_in.sklearn (allranks.yaml:17)")}
+    assert file.run_in == {"sklearn": ("venv", "key run_in.sklearn (allranks.yaml:13)")}
     assert [
         (entry.section, entry.key, str(entry.path), entry.place) for entries in found.values() for entry in entries
     ] == [
@@ -49,7 +44,6 @@ def test_what_a_file_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
         ("data", "https://account.blob.core.windows.net/c/*", f"{tmp_path}/blob", "allranks.yaml:6"),
         ("datastores", "datastores/workspaceblobstore", "/home/me/blob", "allranks.yaml:8"),
         ("models", "registries/azureml/models/gpt2/versions/4", f"{tmp_path}/gpt2", "allranks.yaml:11"),
-        ("inputs", "outer.train.images", f"{tmp_path}/few", "allranks.yaml:13"),
     ]
 
 
@@ -73,9 +67,7 @@ def test_a_file_that_says_nothing_yet(tmp_path: Path, text: str) -> None:
 WRONG = {
     "component:\n  train:3: x\n": "key component (allranks.yaml:1): there is no such section; did you mean components?",
     "jobs: {}\n": "key jobs (allranks.yaml:1): there is no such section; remove it",
-    "retries:\n  train: -1\n": "key retries.train (allranks.yaml:2): -1; ",
     "run_in:\n  train: cellar\n": "key run_in.train (allranks.yaml:2): 'cellar'; ",
-    "retries:\n  train: yes\n": "key retries.train (allranks.yaml:2): True; ",
     "data: [a]\n": "key data (allranks.yaml:1): ['a']; ",
     "data:\n  a:1:\n": "key data.a:1 (allranks.yaml:2): it has no path; ",
     "data:\n  a:1: 3\n": "key data.a:1 (allranks.yaml:2): 3; ",

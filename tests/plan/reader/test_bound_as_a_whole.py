@@ -1,4 +1,4 @@
-"""Settings that are bound to an input as a whole: what azure-ai-ml sends runs, what it drops or refuses is named."""
+"""Settings that are bound to an input as a whole, or have a value of another type: each is named."""
 
 from __future__ import annotations
 
@@ -9,9 +9,8 @@ from typing import Any
 import pytest
 
 from allranks.api.jobs import Checked, check
-from allranks.contract.pytorch import PyTorch
 from allranks.errors import Level, Problem
-from allranks.plan.graph import Step, Sweep
+from allranks.plan.graph import Sweep
 from pipeline_files import write
 
 HEAD = """
@@ -90,58 +89,23 @@ def named(found: Checked, key: str) -> list[Problem]:
     return [each for each in found.found if f", key {key} (" in each.where or f", key {key}." in each.where]
 
 
-SENT = {
-    "environment_variables": ('{"FOO": "y"}', lambda step: step.environment_variables == {"FOO": "y"}),
-    "distribution": (
-        '{"type": "pytorch", "process_count_per_instance": 2}',
-        lambda step: step.distribution == PyTorch(2),
-    ),
-    "resources": ('{"instance_count": 2}', lambda step: step.instance_count == 2),
-    "limits": ('{"timeout": 30}', lambda step: step.timeout == 30),
-}
-
-
-@pytest.mark.parametrize("key", SENT)
-def test_what_is_sent_is_read_as_json(folder: Path, key: str) -> None:
-    value, holds = SENT[key]
-    found = checked(folder, "Command", f"n.{key} = x", value=value)
-    assert not found.problems
-    assert [each.rule for each in named(found, key)] == ["bound-section"]
-    assert found.plan is not None
-    (step,) = found.plan.graph.nodes
-    assert isinstance(step, Step)
-    assert holds(step)
-
-
-@pytest.mark.parametrize(("key", "value"), [("distribution", "no JSON"), ("resources", "[1]"), ("limits", "3")])
-def test_another_value_is_one_problem(folder: Path, key: str, value: str) -> None:
-    (problem,) = checked(folder, "Command", f"n.{key} = x", value=value).problems
-    assert f"key {key} " in problem.where
-    assert "not an object in JSON" in problem.found
-
-
 NAMED = [
-    ("Command", "n.environment = x", "environment", "warning", "which azure-ai-ml does not send"),
-    ("Command", "n.description = x", "description", "warning", "which azure-ai-ml does not send"),
-    ("Command", "n.display_name = x", "display_name", "warning", "as an object"),
-    ("Command", "n.tags = {'a': x}", "tags", "warning", "as an object"),
-    ("Command", "n.environment_variables = {'A': x}", "environment_variables", "warning", "as an object"),
-    ("Command", "n.properties = x", "properties", "warning", "cannot send it"),
+    ("Command", "n.environment_variables = x", "environment_variables", "this machine", "in place of keys and values"),
+    ("Command", "n.limits = '${{parent.inputs.x}}'", "limits", "this machine", "in place of keys and values"),
+    ("Command", "n.distribution = [x]", "distribution", "error", "type list"),
+    ("Command", "n.environment = x", "environment", "error", "which azure-ai-ml refuses"),
     ("Command", "n.component.environment = x", "environment", "error", "in the component"),
-    ("Command", "n.component.distribution = x", "distribution", "error", "in the component"),
-    ("Command", "n.component.environment_variables = x", "environment_variables", "error", "in the component"),
     ("Command", "n.component.tags = x", "tags", "error", "in the component"),
     ("Command", "n.code = x", "code", "error", "in the component"),
     ("Command", "n.inputs['x'] = [x]", "inputs.x", "error", "type list"),
     ("Command", "n.outputs.out.mode = x", "outputs.out.mode", "error", "a binding"),
     ("Parallel", "n.partition_keys = x", "partition_keys", "error", "a binding"),
-    ("Sweep", "n.resources = x", "resources", "warning", "does not send"),
     ("Sweep", "n.early_termination = x", "early_termination", "error", "a binding"),
 ]
 
 
 @pytest.mark.parametrize(("kind", "statement", "key", "level", "found"), NAMED)
-def test_what_is_dropped_or_refused_is_named(
+def test_what_cannot_be_read_is_named(
     folder: Path, kind: str, statement: str, key: str, level: str, found: str
 ) -> None:
     problems = [each for each in named(checked(folder, kind, statement), key) if found in each.found]

@@ -35,26 +35,10 @@ target_column_name: y
 training_data: {type: mltable, path: data}
 """
 YAML = {
-    "empty": ("", "x.yml", "it is empty"),
-    "list": ("- a\n", "x.yml", "it is a list"),
-    "syntax": ("a: [1\nb: 2\n", "x.yml:2:2", "it is not YAML: while parsing a flow sequence, did not find expected"),
     "tab": ("type: pipeline\njobs:\n\ta: 1\n", "x.yml:3:1", "it is not YAML: while scanning for the next token"),
     "tag": ("a: !!python/object:os.system {}\n", "x.yml:1:4", "it is not YAML: could not determine a constructor"),
     "key": ("type: pipeline\ninputs: {yes: 1}\njobs: {}\n", "x.yml:2", "YAML does not read the key yes as text"),
     "type": ("type: pipelines\njobs: {}\n", "key type (x.yml:1)", "a job of type pipelines does not run"),
-    "no type": ("jobs:\n  a:\n    command: ls\n", "x.yml", "it has jobs, but no type"),
-    "no jobs": ("type: pipeline\n", "key jobs (x.yml)", "the pipeline has no jobs"),
-    "unknown key": (
-        "command: ls\nenvironment: azureml:x:1\nfoo: 1\n",
-        "key foo (x.yml:3)",
-        "Azure ML has no such key",
-    ),
-    "no environment": ("command: ls\n", "key environment (x.yml)", "the key is missing"),
-    "unknown key of a step with a command": (
-        "type: pipeline\njobs:\n  a: {command: ls, environment: azureml:x:1, foo: 1}\n",
-        "step a, key foo (x.yml:3)",
-        "Azure ML has no such key",
-    ),
     "item that is a number": (
         JOB + '  b: {type: parallel_for, body: "${{parent.jobs.a}}", items: [{lr: 1}, 2]}\n',
         "step b, key items (x.yml:7)",
@@ -218,25 +202,6 @@ NODES = {
 }
 
 
-@pytest.mark.parametrize(
-    ("old", "fix"),
-    [
-        ("code: {local_path: src}", "write code: src"),
-        ("compute: {target: azureml:gpu}", "write compute: azureml:gpu"),
-        (
-            "compute: {target: azureml:gpu, instance_count: 2}",
-            "write compute: azureml:gpu, and instance_count below resources",
-        ),
-        ("compute: [gpu]", ""),
-    ],
-)
-def test_the_schema_of_the_preview_is_told_how_to_write_it_today(here: Path, old: str, fix: str) -> None:
-    write(here, "x.yml", f"command: ls\nenvironment: azureml:x:1\n{old}\n")
-    with pytest.raises(InputError) as caught:
-        read_plan("x.yml", {}, here / "snapshots")
-    assert [problem.fix for problem in caught.value.problems] == [fix]
-
-
 @pytest.mark.parametrize("kind", NODES)
 def test_nodes_that_are_not_run_yet(here: Path, kind: str) -> None:
     write(
@@ -343,9 +308,7 @@ def digits(data: Input(type="uri_folder"), epochs: int = 3, lr: float = 0.1, rea
         ({"epoch": "3"}, "input epoch", "the pipeline has no input epoch", "did you mean epochs?"),
         ({"zzz": "3"}, "input zzz", "the pipeline has no input zzz", "remove it, or declare the input"),
         ({"epochs": "2.5"}, "input epochs", "'2.5'", "set epochs to a whole number"),
-        ({"epochs": ""}, "input epochs", "''", "set epochs to a whole number"),
         ({"lr": "much"}, "input lr", "'much'", "set lr to a number"),
-        ({"lr": "nan"}, "input lr", "'nan'", "set lr to a number"),
         ({"ready": "maybe"}, "input ready", "'maybe'", "set ready to true or false"),
         ({"data": ""}, "input data", "''", "set data to a path"),
     ],
@@ -367,7 +330,6 @@ def test_every_value_that_is_wrong_is_told(here: Path) -> None:
     ("target", "where", "found"),
     [
         ("nope.py", "nope.py", "there is no such file"),
-        ("nope.py:digits", "nope.py", "there is no such file"),
         (".", ".", "it is a folder"),
         ("data/numbers.csv", "data/numbers.csv", "a file that ends with '.csv' is not known"),
         ("pipeline.py:", "pipeline.py:", "there is no name after the colon"),

@@ -173,22 +173,11 @@ def test_a_job_by_itself_has_them_too(project: Path) -> None:
         inputs: {table: {type: uri_file, path: "azureml:titanic:1"}}
         """,
     )
-    write(project, "allranks.yaml", f"{NAMES}inputs: {{table: own/trainer.yaml}}\n")
+    write(project, "allranks.yaml", NAMES.replace("data:\n", "data:\n  titanic: own/trainer.yaml\n"))
     plan = read("job.yml")
     assert plan.graph.inputs[0].value == DataPath(str(project / "own/trainer.yaml"))
     assert (
         interpreters.of_environment(plan.graph.nodes[0].environment, plan.source) == project / ".venvs/torch/bin/python"
-    )
-
-
-def test_any_input_of_any_step_may_have_a_path(project: Path) -> None:
-    write(project, "allranks.yaml", f"{NAMES}inputs:\n  train.dataset: data\n  script: own/trainer.yaml\n")
-    plan = read("pipeline.yml")
-    assert plan.graph.by_name["train"].inputs[0].value == DataPath(str(project / "data"))
-    assert plan.graph.inputs[0].value == DataPath(str(project / "own/trainer.yaml"))
-    # What the user sets now goes before what the file says.
-    assert read("pipeline.yml", {"script": "own/environment.yaml"}).graph.inputs[0].value == DataPath(
-        str(project / "own/environment.yaml")
     )
 
 
@@ -273,11 +262,6 @@ WRONG_NAMES = {
         "own/environment.yaml",
         "own/list.yaml",
         "own/list.yaml: it is a list",
-    ),
-    "a path for a number": (
-        "models:",
-        "inputs: {train.lr: data}\nmodels:",
-        "step train, key inputs.lr (pipeline.yml:21): allranks.yaml gives it a path, but it is a number",
     ),
 }
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import subprocess
 import textwrap
 from pathlib import Path
@@ -183,53 +182,11 @@ def test_an_import_or_export_does_not_run(here: Path, task: str, keys: str, side
     assert isinstance(plan.graph.by_name["moved"], StandIn)
 
 
-EXECUTORS = "spark.executor.instances: 1"
-RESOURCES = 'resources: {instance_type: Standard_E8S_V3, runtime_version: "3.4"}'
-SPARK = {
-    "no entry": ("    entry: {file: main.py}\n", "", "entry (pipeline.yml:9)", "the key is missing"),
-    "no such entry": ("main.py", "no.py", "entry (pipeline.yml:12)", "Entry src/no.py doesn't exist."),
-    "no such code": ("./src", "./nowhere", "code (pipeline.yml:11)", "nowhere does not exist"),
-    "mode of an input": (
-        'mode: direct, path: "${{parent.inputs.table}}"',
-        "mode: ro_mount, path: data",
-        "inputs.table (pipeline.yml:18)",
-        "Input 'table' is using 'ro_mount' mode, only 'direct' is supported",
-    ),
-    "no executors": (EXECUTORS, "", "conf (pipeline.yml:14)", "spark.driver.cores, spark.driver.memory, "),
-    "instance type": ("Standard_E8S_V3", "Standard_D4", "resources.instance_type (pipeline.yml:17)", "'Standard_D4'"),
-    "no resources": (f"    {RESOURCES}\n", "", "compute (pipeline.yml:9)", "One of either compute or resources must"),
-}
-
-
-@pytest.mark.parametrize(("before", "after", "key", "found"), SPARK.values(), ids=SPARK)
-def test_a_spark_node_is_judged_as_azure_ai_ml_judges_it(
-    project: Path, before: str, after: str, key: str, found: str
-) -> None:
-    assert before in PIPELINE
-    write(project, "pipeline.yml", PIPELINE.replace(before, after))
-    with pytest.raises(InputError) as raised:
-        read(project, fit="have/fit")
-    (problem,) = raised.value.problems
-    assert (problem.where, problem.found[: len(found)]) == (f"step clean, key {key}", found)
-    assert problem.fix or problem.expected
-
-
 def test_a_spark_node_does_not_run_here(project: Path) -> None:
     (problem,) = check(read(project, fit="have/fit"))
     assert (problem.found, problem.level) == ("a Spark node does not run on this machine", Level.MACHINE)
     assert problem.fix.endswith("--stand-in clean=FOLDER")
     assert check(read(project, fit="have/fit", clean="have/clean")) == []
-
-
-def test_a_spark_job_is_judged_too(project: Path) -> None:
-    (step,) = re.findall(r"  clean:\n((?:    .*\n)+)", PIPELINE)
-    job = textwrap.dedent(step).replace("${{parent.inputs.table}}", "data")
-    write(project, "pipeline.yml", job.replace("mode: direct, path", "mode: download, path"))
-    with pytest.raises(InputError) as raised:
-        read(project)
-    wrong, not_here = raised.value.problems
-    assert (wrong.where, wrong.fix) == ("step pipeline, key inputs.table (pipeline.yml:9)", "write mode: direct")
-    assert (not_here.level, not_here.code) == (Level.MACHINE, "not-run-here")
 
 
 DYNAMIC = """

@@ -79,7 +79,7 @@ def check(
     file.
 
     --names lists the registered components, data, environments and models that this machine cannot resolve, each with
-    the places that refer to it. Complete their paths.
+    the places that refer to it. Add the lines to allranks.yaml, and complete their paths.
     """
     from allranks.cli.views.problems import print_machine, print_warnings
 

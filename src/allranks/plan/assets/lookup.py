@@ -103,7 +103,6 @@ class AssetLookup:
     folder:     the pipeline's folder, in which a new ``allranks.yaml`` would be created
     file:       the ``allranks.yaml`` that applies, or None
     registered: finds what is registered on this machine; None: nothing is
-    settled:    inputs of the pipeline that the user sets, which the file does not change
     stand_ins:  by the path of a step, the folder that the user gives in place of running it, besides those of the file
     stood_in:   the paths of steps that have been looked up as such
     uses:       every lookup so far, for `allranks check --names`
@@ -116,7 +115,6 @@ class AssetLookup:
     folder: Path
     file: MappingFile | None = None
     registered: Registered | None = None
-    settled: frozenset[str] = frozenset()
     stand_ins: Mapping[str, Path] = field(default_factory=dict)
     stood_in: set[str] = field(default_factory=set)
     uses: list[Use] = field(default_factory=list)
@@ -176,18 +174,6 @@ class AssetLookup:
         if is_remote(str(entity.path)):
             return self.find(str(entity.path), asset.kind, where, required=False)
         return Path(entity.base_path or self.folder, entity.path)
-
-    def input(self, address: str) -> str | None:
-        """Return the path or the URI that ``allranks.yaml`` gives an input, or None.
-
-        address: the name of a pipeline's input, or STEP.INPUT
-
-        Raise InputError if the path does not exist.
-        """
-        if self.file is None or address in self.settled:
-            return None
-        entries = self.file.matching(mapping_file.INPUTS, (address,))
-        return next((entry.uri or str(_existing(entry)) for entry in entries), None)
 
     def stand_in(self, path: str) -> Path | None:
         """Return the folder with the outputs of the step at a path, which does not run then; None if it runs.

@@ -14,19 +14,15 @@
       sklearn-1.5: .venvs/sklearn
     models:
       gpt2: models/gpt2
-    inputs:
-      train.images: data/few_images
     stand_ins:
       automl: results/automl
-    retries:
-      tune.train: 2
     run_in:
       sklearn-1.5: venv
 
 A key is an id in any form, with or without its version, or a pattern with ``*``. A value is a path, relative to the
-file. The key under `inputs` is the name of a pipeline's input, or STEP.INPUT. The key under `stand_ins` is
-a step that does not run; its outputs are in the folder. Under `retries`, the value says how often a failed step is
-retried. Under `run_in`, the key is a step or the name of an environment, and the value how its environment is realised.
+file. The key under `stand_ins` is
+a step that does not run; its outputs are in the folder. Under `run_in`, the key is a step or the name of an
+environment, and the value how its environment is realised.
 """
 
 from __future__ import annotations
@@ -49,7 +45,7 @@ from allranks.sdk.yaml_lines import YamlText
 NAMES = ("allranks.yaml", "allranks.yml")
 """Names of the file, the usual one first."""
 
-INPUTS, STAND_INS, RETRIES, RUN_IN = "inputs", "stand_ins", "retries", "run_in"
+STAND_INS, RUN_IN = "stand_ins", "run_in"
 SECTIONS = {
     "code": asset_id.CODE,
     "components": asset_id.COMPONENT,
@@ -102,13 +98,11 @@ class Entry:
 class MappingFile:
     """The entries of a file by section, in order.
 
-    retries: by the path of a step: how often it is retried, and the line as named in messages
-    run_in:  by the path of a step, or the name of an environment: how it is realised, and the line
+    run_in: by the path of a step, or the name of an environment: how it is realised, and the line as named in messages
     """
 
     path: Path
     entries: Mapping[str, tuple[Entry, ...]]
-    retries: Mapping[str, tuple[int, str]] = field(default_factory=dict)
     run_in: Mapping[str, tuple[str, str]] = field(default_factory=dict)
 
     def matching(self, section: str, spellings: tuple[str, ...]) -> Iterator[Entry]:
@@ -145,21 +139,13 @@ def read(path: Path) -> MappingFile:
         raise InputError.of(replace(problem, level=Level.ERROR) for problem in text.warnings)
     problems: list[Problem] = []
     entries: dict[str, tuple[Entry, ...]] = {}
-    retries: dict[str, tuple[int, str]] = {}
     run_in: dict[str, tuple[str, str]] = {}
     for section, lines in text.tree.items():
-        if section not in (*SECTIONS, INPUTS, STAND_INS, RETRIES, RUN_IN):
+        if section not in (*SECTIONS, STAND_INS, RUN_IN):
             problems.append(_unknown(text, section))
         elif lines is not None and not isinstance(lines, dict):
             where = f"key {section} ({text.place(section)})"
             problems.append(Problem(where, repr(lines), "keys and paths, such as train:3: train/component.yaml"))
-        elif section == RETRIES:
-            for step, number in (lines or {}).items():
-                where = f"key {section}.{step} ({text.place(f'{section}.{step}')})"
-                if type(number) is int and number >= 0:
-                    retries[step] = number, where
-                else:
-                    problems.append(Problem(where, repr(number), "a whole number, such as 2"))
         elif section == RUN_IN:
             for name, way in (lines or {}).items():
                 where = f"key {section}.{name} ({text.place(f'{section}.{name}')})"
@@ -172,11 +158,11 @@ def read(path: Path) -> MappingFile:
             entries[section] = tuple(_once([entry for entry in parsed if entry], problems))
     if problems:
         raise InputError.of(problems)
-    return MappingFile(path, entries, retries, run_in)
+    return MappingFile(path, entries, run_in)
 
 
 def _unknown(text: YamlText, section: str) -> Problem:
-    known = (*SECTIONS, INPUTS, STAND_INS, RETRIES, RUN_IN)
+    known = (*SECTIONS, STAND_INS, RUN_IN)
     fix = did_you_mean(section, known, "remove it")
     return Problem(
         f"key {section} ({text.place(section)})", "there is no such section", f"one of {', '.join(known)}", fix
@@ -190,13 +176,13 @@ def _entry(text: YamlText, section: str, key: str, value: Any, problems: list[Pr
         found = "it has no path" if value in (None, "") else repr(value)
         problems.append(Problem(where, found, "a path, relative to the file"))
         return None
-    uri = value if is_downloadable(value) and section in ("data", "datastores", "inputs", "models") else ""
+    uri = value if is_downloadable(value) and section in ("data", "datastores", "models") else ""
     if is_remote(value) and not uri and not value.startswith("file://"):
         fix = "get a copy of it, and name the copy"
         problems.append(Problem(where, f"{value} is not on this machine", "a path, relative to the file", fix))
         return None
     try:
-        name = key if section in (INPUTS, STAND_INS) else _normal(key, SECTIONS[section])
+        name = key if section == STAND_INS else _normal(key, SECTIONS[section])
     except ValueError as error:
         problems.append(Problem(where, f"it is not a valid id: {error}", "a pattern, or an id such as azureml:NAME:1"))
         return None

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import contextlib
-import copy
 import os
-import re
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from allranks.errors import InputError, Level, Problem
+from allranks.errors import InputError, Problem
 from allranks.plan.assets import asset_id
 from allranks.plan.assets.lookup import AssetLookup, Registered
 from allranks.plan.graph import Location, Plan
@@ -20,17 +18,12 @@ from allranks.plan.reader import pipeline, python_jobs, settings, yaml_file
 from allranks.plan.reader.component_file import ComponentFile
 from allranks.plan.reader.python_job import DslFile, PythonJob, located
 from allranks.plan.reader.yaml_file import YamlFile
-from allranks.plan.rules import IGNORED_KEY
 from allranks.sdk import python_file, session, user_code
 from allranks.sdk.paths import require_file, shown
 from allranks.sdk.python_file import PythonFile
-from allranks.sdk.yaml_lines import key_in, with_key_lines
+from allranks.sdk.yaml_lines import with_key_lines
 
-__all__ = ["OpenJob", "lookup_of", "opened", "read_job", "read_plan", "read_plans", "read_rest"]
-_MEANT = re.compile(r"did you mean (\w+)\?")
-_BINDING = re.compile(r"\$\{\{\s*parent\.[^{}]*}}")
-_NEEDED = frozenset(["command", "component", "inputs", "jobs", "outputs", "task", "trial", "type"])
-"""Keys whose removal would cause other problems."""
+__all__ = ["OpenJob", "lookup_of", "opened", "read_job", "read_plan", "read_plans"]
 
 
 @dataclass(frozen=True)
@@ -63,9 +56,7 @@ class OpenJob:
         try:
             plan = pipeline.read(self.job, snapshots, self.source, self.location, self.lookup)
         except InputError as error:
-            located = InputError.of(with_key_lines((*error.problems, *self.warnings), self.source))
-            located.rest = error.rest
-            raise located from None
+            raise InputError.of(with_key_lines((*error.problems, *self.warnings), self.source)) from None
         nowhere = () if self.is_called else pipeline.no_compute(self.job, self.source)
         return replace(plan, findings=(*self.warnings, *plan.findings, *nowhere))
 
@@ -74,12 +65,11 @@ def lookup_of(target: str, values: Mapping[str, str], registered: Registered | N
     """Return the lookup for the job of ``FILE[:NAME]``. Raise InputError if there is no such file, or its
     ``allranks.yaml`` is invalid.
 
-    values:     inputs of the pipeline, and stand-ins, that the user sets; ``allranks.yaml`` does not change them
+    values:     inputs of the pipeline, and stand-ins, that the user sets
     registered: finds what is registered on this machine; None: nothing is
     """
     path, _ = _split(target)
-    inputs, stand_ins = settings.split(values)
-    return replace(AssetLookup.of(path.parent, registered), settled=frozenset(inputs), stand_ins=stand_ins)
+    return replace(AssetLookup.of(path.parent, registered), stand_ins=settings.split(values)[1])
 
 
 @contextlib.contextmanager
@@ -159,31 +149,6 @@ def read_plans(target: str, snapshots: Path, registered: Registered | None) -> l
             plan = plan_of(each, each.file.nodes.created.get(identity))
             plans.append(after_cells.get(identity, plan) if isinstance(plan, InputError) else plan)
     return plans
-
-
-def read_rest(
-    target: str, values: Mapping[str, str], registered: Registered | None, problems: Sequence[Problem]
-) -> tuple[list[Problem], Plan | None]:
-    """Return what else is wrong in a YAML file that cannot be read because of some problems, and its plan without the
-    keys that they name; None if there is no such plan."""
-    found, rejected = list(problems), list(problems)
-    if not target.lower().endswith((".yml", ".yaml")):
-        return [], None
-    with session.session(client=False), contextlib.suppress(InputError):
-        path, _ = _split(target)
-        lookup, read = lookup_of(target, values, registered), yaml_file.read(path)
-        file = read if isinstance(read, YamlFile) else None
-        while file and rejected and (file := corrected(file, rejected)):
-            try:
-                job = file.build(_converted(file, settings.split(values)[0]))
-                plan = OpenJob(job, str(path), file.location, lookup).plan()
-                return found[len(problems) :], plan
-            except InputError as error:
-                rejected = [each for each in error.problems if is_new(each, found)]
-                found += rejected
-                if isinstance(error.rest, Plan):
-                    return found[len(problems) :], error.rest
-    return found[len(problems) :], None
 
 
 def read_job(
@@ -269,41 +234,3 @@ def _guessed(file: ComponentFile | DslFile | PythonJob | YamlFile, name: str, te
     """Return the type of the value in the file. An integer there may be set to any number."""
     value = file.given(name)
     return "string" if value is None else settings.widened(settings.guessed_type(value), text)
-
-
-def corrected(file: YamlFile, problems: Iterable[Problem]) -> YamlFile | None:
-    """Return the file without the keys that the problems name, or with the correct ones in their place. Return None if
-    a problem has no such key."""
-    tree = copy.deepcopy(file.text.tree)
-    for problem in problems:
-        is_unknown = problem.code == "unknown-key" or problem.rule == IGNORED_KEY.code
-        if problem.level is not Level.ERROR and not is_unknown:
-            continue
-        *parents, name = key_in(problem.where, file.text).split(".")
-        owner: Any = tree
-        for part in parents:
-            owner = owner.get(part) if isinstance(owner, dict) else None
-        if not isinstance(owner, dict) or name not in owner:
-            return None
-        value = owner.pop(name)
-        if is_unknown:
-            if meant := _MEANT.fullmatch(problem.fix):
-                owner.setdefault(meant[1], value)
-        elif isinstance(value, str) and _BINDING.search(value):
-            owner[name] = _BINDING.sub("x", value)  # the port stays
-        elif not _NEEDED.isdisjoint([name, *parents[-1:]]):
-            return None
-    return replace(file, text=replace(file.text, tree=tree, warnings=()), is_corrected=True)
-
-
-def is_new(problem: Problem, known: Iterable[Problem]) -> bool:
-    """Return whether a problem is at none of the known places, nor at a key that contains one of them."""
-    places = [each.where for each in known]
-    step, key = _step_and_key(problem.where)
-    lost = [inner for owner, inner in map(_step_and_key, places) if owner in ("", step)]
-    return problem.where not in places and not (key and any(inner.startswith(f"{key}.") for inner in lost))
-
-
-def _step_and_key(place: str) -> tuple[str, str]:
-    step, _, key = place.partition("key ")
-    return step, key.partition(" (")[0]

@@ -63,7 +63,6 @@ class Context:
     alone:     whether the step is a standalone job, whose inputs the user sets directly
     codes:     snapshots so far, by the path of the code
     problems:  the problems found
-    unread:    nodes that could not be read, so that the graph lacks them
     """
 
     base: Path
@@ -76,7 +75,6 @@ class Context:
     datastore: str = "workspaceblobstore"
     codes: dict[object, Code | None] = field(default_factory=dict)
     problems: list[Problem] = field(default_factory=list)
-    unread: list[str] = field(default_factory=list)
 
     def within(self, path: str, values: Mapping[str, Any], base: Path | None = None) -> Context:
         """Return the context for the graph of the node at that path."""

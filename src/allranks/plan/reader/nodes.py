@@ -42,7 +42,6 @@ def read_graph(owner: Any, inputs: tuple[Input, ...], context: Context, *, first
     """
     loops = control_flow.bodies(owner.jobs)
     read = {name: read_node(name, entity, context) for name, entity in owner.jobs.items() if name not in loops}
-    context.unread.extend(name for name, node in read.items() if node is None)
     nodes = [node for node in read.values() if node is not None]
     if loops:
         nodes = [control_flow.with_loops_for_bodies(node, loops) for node in nodes]
@@ -89,8 +88,10 @@ def read_node(name: str, entity: Any, context: Context) -> Node | None:
     runs_here = kind in READERS and not special
     folder = stand_in.folder_of(name, context)
     if runs_here and (folder is None or kind == "ConditionNode"):
-        with bound_settings.replaced(entity, context.place(name), context):
-            return READERS[kind](name, entity, context)
+        if wrong := list(bound_settings.problems(entity, context.place(name))):
+            context.problems += wrong
+            return None
+        return READERS[kind](name, entity, context)
     what = "" if runs_here else special or stand_in.what_is(entity)
     return stand_in.read(name, entity, folder, context, what)
 

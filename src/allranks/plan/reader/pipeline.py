@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -219,49 +219,37 @@ def _job_of_one_node(job: Any, source: str, context: Context) -> Plan:
 
 
 def _with_settings(graph: Graph, context: Context) -> Graph:
-    """Return the graph with the retries of its steps, and the ways to realise their environments, that
-    ``allranks.yaml`` sets. A loop or a pipeline component sets those of all steps within it. Add a warning for each
-    name without a step."""
-    file = context.lookup.file if context.lookup else None
-    if file is None or not (file.retries or file.run_in):
+    """Return the graph with the ways to realise the environments of its steps that ``allranks.yaml`` sets. A loop or a
+    pipeline component sets those of all steps within it. Add a warning for each name without a step or environment."""
+    run_in = context.lookup.file.run_in if context.lookup and context.lookup.file else {}
+    if not run_in:
         return graph
     paths: list[str] = []
     environments: set[str] = set()
 
     def realised(environment: Environment, path: str) -> Environment:
         environments.add(environment.name)
-        name = _nearest(file.run_in, path) or environment.name
-        return replace(environment, realised=file.run_in[name][0]) if name in file.run_in else environment
+        around = max((name for name in run_in if is_within(path, name)), key=len, default=environment.name)
+        return replace(environment, realised=run_in[around][0]) if around in run_in else environment
 
     def changed(step: Step, path: str) -> Step:
         paths.append(path)
         own, ignored = realised(step.environment, path), realised(step.ignored_environment, path)
-        nearest = _nearest(file.retries, path)
-        retries = step.retries if nearest is None else file.retries[nearest][0]
-        return replace(step, environment=own, ignored_environment=ignored, retries=retries)
+        return replace(step, environment=own, ignored_environment=ignored)
 
     graph = with_steps(graph, changed)
-    for name, (_, where) in (*file.retries.items(), *file.run_in.items()):
-        is_environment = name in file.run_in and name in environments
-        if not is_environment and not any(is_within(path, name) for path in paths):
+    for name, (_, where) in run_in.items():
+        if name not in environments and not any(is_within(path, name) for path in paths):
             found, expected = f"there is no step {name}", f"one of {', '.join(paths)}"
             context.problems.append(UNKNOWN_STEP.problem(where, found, expected, did_you_mean(name, paths)))
     return graph
 
 
-def _nearest(names: Iterable[str], path: str) -> str | None:
-    """Return the longest of the names at or around a path; None if there is none."""
-    return max((name for name in names if is_within(path, name)), key=len, default=None)
-
-
 def _without_problems(plan: Plan, context: Context) -> Plan:
-    """Return the plan with the warnings that no comment in the user's files ignores. Raise InputError, with the plan as
-    its rest if it has every node, if there are other problems."""
+    """Return the plan with the warnings that no comment in the user's files ignores. Raise InputError for others."""
     problems = _remaining(context, plan.source)
     if any(problem.level is not Level.WARNING for problem in problems):
-        error = InputError.of(problems)
-        error.rest = None if context.unread else plan
-        raise error
+        raise InputError.of(problems)
     return replace(plan, findings=problems)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -14,10 +13,9 @@ from allranks.plan.assets.lookup import AssetLookup
 from allranks.plan.graph import Node, StandIn
 from allranks.plan.ports import FILE_TYPES, NodeOutput, Output, references
 from allranks.plan.reader import step_ports
-from allranks.plan.reader.context import Context, Place, plain
-from allranks.sdk import internals, validation_errors
+from allranks.plan.reader.context import Context
+from allranks.sdk import internals
 from allranks.sdk.paths import shown
-from allranks.sdk.validation_errors import refused
 
 OPTION = "--stand-in"
 KINDS = {
@@ -65,8 +63,6 @@ def read(name: str, entity: Any, folder: Path | None, context: Context, what: st
     inputs = step_ports.inputs(entity, place, context) if is_known and folder is None else ()
     if is_known and folder is None:
         step_ports.refuse_unknown(entity, place, context)
-    if has_ports and folder is None:
-        context.problems += _refused(entity, place)
     return StandIn(
         name,
         what,
@@ -76,37 +72,6 @@ def read(name: str, entity: Any, folder: Path | None, context: Context, what: st
         outputs=step_ports.outputs(entity, context) if has_ports else _outputs(entity),
         location=place.location,
     )
-
-
-_FIXES = {
-    "mode": "write mode: direct",
-    "Only one of either": "remove one of the two",
-    "One of either": "add resources, with instance_type and runtime_version; or a compute",
-    "mandatory fields": "add those that are missing to conf",
-    "dynamic allocation is disabled": "add spark.dynamicAllocation.enabled: true, or remove the two",
-    "not supported between": "write numbers without quotes",
-    "minExecutors": "correct the numbers of executors",
-    "Classpath": "write entry: {file: FILE}",
-    "doesn't exist": "correct the path, which is relative to the code",
-}
-"""What to do about what azure-ai-ml refuses of a Spark node, by a part of its message."""
-
-
-def _refused(entity: Any, place: Place) -> Iterator[Problem]:
-    """Yield what azure-ai-ml's own validation refuses of a node."""
-    try:
-        found = internals.validate(entity).error_messages
-    except Exception as error:  # an enumeration's, or that of comparing texts with numbers; they have no common class
-        if entity.type != "spark":
-            raise
-        found = {"resources.instance_type" if validation_errors.is_own(error) else "conf": str(error)}
-    for message, key in {message: key for key, message in found.items()}.items():
-        name = key.removeprefix("component.")
-        value = plain(getattr(entity.resources, "instance_type", None)) if name == "resources.instance_type" else None
-        text = re.sub(r"/\S+", lambda path: shown(path[0]), message)
-        problem = refused(place.key(name), name, value, validation_errors.meaning(text.split("; ")))
-        fixes = (fix for part, fix in _FIXES.items() if part in message)
-        yield replace(problem, fix=problem.fix or next(fixes, "correct the value"))
 
 
 def _outputs(job: Any) -> tuple[Output, ...]:

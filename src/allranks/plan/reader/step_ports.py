@@ -7,9 +7,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from allranks.errors import InputError, Problem, did_you_mean
+from allranks.errors import InputError, did_you_mean
 from allranks.plan.assets import asset_id
-from allranks.plan.assets.lookup import AssetLookup
 from allranks.plan.ports import PRIMITIVES, Input, Literal, NodeOutput, Output, Path, Text, Value
 from allranks.plan.reader.context import Context, Place, pipeline_output, plain, value_of
 from allranks.plan.rules import UNKNOWN_PORT
@@ -182,37 +181,21 @@ def _path(text: str, context: Context, kind: str = "") -> Value:
 
 
 def resolved(value: Value | None, kind: str, address: str, where: str, context: Context) -> Value | None:
-    """Return the value of a port, with a path on this machine in place of an id.
+    """Return the value of a port, with a path on this machine, or the URI of a storage service, in place of an id.
 
     kind:    the port's type
-    address: the name of the pipeline's input, or STEP.INPUT, as in ``allranks.yaml``
+    address: the name of the pipeline's input, or STEP.INPUT
     where:   the port as named in messages
 
     If this machine does not have the data, add a problem to the context and return the value unchanged.
     """
-    if context.lookup is None:
+    if context.lookup is None or kind in PRIMITIVES or not isinstance(value, Path) or not is_remote(value.path):
         return value
+    advice = f"or set a path: --set {address}=PATH" if "." not in address else ""
+    asset_kind = asset_id.MODEL if kind.endswith("_model") else asset_id.DATA
     try:
-        path = _local_data_path(value, kind, address, where, context.lookup)
+        path = context.lookup.find(value.path, asset_kind, where, advice=advice)
     except InputError as error:
         context.problems += error.problems
         return value
-    return value if path is None else Path(path, value.type if isinstance(value, Path) else "")
-
-
-def _local_data_path(value: Value | None, kind: str, address: str, where: str, lookup: AssetLookup) -> str | None:
-    """Return the path or the URI for the value; None if the value is used as it is."""
-    mapped = lookup.input(address)
-    if kind in PRIMITIVES:
-        if mapped is not None:
-            found = f"allranks.yaml gives it a path, but it is a {kind}"
-            raise InputError(Problem(where, found, "", "remove the line"))
-        return None
-    if mapped is not None:
-        return mapped
-    if not isinstance(value, Path) or not is_remote(value.path):
-        return None
-    advice = f"or set a path: --set {address}=PATH" if "." not in address else ""
-    asset_kind = asset_id.MODEL if kind.endswith("_model") else asset_id.DATA
-    path = lookup.find(value.path, asset_kind, where, advice=advice)
-    return lookup.uses[-1].uri if path is None else str(path)
+    return Path(context.lookup.uses[-1].uri if path is None else str(path), value.type)

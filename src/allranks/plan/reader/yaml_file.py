@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import io
-import json
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import date
 from pathlib import Path
@@ -15,7 +13,7 @@ from typing import Any
 from allranks.errors import InputError, Level, Problem
 from allranks.plan.graph import Location
 from allranks.plan.ports import PRIMITIVES
-from allranks.plan.reader import component_file, stand_in, yaml_shapes
+from allranks.plan.reader import component_file, stand_in
 from allranks.plan.reader.component_file import ComponentFile
 from allranks.plan.reader.settings import Setting
 from allranks.plan.rules import IGNORED_KEY, bound_counts, count_problem
@@ -24,21 +22,20 @@ from allranks.sdk.distributed_component import is_distributed_component
 from allranks.sdk.paths import is_remote, shown
 from allranks.sdk.schema_unions import MISSING_KEY
 from allranks.sdk.suppressions import Suppressions
-from allranks.sdk.validation_errors import refused, unknown_key
+from allranks.sdk.validation_errors import described, refused, unknown_key
 from allranks.sdk.yaml_lines import YamlText
+from allranks.secrets import quoted
 
 
 @dataclass(frozen=True)
 class YamlFile:
     """A YAML file that describes a job.
 
-    warnings:     what azure-ai-ml drops, after the job has been built
-    is_corrected: whether the tree differs from the file, so that azure-ai-ml loads the tree
+    warnings: what azure-ai-ml drops, after the job has been built
     """
 
     text: YamlText
     warnings: list[Problem] = field(default_factory=list)
-    is_corrected: bool = False
 
     @property
     def path(self) -> Path:
@@ -61,10 +58,9 @@ class YamlFile:
         Raise InputError if the SDK rejects the file.
         """
         overrides = [self._override(name, kind, value) for name, (kind, value) in values.items()]
-        shapes = yaml_shapes.problems(self.text.tree, lambda key: where(self.text, key))
         misspelt = self._misspelt(overrides)
         files = (*_missing_components(self.text), *_environment_files(self.text))
-        problems = list(dict.fromkeys((*shapes, *files, *misspelt, *self.text.warnings)))
+        problems = list(dict.fromkeys((*_shapes(self.text), *files, *misspelt, *self.text.warnings)))
         self.warnings[:] = [problem for problem in problems if problem.level is Level.WARNING]
         if len(problems) > len(self.warnings):
             raise InputError.of(problems)
@@ -98,10 +94,7 @@ class YamlFile:
     def _load(self, overrides: list[dict[str, Any]]) -> Any:
         from azure.ai.ml import load_job
 
-        if not self.is_corrected:
-            return load_job(source=str(self.path), params_override=overrides)
-        source = io.StringIO(json.dumps(self.text.tree, default=str))
-        return load_job(source=source, relative_origin=str(self.path), params_override=overrides)
+        return load_job(source=str(self.path), params_override=overrides)
 
     def _misspelt(self, overrides: list[dict[str, Any]]) -> list[Problem]:
         """Report misspelt keys, some of which the SDK ignores."""
@@ -187,6 +180,55 @@ def _type(value: Any) -> str | None:
     if not isinstance(value, dict) or "value" in value:
         return None
     return str(value.get("type", "uri_folder"))
+
+
+_WHOLE_NUMBERS = (
+    *("resources.instance_count", "distribution.process_count_per_instance"),
+    *("limits.max_total_trials", "limits.max_concurrent_trials"),
+)
+
+
+def _shapes(text: YamlText) -> Iterator[Problem]:
+    """Report values of a shape that the SDK ignores or rounds, or reports without the place or what is allowed: of a
+    command job, or of each job of a pipeline that has a command or a component."""
+    jobs = text.tree.get("jobs")
+    if not isinstance(jobs, dict):
+        yield from _of_job(text, text.tree, "")
+        return
+    for name, job in jobs.items():
+        key = f"jobs.{name}"
+        if not isinstance(job, dict):
+            expected = "keys and values: a component or a command, inputs and outputs"
+            yield Problem(where(text, key), described(job), expected, "write the step's keys below its name")
+        elif job.get("type", "command") in ("command", "sweep"):
+            yield from _of_job(text, job, f"{key}.")
+        elif job["type"] == "parallel_for":
+            yield from _of_items(job.get("items"), where(text, f"{key}.items"))
+
+
+def _of_items(items: Any, place: str) -> Iterator[Problem]:
+    each: Iterable[Any] = items.values() if isinstance(items, dict) else items if isinstance(items, list) else ()
+    for number, item in enumerate(each):
+        if not isinstance(item, dict):
+            expected = "keys and values: the inputs of the body that differ"
+            yield Problem(place, f"item {number} is {described(item)}", expected, "write {INPUT: VALUE}")
+        elif nothing := [str(name) for name, value in item.items() if value is None]:
+            yield Problem(place, f"item {number} has no value for {', '.join(nothing)}", "values", "write them")
+
+
+def _of_job(text: YamlText, job: Mapping[str, Any], prefix: str) -> Iterator[Problem]:
+    variables = job.get("environment_variables")
+    for name, value in variables.items() if isinstance(variables, dict) else ():
+        if isinstance(value, (list, dict)):
+            place = where(text, f"{prefix}environment_variables.{name}")
+            found = f"{described(value)}; Azure ML would set it to {quoted(str(name), str(value)[:60])}"
+            yield Problem(place, found, "one value", "put the text in quotes")
+    for key in _WHOLE_NUMBERS:
+        section, _, name = key.partition(".")
+        settings = job.get(section)
+        value = settings.get(name) if isinstance(settings, dict) else None
+        if isinstance(value, (float, bool, list, dict)):
+            yield Problem(where(text, prefix + key), described(value), "a whole number")
 
 
 def _missing_components(text: YamlText) -> Iterator[Problem]:

@@ -1,14 +1,11 @@
-"""The retries of steps in allranks.yaml: in nested pipelines, loops and sweeps, by path."""
+"""How environments are realised, in allranks.yaml: of nested pipelines, loops and sweeps, by path."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
 from allranks.history import registered
 from allranks.history.workspace import Workspace
-from allranks.plan import codec
 from allranks.plan.graph import Plan
 from allranks.plan.reader import lookup_of, opened
 from allranks.plan.walk import steps
@@ -36,40 +33,20 @@ def outer(data: Input(type="uri_folder")):
 """
 
 
-def plan(here: Path, retries: str, run_in: str = "{}") -> Plan:
-    write(here, "allranks.yaml", f"environments: {{torch: .venv}}\nretries: {retries}\nrun_in: {run_in}\n")
+def plan(here: Path, run_in: str) -> Plan:
+    write(here, "allranks.yaml", f"environments: {{torch: .venv}}\nrun_in: {run_in}\n")
     (here / ".venv" / "bin").mkdir(parents=True, exist_ok=True)
     file = str(write_dsl(here, PIPELINE))
     with opened(file, {"data": "data"}, lookup_of(file, {}, registered.of(Workspace(here / ".allranks")))) as job:
         return job.plan()
 
 
-@pytest.mark.parametrize(
-    ("retries", "expected"),
-    [
-        ("{prepare: 3}", {"prepare": 3}),
-        ("{group: 1, group.second: 0}", {"group.first": 1, "group.second": 0}),
-        ("{loop.first: 2}", {"loop[0].first": 2}),
-        ("{tune: 4}", {"tune.trial[0]": 4}),
-    ],
-)
-def test_paths(here: Path, retries: str, expected: dict[str, int]) -> None:
-    read = plan(here, retries)
-    assert {path: step.retries for path, step in steps(read.graph) if step.retries is not None} == expected
-    assert read.findings == ()
-    stored = codec.loads(codec.dumps(read))
-    assert [step.retries for _, step in steps(stored.graph)] == [step.retries for _, step in steps(read.graph)]
-
-
-def test_a_step_that_is_not_there(here: Path) -> None:
-    (finding,) = plan(here, "{group.frist: 1}").findings
+def test_the_environment_of_a_step_is_realised_as_the_nearest_line_says(here: Path) -> None:
+    read = plan(here, "{torch: conda, group: venv, group.second: auto, loop.first: host, group.frist: host}")
+    found = {path: step.environment.realised for path, step in steps(read.graph)}
+    assert (found["prepare"], found["group.first"], found["group.second"]) == ("conda", "venv", "auto")
+    assert (found["loop[0].first"], found["loop[0].second"]) == ("host", "conda")
+    (finding,) = read.findings
     assert (finding.rule, finding.found) == ("unknown-step", "there is no step group.frist")
     assert "one of prepare, group.first, group.second, loop.first, loop.second, tune" in finding.expected
     assert "group.first" in finding.fix
-
-
-def test_the_environment_of_a_step_is_realised_as_the_nearest_line_says(here: Path) -> None:
-    read = plan(here, "{}", "{torch: conda, group: venv, group.second: auto, none: host}")
-    found = {path: step.environment.realised for path, step in steps(read.graph)}
-    assert (found["prepare"], found["group.first"], found["group.second"]) == ("conda", "venv", "auto")
-    assert [finding.found for finding in read.findings] == ["there is no step none"]
