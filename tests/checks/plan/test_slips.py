@@ -14,13 +14,9 @@ from allranks.contract.pytorch import PyTorch
 from allranks.contract.single import Single
 from allranks.errors import Level, Problem
 from allranks.plan.environment import Environment
-from allranks.plan.graph import Code, Graph, Parallel, Plan, Step
-from allranks.plan.ports import Input, NodeOutput, Output
+from allranks.plan.graph import Code, Graph, Plan, Step
 
-RULES = (
-    *("conda-dependencies", "option-line", "line-ends", "rank-variable", "variable-not-given", "crossed-outputs"),
-    *("parallel-argument", "mpi-variable"),
-)
+RULES = (*("conda-dependencies", "option-line", "line-ends", "rank-variable", "variable-not-given", "mpi-variable"),)
 
 
 def found(*steps: Step) -> list[Problem]:
@@ -133,50 +129,6 @@ def test_a_variable_that_nothing_sets(tmp_path: Path, command: str, files: dict[
     problems = found(step)
     assert [each.found.partition(",")[0] for each in problems] == [name][: bool(name)]
     assert all(each.rule == "variable-not-given" and fix in each.fix for each in problems)
-
-
-@pytest.mark.parametrize(
-    ("argument", "fix"),
-    [
-        ("--allowed_failed_percents 3", "did you mean --allowed_failed_percent?"),
-        ("--eror_threshold 3", "did you mean --error_threshold?"),
-        ("--task-overhead-timeout 3", "did you mean --task_overhead_timeout?"),
-        ("--error_threshold 3 --model m", ""),
-        ("--error_thresholds 3", ""),
-    ],
-)
-def test_a_misspelt_argument_of_a_parallel_step(tmp_path: Path, argument: str, fix: str) -> None:
-    script = "def run(batch): ...\nparser.add_argument('--error_thresholds')\n"
-    step = Step(
-        "score",
-        f"python score.py {argument}",
-        code=code(tmp_path, {"score.py": script}),
-        inputs=(Input("data", "uri_folder"),),
-        parallel=Parallel("score.py", "${{inputs.data}}"),
-    )
-    assert [each.fix for each in found(step)] == ([fix] if fix else [])
-
-
-@pytest.mark.parametrize(
-    ("bound", "is_crossed"),
-    [
-        ({"data": "model", "model": "data"}, True),
-        ({"training_data": "model_output", "base_model": "data_output"}, True),
-        ({"data": "data", "model": "model"}, False),
-        ({"data": "model", "model": "model"}, False),
-        ({"left": "model", "right": "data"}, False),
-        ({"train_data": "test_data", "test_data": "train_data"}, True),
-        ({"train_data": "train_data", "test_data": "test_data"}, False),
-        ({"train_data": "model_input", "model_input": "train_data"}, True),
-        ({"input_a": "output_a", "input_b": "output_b"}, False),
-    ],
-)
-def test_outputs_that_are_bound_crosswise(bound: dict[str, str], is_crossed: bool) -> None:
-    first = Step("first", "true", outputs=tuple(Output(name, "uri_folder") for name in set(bound.values())))
-    inputs = tuple(Input(name, "uri_folder", NodeOutput("first", output)) for name, output in bound.items())
-    problems = found(first, Step("second", "true", inputs=inputs))
-    assert [each.rule for each in problems] == ["crossed-outputs"] * is_crossed
-    assert all(each.where == f"step second, key inputs.{next(iter(bound))}" for each in problems)
 
 
 @pytest.mark.parametrize(

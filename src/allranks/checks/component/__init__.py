@@ -55,7 +55,7 @@ OF_COMPONENTS = (
     Row(inputs_and_outputs.types, inputs_and_outputs.PORT_TYPE),
     Row(inputs_and_outputs.descriptions, inputs_and_outputs.PORT_DESCRIPTION),
     Row(inputs_and_outputs.optional_marks, inputs_and_outputs.OPTIONAL_MARK),
-    Row(values.ranges, values.RANGE_MISSING, values.RANGE_BOUND, values.RANGE_ORDER),
+    Row(values.ranges, values.RANGE_BOUND, values.RANGE_ORDER),
     Row(values.enums, values.ENUM_OF_DATA, values.ENUM_LIST, values.ENUM_TYPE),
     Row(
         values.defaults,

@@ -15,11 +15,6 @@ _EXPECTED = {"integer": "a whole number", "number": "a number", "boolean": "true
 
 _PARSE = "azure-ai-ml, `entities/_inputs_outputs/input.py`, Input._parse"
 
-RANGE_MISSING = Rule.of_style(
-    "range-missing",
-    "A number has neither a range nor an enum.",
-    "add min, max or both, so that the form rejects invalid values",
-)
 RANGE_BOUND = Rule.error("range-bound", "min or max is not a number of the input's type.", _PARSE, "correct it")
 RANGE_ORDER = Rule.error(
     "range-order",
@@ -73,9 +68,6 @@ def ranges(subject: Subject) -> Iterator[Problem]:
         low, high = port.minimum, port.maximum
         if port.type not in NUMBERS:
             continue
-        if low is None and high is None and port.enum is None:
-            found = f"input {port.name} accepts any number"
-            yield subject.report(RANGE_MISSING, ("inputs", port.name), found, "a range")
         wrong = [(key, bound) for key, bound in (("min", low), ("max", high)) if not _parses(bound, port.type)]
         for key, bound in wrong:
             found = f"{key} {bound!r} of type {port.type}"

@@ -11,7 +11,7 @@ from datetime import date
 from pathlib import Path
 
 from allranks.checks import Findings, Row, rules_of
-from allranks.checks.plan import bindings, control_flow, data, launchers, mini_batches, settings, slips, steps, sweeps
+from allranks.checks.plan import bindings, control_flow, data, launchers, mini_batches, settings, slips, steps
 from allranks.checks.plan.scope import Scope, of_plan
 from allranks.errors import Level, Problem, Rule
 from allranks.plan import literals, rules
@@ -35,16 +35,15 @@ OF_LOOPS = {
     Condition: Row(control_flow.condition, control_flow.CONTROL_FLOW),
     DoWhile: Row(control_flow.do_while, control_flow.CONTROL_FLOW),
     ParallelFor: Row(control_flow.parallel_for, control_flow.CONTROL_FLOW),
-    Sweep: Row(sweeps.sweep, sweeps.SWEEP, sweeps.UNREAD),
+    Sweep: Row(control_flow.sweep, control_flow.SWEEP, control_flow.UNREAD),
 }
-OF_NODES = (Row(bindings.port_names, bindings.NAMES), Row(slips.crossed, slips.CROSSED))
+OF_NODES = (Row(bindings.port_names, bindings.NAMES),)
 OF_STAND_INS = (Row(steps.not_run_here, steps.NOT_RUN_HERE),)
 OF_STEPS = (
     Row(bindings.variables, bindings.NAMES),
     Row(steps.command, steps.COMMAND),
     Row(steps.quotes, steps.COMMAND),
     Row(mini_batches.parallel, mini_batches.PARALLEL),
-    Row(mini_batches.arguments, mini_batches.ARGUMENT),
     Row(steps.layout, steps.LAYOUT),
     Row(steps.requirement, steps.REQUIREMENT),
     Row(steps.dropped_environment, steps.DROPPED_ENVIRONMENT),

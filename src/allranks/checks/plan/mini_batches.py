@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import ast
 import os
-import re
 from collections.abc import Iterator
 from pathlib import Path as FilePath
 
 from allranks.checks.plan.scope import Scope
 from allranks.contract.templating import used_names
-from allranks.errors import Problem, Rule, did_you_mean
+from allranks.errors import Problem, Rule
 from allranks.plan import mltable
 from allranks.plan.graph import Parallel, Step
 from allranks.plan.literals import one_of
@@ -23,36 +22,6 @@ PARALLEL = Rule.error(
     'Microsoft Learn, "CLI (v2) parallel job YAML schema" and "How to use parallel job in pipeline"',
     "correct the step",
 )
-
-ARGUMENT = Rule.warning(
-    "parallel-argument",
-    "An argument of program_arguments is nearly one that Azure ML reads itself, and the script does not read it.",
-    'Microsoft Learn, "CLI (v2) parallel job YAML schema": task.program_arguments',
-    "correct the spelling",
-)
-_ARGUMENTS = tuple(
-    f"--{name}"
-    for name in (
-        "allowed_failed_count", "allowed_failed_percent", "append_row_file_name", "copy_logs_to_parent",
-        "error_threshold", "first_task_creation_timeout", "mini_batch_error_threshold", "process_count_per_node",
-        "progress_update_timeout", "resource_monitor_interval", "run_invocation_timeout", "run_max_try",
-        "task_overhead_timeout",
-    )
-)  # fmt: skip
-
-
-def arguments(scope: Scope, step: Step) -> Iterator[Problem]:
-    """Yield a warning for each argument of a parallel step that is probably misspelt."""
-    if step.parallel is None or step.code is None:
-        return
-    names = set(re.findall(r"(?<!\S)--[\w-]+", step.command)) - set(_ARGUMENTS)
-    files = (path for path in FilePath(step.code.folder).rglob("*.py") if path.is_file()) if names else ()
-    text = "\n".join(path.read_text(encoding="utf-8", errors="replace") for path in files)
-    for name in sorted(names):
-        fix = did_you_mean(name.replace("-", "_").replace("__", "--", 1), _ARGUMENTS, cutoff=0.85)
-        if fix and name not in text and name.lstrip("-") not in text:
-            yield ARGUMENT.problem(scope.key(step, "task.program_arguments"), name, "an argument that is read", fix)
-
 
 LOGGING_LEVELS = ("DEBUG", "INFO", "WARN", "WARNING", "ERROR", "CRITICAL")
 

@@ -1,10 +1,9 @@
-"""Slips that can be seen in the text of a step: in its command, its scripts, its variables and its bindings."""
+"""Slips that can be seen in the text of a step: in its command, its scripts and its variables."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from itertools import combinations
 
 from allranks.checks.plan.launchers import PYTORCH_ONLY, instead, launcher_of, scripts, sets, texts
 from allranks.checks.plan.scope import Scope
@@ -14,8 +13,7 @@ from allranks.contract.mpi import Mpi
 from allranks.contract.single import Single
 from allranks.errors import InputError, Problem, Rule, did_you_mean
 from allranks.images import packages
-from allranks.plan.graph import Node, Step
-from allranks.plan.ports import NodeOutput
+from allranks.plan.graph import Step
 
 _LEARN = 'Microsoft Learn, "CLI (v2) command job YAML schema"'
 
@@ -52,12 +50,6 @@ NOT_GIVEN = Rule.warning(
     "The command, or a script of it, reads a variable AZ_BATCHAI_* or AZUREML_* that Azure ML does not set.",
     'Azure Batch, "Compute environment variables"; azureml-assets and azureml-examples, which read those that are set',
     "read one that is set",
-)
-CROSSED = Rule.warning(
-    "crossed-outputs",
-    "Two outputs of one step are bound to two inputs of another, and each has the name of the other input.",
-    f"{_LEARN}: a binding names the output whose data the input gets",
-    "exchange the bindings",
 )
 
 
@@ -137,19 +129,3 @@ def variables_not_given(_scope: Scope, step: Step) -> Iterator[Problem]:
                 other = instead(step, "MASTER_ADDR").lstrip("$")
             fix = near or (f"read {other}" if other else NOT_GIVEN.fix)
             yield NOT_GIVEN.problem("command", f"{name}, which {place} reads and nothing sets", "one that is set", fix)
-
-
-def crossed(scope: Scope, node: Node) -> Iterator[Problem]:
-    bound = [(port.name, port.value) for port in node.inputs if isinstance(port.value, NodeOutput)]
-    for (first, one), (second, other) in combinations(bound, 2):
-        own, others = _words(first) - _words(second), _words(second) - _words(first)
-        to_first, to_second = _words(one.name), _words(other.name)
-        is_crossed = to_first & others and to_second & own and not (to_first & own or to_second & others)
-        if one.node == other.node and is_crossed:
-            found = f"{first} gets {one.name} of {one.node}, and {second} gets {other.name}"
-            right = f"{first} from {other.name}, and {second} from {one.name}"
-            yield CROSSED.problem(scope.key(node, f"inputs.{first}"), found, right)
-
-
-def _words(name: str) -> set[str]:
-    return set(re.split(r"[_\-.]", name.lower()))
