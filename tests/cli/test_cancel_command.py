@@ -111,6 +111,8 @@ def test_a_step_ends_and_the_rest_goes_on(tmp_path: Path, fifo: Fifo, engine: En
     waits = f"exec 3> {fifo.path}; echo up >&3; while ! [ -e {go_on} ]; do sleep 0.05; done"
     engine(Step("a", until_told(fifo)), Step("b", waits), Step("c", "true", after=("a",)))
     wait_for(fifo, 2)
+    unknown = cancel(tmp_path, "aa")
+    assert (unknown.code, unknown.out, "did you mean a?" in unknown.err) == (2, "", True)
     done = cancel(tmp_path, "a")
     assert (done.code, done.out, done.err) == (0, "a is Canceled\n", "")
     again = cancel(tmp_path, "a")
@@ -178,16 +180,6 @@ def test_what_is_over_cannot_be_canceled(tmp_path: Path) -> None:
         done = cancel(tmp_path, *arguments)
         assert (done.code, done.out) == (2, "")
         assert "it is Completed" in done.err
-
-
-def test_a_step_that_there_is_not(tmp_path: Path, fifo: Fifo, engine: Engine) -> None:
-    engine(Step("train", until_told(fifo)))
-    wait_for(fifo, 1)
-    done = cancel(tmp_path, "trian")
-    assert (done.code, done.out) == (2, "")
-    assert "did you mean train?" in done.err
-    assert record_of(tmp_path).status is Status.RUNNING
-    assert cancel(tmp_path, "--now").code == 0
 
 
 def test_no_other_process_gets_the_signal(tmp_path: Path, fifo: Fifo, engine: Engine) -> None:

@@ -12,7 +12,7 @@ import pytest
 from allranks.history import stored
 from allranks.history.records import Status
 from allranks.history.workspace import Workspace
-from allranks_command import PATIENCE, Ended, Fifo, called, forked, started, write, write_job
+from allranks_command import Ended, forked, write
 
 USE = """\
 exec 8> {locks}/gpu-$CUDA_VISIBLE_DEVICES; flock -n 8 || exit 3
@@ -54,31 +54,3 @@ def test_two_runs_at_once_in_one_folder(tmp_path: Path, gpus: dict[str, str]) ->
     steps = [step for record in records for step in record.steps]
     assert [step.status for step in steps] == [Status.COMPLETED] * 6
     assert {Path(step.ranks[0].log).read_text().strip() for step in steps} <= {"0", "1"}
-
-
-@pytest.mark.slow
-def test_sigkill_of_one_run_does_not_affect_the_other(tmp_path: Path) -> None:
-    fifos = [tmp_path / ".allranks" / name for name in ("first", "second")]
-    go_on = tmp_path / ".allranks" / "go-on"
-    command = "exec 3> ${{inputs.fifo}}; echo up >&3; while ! [ -e ${{inputs.go_on}} ]; do sleep 0.05; done"
-    options = ("--no-track", "--instances", "loopback", "--slots", "2")
-    with Fifo(fifos[0]) as first, Fifo(fifos[1]) as second:
-        for fifo in (first, second):
-            write_job(tmp_path, command, f"{fifo.path.name}.yml", inputs={"fifo": str(fifo.path), "go_on": str(go_on)})
-        with (
-            started("run", "first.yml", *options, folder=tmp_path) as killed,
-            started("run", "second.yml", *options, folder=tmp_path) as other,
-        ):
-            assert first.read() == second.read() == b"up\n"
-            killed.kill()
-            killed.wait(PATIENCE)
-            assert first.read() == b""
-            states = {run["name"]: run["status"] for run in called("runs", "--json", folder=tmp_path).json}
-            assert sorted(states.values()) == ["Interrupted", "Running"]
-            go_on.touch()
-            out, err = other.communicate(timeout=PATIENCE)
-        assert (other.returncode, err) == (0, ""), out
-    assert sorted(str(run.status) for run in stored.runs(Workspace(tmp_path / ".allranks"))) == [
-        "Completed",
-        "Interrupted",
-    ]

@@ -20,7 +20,7 @@ from allranks.history.workspace import Workspace
 from allranks.local.engine import run
 from allranks.local.options import Options
 from allranks.plan.graph import Graph, Plan, Step
-from allranks_command import PATIENCE, Fifo, allranks, called, environment, started, words, write_job
+from allranks_command import PATIENCE, Fifo, called, environment, started, words, write_job
 from run_records import make_ranks, make_run, make_step
 
 Runner = Callable[..., RunRecord]
@@ -91,15 +91,8 @@ def test_lines_of_several_ranks_have_the_step_and_the_rank_before_them(tmp_path:
     ]
 
 
-@pytest.mark.parametrize(
-    ("variables", "options"),
-    [({}, ("--follow",)), ({"PYTHONIOENCODING": "ascii"}, ())],
-)
-def test_bytes_that_are_no_text_come_out_as_they_are(
-    no_text: Path, variables: dict[str, str], options: tuple[str, ...]
-) -> None:
-    # An encoding is that of a process.
-    done = (allranks if variables else called)("logs", *options, folder=no_text, **variables)
+def test_bytes_that_are_no_text_come_out_as_they_are(no_text: Path) -> None:
+    done = called("logs", "--follow", folder=no_text)
     assert (done.code, done.err) == (0, "")
     assert done.out.encode("utf-8", "surrogateescape") == b"caf\xc3\xa9 \xff\xfe \0 \x1b[31m\r1%\r2%\nend\n"
 
@@ -133,7 +126,7 @@ def test_follow_prints_what_comes_and_ends_with_the_run(tmp_path: Path) -> None:
 
 def test_a_reader_that_has_seen_enough_is_no_error(tmp_path: Path, ran: Runner) -> None:
     ran(Step("train", "seq 200000"))
-    for arguments in (("logs",), ("logs", "--follow"), ("show", "--json")):
+    for arguments in (("logs",), ("show", "--json")):
         reading, writing = os.pipe()
         os.close(reading)
         command = bounded.Popen(
@@ -161,12 +154,10 @@ def test_a_full_disk_behind_the_output_is_said(tmp_path: Path, ran: Runner) -> N
 def test_logs_that_are_larger_than_the_memory(tmp_path: Path, options: tuple[str, ...], block: bytes) -> None:
     workspace = Workspace(tmp_path / ".allranks")
     workspace.make()
-    ranks = make_ranks(1, 2)
-    for rank in ranks:
-        rank.log = str(workspace.runs / str(rank.rank))
+    ranks = make_ranks(1, 1)
+    ranks[0].log = str(workspace.runs / "log")
     with open(ranks[0].log, "wb") as log:
         log.writelines(itertools.repeat(block, BLOCKS))
-    os.link(ranks[0].log, ranks[1].log)
     with Store(workspace.database) as store:
         store.add_run(make_run(make_step("train", ranks=ranks)), "{}")
     measured = subprocess.run(
@@ -179,7 +170,7 @@ def test_logs_that_are_larger_than_the_memory(tmp_path: Path, options: tuple[str
     )
     code, size, peak = map(int, measured.stdout.split())
     assert code == 0
-    assert size > 2 * BLOCKS * len(block.replace(b"\n", b""))
+    assert size > BLOCKS * len(block.replace(b"\n", b""))
     assert peak <= MEMORY
 
 
@@ -190,7 +181,6 @@ def test_logs_that_are_larger_than_the_memory(tmp_path: Path, options: tuple[str
         (("latest", "train", "--rank", "2"), ["step train, rank 2", "there is no such rank", "0 to 1"]),
         (("latest", "late", "--rank", "0"), ["step late, rank 0", "no rank has started"]),
         (("nope",), ["run nope", "no such run", "`allranks runs` lists them"]),
-        (("nope", "--follow"), ["run nope", "no such run"]),
         (("latest", "trian", "--follow"), ["step trian", "there is no such step"]),
         (("latest", "trian", "--json"), ["step trian", "there is no such step"]),
     ],

@@ -25,16 +25,6 @@ def two_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_runs_lists_the_newest_first(two_runs: Path) -> None:
-    lines = called("runs", folder=two_runs).out.splitlines()
-    assert [line.split()[:4] for line in lines[2:]] == [
-        ["ab000002", "second", "✓", "Completed"],
-        ["ab000001", "first", "✓", "Completed"],
-    ]
-    assert [run["id"] for run in called("runs", "--json", folder=two_runs).json] == ["ab000002", "ab000001"]
-    assert [run["id"] for run in called("runs", "--json", "--limit", 1, folder=two_runs).json] == ["ab000002"]
-
-
 def test_there_may_be_no_runs_yet(tmp_path: Path) -> None:
     assert "No runs yet. Start one with: allranks run FILE" in called("runs", folder=tmp_path).out
     assert called("runs", "--json", folder=tmp_path).json == []
