@@ -75,8 +75,7 @@ class Side:
 
 def side(workspace: Workspace, run: RunRecord) -> Side:
     """Return a run with its plan, code and packages. Raise InputError if its plan cannot be read."""
-    place, _ = stored.find(workspace, run.id)
-    with Store(place.database, reads=True) as store:
+    with Store(workspace.database, reads=True) as store:
         plan = codec.loads(store.plan(run.id))
     steps = {in_every_iteration(path): step for path, step in walk.steps(plan.graph)}
     sources = {output.path: f"{output.name} of {step.name}" for step in run.steps for output in step.outputs}

@@ -113,7 +113,7 @@ def _import() -> None:
     """Imports what commands import, by using it."""
     import gc
 
-    import croniter  # noqa: F401
+    import dateutil.rrule  # noqa: F401
     import pydantic  # noqa: F401
 
     import allranks.api.layout

@@ -67,10 +67,10 @@ def test_a_scheduler_that_is_killed_or_stopped_is_gone_on_with(project: Path) ->
             name = until(process, "hourly  fires: run ").split()[-1]
             until(process, "nightly  next: ")
             assert fifo.read() == b"waiting\n"
-            assert "another scheduler is using it" in allranks(*run, "--resume", folder=project).err
+            assert "another scheduler is using it" in allranks(*run, folder=project).err
             process.kill()
             process.wait(PATIENCE)
-        with started(*run, "--resume", folder=project) as process:
+        with started(*run, folder=project) as process:
             until(process, f"run {name} is still running")
             until(process, "hourly  next: ")
             assert process.stdout is not None
@@ -79,7 +79,7 @@ def test_a_scheduler_that_is_killed_or_stopped_is_gone_on_with(project: Path) ->
             assert process.wait(PATIENCE) == 0
     assert [str(record.status) for record in stored.runs(Workspace(project / ".allranks"))] == ["Canceled"]
     (project / "go").touch()
-    with started(*run, "--resume", "--json", folder=project) as process:
+    with started(*run, "--json", folder=project) as process:
         until(process, f'"event": "resumed", "schedule": "hourly", "run": "{name}"')
         until(process, '"status": "Completed"')
         process.send_signal(signal.SIGINT)
@@ -115,38 +115,6 @@ def test_the_next_firings_are_listed(
     text = call(monkeypatch, capfd, project, "next", "1", "pipelines/working.py").out
     assert "nightly  cron 30 2 * * *, W. Europe Standard Time" in text
     assert " 02:30 CE" in text
-
-
-def test_the_next_firings_of_a_job_that_azure_ml_does_not_schedule(
-    project: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> None:
-    (project / "pipelines/job.yml").write_text("type: command\ncommand: echo\nenvironment: azureml:x:1\n")
-    schedule = "name: daily\ntrigger: {type: cron, expression: '30 2 * * *'}\ncreate_job: job.yml\n"
-    (project / "pipelines/daily.yml").write_text(schedule)
-    done = call(monkeypatch, capfd, project, "next", "1", "pipelines/daily.yml")
-    assert done.code == 0
-    assert " 02:30 UTC" in done.out
-    assert "Unsupported job type 'CommandJob' in schedule daily" in done.err
-    assert "make the job a step of a pipeline" in done.err
-
-
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        (("next", "3", "nothing.py"), "no such file"),
-        (("run", "--resume", "pipelines"), "--resume reads no file"),
-        (("run", "--resume"), "no schedule yet"),
-    ],
-)
-def test_what_is_wrong_is_told(
-    project: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capfd: pytest.CaptureFixture[str],
-    words: tuple[str, ...],
-    said: str,
-) -> None:
-    done = call(monkeypatch, capfd, project, *words)
-    assert (done.code, said in done.err) == (2, True)
 
 
 def test_a_wrong_declaration_starts_nothing(project: Path) -> None:

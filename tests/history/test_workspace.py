@@ -143,7 +143,7 @@ print(run(Plan("p", Graph((Step("a", "echo text"),))), workspace, options).statu
 for options_of_mount in ("--bind", "-oremount,bind,ro"):
     subprocess.run(["mount", options_of_mount, workspace.root.parent, workspace.root.parent], check=True)
 (last,) = stored.runs(workspace)
-print(last.status, stored.find(workspace, "latest")[1].id == last.id)
+print(last.status, stored.run(workspace, "latest").id == last.id)
 print_logs(lambda _: last, last.id, None, None)
 try:
     run(Plan("p", Graph((Step("a", "echo text"),))), workspace, options)

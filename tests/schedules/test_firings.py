@@ -91,7 +91,8 @@ hour = st.integers(0, 23) | st.integers(0, 3)  # clocks change at night
 
 def field(values: st.SearchStrategy[int], top: int) -> st.SearchStrategy[str]:
     value = values.map(str)
-    between = st.tuples(values, values).map(lambda pair: f"{min(pair)}-{max(pair)}")
+    # croniter reads a range of one value as all values.
+    between = st.lists(values, min_size=2, max_size=2, unique=True).map(lambda pair: f"{min(pair)}-{max(pair)}")
     step = st.integers(1, top)
     stepped = st.tuples(st.just("*") | between, step).map(lambda pair: f"{pair[0]}/{pair[1]}")
     part = value | between | stepped
@@ -106,7 +107,7 @@ crons = st.builds(Cron, expressions, zones)
 
 
 @pytest.mark.slow
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(crons, st.integers(0, DAYS - 20), st.integers(0, 86399))
 def test_cron_fires_as_croniter_does(trigger: Cron, day: int, second: int) -> None:
     place = ZoneInfo(ZONES[trigger.time_zone])
@@ -170,7 +171,7 @@ def due_on(trigger: Recurrence, start: date, day: date) -> bool:
 
 
 @pytest.mark.slow
-@settings(max_examples=200)
+@settings(max_examples=100)
 @given(recurrences)
 def test_a_recurrence_fires_as_a_walk_through_the_minutes_does(trigger: Recurrence) -> None:
     place = ZoneInfo(ZONES[trigger.time_zone])

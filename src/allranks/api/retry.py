@@ -43,7 +43,7 @@ def resume(
         found = "a resumed run continues with its own inputs"
         fix = f"allranks resume {identity} --latest-code, or: allranks rerun {identity}"
         raise InputError(Problem(f"--set {next(iter(inputs))}", found, "", fix))
-    workspace, record = stored.find(workspace, identity)
+    record = stored.run(workspace, identity)
     engine.require_resumable(record)
     plan = None
     if latest_code:
@@ -79,12 +79,12 @@ def rerun(
 
     Raise InputError if it cannot run.
     """
-    place, record = stored.find(workspace, identity)
+    record = stored.run(workspace, identity)
     engine.require_local(record)
     if latest_code:
         plan, texts = _latest_plan(record, inputs or {}, workspace, options, warn, report)
     else:
-        before = engine.stored_plan(record, place, inputs or {})
+        before = engine.stored_plan(record, workspace, inputs or {})
         plan, differences = realised.with_interpreters(plan_settings.with_inputs(before, inputs or {}), HOST, report)
         warn((*differences, *requirements.require(plan, track=options.track)))
         texts = {**record.settings, **(inputs or {})}

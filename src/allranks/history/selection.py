@@ -28,10 +28,6 @@ _SIMILAR = (
 )
 
 
-class UnknownRunError(InputError):
-    """The workspace does not contain a run of that name."""
-
-
 def find(connection: sqlite3.Connection, text: str, folder: Path) -> str:
     """Return the id of the run that a text names; "latest" is the last that was created, whatever the clock says.
 
@@ -40,7 +36,7 @@ def find(connection: sqlite3.Connection, text: str, folder: Path) -> str:
 
     connection: to the store of the workspace in `folder`
 
-    Raise UnknownRunError if the text names no run, and InputError, which lists the candidates, if it names several.
+    Raise InputError if the text names no run, or several, which it lists.
     """
     # Most requests give a complete id, which needs no scan.
     conditions = ["id = :text", _EXACT, _SIMILAR]
@@ -59,7 +55,7 @@ def find(connection: sqlite3.Connection, text: str, folder: Path) -> str:
             return str(rows[0][0])
         if rows:
             raise InputError(_ambiguous(text, rows))
-    raise UnknownRunError(_unknown(text, folder))
+    raise InputError(_unknown(text, folder))
 
 
 def _unknown(text: str, folder: Path) -> Problem:

@@ -63,8 +63,6 @@ class Workspace:
     """The folder for temporary files of running instances."""
     file_digests = _Path("digests.db")
     """The database of the digests of files, which is only a cache."""
-    overlaps = _Path("overlaps")
-    """The folder of the workspaces of scheduled runs that overlapped with others, named as the runs."""
     reserve = _Path("reserve")
     """A file that `allranks clean` removes first if the disk is full: removing runs from the store takes some room."""
     tracked_files = _Path("mlflow")

@@ -141,7 +141,7 @@ def resume(
     does.
     """
     # Raises InputError if there is none, and creates no workspace.
-    workspace, existing = stored.find(workspace, run_id)
+    existing = stored.run(workspace, run_id)
     require_local(existing)
     with stop_signals.raised(), _opened(workspace, existing.id) as store:
         record = store.run(existing.id)

@@ -86,6 +86,21 @@ def handled(stop: Callable[[signal.Signals], None], cancel: Callable[[], None]) 
         _restore(before)
 
 
+@contextlib.contextmanager
+def counted(stop: Callable[[], None]) -> Iterator[None]:
+    """Call `stop` at once for each signal that stops an engine, for the duration of the block."""
+
+    def handle(number: int, _: object) -> None:
+        count(number)
+        stop()
+
+    before = {number: signal.signal(number, handle) for number in _stops()}
+    try:
+        yield
+    finally:
+        _restore(before)
+
+
 def count(number: int) -> None:
     """Count a signal to stop. After the second one, this process has LAST_SECONDS to end. Handlers call it."""
     _counted.append(signal.Signals(number))

@@ -23,7 +23,6 @@ from allranks.schedules.reading import read_trigger
 from allranks.schedules.triggers import FREQUENCIES, Trigger
 from allranks.sdk import bounded_yaml, internals, python_file, validation_errors, yaml_lines
 from allranks.sdk.paths import is_remote, nearest, project_folder
-from allranks.sdk.session import as_released
 from allranks.sdk.validation_errors import refused, unknown_key
 from allranks.sdk.yaml_lines import YamlText
 
@@ -55,26 +54,19 @@ class Schedule:
 
 @dataclass(frozen=True)
 class Declared:
-    """A schedule, and azure-ai-ml's JobSchedule that declares it.
-
-    problem: why Azure ML cannot run its job on a schedule; None if it can
-    """
+    """A schedule, and azure-ai-ml's JobSchedule that declares it."""
 
     schedule: Schedule
     entity: Any
-    problem: Problem | None = None
 
 
-def find_schedules(
-    target: Path | None = None, *, of_any_job: bool = False, required: bool = True
-) -> tuple[Declared, ...]:
+def find_schedules(target: Path | None = None, *, required: bool = True) -> tuple[Declared, ...]:
     """Return the schedules of a file, or of a folder's files, sorted by name.
 
-    target: by default the folder `pipelines` here or in the nearest parent that has one. In a folder, Python files are
-            imported if their text contains JobSchedule, and YAML files are read if they have the keys `trigger` and
-            `create_job`; its subfolders are ignored
-    of_any_job: whether to return also the schedules whose jobs Azure ML cannot schedule, each with its problem
-    required:   whether a project without a schedule is a problem
+    target:   by default the folder `pipelines` here or in the nearest parent that has one. In a folder, Python files
+              are imported if their text contains JobSchedule, and YAML files are read if they have the keys `trigger`
+              and `create_job`; its subfolders are ignored
+    required: whether a project without a schedule is a problem
 
     Call it, and use the entities that it returns, inside `allranks.sdk.session.session`. Raise InputError with the
     problems of all schedules, or if there is no schedule.
@@ -91,8 +83,6 @@ def find_schedules(
         except InputError as error:
             problems += error.problems
     problems += _duplicates(declarations)
-    if not of_any_job:
-        problems += (each.problem for each in declarations if each.problem)
     if problems:
         raise InputError.of(problems)
     if not declarations and required:
@@ -238,7 +228,7 @@ def _is_declaration(member: Any, module: ModuleType) -> bool:
 
 
 def declared(entity: Any, file: str, member: str = "") -> Declared:
-    """Return a JobSchedule with its checked trigger. Raise InputError if its name or its trigger is invalid.
+    """Return a JobSchedule with its checked trigger. Raise InputError if its name, trigger or job is invalid.
 
     file: what declares it
     """
@@ -252,11 +242,11 @@ def declared(entity: Any, file: str, member: str = "") -> Declared:
     if not _NAME.fullmatch(name):
         expected = "letters, digits, - and _, at most 255, the first a letter or a digit"
         problems.append(Problem(f"schedule {name!r}, key name ({where})", repr(entity.name), expected))
-    no_pipeline = None
     if not isinstance(entity.create_job, (PipelineJob, str)) or isinstance(entity.create_job, internals.BaseNode):
         expected = "a pipeline: Azure ML schedules only pipelines"
         fix = "make the job a step of a pipeline, and schedule the pipeline"
-        no_pipeline = Problem(f"schedule {name}, key create_job ({where})", _why_not(entity), expected, fix)
+        found = f"a {type(entity.create_job).__name__}"
+        problems.append(Problem(f"schedule {name}, key create_job ({where})", found, expected, fix))
     trigger = None
     try:
         trigger = read_trigger(
@@ -266,23 +256,9 @@ def declared(entity: Any, file: str, member: str = "") -> Declared:
     except InputError as error:
         problems += error.problems
     if problems or trigger is None:
-        raise InputError.of([*([no_pipeline] if no_pipeline else []), *problems])
+        raise InputError.of(problems)
     description = " ".join((entity.description or "").split())
-    return Declared(
-        Schedule(name, entity.display_name or name, description, trigger, file, member), entity, no_pipeline
-    )
-
-
-def _why_not(entity: Any) -> str:
-    """Return the SDK's error for a job that cannot be scheduled."""
-    found = f"a {type(entity.create_job).__name__}"
-    try:
-        with as_released():
-            internals.schedule_request(entity)
-    # The SDK's errors have no common class; any of them tells why it does not create the schedule.
-    except Exception as error:
-        return f"{found}: {validation_errors.one_line(error)}"
-    return found
+    return Declared(Schedule(name, entity.display_name or name, description, trigger, file, member), entity)
 
 
 def _duplicates(declarations: list[Declared]) -> Iterator[Problem]:

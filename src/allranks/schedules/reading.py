@@ -18,6 +18,7 @@ from allranks.schedules.triggers import (
     Cron,
     Recurrence,
     Trigger,
+    crontab,
     firings,
     moment,
     similar,
@@ -28,8 +29,6 @@ from allranks.schedules.triggers import (
 Place = Callable[[str], str]
 """Maps a key of the trigger to its name in messages."""
 
-_FIELD = re.compile(r"(\*|\w+(-\w+)?)(/[1-9]\d*)?(,(\*|\w+(-\w+)?)(/[1-9]\d*)?)*")
-_NAMES = ("sun", "mon", "tue", "wed", "thu", "fri", "sat")
 _FORMAT = "YYYY-MM-DDThh:mm:ss"
 
 
@@ -113,9 +112,6 @@ def _parse(text: str) -> datetime:
 
 
 def _cron_problems(expression: Any, where: str) -> Iterator[Problem]:
-    from croniter import croniter
-    from croniter.croniter import CroniterError
-
     expected = "five fields: MINUTES HOURS DAYS MONTHS DAYS-OF-WEEK, such as 30 2 * * 1-5"
     fields = expression.split() if isinstance(expression, str) else []
     if len(fields) != 5:
@@ -131,39 +127,10 @@ def _cron_problems(expression: Any, where: str) -> Iterator[Problem]:
             "for days of the month: RecurrenceTrigger(frequency='month', ...) with month_days",
         )
         return
-    for field, names in zip(fields, ((), (), (), (), _NAMES), strict=True):
-        if reason := _field_problem(field, names):
-            yield Problem(where, f"{expression!r}: {reason}", expected, "correct the field")
-            return
     try:
-        croniter.expand(expression)
-    except (CroniterError, ValueError) as error:
+        crontab(expression)
+    except ValueError as error:
         yield Problem(where, f"{expression!r}: {error}", expected, "correct the field")
-
-
-def _field_problem(field: str, names: tuple[str, ...]) -> str:
-    """Return why a field that croniter accepts is not valid in Azure ML's crontab; "" if it is valid.
-
-    croniter reports numbers out of range, except 7 for Sunday.
-    """
-    if not _FIELD.fullmatch(field):
-        return f"{field} is not a list of numbers, ranges and steps"
-    for part in field.lower().split(","):
-        begin, _, end = part.partition("/")[0].partition("-")
-        values = [_value(text, names) for text in (begin, end or begin)]
-        if begin != "*" and None in values:
-            return f"{field} has something that is not a number" + (f" or one of {', '.join(names)}" if names else "")
-        if names and 7 in values:
-            return "Sunday is 0, not 7"
-        if begin != "*" and values[0] is not None and values[1] is not None and values[0] > values[1]:
-            return f"{part} ends before it begins"
-    return ""
-
-
-def _value(text: str, names: tuple[str, ...]) -> int | None:
-    if text in names:
-        return names.index(text)
-    return int(text) if text.isdecimal() else None
 
 
 def _recurrence(

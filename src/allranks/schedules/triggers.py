@@ -18,6 +18,7 @@ import difflib
 import functools
 import heapq
 import json
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 from datetime import date, datetime, time, timedelta, timezone
@@ -36,6 +37,11 @@ _OLD_ZONES = MappingProxyType(
         "Kamchatka Standard Time": "Asia/Kamchatka",
     }
 )
+
+
+_DAYS = ("sun", "mon", "tue", "wed", "thu", "fri", "sat")
+_PART = re.compile(r"(\*|\w+)(?:(?<!\*)-(\w+))?(?:/([1-9]\d*))?")
+"""A part of a field of a crontab expression: first, last, step."""
 
 
 @dataclass(frozen=True)
@@ -135,10 +141,7 @@ def _candidates(trigger: Trigger, start: datetime, after: datetime, tz: ZoneInfo
         return _steps(start, step, after)
     # A wall time that clocks skipped just before `after` may fire after it.
     earliest = wall(after, tz) - moved_forward(after, tz)
-    if isinstance(trigger, Cron):
-        return _in_order(_cron(trigger.expression, earliest), tz)
-    anchor = trigger.start or wall(start, tz)
-    return _in_order(_calendar(trigger, anchor, earliest), tz)
+    return _in_order(_wall_times(trigger, trigger.start or wall(start, tz), earliest), tz)
 
 
 def _steps(start: datetime, step: timedelta, after: datetime) -> Iterator[datetime]:
@@ -173,59 +176,73 @@ def _in_order(walls: Iterable[datetime], tz: ZoneInfo) -> Iterator[datetime]:
             yield remaining
 
 
-def _cron(expression: str, earliest: datetime) -> Iterator[datetime]:
-    from croniter import croniter
+def _wall_times(trigger: Trigger, anchor: datetime, earliest: datetime) -> Iterable[datetime]:
+    """Return the wall times at which a trigger fires, ascending, at least those from `earliest` on.
 
-    # Naive times: with a zone croniter fires twice at a repeated time, and an hour early, if at all, at a skipped one.
-    times = croniter(expression, earliest.replace(microsecond=0) - timedelta(seconds=1), ret_type=datetime)
-    last = min(earliest.year + _HORIZON, date.max.year)
-    while (wall_time := times.get_next()).year < last:
-        yield wall_time
+    anchor: a recurrence's first period contains it
+    """
+    from dateutil.rrule import DAILY, MONTHLY, WEEKLY, rrule
 
-
-def _calendar(trigger: Recurrence, anchor: datetime, earliest: datetime) -> Iterator[datetime]:
-    """Yield wall times by day, week or month, from some time before `earliest` on."""
-    times = sorted({time(hour, minute) for hour in trigger.hours for minute in trigger.minutes}) or [anchor.time()]
-    last = max(anchor, earliest).year + _HORIZON
-    try:
-        for day in _days(trigger, anchor.date(), earliest.date()):
-            if day.year > last:
-                return
-            yield from (datetime.combine(day, at) for at in times)
-    except (OverflowError, ValueError):
-        return  # end of the calendar
-
-
-def _days(trigger: Recurrence, anchor: date, earliest: date) -> Iterator[date]:
-    """Yield the days on which the trigger fires, ascending, from the period that contains `earliest`."""
-    if trigger.frequency == "month":
-        yield from _month_days(trigger, anchor, earliest)
-        return
-    length = timedelta(days=trigger.interval * (7 if trigger.frequency == "week" else 1))
-    first = anchor - timedelta(days=anchor.weekday()) if trigger.frequency == "week" else anchor
-    numbers = sorted(WEEK_DAYS.index(name) for name in set(trigger.week_days)) or [(anchor - first).days]
-    period = first + max((earliest - first) // length, 0) * length
-    while True:
-        yield from (period + timedelta(days=number) for number in numbers)
-        period += length
+    until = datetime(min(max(anchor, earliest).year + _HORIZON, date.max.year), 1, 1)
+    if isinstance(trigger, Cron):
+        minutes, hours, days = crontab(trigger.expression)
+        midnight = datetime.combine(earliest, time.min)
+        week_days = [(day - 1) % 7 for day in days]
+        at = {"byminute": minutes, "byhour": hours, "bysecond": 0}
+        daily: Iterable[datetime] = rrule(DAILY, midnight, byweekday=week_days, until=until, **at)
+        return daily
+    if trigger.frequency != "month":
+        # The rule walks through all periods from its start on.
+        period = timedelta(days=trigger.interval * (7 if trigger.frequency == "week" else 1))
+        anchor += max((earliest - anchor) // period - 1, 0) * period
+    times: Iterable[datetime] = rrule(
+        {"day": DAILY, "week": WEEKLY, "month": MONTHLY}[trigger.frequency],
+        anchor if not trigger.hours else datetime.combine(anchor, time.min),
+        trigger.interval,
+        until=until,
+        byhour=trigger.hours or None,
+        byminute=trigger.minutes or None,
+        bysecond=0 if trigger.hours else None,
+        byweekday=[WEEK_DAYS.index(day) for day in trigger.week_days] or None,
+        bymonthday=trigger.month_days or None,
+    )
+    return times
 
 
-def _month_days(trigger: Recurrence, anchor: date, earliest: date) -> Iterator[date]:
-    first = anchor.year * 12 + anchor.month - 1
-    now = earliest.year * 12 + earliest.month - 1
-    month = first + max((now - first) // trigger.interval, 0) * trigger.interval
-    days = set(trigger.month_days) or ({anchor.day} if not trigger.week_days else set())
-    # Some intervals never meet a month that has the day, so the number of months searched is limited.
-    limit = max(first, now) + 12 * _HORIZON
-    while month <= limit:
-        begin = date(month // 12, month % 12 + 1, 1)
-        for number in range(31):
-            day = begin + timedelta(days=number)
-            if day.month != begin.month:
-                break
-            if day.day in days or WEEK_DAYS[day.weekday()] in trigger.week_days:
-                yield day
-        month += trigger.interval
+def crontab(expression: str) -> tuple[list[int], list[int], list[int]]:
+    """Return the minutes, hours and days of the week (0 is Sunday) of an expression of five fields.
+
+    Raise ValueError if a field is invalid.
+    """
+    minutes, hours, _, _, days = expression.lower().split()
+    return _values(minutes, 59), _values(hours, 23), _values(days, 6, _DAYS)
+
+
+def _values(field: str, last: int, names: tuple[str, ...] = ()) -> list[int]:
+    """Return the values of a field of a crontab expression in ascending order. last: the largest one"""
+    found: set[int] = set()
+    for part in field.split(","):
+        match = _PART.fullmatch(part)
+        if match is None:
+            raise ValueError(f"{field} is not a list of numbers, ranges and steps")
+        first, end, step = match.groups()
+        ends = [0, last] if first == "*" else [_value(text, last, names) for text in (first, end or first)]
+        if first != "*" and step and not end:
+            ends[1] = last
+        if ends[0] > ends[1]:
+            raise ValueError(f"{part} ends before it begins")
+        found.update(range(ends[0], ends[1] + 1, int(step or 1)))
+    return sorted(found)
+
+
+def _value(text: str, last: int, names: tuple[str, ...]) -> int:
+    if text in names:
+        return names.index(text)
+    if not text.isdecimal():
+        raise ValueError(f"{text} is not a number" + (f" or one of {', '.join(names)}" if names else ""))
+    if int(text) > last:
+        raise ValueError("Sunday is 0, not 7" if names and text == "7" else f"{text} is out of range: 0 to {last}")
+    return int(text)
 
 
 @functools.cache
@@ -259,6 +276,11 @@ def moment(wall: datetime, place: ZoneInfo) -> datetime:
 def wall(instant: datetime, place: ZoneInfo) -> datetime:
     """Return the zone's wall time at a moment."""
     return instant.astimezone(place).replace(tzinfo=None, fold=0)
+
+
+def in_zone(at: datetime | None, time_zone: str) -> str:
+    """Return ``Mon 2026-01-05 02:30 CET``, or ``ended`` for a schedule without further firings."""
+    return "ended" if at is None else f"{at.astimezone(zone(time_zone)):%a %Y-%m-%d %H:%M %Z}"
 
 
 def moved_forward(instant: datetime, place: ZoneInfo) -> timedelta:

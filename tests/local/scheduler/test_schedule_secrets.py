@@ -5,11 +5,13 @@ from __future__ import annotations
 import shutil
 from datetime import datetime, timezone
 from pathlib import Path
+from unittest import mock
 
+from allranks.history.records import RunRecord, Status
 from allranks.history.workspace import Workspace
+from allranks.local.scheduler import running
 from allranks.local.scheduler.ledger import Firing, Ledger, SchedulesPlace
-from allranks.local.scheduler.reading import read_here
-from allranks.local.scheduler.running import carry_out
+from allranks.local.scheduler.reading import read
 from allranks.plan import codec
 
 DECLARED = """
@@ -33,14 +35,15 @@ def fire(place: SchedulesPlace, day: int) -> tuple[list[str], str]:
     """Carry out a firing. Return the plans that ran, and the reason where it failed."""
     plans: list[str] = []
 
-    def execute(plan: str, firing: Firing) -> tuple[str, str]:
+    def run(workspace: Workspace, options: object, plan: str, firing: Firing) -> RunRecord:
         plans.append(plan)
-        return "Completed", ""
+        return RunRecord("a", "nightly", "nightly", "", "loopback", Status.COMPLETED)
 
     with Ledger(place.ledger) as ledger:
-        firing = ledger.claim("nightly", datetime(2026, 1, day, tzinfo=timezone.utc), place.workspace.root)
+        firing = ledger.claim("nightly", datetime(2026, 1, day, tzinfo=timezone.utc))
     assert firing is not None
-    carry_out(place, firing.run, execute)
+    with mock.patch.object(running, "run_engine", run):
+        running.carry_out(place, firing.run, {})
     with Ledger(place.ledger) as ledger:
         return plans, ledger.firing(firing.run).reason or ""
 
@@ -49,7 +52,7 @@ def test_a_firing_has_the_secrets_that_the_ledger_lacks(tmp_path: Path) -> None:
     (tmp_path / "nightly.py").write_text(DECLARED)
     place = SchedulesPlace(Workspace(tmp_path / ".allranks"))
     place.make()
-    read_here(place, tmp_path / "nightly.py")
+    read(place, tmp_path / "nightly.py")
     holders = [path for path in place.workspace.root.rglob("*") if path.is_file() and b"hunter2" in path.read_bytes()]
     assert [path.name for path in holders] == ["secrets.json"]
     assert {path.stat().st_mode & 0o777 for path in (*holders, place.ledger)} == {0o600}

@@ -12,8 +12,8 @@ import pytest
 
 from allranks.errors import InputError
 from allranks.history.workspace import Workspace
-from allranks.local.scheduler.ledger import CREATED, ENDED, STOPPED, Firing, Ledger, Missed, SchedulesPlace
-from allranks.local.scheduler.scheduler import MissedPolicy, Scheduler, SystemClock, Watcher
+from allranks.local.scheduler.ledger import CREATED, ENDED, STOPPING, Firing, Ledger, SchedulesPlace
+from allranks.local.scheduler.scheduler import Clock, Event, Scheduler
 from allranks.schedules.finding import Schedule
 from allranks.schedules.triggers import Cron, Recurrence, Trigger
 
@@ -44,7 +44,7 @@ class Run:
         self.signals.append(number)
 
 
-class Stage(Watcher, SystemClock):
+class Stage(Clock):
     """A scheduler's world: its clock, its runs, and what it said."""
 
     def __init__(self, folder: Path, length: float = 0.1) -> None:
@@ -53,14 +53,14 @@ class Stage(Watcher, SystemClock):
         self.time = T0
         self.length = timedelta(hours=length)
         self.runs: list[Run] = []
-        self.said: list[Missed] = []
+        self.said: list[Event] = []
         self.until = T0
         self.scheduler: Scheduler
 
     def now(self) -> datetime:
         return self.time
 
-    def wait(self, until: datetime | None, *, glance: bool) -> None:
+    def wait(self, until: datetime | None) -> None:
         """The clock goes to what happens first: a firing, a run's end, or the end of this part of the test."""
         ends = [run.begun + self.length for run in self.runs if run.code is None]
         stopping = any(run.signals for run in self.runs if run.code is None)
@@ -76,18 +76,15 @@ class Stage(Watcher, SystemClock):
     def end(self, run: Run, status: str, code: int = 0) -> None:
         with Ledger(self.place.ledger) as ledger:
             if status:
-                ledger.end(run.firing.run, status, "", self.time)
+                ledger.end(run.firing.run, status, "")
         run.code = code
         os.close(run.lock)
 
     def start(self, firing: Firing, descriptor: int) -> Run:
         self.runs.append(Run(firing, os.dup(descriptor), self.time))
         with Ledger(self.place.ledger) as ledger:
-            ledger.begin(firing.run, NO_PROCESS, self.time)
+            ledger.begin(firing.run, NO_PROCESS)
         return self.runs[-1]
-
-    def missed(self, missed: Missed) -> None:
-        self.said.append(missed)
 
     def keep(self, **triggers: Trigger) -> None:
         with Ledger(self.place.ledger) as ledger:
@@ -95,12 +92,12 @@ class Stage(Watcher, SystemClock):
                 [(Schedule(name, name, "", trigger, ""), "{}") for name, trigger in triggers.items()], self.time
             )
 
-    def go(self, hours: float, policy: str = "once", overlap: bool = False) -> list[str]:
+    def go(self, hours: float) -> list[str]:
         """A scheduler's life until then; what it started, as hours: schedule@hour, +hour where it began later."""
         before = len(self.runs)
         self.until = at(hours)
         with Ledger(self.place.ledger) as ledger:
-            self.scheduler = Scheduler(ledger, self.place, self, self.start, self, MissedPolicy(policy), overlap)
+            self.scheduler = Scheduler(ledger, self.place, self.start, self.said.append, self)
             self.scheduler.run()
         return [shown(run) for run in self.runs[before:]]
 
@@ -120,10 +117,8 @@ def test_what_is_due_is_run_once(stage: Callable[..., Stage]) -> None:
     world.keep(a=HOURLY, b=Recurrence("hour", 2, start=at(1).replace(tzinfo=None)))
     assert world.go(3.5) == ["a@1", "b@1", "a@2", "a@3", "b@3"]
     with Ledger(world.place.ledger) as ledger:
-        assert [(firing.run, firing.status) for firing in ledger.firings("b")] == [
-            ("b-20260101T010000Z", "Completed"),
-            ("b-20260101T030000Z", "Completed"),
-        ]
+        runs = ("b-20260101T010000Z", "b-20260101T030000Z")
+        assert [ledger.firing(run).status for run in runs] == ["Completed", "Completed"]
 
 
 def test_schedules_of_a_client_stay_when_files_are_read_and_are_seen_while_it_runs(
@@ -163,86 +158,52 @@ def test_a_recurrence_without_a_start_fires_at_once(stage: Callable[..., Stage])
     assert [run.partition("+")[0] for run in world.go(1.5)] == ["a@0", "a@1"]
 
 
-@pytest.mark.parametrize(
-    ("policy", "expected", "missed"),
-    [
-        ("skip", ["a@6"], [(2, 5, 4)]),
-        ("once", ["a@5+5.5", "a@6"], [(2, 4, 3)]),
-        ("all", ["a@2+5.5", "a@3+5.6", "a@4+5.7", "a@5+5.8", "a@6"], []),
-    ],
-)
-def test_what_was_due_while_no_scheduler_ran(
-    stage: Callable[..., Stage], policy: str, expected: list[str], missed: list[tuple[int, int, int]]
-) -> None:
+def test_of_what_was_due_while_no_scheduler_ran_the_last_is_run(stage: Callable[..., Stage]) -> None:
     world = stage()
     world.keep(a=HOURLY)
-    assert world.go(1.5, policy) == ["a@1"]
+    assert world.go(1.5) == ["a@1"]
     world.time = at(5.5)
-    assert world.go(6.5, policy) == expected
-    assert world.said == [Missed("a", at(first), at(last), count) for first, last, count in missed]
-    with Ledger(world.place.ledger) as ledger:
-        assert ledger.missed("a") == world.said
+    assert world.go(6.5) == ["a@5+5.5", "a@6"]
+    (missed,) = [event for event in world.said if event.kind == "missed"]
+    assert missed.values == {"first": at(2), "last": at(4), "count": 3}
 
 
-@pytest.mark.parametrize(
-    ("policy", "overlap", "expected"),
-    [
-        ("skip", False, ["a@1", "a@4"]),
-        ("once", False, ["a@1", "a@3+3.5", "a@6"]),
-        ("all", False, ["a@1", "a@2+3.5", "a@3+6"]),
-        ("once", True, ["a@1", "a@2", "a@3", "a@4", "a@5", "a@6"]),
-    ],
-)
-def test_what_is_due_while_the_run_before_goes_on(
-    stage: Callable[..., Stage], policy: str, overlap: bool, expected: list[str]
-) -> None:
+def test_what_is_due_while_the_run_before_goes_on_waits_for_it(stage: Callable[..., Stage]) -> None:
     world = stage(2.5)
     world.keep(a=HOURLY)
-    assert world.go(6.25, policy, overlap) == expected
-    beside = [run.firing.workspace != str(world.place.workspace.root) for run in world.runs]
-    assert beside == [overlap and number > 0 for number in range(len(world.runs))]
+    assert world.go(6.25) == ["a@1", "a@3+3.5", "a@6"]
+    assert [event.values["last"] for event in world.said if event.kind == "missed"] == [at(2), at(5)]
 
 
-def test_a_minute_late_is_not_missed(stage: Callable[..., Stage]) -> None:
-    world = stage()
-    world.keep(a=HOURLY)
-    assert world.go(0.5, "skip") == []
-    world.time = at(1) + timedelta(seconds=59)
-    assert [run.split("+")[0] for run in world.go(1.5, "skip")] == ["a@1"]
-
-
-@pytest.mark.parametrize(("policy", "goes_on"), [("once", True), ("all", True), ("skip", False)])
-def test_runs_are_stopped_with_the_scheduler_and_go_on_with_the_next(
-    stage: Callable[..., Stage], policy: str, goes_on: bool
-) -> None:
+def test_runs_are_stopped_with_the_scheduler_and_go_on_with_the_next(stage: Callable[..., Stage]) -> None:
     world = stage(5)
     world.keep(a=Cron("0 1 * * *"))
-    world.go(2, policy)
+    world.go(2)
     assert [run.code for run in world.runs] == [0]
+    run = world.runs[0].firing.run
     with Ledger(world.place.ledger) as ledger:
-        assert [firing.state for firing in ledger.firings("a")] == [STOPPED]
+        assert ledger.firing(run).state == STOPPING
     world.length = timedelta(hours=1)
-    assert world.go(4, policy) == (["a@1+2"] if goes_on else [])
+    assert world.go(4) == ["a@1+2"]
     with Ledger(world.place.ledger) as ledger:
-        (firing,) = ledger.firings("a")
-    assert (firing.state, firing.status) == (ENDED, "Completed" if goes_on else "Interrupted")
+        firing = ledger.firing(run)
+    assert (firing.state, firing.status) == (ENDED, "Completed")
 
 
 def test_a_run_whose_scheduler_was_killed_is_waited_for(stage: Callable[..., Stage]) -> None:
     world = stage()
     world.keep(a=HOURLY)
     with Ledger(world.place.ledger) as ledger:
-        claimed = ledger.claim("a", at(1), world.place.workspace.root)
+        claimed = ledger.claim("a", at(1))
         assert claimed is not None
-        ledger.begin(claimed.run, NO_PROCESS, at(1))
+        ledger.begin(claimed.run, NO_PROCESS)
     world.time = at(1.2)
     alive = world.place.take(claimed.run)
     assert alive is not None
     # Its process lives in another's hands, and ends by itself.
     world.runs.append(Run(claimed, alive, at(1.5)))
     assert world.go(2.5) == ["a@2"]
-    with Ledger(world.place.ledger) as ledger:
-        assert [firing.attempts for firing in ledger.firings("a")] == [1, 1]
+    assert [event.kind for event in world.said if "run" in event.values] == ["alive", "ended", "fired", "ended"]
 
 
 def test_a_run_whose_process_is_killed_is_interrupted(stage: Callable[..., Stage]) -> None:
@@ -250,16 +211,16 @@ def test_a_run_whose_process_is_killed_is_interrupted(stage: Callable[..., Stage
     world.keep(a=Cron("0 1 * * *"))
     wait = world.wait
 
-    def kill(until: datetime | None, *, glance: bool) -> None:
+    def kill(until: datetime | None) -> None:
         for run in world.runs:
             if run.code is None:
                 world.end(run, "", -9)
-        wait(until, glance=glance)
+        wait(until)
 
     world.wait = kill  # type: ignore[method-assign]
     assert world.go(3) == ["a@1"]
     with Ledger(world.place.ledger) as ledger:
-        (firing,) = ledger.firings("a")
+        firing = ledger.firing(world.runs[0].firing.run)
     assert (firing.status, "SIGKILL" in firing.reason) == ("Interrupted", True)
 
 
@@ -276,8 +237,8 @@ def test_a_firing_is_claimed_once(stage: Callable[..., Stage]) -> None:
     world = stage()
     world.keep(a=HOURLY)
     with Ledger(world.place.ledger) as one, Ledger(world.place.ledger) as two:
-        assert one.claim("a", at(1), Path("w")) is not None
-        assert two.claim("a", at(1), Path("w")) is None
+        assert one.claim("a", at(1)) is not None
+        assert two.claim("a", at(1)) is None
 
 
 def test_one_scheduler_a_workspace(stage: Callable[..., Stage]) -> None:

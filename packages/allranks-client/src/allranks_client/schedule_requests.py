@@ -38,8 +38,6 @@ def create(workspace: Workspace, original: Callable[..., Any], schedule: Any, **
     if not isinstance(schedule, JobSchedule):
         return original(schedule, **options)
     declared = finding.declared(schedule, CREATED)
-    if declared.problem:
-        raise InputError(declared.problem)
     plan = None
     if schedule.creation_context is None:  # else the service has returned it, with ids in place of the job's parts
         is_job = isinstance(schedule.create_job, Job)

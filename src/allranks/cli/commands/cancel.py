@@ -32,7 +32,8 @@ def cancel(
 
     Exit with 1 where it has not ended after a minute.
     """
-    place, record = stored.find(Workspace.at(workspace), identity)
+    place = Workspace.at(workspace)
+    record = stored.run(place, identity)
     if record.submitted is not None:
         _cancel_in_azure(record, steps or [], now)
     elif steps:

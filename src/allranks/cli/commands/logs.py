@@ -82,7 +82,8 @@ def _pack(identity: str, output: Path, yes: bool, folder: Path | None) -> None:
     from allranks.history.workspace import Workspace
     from allranks.secrets import redact
 
-    place, record = stored.find(Workspace.at(folder), identity)
+    place = Workspace.at(folder)
+    record = stored.run(place, identity)
     if output.exists():
         raise InputError(Problem(str(output), "it exists, and is not overwritten", "a new file", "name another file"))
     known = secret_values.known(record)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import time
 from datetime import datetime, timezone
 from functools import partial
 from itertools import islice
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
+from json import dumps
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
@@ -27,18 +29,19 @@ from allranks.cli.options import (
     TrackOption,
     option,
 )
-from allranks.errors import InputError, Problem
-from allranks.history.formatting import plain
+from allranks.errors import InputError
+from allranks.history.formatting import clock, plain
 from allranks.history.workspace import Workspace
 from allranks.local.scheduler.ledger import Ledger, SchedulesPlace
 from allranks.schedules.finding import Schedule, check_target, find_schedules
-from allranks.schedules.triggers import firings, in_words
+from allranks.schedules.triggers import firings, in_words, in_zone
 from allranks.sdk.session import session
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from allranks.azure.schedules import Applied, Change
+    from allranks.local.scheduler.scheduler import Event
 
 app = lazy_group(
     __name__,
@@ -61,20 +64,6 @@ ScheduleArgument: TypeAlias = Annotated[str, typer.Argument(metavar="NAME", help
 @streams.unbroken()
 def run(
     target: SchedulesArgument = None,
-    resume: Annotated[
-        bool, option("--resume", "Use the schedules of the previous start instead of reading files.")
-    ] = False,
-    missed: Annotated[
-        Literal["skip", "once", "all"],
-        typer.Option(
-            "--missed",
-            help="What to do with firings that were due while no scheduler ran, or while the previous run was active. "
-            "skip: drop them. once: run the last one. all: run each of them.",
-        ),
-    ] = "once",
-    overlap: Annotated[
-        bool, option("--overlap", "Start a run even if the previous run of the schedule has not ended.")
-    ] = False,
     instances: InstancesOption = "auto",
     retries: RetriesOption = 0,
     slots: SlotsOption = None,
@@ -87,32 +76,33 @@ def run(
 
     Runs until it is stopped. Each run is a separate process. If the scheduler is killed, the next one continues, and no
     firing is lost or repeated. Ctrl-C and SIGTERM stop the scheduler and its runs; the next scheduler resumes those
-    runs.
+    runs. Of the firings that were due while no scheduler or the previous run was running, it runs the last one.
     """
-    from allranks.cli.views.schedules import EventLines
+    from allranks.local import stop_signals
     from allranks.local.scheduler import reading, running
-    from allranks.local.scheduler.scheduler import MissedPolicy, Scheduler, SystemClock
+    from allranks.local.scheduler.scheduler import Scheduler
 
     if target is not None:
-        if resume:
-            found = f"{target} is given too, but --resume reads no file"
-            raise InputError(Problem("--resume", found, "", "remove one of them"))
         check_target(target)  # before the workspace is created
     place = SchedulesPlace(Workspace.at(folder))
     options = {"instances": instances, "retries": retries, "slots": slots, "gpus": gpus, "track": track}
-    watcher = EventLines(console(), json)
+    start = partial(running.start, place, options)
     with place.hold():
-        if not resume:
-            reading.read(place, target)
+        reading.read(place, target)
         with Ledger(place.ledger) as ledger:
-            if not ledger.schedules():
-                fix = "name a file the first time: allranks schedules run FILE"
-                raise InputError(Problem(str(place.ledger), "it contains no schedule yet", "", fix))
-            stops: list[Scheduler] = []
-            with SystemClock(lambda: stops[0].stop()) as clock:
-                start = partial(running.start, place, options)
-                stops.append(Scheduler(ledger, place, clock, start, watcher, MissedPolicy(missed), overlap))
-                stops[0].run()
+            scheduler = Scheduler(ledger, place, start, partial(_print_event, json))
+            with stop_signals.counted(scheduler.stop):
+                scheduler.run()
+
+
+def _print_event(as_json: bool, event: Event) -> None:
+    """Print ``12:03:04  nightly  fires: run nightly-20260105T013000Z``, or a JSON object on one line."""
+    if as_json:
+        data = {"event": event.kind, **({"schedule": event.schedule} if event.schedule else {}), **event.values}
+        print(dumps(data, default=datetime.isoformat), flush=True)
+        return
+    line = "  ".join(part for part in (clock(time.time()), event.schedule, event.text) if part)
+    console().print(" ".join(plain(line).splitlines()), soft_wrap=True, markup=False, highlight=False)
 
 
 def next_(
@@ -121,20 +111,13 @@ def next_(
     folder: FolderOption = None,
     json: JsonOption = False,
 ) -> None:
-    """List when schedules fire next, without contacting Azure.
-
-    Azure ML schedules only pipelines. For any other job this command prints a warning, and `apply` refuses it.
-    """
-    from allranks.cli.views.problems import print_warnings
-    from allranks.cli.views.schedules import moment
-
+    """List when schedules fire next, without contacting Azure."""
     now = datetime.now(timezone.utc)
     created = _created(folder)
     with session(client=False):
-        found = find_schedules(target, of_any_job=True, required=not created)
+        found = find_schedules(target, required=not created)
     schedules = [*(declared.schedule for declared in found), *created]
     moments = [list(islice(firings(schedule.trigger, now, now), amount)) for schedule in schedules]
-    print_warnings([declared.problem for declared in found if declared.problem])
     if json:
         rows = [
             {
@@ -152,7 +135,7 @@ def next_(
         zone = schedule.trigger.time_zone
         out.print(plain(f"{schedule.name}  {in_words(schedule.trigger)}, {zone}"), soft_wrap=True)
         for each in following:
-            out.print(f"  {moment(each, zone)}   {_utc(each)}", soft_wrap=True)
+            out.print(f"  {in_zone(each, zone)}   {_utc(each)}", soft_wrap=True)
         if not following:
             out.print("  ended")
 
@@ -204,7 +187,6 @@ def apply(
 
 def list_(
     target: SchedulesArgument = None,
-    local: Annotated[bool, option("--local", "List declared schedules only, without contacting Azure.")] = False,
     folder: FolderOption = None,
     *,
     azure: AzureOptions,
@@ -217,7 +199,7 @@ def list_(
     from allranks.azure import schedules
 
     now = datetime.now(timezone.utc)
-    applied: dict[str, Applied] = {} if local else schedules.applied(sign_in(azure.of())[0])
+    applied = schedules.applied(sign_in(azure.of())[0])
     declared = {schedule.name: schedule for schedule in _created(folder)}
     with session(client=False):
         found = find_schedules(target, required=not declared)
@@ -225,7 +207,7 @@ def list_(
     rows: list[dict[str, Any]] = []
     out = console()
     for name in sorted({*declared, *applied}):
-        row, lines = _listed(name, declared.get(name), applied.get(name), "declared" if local else "not applied", now)
+        row, lines = _listed(name, declared.get(name), applied.get(name), now)
         rows.append(row)
         for line in () if json else lines:
             out.print(plain(line), soft_wrap=True)
@@ -233,15 +215,12 @@ def list_(
         print(to_json(rows))
 
 
-def _listed(
-    name: str, own: Schedule | None, remote: Applied | None, missing: str, now: datetime
-) -> tuple[dict[str, Any], list[str]]:
-    """Return a schedule's object for --json, and its lines. missing: its state if the workspace does not have it"""
+def _listed(name: str, own: Schedule | None, remote: Applied | None, now: datetime) -> tuple[dict[str, Any], list[str]]:
+    """Return a schedule's object for --json, and its lines."""
     from allranks.azure import schedules
-    from allranks.cli.views.schedules import moment
 
     trigger = own.trigger if own else remote.trigger if remote else None
-    state = missing if remote is None else "enabled" if remote.enabled else "disabled"
+    state = "not applied" if remote is None else "enabled" if remote.enabled else "disabled"
     differs = bool(own and remote and schedules.trigger_differs(own.trigger, remote.trigger))
     due = next(firings(trigger, now, now), None) if trigger and state != "disabled" else None
     row = {
@@ -257,7 +236,7 @@ def _listed(
     lines.append(f"  {own.where if own else 'not declared here'}")
     if trigger:
         lines.append(f"  {in_words(trigger)}, {trigger.time_zone}")
-        lines += [f"  next: {moment(due, trigger.time_zone)}, {_utc(due)}"] if due else []
+        lines += [f"  next: {in_zone(due, trigger.time_zone)}, {_utc(due)}"] if due else []
     return row, lines
 
 

@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING
 from allranks.errors import InputError, Problem
 from allranks.history.database import Database, transaction
 from allranks.history.selection import SCHEDULES
-from allranks.history.store import Store
 from allranks.history.workspace import Workspace
 from allranks.schedules.triggers import Trigger, dumps, loads
 
@@ -47,20 +46,12 @@ class SchedulesPlace:
     def log(self, run: str) -> Path:
         return self.folder / f"{run}.log"
 
-    def own(self, run: str) -> Workspace:
-        """Return a separate workspace for a run that overlaps with another one."""
-        return Workspace(self.workspace.overlaps / run)
-
     def plans(self) -> list[str]:
-        """Return the plans of all schedules, and of the runs that have a workspace of their own, as JSON."""
-        texts = []
-        if self.ledger.exists():
-            with Ledger(self.ledger) as ledger:
-                texts += [ledger.plan(schedule.name) for schedule in ledger.schedules()]
-        for database in self.workspace.overlaps.glob("*/allranks.db"):
-            with Store(database) as store:
-                texts += [store.plan(run.id) for run in store.runs()]
-        return texts
+        """Return the plans of all schedules as JSON."""
+        if not self.ledger.exists():
+            return []
+        with Ledger(self.ledger) as ledger:
+            return [ledger.plan(schedule.name) for schedule in ledger.schedules()]
 
     def created(self) -> list[Schedule]:
         """Return the enabled schedules that `LocalClient` has created."""
@@ -70,7 +61,7 @@ class SchedulesPlace:
             return []
         with Ledger(self.ledger) as ledger:
             entries = [entry for entry in ledger.schedules() if entry.source == CREATED]
-        return [Schedule(entry.name, entry.display_name, "", entry.trigger, CREATED) for entry in entries]
+        return [Schedule(entry.name, entry.name, "", entry.trigger, CREATED) for entry in entries]
 
     def make(self) -> None:
         """Create the folders. Raise InputError on failure."""
@@ -117,26 +108,20 @@ class SchedulesPlace:
 
 # Times are integers: microseconds since the epoch.
 TABLES = """
-CREATE TABLE schedule (name TEXT PRIMARY KEY, position INTEGER NOT NULL, display_name TEXT NOT NULL, source TEXT NOT
-NULL, trigger TEXT NOT NULL, plan TEXT NOT NULL, created INTEGER NOT NULL, cursor INTEGER NOT NULL, active INTEGER NOT
-NULL) STRICT;
-CREATE TABLE firing (run TEXT PRIMARY KEY, schedule TEXT NOT NULL, at INTEGER NOT NULL, state TEXT NOT NULL,
-workspace TEXT NOT NULL, status TEXT NOT NULL DEFAULT '', reason TEXT NOT NULL DEFAULT '', attempts INTEGER NOT NULL
-DEFAULT 0, pid INTEGER, started INTEGER, ended INTEGER) STRICT;
-CREATE INDEX firing_of_schedule ON firing (schedule, at);
-CREATE TABLE missed (schedule TEXT NOT NULL, first INTEGER NOT NULL, last INTEGER NOT NULL, count INTEGER NOT NULL)
-STRICT;
+CREATE TABLE schedule (name TEXT PRIMARY KEY, source TEXT NOT NULL, trigger TEXT NOT NULL, plan TEXT NOT NULL, created
+INTEGER NOT NULL, cursor INTEGER NOT NULL, active INTEGER NOT NULL) STRICT;
+CREATE TABLE firing (run TEXT PRIMARY KEY, schedule TEXT NOT NULL, at INTEGER NOT NULL, state TEXT NOT NULL, status TEXT
+NOT NULL DEFAULT '', reason TEXT NOT NULL DEFAULT '', pid INTEGER) STRICT;
 """
 
 CREATED = "LocalClient"
 """The source of a schedule that no file declares. It stays when files are read."""
 
-CLAIMED, RUNNING, STOPPING, STOPPED, ENDED = "claimed", "running", "stopping", "stopped", "ended"
-"""The states of a firing. Stopping: its run was asked to stop together with the scheduler. Stopped: it has stopped, and
-the next scheduler resumes it."""
+OPEN, STOPPING, ENDED = "open", "stopping", "ended"
+"""The states of a firing. Stopping: its run was asked to stop together with the scheduler, and the next one resumes
+it."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
-_FIRING = "SELECT run, schedule, at, state, workspace, status, reason, attempts, pid, started, ended FROM firing"
 
 
 @dataclass(frozen=True)
@@ -144,11 +129,10 @@ class Entry:
     """A schedule of the ledger.
 
     created: the time at which it was first read with this trigger
-    cursor:  firings up to this time have been run or counted as missed
+    cursor:  firings up to this time have been run or skipped
     """
 
     name: str
-    display_name: str
     source: str
     trigger: Trigger
     created: datetime
@@ -159,33 +143,18 @@ class Entry:
 class Firing:
     """One firing and its run.
 
-    run:       the run's name
-    at:        the time of the firing
-    workspace: the folder of the workspace in which it runs
-    status:    the run's, once it has ended
+    run:    the run's name
+    at:     the time of the firing
+    status: the run's, once it has ended
     """
 
     run: str
     schedule: str
     at: datetime
     state: str
-    workspace: str
-    status: str = ""
-    reason: str = ""
-    attempts: int = 0
-    pid: int | None = None
-    started: datetime | None = None
-    ended: datetime | None = None
-
-
-@dataclass(frozen=True)
-class Missed:
-    """Consecutive firings that were skipped."""
-
-    schedule: str
-    first: datetime
-    last: datetime
-    count: int
+    status: str
+    reason: str
+    pid: int | None
 
 
 def run_name(schedule: str, at: datetime) -> str:
@@ -198,7 +167,7 @@ class Ledger(Database):
 
     kind = "ledger of schedules"
     tables = TABLES
-    version = 1
+    version = 2
     # A claim is on disk before its run starts, so it is not repeated after a power failure.
     synchronous = "FULL"
 
@@ -207,15 +176,15 @@ class Ledger(Database):
         all others start now. schedules: each with its plan as JSON"""
         with transaction(self.connection):
             self.connection.execute("UPDATE schedule SET active = 0 WHERE source != ?", (CREATED,))
-            for position, (item, plan) in enumerate(schedules):
-                self._put(item, plan, now, position)
+            for item, plan in schedules:
+                self._put(item, plan, now)
 
     def put(self, schedule: Schedule, plan: str | None, now: datetime, *, enabled: bool) -> None:
         """Add a schedule, or change it. One that was not enabled starts now. plan: as JSON; None to keep it"""
         with transaction(self.connection):
             if not any(entry.name == schedule.name for entry in self.schedules()):
                 self.connection.execute("UPDATE schedule SET cursor = ? WHERE name = ?", (_number(now), schedule.name))
-            self._put(schedule, self.plan(schedule.name) if plan is None else plan, now, 0)
+            self._put(schedule, self.plan(schedule.name) if plan is None else plan, now)
             if not enabled:
                 self.disable(schedule.name)
 
@@ -223,7 +192,7 @@ class Ledger(Database):
         """Start no more runs of a schedule."""
         self.connection.execute("UPDATE schedule SET active = 0 WHERE name = ?", (schedule,))
 
-    def _put(self, item: Schedule, plan: str, now: datetime, position: int) -> None:
+    def _put(self, item: Schedule, plan: str, now: datetime) -> None:
         second, trigger = _number(now.replace(microsecond=0)), dumps(item.trigger)
         existing = self.connection.execute(
             "SELECT created, cursor FROM schedule WHERE name = ? AND trigger = ?", (item.name, trigger)
@@ -231,58 +200,34 @@ class Ledger(Database):
         # One microsecond earlier, because a recurrence without a start fires at its creation, which is a full second.
         created, cursor = existing or (second, second - 1)
         self.connection.execute(
-            "INSERT OR REPLACE INTO schedule VALUES (?, ?, ?, ?, ?, ?, ?, ?, 1)",
-            (item.name, position, item.display_name, item.where, trigger, plan, created, cursor),
+            "INSERT OR REPLACE INTO schedule VALUES (?, ?, ?, ?, ?, ?, 1)",
+            (item.name, item.where, trigger, plan, created, cursor),
         )
 
     def schedules(self) -> list[Entry]:
-        """Return the active schedules, in the order in which they were declared."""
+        """Return the active schedules by name."""
         rows = self.connection.execute(
-            "SELECT name, display_name, source, trigger, created, cursor FROM schedule WHERE active ORDER BY position"
+            "SELECT name, source, trigger, created, cursor FROM schedule WHERE active ORDER BY name"
         )
         return [
-            Entry(name, display_name, source, loads(trigger), _moment(created), _moment(cursor))
-            for name, display_name, source, trigger, created, cursor in rows
+            Entry(name, source, loads(trigger), _moment(created), _moment(cursor))
+            for name, source, trigger, created, cursor in rows
         ]
 
     def plan(self, schedule: str) -> str:
         (plan,) = self.connection.execute("SELECT plan FROM schedule WHERE name = ?", (schedule,)).fetchone()
         return str(plan)
 
-    def claim(self, schedule: str, at: datetime, workspace: Path, missed: Missed | None = None) -> Firing | None:
-        """Claim a firing, and move the schedule's cursor past it and past the skipped firings.
-
-        Return None if it was already claimed.
-        """
+    def claim(self, schedule: str, at: datetime) -> Firing | None:
+        """Claim a firing, and move the schedule's cursor to it. Return None if it was already claimed."""
         run = run_name(schedule, at)
         with transaction(self.connection):
-            if missed is not None:
-                self._miss(missed)
             self.connection.execute("UPDATE schedule SET cursor = ? WHERE name = ?", (_number(at), schedule))
             inserted = self.connection.execute(
-                "INSERT OR IGNORE INTO firing (run, schedule, at, state, workspace) VALUES (?, ?, ?, ?, ?)",
-                (run, schedule, _number(at), CLAIMED, str(workspace)),
+                "INSERT OR IGNORE INTO firing (run, schedule, at, state) VALUES (?, ?, ?, ?)",
+                (run, schedule, _number(at), OPEN),
             )
         return self.firing(run) if inserted.rowcount else None
-
-    def miss(self, missed: Missed) -> None:
-        """Record skipped firings, and move the schedule's cursor past them."""
-        with transaction(self.connection):
-            self._miss(missed)
-            self.connection.execute(
-                "UPDATE schedule SET cursor = ? WHERE name = ?", (_number(missed.last), missed.schedule)
-            )
-
-    def _miss(self, missed: Missed) -> None:
-        row = (missed.schedule, _number(missed.first), _number(missed.last), missed.count)
-        self.connection.execute("INSERT INTO missed VALUES (?, ?, ?, ?)", row)
-
-    def missed(self, schedule: str) -> list[Missed]:
-        """Return a schedule's skipped firings in chronological order."""
-        rows = self.connection.execute(
-            "SELECT schedule, first, last, count FROM missed WHERE schedule = ? ORDER BY first", (schedule,)
-        )
-        return [Missed(name, _moment(first), _moment(last), count) for name, first, last, count in rows]
 
     def firing(self, run: str) -> Firing:
         """Return the firing of that run. Raise KeyError if it does not exist."""
@@ -294,49 +239,34 @@ class Ledger(Database):
         """Return the firings whose runs have not ended, the earliest first."""
         return list(self._firings("WHERE state != ? ORDER BY at, run", ENDED))
 
-    def latest(self, schedule: str) -> Firing | None:
-        """Return the schedule's last claimed firing; None if there is none."""
-        return next(self._firings("WHERE schedule = ? ORDER BY at DESC LIMIT 1", schedule), None)
-
-    def firings(self, schedule: str) -> list[Firing]:
-        """Return all claimed firings of a schedule, the earliest first."""
-        return list(self._firings("WHERE schedule = ? ORDER BY at", schedule))
-
-    def begin(self, run: str, pid: int, now: datetime) -> Firing | None:
+    def begin(self, run: str, pid: int) -> Firing | None:
         """Record that the process of a run has started. Return its firing, or None if the run has already ended."""
-        # A run that was asked to stop before it started stays in that state.
-        updated = self.connection.execute(
-            "UPDATE firing SET state = CASE state WHEN ? THEN state ELSE ? END, pid = ?, attempts = attempts + 1,"
-            " started = coalesce(started, ?)"
-            " WHERE run = ? AND state != ?",
-            (STOPPING, RUNNING, pid, _number(now), run, ENDED),
-        )
-        return self.firing(run) if updated.rowcount else None
+        updated = self._update(run, "pid = ?", pid)
+        return self.firing(run) if updated else None
+
+    def reopen(self, run: str) -> None:
+        """Record that a run continues."""
+        self._update(run, "state = ?", OPEN)
 
     def stop(self, run: str) -> None:
         """Record that a run will be asked to stop. The next scheduler resumes it."""
-        self.connection.execute("UPDATE firing SET state = ? WHERE run = ? AND state != ?", (STOPPING, run, ENDED))
+        self._update(run, "state = ?", STOPPING)
 
-    def stopped(self, run: str) -> None:
-        self.connection.execute("UPDATE firing SET state = ? WHERE run = ? AND state != ?", (STOPPED, run, ENDED))
+    def end(self, run: str, status: str, reason: str) -> None:
+        """Record the end of a run, unless it was canceled because its scheduler stopped."""
+        if status != "Canceled" or self.firing(run).state != STOPPING:
+            self._update(run, "state = ?, status = ?, reason = ?", ENDED, status, reason)
 
-    def end(self, run: str, status: str, reason: str, now: datetime) -> None:
-        """Record the end of a run. A run that was canceled because its scheduler stopped counts as stopped instead."""
-        if status == "Canceled" and self.firing(run).state == STOPPING:
-            self.stopped(run)
-            return
-        self.connection.execute(
-            "UPDATE firing SET state = ?, status = ?, reason = ?, ended = ? WHERE run = ? AND state != ?",
-            (ENDED, status, reason, _number(now), run, ENDED),
-        )
+    def _update(self, run: str, assignments: str, *values: object) -> bool:
+        """Change the firing of a run that has not ended. Return whether there is one."""
+        condition = "WHERE run = ? AND state != ?"
+        updated = self.connection.execute(f"UPDATE firing SET {assignments} {condition}", (*values, run, ENDED))
+        return updated.rowcount > 0
 
     def _firings(self, condition: str, *values: object) -> Iterator[Firing]:
-        cursor = self.connection.execute(f"{_FIRING} {condition}", values)
-        names = [column for column, *_ in cursor.description]
-        for row in cursor.fetchall():
-            found = dict(zip(names, row, strict=True))
-            times = {name: found[name] for name in ("at", "started", "ended") if found[name] is not None}
-            yield Firing(**found | {name: _moment(number) for name, number in times.items()})
+        columns = "run, schedule, at, state, status, reason, pid"
+        for run, schedule, at, *others in self.connection.execute(f"SELECT {columns} FROM firing {condition}", values):
+            yield Firing(run, schedule, _moment(at), *others)
 
 
 def _number(moment: datetime) -> int:

@@ -1,22 +1,14 @@
-"""Read declared schedules into the ledger: ``python -m allranks.local.scheduler.reading WORKSPACE TARGET``.
-
-This is a separate process, because importing azure-ai-ml takes 100 MB and two seconds, and the scheduler runs for a
-long time."""
+"""Save declared schedules, and those that `LocalClient` creates, in the ledger."""
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
 import tempfile
 from collections.abc import Mapping
-from dataclasses import asdict
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from allranks.errors import InputError, Problem
-from allranks.history.workspace import Workspace
 from allranks.local.scheduler.ledger import Ledger, SchedulesPlace
 
 if TYPE_CHECKING:
@@ -25,26 +17,10 @@ if TYPE_CHECKING:
 
 
 def read(place: SchedulesPlace, target: Path | None) -> None:
-    """Read the schedules of a file or a folder (by default the project's) into the ledger, in a separate process.
+    """Read the schedules of a file or a folder (by default the project's) into the ledger.
 
     Raise InputError with all problems. The ledger does not change then.
     """
-    command = [sys.executable, "-m", "allranks.local.scheduler.reading", str(place.workspace.root)]
-    with tempfile.NamedTemporaryFile(prefix="allranks-", suffix=".json") as answer:
-        # Ctrl-C at the terminal must reach this process only, which then ends the other one.
-        process = subprocess.run(
-            [*command, answer.name, *([str(target)] if target else [])], check=False, start_new_session=True
-        )
-        problems = json.loads(answer.read() or "null")
-    if problems:
-        raise InputError.of(Problem(**problem) for problem in problems)
-    if process.returncode:
-        raise InputError(
-            Problem(str(target or "schedules"), "the process that reads them ended without a reason", "", "see above")
-        )
-
-
-def read_here(place: SchedulesPlace, target: Path | None) -> None:
     from allranks.sdk import session
 
     with session.session(client=False), tempfile.TemporaryDirectory(prefix="allranks-") as snapshots:
@@ -111,17 +87,3 @@ def _save_secrets(place: SchedulesPlace, schedule: str, values: Mapping[str, str
 
     secret_values.remove(place.secrets(schedule))
     secret_values.save(place.secrets(schedule), values)
-
-
-def main() -> None:
-    root, answer, *target = sys.argv[1:]
-    place = SchedulesPlace(Workspace(Path(root)))
-    try:
-        read_here(place, Path(target[0]) if target else None)
-    except InputError as error:
-        Path(answer).write_text(json.dumps([asdict(problem) for problem in error.problems]), encoding="utf-8")
-        sys.exit(2)
-
-
-if __name__ == "__main__":
-    main()

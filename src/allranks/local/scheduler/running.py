@@ -10,8 +10,6 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable
-from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
@@ -23,9 +21,6 @@ from allranks.local.scheduler.ledger import Firing, Ledger, SchedulesPlace
 from allranks.plan.codec import converter
 from allranks.plan.graph import Plan
 from allranks.plan.secrets import restored
-
-Execute = Callable[[str, Firing], tuple[str, str]]
-"""Runs a plan (as JSON) for a firing. Return the final status, and the reason of a failure."""
 
 
 def start(place: SchedulesPlace, options: dict[str, Any], firing: Firing, descriptor: int) -> subprocess.Popen[bytes]:
@@ -42,39 +37,29 @@ def start(place: SchedulesPlace, options: dict[str, Any], firing: Firing, descri
     )
 
 
-def carry_out(place: SchedulesPlace, run: str, execute: Execute) -> None:
+def carry_out(place: SchedulesPlace, run: str, options: dict[str, Any]) -> None:
     """Run a firing's plan, unless its run has already ended, and record the result in the ledger."""
+    from allranks.local.engine import DiskFullError
+
     with Ledger(place.ledger) as ledger:
-        firing = ledger.begin(run, os.getpid(), datetime.now(timezone.utc))
+        firing = ledger.begin(run, os.getpid())
         plan = ledger.plan(firing.schedule) if firing else ""
     if firing is None:
         return
     try:
-        status, reason = execute(restored(plan, secret_values.load(place.secrets(firing.schedule))), firing)
-    except InputError as error:
-        status, reason = "Failed", str(error.problems[0]).splitlines()[0]
+        plan = restored(plan, secret_values.load(place.secrets(firing.schedule)))
+        record = run_engine(place.workspace, options, plan, firing)
+        status, verdict = str(record.status), record.verdict
+        reason = f"{verdict.step}: {verdict.reason}" if verdict else ""
+    except (InputError, DiskFullError) as error:
+        print(error, file=sys.stderr)
+        status, reason = "Failed", str(error).splitlines()[0]
     with Ledger(place.ledger) as ledger:
-        ledger.end(run, status, reason, datetime.now(timezone.utc))
+        ledger.end(run, status, reason)
 
 
-def run_engine(options: dict[str, Any], plan: str, firing: Firing) -> tuple[str, str]:
-    """Run the plan with the engine, or resume this run. Return the final status, and the reason of a failure."""
-    from allranks.local.engine import DiskFullError
-
-    workspace = Workspace(Path(firing.workspace))
-    try:
-        record = _run(options, plan, firing, workspace)
-    except DiskFullError as error:
-        print(error, file=sys.stderr)
-        return "Failed", str(error)
-    except InputError as error:
-        print(error, file=sys.stderr)
-        return "Failed", str(error.problems[0]).splitlines()[0]
-    verdict = record.verdict
-    return str(record.status), f"{verdict.step}: {verdict.reason}" if verdict else ""
-
-
-def _run(options: dict[str, Any], plan: str, firing: Firing, workspace: Workspace) -> RunRecord:
+def run_engine(workspace: Workspace, options: dict[str, Any], plan: str, firing: Firing) -> RunRecord:
+    """Run the plan with the engine, or resume this run."""
     from allranks.local import requirements
     from allranks.local.engine import resume, run
     from allranks.local.options import Options
@@ -99,7 +84,7 @@ def main() -> None:
     _silence_standard_streams(int(descriptor))
     place = SchedulesPlace(Workspace(Path(root)))
     with contextlib.suppress(KeyboardInterrupt):
-        carry_out(place, run, lambda plan, firing: run_engine(json.loads(options), plan, firing))
+        carry_out(place, run, json.loads(options))
 
 
 def _silence_standard_streams(descriptor: int) -> None:
