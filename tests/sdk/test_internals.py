@@ -307,10 +307,3 @@ def test_the_version_that_was_tested_is_the_one_installed() -> None:
     assert "<1.36" in requirement
     assert version("azure-ai-ml").startswith("1.35.")
     assert sys.modules["azure.ai.ml"]
-
-
-def test_a_property_of_nodes_is_there_inside_of_the_block_only(job: Any) -> None:
-    node = job.jobs["first"]
-    with internals.with_property("allranks_test", lambda owner: owner.name):
-        assert node.allranks_test == "first"
-    assert node.allranks_test == {}

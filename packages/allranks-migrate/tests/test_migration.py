@@ -67,7 +67,7 @@ def run(folder: Path, text: str) -> Migrated:
     file = folder / "v1.py"
     file.write_text(text)
     made = migrate(file, folder / "v2")
-    found = jobs.check(str(made.pipeline))
+    found = jobs.check(str(made.file))
     assert found, str(found)
     return Migrated(folder / "v2", [f"{each.where}: {each.found}" for each in made.findings])
 
@@ -232,7 +232,7 @@ def test_names_are_unique_and_safe(folder: Path) -> None:
         str(path.relative_to(folder / "v2/environments")) for path in (folder / "v2/environments").rglob("*.yaml")
     }
     assert written == {f"-a-b{end}/environment.yaml" for end in ("", "_2", "_3", "_4", "_5", "_6")}
-    compile(made.pipeline.read_text(), "pipeline.py", "exec")
+    compile(made.file.read_text(), "pipeline.py", "exec")
     assert [port.parameter for port in made.content.jobs[0].inputs.values()] == ["in_"]
 
 
@@ -402,7 +402,7 @@ def test_data_in_a_datastore_that_is_elsewhere(folder: Path) -> None:
     (folder / "v1.py").write_text(SCRIPT.format('arguments=["--in", DataReference(chosen(), "raw", "in/b")]'))
     made = migrate(folder / "v1.py", folder / "v2")
     assert [each.found for each in made.findings] == ["data DataReference: its place is not in this file"]
-    assert "workspaceblobstore" not in made.pipeline.read_text()
+    assert "workspaceblobstore" not in made.file.read_text()
 
 
 def test_a_parallel_step(folder: Path) -> None:
@@ -473,9 +473,9 @@ def test_the_files_of_a_folder(folder: Path) -> None:
     for path, message in (
         (folder / "src", "no file in it uses"),
         (folder / "x.txt", "no such file"),
-        (folder / "a.yml", "yml"),
+        (folder / "a.csv", "csv"),
     ):
-        (folder / "a.yml").write_text("")
+        (folder / "a.csv").write_text("")
         with pytest.raises(InputError, match=message):
             sources(path)
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import os
 import re
-import textwrap
 from pathlib import Path
 
 import pytest
@@ -27,31 +26,10 @@ FENCED = re.compile(r"^```\w* *\n(.*?)^```", re.MULTILINE | re.DOTALL)
 V2 = re.compile(
     r"^(?:from azure\.ai\.ml import command|# create the command).*?^job\.\w+ = .*?\)", re.MULTILINE | re.DOTALL
 )
-LAUNCHER = re.compile(r"^launcher:\n(?: +.*\n)+", re.MULTILINE)
-PIPELINE = re.compile(r"^@dsl\.pipeline.*?return [^\n]+\n", re.MULTILINE | re.DOTALL)
 BEFORE_COMMAND = """\
 from types import SimpleNamespace
 from azure.ai.ml import command, TensorFlowDistribution
 returned_job = SimpleNamespace(outputs=SimpleNamespace(cifar=SimpleNamespace(path="data")))
-"""
-BEFORE_PIPELINE = """\
-from azure.ai.ml import Input, dsl, load_component
-cluster_name, Pipeline = "c", object
-torch_train_func = load_component("component.yaml")
-"""
-AFTER_PIPELINE = "job = torch_pipeline(Input(path='data'), 2)\n"
-COMPONENT = """\
-type: DistributedComponent
-name: sample
-version: 1
-code: src
-inputs:
-  data_dir: {type: AnyDirectory}
-  num_epochs: {type: Integer}
-  learning_rate: {type: Float, default: 0.1}
-  momentum: {type: Float, default: 0.1}
-outputs: {output_dir: {type: AnyDirectory}}
-environment: {name: AzureML-Minimal}
 """
 SCRIPT = """\
 import os, sys
@@ -97,29 +75,22 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_a_sample_of_v1_runs_as_before(number: int, folder: Path) -> None:
     (folder / "v1.py").write_text(v1_samples()[number])
     made = migrate(folder / "v1.py", folder / "v2")
-    checked = jobs.check(str(made.pipeline))
+    checked = jobs.check(str(made.file))
     assert checked, str(checked)
     for compared in prove(made, Workspace.at(folder / ".allranks")):
         print(f"\n{number}: {compared.ranks} ranks, {compared.variables} variables")
         assert not compared.differences
 
 
-def newer_samples() -> list[dict[str, str]]:
-    """Return the files of each sample of azure-ai-ml and of a DistributedComponent."""
-    found = [{"sample.py": BEFORE_COMMAND + match[0]} for text in texts() for match in V2.finditer(text)]
-    for text in texts():
-        if (launcher := LAUNCHER.search(text)) and (pipeline := PIPELINE.search(text)):
-            script = BEFORE_PIPELINE + textwrap.dedent(pipeline[0]) + AFTER_PIPELINE
-            found.append({"component.yaml": COMPONENT + launcher[0], "sample.py": script})
-    return found
+def newer_samples() -> list[str]:
+    return [BEFORE_COMMAND + match[0] for text in texts() for match in V2.finditer(text)]
 
 
 @pytest.mark.slow
 @pytest.mark.skipif(not DOCUMENTS, reason="ALLRANKS_DOCUMENTS names no folder")
 @pytest.mark.parametrize("number", range(len(newer_samples())))
 def test_a_newer_sample_runs(number: int, folder: Path) -> None:
-    for name, text in newer_samples()[number].items():
-        (folder / name).write_text(text)
+    (folder / "sample.py").write_text(newer_samples()[number])
     (step,) = allranks.run("sample.py", folder=folder / ".allranks").wait().record.steps
     print(f"\n{number}: {len(step.ranks)} ranks")
     assert [rank.exit_code for rank in step.ranks] == [0] * step.instance_count * step.process_count_per_instance
@@ -134,7 +105,7 @@ def test_public_scripts_with_a_distribution(tmp_path: Path) -> None:
         name = str(source.relative_to(EXAMPLES))
         try:
             made = migrate(source, (tmp_path / name).with_suffix(""))
-            checked = jobs.check(str(made.pipeline))
+            checked = jobs.check(str(made.file))
             outcome[is_distributed][name] = "" if checked else checked.problems[0].found
         except InputError as error:
             outcome[is_distributed][name] = error.problems[0].found

@@ -21,7 +21,6 @@ from allranks.catalog.find import components_folder, describe, find_specs, load_
 from allranks.errors import InputError, Problem
 from allranks.images.find import REGISTERED, environment_file, environments_folder
 from allranks.sdk import internals
-from allranks.sdk.distributed_component import as_current
 from allranks.sdk.files import FileList, LeftOut
 from allranks.sdk.session import session
 from allranks.sdk.specs import load_environment
@@ -251,7 +250,7 @@ def component_spec(component: Any, spec: Path, has_code: bool, environment: str 
         found = f"a component of type {component.type}"
         fix = "register it with: az ml component create"
         raise InputError(Problem(str(spec), found, "a command component", fix))
-    content = _of_function(component, spec) if spec.suffix == ".py" else as_current(read_mapping(spec), spec)
+    content = _of_function(component, spec) if spec.suffix == ".py" else read_mapping(spec)
     content.pop("additional_includes", None)
     content["version"] = str(component.version or "")
     if has_code:

@@ -98,22 +98,6 @@ def replaced(owner: Any, name: str, value: Any) -> Iterator[None]:
         setattr(owner, name, before)
 
 
-@contextlib.contextmanager
-def with_property(name: str, value: Callable[[Any], Any]) -> Iterator[None]:
-    """Give command nodes, which return {} for an unknown attribute, a property inside of the block."""
-    from azure.ai.ml.entities import Command
-
-    before = vars(Command).get(name)
-    setattr(Command, name, property(value))
-    try:
-        yield
-    finally:
-        if before is None:
-            delattr(Command, name)
-        else:
-            setattr(Command, name, before)
-
-
 def _own(attribute: str) -> Callable[..., Any]:
     """Return a function that returns an object's own attribute, by default None.
 
@@ -264,8 +248,6 @@ pipeline_builder = _own("_pipeline_builder")
 """The builder of a function with @pipeline; None for any other function."""
 set_enabled = _setter("_is_enabled")
 """Set whether a schedule is enabled when it is created."""
-schedule_request = methodcaller("_to_rest_object")
-"""The body of the request that creates a schedule. Raises the SDK's error if it refuses the job."""
 
 # Components and environments
 

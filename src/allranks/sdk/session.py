@@ -22,7 +22,6 @@ from typing import Any
 import yaml
 
 from allranks.sdk import bounded_yaml, internals, light_import
-from allranks.sdk.distributed_component import distributed_components
 from allranks.sdk.schema_unions import selected_alternatives
 from allranks.sdk.staging import exact_uploads
 
@@ -50,17 +49,11 @@ def session(*, client: bool = True) -> Iterator[None]:
         stack.enter_context(_muted(client))
         folder = stack.enter_context(_temporary_folders())
         stack.enter_context(quick_nodes())
-        stack.enter_context(distributed_components())
         stack.enter_context(selected_alternatives())
         stack.enter_context(exact_uploads(folder, client=client))
         if client:
             stack.enter_context(serialized_model_creation())
         yield
-
-
-def as_released() -> contextlib.AbstractContextManager[None]:
-    """Return a context in which azure-ai-ml accepts what it accepts without its private features."""
-    return entry(os.environ, PRIVATE_FEATURES, "false")
 
 
 @contextlib.contextmanager

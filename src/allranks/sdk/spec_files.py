@@ -15,11 +15,13 @@ from typing import Any
 import yaml
 
 from allranks.sdk import bounded_yaml, specs
-from allranks.sdk.distributed_component import is_distributed_component
 
 _SCHEMA = re.compile(r"^\$schema:\s*[\"']?([^\s\"']+)", re.MULTILINE)
 _KEYS = re.compile(r"^[\"']?(\$schema|type|command|create_job|jobs)[\"']?\s*:", re.MULTILINE)
-_TYPES = ("automl", "command", "data_transfer", "import", "parallel", "pipeline", "spark", "sweep")
+_TYPES = (
+    *("automl", "command", "data_transfer", "import", "parallel", "pipeline", "spark", "sweep"),
+    "DistributedComponent",
+)
 """The types that jobs and components share; assets, computes and endpoints have others."""
 _STEP_KEYS = ("command", "component", "type")
 _SKIPPED = ("__pycache__", "node_modules", "site-packages")
@@ -147,8 +149,6 @@ def kind_of(document: Mapping[str, Any]) -> Kind | None:
         is_pipeline = bool(steps) and all(isinstance(step, dict) and step.keys() & set(_STEP_KEYS) for step in steps)
         if not is_pipeline and not (isinstance(command, str) and "environment" in document):
             return None
-    elif is_distributed_component(document):
-        return Kind.COMPONENT
     elif declared not in _TYPES:
         return None
     # A job has a type and a command too, but no version, it is never reused by itself, and its inputs have values.

@@ -14,7 +14,6 @@ import yaml
 
 from allranks.errors import InputError, Problem
 from allranks.sdk import bounded_yaml, internals, user_code, validation_errors, yaml_lines
-from allranks.sdk.distributed_component import is_distributed_component
 from allranks.sdk.paths import shown
 from allranks.sdk.validation_errors import refused, unknown_distribution, unknown_key
 from allranks.sdk.yaml_lines import YamlText
@@ -94,8 +93,6 @@ def _load_yaml(text: YamlText) -> Any:
 
 def _mistakes(text: YamlText) -> Iterator[Problem]:
     """Yield misspelt keys, some of which the SDK ignores, and an unknown distribution, which the SDK reports alone."""
-    if is_distributed_component(text.tree):
-        return
     for key, meant in validation_errors.misspelt(validation_errors.kind_of(text.tree), text.tree):
         yield unknown_key(f"{text.place(key)}, key {key}", meant)
     if isinstance(kind := text.value("distribution.type"), str):

@@ -131,6 +131,10 @@ def parse(path: Path, *, may_be_empty: bool = False) -> YamlText:
     if not isinstance(tree, dict):
         found = "it is empty" if tree is None else f"it is a {'list' if isinstance(tree, list) else 'single value'}"
         raise InputError(Problem(shown(path), found, "a mapping of keys to values, such as type: pipeline"))
+    if str(tree.get("type")).startswith("DistributedComponent"):
+        found = "it is a DistributedComponent of the retired SDK v1"
+        fix = f'pip install "allranks[migrate]", then: allranks migrate {shown(path)}'
+        raise InputError(Problem(shown(path), found, "a command component", fix))
     lines: dict[str, int] = {}
     unquoted: dict[str, str] = {}
     problems = Suppressions().remaining(_walk(root, "", lines, unquoted, shown(path)))

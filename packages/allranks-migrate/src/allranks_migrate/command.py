@@ -1,4 +1,4 @@
-"""`allranks migrate`: turn scripts of SDK v1 into pipelines of azure-ai-ml."""
+"""`allranks migrate`: turn files of SDK v1 into those of azure-ai-ml."""
 
 from __future__ import annotations
 
@@ -19,7 +19,12 @@ if TYPE_CHECKING:
 
 
 def migrate(
-    source: Annotated[Path, typer.Argument(metavar="FILE|FOLDER", help="A script or notebook of SDK v1, or a folder.")],
+    source: Annotated[
+        Path,
+        typer.Argument(
+            metavar="FILE|FOLDER", help="A script, notebook or DistributedComponent of SDK v1, or a folder."
+        ),
+    ],
     out: Annotated[
         Path | None, option("--out", "The new folder to write. By default NAME_v2 beside the file or folder.", "DIR")
     ] = None,
@@ -34,7 +39,7 @@ def migrate(
     workspace: FolderOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Turn scripts of SDK v1 into pipelines of azure-ai-ml.
+    """Turn scripts of SDK v1 into pipelines of azure-ai-ml, and DistributedComponents into command components.
 
     The script is read, not run. Each job becomes a component with its environment, and the script a pipeline in Python
     with the script's comments. What is not carried over, or not exactly, is printed and listed in migration.md, with
@@ -58,14 +63,15 @@ def migrate(
             continue
         written.append(done)
         print_warnings(done.findings)
-        jobs = len(done.content.jobs)
-        lines.append(f"{done.pipeline}: {count(jobs, 'step')}, {len(done.findings) or 'nothing'} to look at")
-        rows.append({"source": str(file), "pipeline": str(done.pipeline), "findings": list(map(vars, done.findings))})
+        what = count(len(done.content.jobs), "step") if done.content else "a command component"
+        lines.append(f"{done.file}: {what}, {len(done.findings) or 'nothing'} to look at")
+        kind = "pipeline" if done.content else "component"
+        rows.append({"source": str(file), kind: str(done.file), "findings": list(map(vars, done.findings))})
     if not written:
         raise InputError.of(refused)
     print_warnings(refused)
     compared = _prove(written, workspace, rows, lines) if prove else True
-    print_result(json, rows, *lines, f"  allranks check {written[0].pipeline}")
+    print_result(json, rows, *lines, f"  allranks check {written[0].file}")
     if not compared:
         sys.exit(1)
 

@@ -11,8 +11,8 @@ from typing import Any
 import yaml
 
 from allranks.sdk import bounded_yaml
-from allranks.sdk.distributed_component import DEFAULT_IMAGE
 from allranks_migrate.context import Context, listed, pairs, relative
+from allranks_migrate.distributed_component import DEFAULT_IMAGE
 from allranks_migrate.jobs import Environment
 from allranks_migrate.operations import Made, Unknown
 

@@ -56,11 +56,14 @@ class Comparison:
 
 
 def prove(migration: Migration, workspace: Workspace) -> tuple[Comparison, ...]:
-    """Run the jobs of v1 and the pipeline that was written, and return a comparison for each step with a command.
+    """Run the jobs of v1 and the pipeline that was written, and return a comparison for each step with a command; none
+    for a component.
 
     Raise InputError if the pipeline cannot run on this machine.
     """
-    plan = jobs.read(str(migration.pipeline), {}, workspace, Options(track=False))
+    if migration.content is None:
+        return ()
+    plan = jobs.read(str(migration.file), {}, workspace, Options(track=False))
     by_name = {job.name: job for job in migration.content.jobs if job.sweep is None and "command" in job.spec}
     with tempfile.TemporaryDirectory(prefix="proof-", dir=workspace.root) as folder:
         Path(folder, "sitecustomize.py").write_text(_PROBE)

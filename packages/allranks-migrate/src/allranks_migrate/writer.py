@@ -50,7 +50,7 @@ def contents(pipeline: Pipeline, source: Path, folder: Path, findings: Iterable[
     files: dict[str, str] = {}
     for job in pipeline.jobs:
         where = f"components/{job.name}"
-        files[f"{where}/component.yaml"] = _yaml(_component(job, folder, where))
+        files[f"{where}/component.yaml"] = to_yaml(_component(job, folder, where))
         files |= _environment(job.environment)
     files[PIPELINE] = _pipeline(pipeline, source, folder)
     files[FINDINGS] = report(source, findings)
@@ -64,7 +64,8 @@ def report(source: Path, findings: Iterable[Problem]) -> str:
     return "\n".join([*lines, *(listed or ["Everything was carried over."]), ""])
 
 
-def _yaml(tree: Mapping[str, Any]) -> str:
+def to_yaml(tree: Mapping[str, Any]) -> str:
+    """Return the text of a file, without keys that have no value."""
     return yaml.safe_dump(_filled(tree), sort_keys=False, width=sys.maxsize, allow_unicode=True)
 
 
@@ -103,7 +104,7 @@ def _environment(environment: Environment) -> dict[str, str]:
     tree = {"$schema": _SCHEMA.format("environment"), "name": environment.name, "version": "1", **environment.spec}
     files = {"environment.yaml": tree, **environment.files}
     return {
-        f"environments/{environment.name}/{name}": content if isinstance(content, str) else _yaml(content)
+        f"environments/{environment.name}/{name}": content if isinstance(content, str) else to_yaml(content)
         for name, content in files.items()
     }
 

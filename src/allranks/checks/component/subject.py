@@ -19,7 +19,6 @@ from allranks.catalog.find import describe
 from allranks.contract.templating import used_names
 from allranks.errors import Problem, Rule
 from allranks.sdk import yaml_lines
-from allranks.sdk.distributed_component import as_current
 from allranks.sdk.yaml_lines import at
 
 
@@ -101,7 +100,7 @@ _NOT_USES = ("inputs", "outputs", "description", "tags", "display_name")
 def read_yaml(path: Path) -> Subject:
     """Return the component as a subject. Raise InputError if the file is not a mapping in YAML."""
     text = yaml_lines.parse(path)
-    document = as_current(text.tree, path)
+    document = text.tree
     # A parallel component declares its code, environment and program below this key.
     task = document.get("task")
     inner: dict[str, Any] = task if isinstance(task, dict) else {}

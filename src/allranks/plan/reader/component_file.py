@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +12,7 @@ from allranks.errors import InputError, Problem
 from allranks.plan.graph import Location
 from allranks.plan.ports import PRIMITIVES
 from allranks.plan.reader.settings import Setting
-from allranks.sdk import distributed_component, specs
+from allranks.sdk import specs
 from allranks.sdk.paths import shown
 
 LAYOUT = ("instance_count", "process_count_per_instance")
@@ -63,9 +64,9 @@ class ComponentFile:
         )
         instances, processes = (values[name][1] if name in values and name not in ports else None for name in LAYOUT)
         if instances is not None:
-            distributed_component.set_instances(job, int(instances))
+            _set_instances(job, int(instances))
         if processes is not None:
-            distributed_component.set_processes(job, int(processes))
+            _set_processes(job, int(processes))
         return job
 
     def location(self, path: str) -> Location | None:  # noqa: ARG002
@@ -79,3 +80,28 @@ def read(path: Path) -> ComponentFile:
         names = ", ".join(each.name for each in (component, *others))
         raise InputError(Problem(shown(path), f"it describes several components: {names}", "one component"))
     return ComponentFile(path, component)
+
+
+def _set_instances(node: Any, count: int) -> None:
+    """Set the number of instances of a step, and of TensorFlow's workers if each instance has one."""
+    from azure.ai.ml.entities import JobResourceConfiguration
+
+    # New objects: the SDK shares those of the component.
+    before, node.resources = node.resources, copy.copy(node.resources) or JobResourceConfiguration()
+    node.resources.instance_count = count
+    distribution = getattr(node, "distribution", None)
+    if before is not None and getattr(distribution, "worker_count", None) == before.instance_count:
+        node.distribution = copy.copy(distribution)
+        node.distribution.worker_count = count
+
+
+def _set_processes(node: Any, count: int) -> None:
+    """Set the number of processes on each instance. Raise InputError if the distribution always starts one."""
+    distribution = getattr(node, "distribution", None)
+    if hasattr(distribution, "process_count_per_instance"):
+        node.distribution = copy.copy(distribution)
+        node.distribution.process_count_per_instance = count
+    elif count != 1:
+        kind = distribution.type.lower() if distribution else "none"
+        found = f"{count}; the distribution {kind} starts one process on each instance"
+        raise InputError(Problem("process_count_per_instance", found, "1", "omit it, or use -j Nx1"))

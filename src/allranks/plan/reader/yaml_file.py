@@ -18,7 +18,6 @@ from allranks.plan.reader.component_file import ComponentFile
 from allranks.plan.reader.settings import Setting
 from allranks.plan.rules import IGNORED_KEY, bound_counts, count_problem
 from allranks.sdk import bounded_yaml, spec_files, specs, validation_errors, yaml_lines
-from allranks.sdk.distributed_component import is_distributed_component
 from allranks.sdk.paths import is_remote, shown
 from allranks.sdk.schema_unions import MISSING_KEY
 from allranks.sdk.suppressions import Suppressions
@@ -127,7 +126,7 @@ def read(path: Path) -> YamlFile | ComponentFile:
     text = yaml_lines.parse(path)
     if spec_files.kind_of(text.tree) is spec_files.Kind.COMPONENT:
         kind = _kind(text.tree, "component")
-        if kind in ("command", "parallel") or is_distributed_component(text.tree):
+        if kind in ("command", "parallel"):
             return component_file.read(path)
         if kind != "pipeline":
             found = f"it describes a component of type {kind}, which the local engine does not run yet"

@@ -1,28 +1,25 @@
-"""Load the older DistributedComponent as the command component that it is in azure-ai-ml.
+"""Turn a DistributedComponent of the retired SDK into the command component that it is in azure-ai-ml.
 
-The older SDK starts the command without a shell, so its arguments are quoted here. What decides the layout was set on a
-step by ``runsettings.resource_layout.configure``, which steps have inside of a session.
+The retired SDK starts the command without a shell, so its arguments are quoted here.
 """
 
 from __future__ import annotations
 
 import contextlib
-import copy
 import re
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import yaml
 
 from allranks.errors import InputError, Problem
-from allranks.sdk import bounded_yaml, internals
-from allranks.sdk.paths import shown
+from allranks.sdk import bounded_yaml
+from allranks.sdk.paths import is_remote, shown
 from allranks.sdk.yaml_lines import at
+from allranks_migrate.context import relative
 
-TYPE = "DistributedComponent"
 DEFAULT_IMAGE = "mcr.microsoft.com/azureml/openmpi4.1.0-ubuntu22.04"
 """The image of an environment that names none."""
 
@@ -37,7 +34,21 @@ _PRIMITIVES = ("boolean", "integer", "number", "string")
 
 def is_distributed_component(tree: Any) -> bool:
     """Return whether the content of a YAML file is a DistributedComponent, with or without a label (``@1-legacy``)."""
-    return isinstance(tree, dict) and str(tree.get("type", "")).partition("@")[0] == TYPE
+    return isinstance(tree, dict) and str(tree.get("type", "")).partition("@")[0] == "DistributedComponent"
+
+
+def read(file: Path, folder: Path) -> dict[str, Any]:
+    """Return the command component of a DistributedComponent's file, for a file in another folder.
+
+    Raise InputError if the file does not describe one.
+    """
+    try:
+        tree = bounded_yaml.load_file(file)
+    except (OSError, ValueError, yaml.YAMLError) as error:
+        raise InputError(bounded_yaml.problem(file, error)) from None
+    if not is_distributed_component(tree):
+        raise InputError(Problem(shown(file), "it has another type", "type: DistributedComponent"))
+    return moved(as_command_component(tree, file), file.parent, folder)
 
 
 def as_command_component(tree: Mapping[str, Any], path: Path) -> dict[str, Any]:
@@ -77,9 +88,23 @@ def as_command_component(tree: Mapping[str, Any], path: Path) -> dict[str, Any]:
     return made | {key: value for key, value in given.items() if value}
 
 
-def as_current(tree: Any, path: Path) -> Any:
-    """Return the content of a file; for a DistributedComponent, that of the command component that it describes."""
-    return as_command_component(tree, path) if is_distributed_component(tree) else tree
+def moved(made: Mapping[str, Any], before: Path, folder: Path) -> dict[str, Any]:
+    """Return the content of a component's file that is moved to another folder, with the paths from there."""
+
+    def path(text: Any) -> Any:
+        if not isinstance(text, str) or is_remote(text):
+            return text
+        prefix = "file:" if text.startswith("file:") else ""
+        return prefix + relative(before.absolute() / text.removeprefix("file:"), folder)
+
+    environment = made["environment"]
+    if isinstance(environment, dict):
+        environment = {key: path(value) if key == "conda_file" else value for key, value in environment.items()}
+        if "build" in environment:
+            environment["build"] = {**environment["build"], "path": path(environment["build"]["path"])}
+    includes = [path(each) for each in made.get("additional_includes", ())]
+    given = {"code": path(made["code"]), "environment": path(environment)}
+    return {**made, **given, **({"additional_includes": includes} if includes else {})}
 
 
 def _error(path: Path, keys: Sequence[str], found: str, expected: str, fix: str = "") -> InputError:
@@ -163,69 +188,3 @@ def _additional_includes(path: Path) -> list[Any]:
         if isinstance(tree, dict):
             return list(tree.get("additional_includes") or ())
     return [line.strip() for line in bounded_yaml.read(file).splitlines() if line.strip()]
-
-
-@contextlib.contextmanager
-def distributed_components() -> Iterator[None]:
-    """Let azure-ai-ml read DistributedComponents, and give its steps ``runsettings``, inside of the block."""
-    read_text = internals.schema_fields.load_file
-
-    def text_of(path: Any) -> str:
-        text = str(read_text(path))
-        is_yaml = Path(path).suffix in (".yaml", ".yml")  # Dockerfiles are read with it, too
-        tree: Any = bounded_yaml.load(text) if is_yaml and TYPE in text else None
-        return yaml.safe_dump(as_command_component(tree, Path(path))) if is_distributed_component(tree) else text
-
-    def load(source: Any) -> Any:
-        return as_current(bounded_yaml.load(source), Path(getattr(source, "name", "") or "component.yaml"))
-
-    with (
-        internals.replaced(internals.schema_fields, "load_file", text_of),
-        internals.replaced(yaml, "safe_load", load),
-        internals.with_property("runsettings", _RunSettings),
-    ):
-        yield
-
-
-class _RunSettings:
-    """The settings of a step in the older SDK that azure-ai-ml has too: those of its layout."""
-
-    def __init__(self, node: Any) -> None:
-        def configure(
-            instance_count: int | None = None, process_count_per_node: int | None = None, node_count: int | None = None
-        ) -> None:
-            if (count := instance_count or node_count) is not None:
-                set_instances(node, count)
-            if process_count_per_node is not None:
-                set_processes(node, process_count_per_node)
-
-        self.resource_layout = SimpleNamespace(configure=configure)
-
-    def __getattr__(self, name: str) -> Any:
-        found, expected = "azure-ai-ml has no such setting", "runsettings.resource_layout"
-        raise InputError(Problem(f"runsettings.{name}", found, expected, "set it in azure-ai-ml's way: step.resources"))
-
-
-def set_instances(node: Any, count: int) -> None:
-    """Set the number of instances of a step, and of TensorFlow's workers if each instance has one."""
-    from azure.ai.ml.entities import JobResourceConfiguration
-
-    # New objects: the SDK shares those of the component.
-    before, node.resources = node.resources, copy.copy(node.resources) or JobResourceConfiguration()
-    node.resources.instance_count = count
-    distribution = getattr(node, "distribution", None)
-    if before is not None and getattr(distribution, "worker_count", None) == before.instance_count:
-        node.distribution = copy.copy(distribution)
-        node.distribution.worker_count = count
-
-
-def set_processes(node: Any, count: int) -> None:
-    """Set the number of processes on each instance. Raise InputError if the distribution always starts one."""
-    distribution = getattr(node, "distribution", None)
-    if hasattr(distribution, "process_count_per_instance"):
-        node.distribution = copy.copy(distribution)
-        node.distribution.process_count_per_instance = count
-    elif count != 1:
-        kind = distribution.type.lower() if distribution else "none"
-        found = f"{count}; the distribution {kind} starts one process on each instance"
-        raise InputError(Problem("process_count_per_instance", found, "1", "omit it, or use -j Nx1"))
