@@ -63,7 +63,7 @@ def test_a_dockerfile_is_read(small: Path) -> None:
 def test_labels_come_from_the_table_and_the_first_line(small: Path) -> None:
     labels = labels_of(read(small))
     assert labels.version == "1.2.0"
-    assert labels.description == "Small things. In it: scikit-learn 1.9.1."
+    assert labels.description == "Small things."
     assert labels.tags == {"base-image": "ubuntu:24.04", "scikit-learn": "1.9.1"}
 
 

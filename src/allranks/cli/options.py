@@ -25,8 +25,7 @@ AS_AZURE = "--as-azure"
 
 REMOVED = {
     "--params": "set each input with `--set NAME=VALUE`.",
-    "--mpi": "mpirun starts the ranks of all instances through the engine. Use the command without it. To test the "
-    "sshd of an image, use `allranks environments verify`.",
+    "--mpi": "mpirun starts the ranks of all instances through the engine. Use the command without it.",
 }
 """What to do instead, by the name of an option that no longer exists."""
 
@@ -56,9 +55,9 @@ def _sample(value: str) -> str:
 
 def _faults(texts: list[str] | None) -> list[str] | None:
     if texts:
-        from allranks.local.faults import read
+        from allranks import packages
 
-        read(texts)
+        packages.faults(texts)
     return texts
 
 

@@ -154,24 +154,6 @@ def with_block(own: Dockerfile, base: Dockerfile) -> str:
 
 VERSION = "ENVIRONMENT_VERSION"
 _SUFFIX = "_VERSION"
-_SPELLED = {
-    "accelerate": "Accelerate",
-    "cuda": "CUDA",
-    "datasets": "Datasets",
-    "deepspeed": "DeepSpeed",
-    "doca": "DOCA",
-    "horovod": "Horovod",
-    "lightning": "Lightning",
-    "mlflow-skinny": "MLflow",
-    "nccl": "NCCL",
-    "numpy": "NumPy",
-    "ofed": "OFED",
-    "peft": "PEFT",
-    "ray": "Ray",
-    "tensorflow": "TensorFlow",
-    "transformers": "Transformers",
-    "trl": "TRL",
-}
 
 
 @dataclass(frozen=True)
@@ -185,7 +167,7 @@ def labels_of(dockerfile: Dockerfile) -> Labels:
     """Return the labels of a Dockerfile.
 
     version:     the table's ENVIRONMENT_VERSION
-    description: the Dockerfile's first line, and the versions inside
+    description: the Dockerfile's first line
     tags:        the base image, and each NAME_VERSION as name: version
     """
     versions = {
@@ -194,10 +176,9 @@ def labels_of(dockerfile: Dockerfile) -> Labels:
         if row.name.endswith(_SUFFIX) and row.name not in (VERSION, "BASE_IMAGE")
     }
     title = dockerfile.lines[0].removeprefix("#").strip() if dockerfile.lines else ""
-    inside = ", ".join(f"{_SPELLED.get(key, key)} {value}" for key, value in versions.items())
     return Labels(
         version=dockerfile.values().get(VERSION, ""),
-        description=f"{title} In it: {inside}.",
+        description=title,
         tags={"base-image": dockerfile.values().get("BASE_IMAGE", ""), **versions},
     )
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from allranks.errors import InputError, Problem
 from allranks.images.build import Engine
-from allranks.images.find import EnvironmentFolder, find_environments
+from allranks.images.find import EnvironmentFolder
 from allranks.images.inside.probe_commands import Finding
 
 SECONDS = 900
@@ -66,16 +66,3 @@ def _failed(image: str, completed: subprocess.CompletedProcess[str]) -> InputErr
     found = f"exit code {completed.returncode}: " + (" ".join(lines[-3:]) or "no output")
     fix = "build it: allranks environments build NAME --tag IMAGE"
     return InputError(Problem(f"image {image}", found, "an image on this machine with python3 in it", fix))
-
-
-def named_in(image: str, root: Path | None = None) -> str:
-    """Return the environment that an image is named after: pytorch for localhost/allranks-pytorch:1.
-
-    Raise InputError if there is no environment of that name.
-    """
-    name = image.rpartition("/")[2].partition("@")[0].partition(":")[0].removeprefix("allranks-")
-    existing = [each.name for each in find_environments(root)]
-    if name not in existing:
-        fix = f"name it: allranks environments verify {image} --environment NAME"
-        raise InputError(Problem(f"image {image}", "no environment has this name", ", ".join(existing), fix))
-    return name

@@ -70,13 +70,13 @@ def _fetches_file(instruction: parts.Instruction) -> bool:
 
 
 def ssh(environment: EnvironmentFolder, _root: Path) -> Iterator[Problem]:
-    """Check that an image with Open MPI or sshd has an sshd, a user that can run it, and no host key of its own. Our
+    """Check that an image with Open MPI has an sshd, a user that can run it, and no host key of its own. Our
     setup_mpi.sh does all of it."""
     expected = {name: value for section in environment.expected.values() for name, value in (section or {}).items()}
-    if "sshd" not in expected and "openmpi" not in expected:
+    if "openmpi" not in expected:
         return
     dockerfile = environment.dockerfile
-    user = (expected.get("sshd") or {}).get("user", "ranks")
+    user = "ranks"
     runs = [each for each in dockerfile.instructions() if each.name == "RUN"]
     account = next(
         (each for each in runs if "useradd" in each.text and each.text.split("&&")[0].split()[-1] == user), None

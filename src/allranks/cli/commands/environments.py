@@ -205,9 +205,7 @@ def build(
 
 def verify(
     image: Annotated[str, argument("IMAGE", "Tag of an image on this machine.")],
-    environment: Annotated[
-        str | None, option("--environment", "Name of the environment. Default: taken from the image's tag.")
-    ] = None,
+    environment: Annotated[str, option("--environment", "Name of the environment.")],
     engine: EngineOption = None,
     folder: EnvironmentsOption = None,
     json: JsonOption = False,
@@ -218,10 +216,10 @@ def verify(
     with 1 if a check fails.
     """
     from allranks.images.inside.probe_commands import as_text, is_right
-    from allranks.images.verify import expectations, named_in
+    from allranks.images.verify import expectations
     from allranks.images.verify import verify as verify_image
 
-    (chosen,) = find_environments(folder, (environment or named_in(image, folder),))
+    (chosen,) = find_environments(folder, (environment,))
     findings = list(verify_image(image, expectations(chosen), found_engine(engine)))
     print(to_json(findings) if json else as_text(findings))
     if not is_right(findings):

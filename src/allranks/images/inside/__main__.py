@@ -14,7 +14,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from . import frameworks, ranks, sshd, system
+from . import frameworks, ranks, system
 from .probe_commands import Finding, as_data, as_text, is_right
 
 PROBES: dict[str, Any] = {
@@ -31,7 +31,6 @@ PROBES: dict[str, Any] = {
     "tensorflow": frameworks.tensorflow,
     "deepspeed_ops": frameworks.deepspeed_ops,
     "horovod": frameworks.horovod,
-    "sshd": sshd.sshd,
     "ranks": ranks.ranks,
 }
 EVERY, TAGS = "every", "tags"
