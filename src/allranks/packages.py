@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
@@ -57,6 +58,11 @@ def hook(name: str, user: str) -> Any:
     user: what needs it, for the message
     """
     return _load(HOOKS, name, HOOKED[name], user)
+
+
+def faults(texts: Sequence[str]) -> Any:
+    """Return the `Faults` of allranks-lab for texts such as ``kill:rank=3,step=20``. Raise InputError."""
+    return hook("faults", f"--fault {texts[0]}")(texts)
 
 
 def _load(group: str, name: str, extra: str, user: str) -> Any:

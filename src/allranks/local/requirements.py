@@ -5,7 +5,7 @@ from __future__ import annotations
 from allranks.checks.plan import check, findings
 from allranks.errors import InputError, Problem
 from allranks.images import rootfs
-from allranks.local import capacity, faults, interpreters, machine
+from allranks.local import capacity, interpreters, machine
 from allranks.local.instances.instance import InstanceKind
 from allranks.local.options import Options
 from allranks.plan.graph import Plan
@@ -46,8 +46,11 @@ def of_machine(plan: Plan, *, is_possible: bool = True) -> list[Problem]:
 
 def of_instances(plan: Plan, options: Options, kind: InstanceKind) -> list[Problem]:
     """Return a problem if the plan needs containers, or injects a fault, that this kind of instances lacks."""
-    if options.faults and (problems := faults.read(options.faults).problems(plan, kind)):
-        return problems
+    if options.faults:
+        from allranks import packages  # it imports importlib.metadata, in 20 ms
+
+        if problems := packages.faults(options.faults).problems(plan, kind):
+            return list(problems)
     if not kind.isolated:
         for path, step in steps(plan.graph):
             if rootfs.of(interpreters.of_environment(step.environment, plan.source)):

@@ -22,7 +22,7 @@ from allranks.history.recorder import RunRecorder
 from allranks.history.records import RunRecord, Status
 from allranks.history.store import Store
 from allranks.history.workspace import Workspace
-from allranks.local import faults, gpus, requirements, stop_signals
+from allranks.local import gpus, requirements, stop_signals
 from allranks.local.attempt.runner import CommandRunner
 from allranks.local.executor import Executor
 from allranks.local.instances.supervisor import INSTANCE_KINDS, Supervisor, UnfitError
@@ -157,7 +157,9 @@ class RunExecution:
     ) -> Scope:
         plan, options, injector = self.plan, self.options, None
         if options.faults:
-            injector = faults.read(options.faults).injector(plan, self.record, self._recorder, supervisor)
+            from allranks import packages  # it imports importlib.metadata, in 20 ms
+
+            injector = packages.faults(options.faults).injector(plan, self.record, self._recorder, supervisor)
         runner = CommandRunner(
             plan,
             options,

@@ -12,6 +12,7 @@ import time
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from allranks.contract.commands import starts
 from allranks.contract.mpi import Mpi
@@ -29,7 +30,6 @@ from allranks.local.attempt.monitor import AttemptMonitor
 from allranks.local.attempt.running_steps import RunningSteps, StepStops, judged, run_io
 from allranks.local.attempt.stage import TMP, InstanceFolders, InstancePaths, TemporaryFolder, temporary_folders
 from allranks.local.attempt.start import Start, instance_specs, plan_start
-from allranks.local.faults import Injector
 from allranks.local.forkserver.choice import ForkServers
 from allranks.local.instances.instance import Instance, InstanceKind
 from allranks.local.instances.supervisor import Event, Supervisor
@@ -63,7 +63,7 @@ class AttemptContext:
     temporary: Path
     file_digests: FileDigests
     paths: InstancePaths
-    injector: Injector | None = None
+    injector: Any = None
 
 
 @dataclass(eq=False)

@@ -11,6 +11,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from allranks.history.recorder import RunRecorder
 from allranks.history.records import Point, RunRecord, Status, StepRecord, Verdict
@@ -22,7 +23,6 @@ from allranks.local.attempt.earlier_results import EarlierResult, EarlierResults
 from allranks.local.attempt.environment import JobSettings
 from allranks.local.attempt.running_steps import RunningSteps, StepStops, judged, run_io
 from allranks.local.attempt.stage import InstancePaths
-from allranks.local.faults import Injector
 from allranks.local.forkserver.choice import ForkServers
 from allranks.local.instances import temporary
 from allranks.local.instances.instance import InstanceKind
@@ -45,7 +45,7 @@ class CommandRunner:
     gpus:    of this machine that the engine may use
     origin:  the run whose results the steps in mode REUSE take; None: any run with a result for the same inputs
     earlier: this run as it was before it continued with the latest code
-    injector: of the faults of the run; None without faults
+    injector: the `Injector` of allranks-lab; None without faults
     """
 
     def __init__(
@@ -61,7 +61,7 @@ class CommandRunner:
         gpus: Sequence[str],
         origin: RunRecord | None = None,
         earlier: RunRecord | None = None,
-        injector: Injector | None = None,
+        injector: Any = None,
     ) -> None:
         self._options = options
         self._run = run
