@@ -8,7 +8,6 @@ import subprocess
 import sys
 import sysconfig
 import tempfile
-import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -20,7 +19,6 @@ from allranks_command import Ended, environment, write
 from documents import FENCE
 
 ROOT = Path(__file__).parents[1]
-MEGABYTE = 1_000_000
 ORDINARY = 54321
 """A user that no machine has."""
 
@@ -97,19 +95,6 @@ def started(*words: object, folder: Path, user: int | None = None, **variables: 
         **identity,
     )
     return Ended(done.returncode, done.stdout, done.stderr)
-
-
-def test_what_the_wheel_contains(wheel: Path) -> None:
-    assert wheel.stat().st_size < 3 * MEGABYTE
-    with zipfile.ZipFile(wheel) as archive:
-        names = archive.namelist()
-    shipped = {name.removeprefix("allranks/shipped/") for name in names if name.startswith("allranks/shipped/")}
-    listed = subprocess.run(
-        ["git", "ls-files", "components", "environments", "pipelines"], cwd=ROOT, capture_output=True, text=True
-    ).stdout.splitlines()
-    assert {name for name in listed if not name.startswith("components/shared/")} <= shipped
-    assert [name for name in names if "__pycache__" in name or name.endswith(".pyc")] == []
-    assert {"allranks/library.pyi", "allranks/py.typed", "allranks/cli/troubleshooting.md"} <= set(names)
 
 
 def test_all_components_load_with_the_files_that_they_need(python: Path, tmp_path: Path) -> None:
