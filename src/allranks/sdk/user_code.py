@@ -51,7 +51,7 @@ _SENTENCES = (
     (r"^(?:in|out)puts\.(?P<name>\w+)\.(?P<key>\w+): Unknown field", "the component declares {key} of {name}",
      "what is the same in each use, such as type and mode", "set {key} where the component is used"),
     (r"^(?!expected:)(?P<name>[\w.]+): (?P<known>(?:one of|a) .*)$", "azure-ai-ml refuses {name}", "{known}", ""),
-    (r"Unsupported component type: DistributedComponent", "a DistributedComponent of the retired SDK v1",
+    (r"\bDistributedComponent\b", "a DistributedComponent of the retired SDK v1",
      "a command component", 'pip install "allranks[migrate]", then: allranks migrate FILE'),
     (r"return type of dsl.pipeline", "the function returns something else than a dictionary of outputs",
      "names with outputs of steps", 'write return {{"NAME": STEP.outputs.OUTPUT}}'),

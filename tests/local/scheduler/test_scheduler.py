@@ -12,15 +12,14 @@ import pytest
 
 from allranks.errors import InputError
 from allranks.history.workspace import Workspace
-from allranks.local.scheduler.ledger import CREATED, ENDED, STOPPING, Firing, Ledger, SchedulesPlace
+from allranks.local.scheduler.ledger import CREATED, Firing, Ledger, SchedulesPlace
+from allranks.local.scheduler.running import CANCELED
 from allranks.local.scheduler.scheduler import Clock, Event, Scheduler
 from allranks.schedules.finding import Schedule
 from allranks.schedules.triggers import Cron, Recurrence, Trigger
 
 T0 = datetime(2026, 1, 1, tzinfo=timezone.utc)
 HOURLY = Cron("0 * * * *", start=datetime(2026, 1, 1, 0, 30))
-NO_PROCESS = 5_000_000
-"""No process can have this id."""
 
 
 def at(hours: float) -> datetime:
@@ -32,7 +31,6 @@ class Run:
     """A run's process that does nothing."""
 
     firing: Firing
-    lock: int
     begun: datetime
     code: int | None = None
     signals: list[int] = field(default_factory=list)
@@ -69,7 +67,7 @@ class Stage(Clock):
             self.time = max(first, self.time)
         for run in self.runs:
             if run.code is None and (run.signals or run.begun + self.length <= self.time):
-                self.end(run, "Canceled" if run.signals else "Completed")
+                self.end(run, *(("", CANCELED) if run.signals else ("Completed",)))
         if self.time >= self.until and not stopping:
             self.scheduler.stop()
 
@@ -78,12 +76,9 @@ class Stage(Clock):
             if status:
                 ledger.end(run.firing.run, status, "")
         run.code = code
-        os.close(run.lock)
 
-    def start(self, firing: Firing, descriptor: int) -> Run:
-        self.runs.append(Run(firing, os.dup(descriptor), self.time))
-        with Ledger(self.place.ledger) as ledger:
-            ledger.begin(firing.run, NO_PROCESS)
+    def start(self, firing: Firing) -> Run:
+        self.runs.append(Run(firing, self.time))
         return self.runs[-1]
 
     def keep(self, **triggers: Trigger) -> None:
@@ -97,7 +92,7 @@ class Stage(Clock):
         before = len(self.runs)
         self.until = at(hours)
         with Ledger(self.place.ledger) as ledger:
-            self.scheduler = Scheduler(ledger, self.place, self.start, self.said.append, self)
+            self.scheduler = Scheduler(ledger, self.start, self.said.append, self)
             self.scheduler.run()
         return [shown(run) for run in self.runs[before:]]
 
@@ -134,10 +129,10 @@ def test_schedules_of_a_client_stay_when_files_are_read_and_are_seen_while_it_ru
     world.keep(a=HOURLY)
     start = world.start
 
-    def start_and_put(firing: Firing, descriptor: int) -> Run:
+    def start_and_put(firing: Firing) -> Run:
         world.start = start  # type: ignore[method-assign]
         put(enabled=True)
-        return start(firing, descriptor)
+        return start(firing)
 
     world.start = start_and_put  # type: ignore[method-assign]
     assert world.go(2.5) == ["a@1", "b@1.25", "a@2", "b@2.25"]
@@ -179,34 +174,28 @@ def test_runs_are_stopped_with_the_scheduler_and_go_on_with_the_next(stage: Call
     world = stage(5)
     world.keep(a=Cron("0 1 * * *"))
     world.go(2)
-    assert [run.code for run in world.runs] == [0]
+    assert [run.code for run in world.runs] == [CANCELED]
     run = world.runs[0].firing.run
-    with Ledger(world.place.ledger) as ledger:
-        assert ledger.firing(run).state == STOPPING
     world.length = timedelta(hours=1)
     assert world.go(4) == ["a@1+2"]
     with Ledger(world.place.ledger) as ledger:
-        firing = ledger.firing(run)
-    assert (firing.state, firing.status) == (ENDED, "Completed")
+        assert ledger.firing(run).status == "Completed"
 
 
-def test_a_run_whose_scheduler_was_killed_is_waited_for(stage: Callable[..., Stage]) -> None:
+def test_a_run_whose_scheduler_was_killed_is_resumed(stage: Callable[..., Stage]) -> None:
     world = stage()
     world.keep(a=HOURLY)
     with Ledger(world.place.ledger) as ledger:
-        claimed = ledger.claim("a", at(1))
-        assert claimed is not None
-        ledger.begin(claimed.run, NO_PROCESS)
-    world.time = at(1.2)
-    alive = world.place.take(claimed.run)
-    assert alive is not None
-    # Its process lives in another's hands, and ends by itself.
-    world.runs.append(Run(claimed, alive, at(1.5)))
-    assert world.go(2.5) == ["a@2"]
-    assert [event.kind for event in world.said if "run" in event.values] == ["alive", "ended", "fired", "ended"]
+        ledger.claim("a", at(1))
+    world.time = at(1.25)
+    assert world.go(2.5) == ["a@1+1.25", "a@2"]
+    assert [event.kind for event in world.said if "run" in event.values] == ["resumed", "ended", "fired", "ended"]
 
 
-def test_a_run_whose_process_is_killed_is_interrupted(stage: Callable[..., Stage]) -> None:
+@pytest.mark.parametrize(
+    ("code", "status", "reason"), [(-9, "Interrupted", "SIGKILL"), (1, "Interrupted", "code 1"), (130, "Canceled", "")]
+)
+def test_a_run_that_does_not_record_its_end(code: int, status: str, reason: str, stage: Callable[..., Stage]) -> None:
     world = stage(100)
     world.keep(a=Cron("0 1 * * *"))
     wait = world.wait
@@ -214,14 +203,14 @@ def test_a_run_whose_process_is_killed_is_interrupted(stage: Callable[..., Stage
     def kill(until: datetime | None) -> None:
         for run in world.runs:
             if run.code is None:
-                world.end(run, "", -9)
+                world.end(run, "", code)
         wait(until)
 
     world.wait = kill  # type: ignore[method-assign]
     assert world.go(3) == ["a@1"]
     with Ledger(world.place.ledger) as ledger:
         firing = ledger.firing(world.runs[0].firing.run)
-    assert (firing.status, "SIGKILL" in firing.reason) == ("Interrupted", True)
+    assert (firing.status, reason in firing.reason) == (status, True)
 
 
 def test_a_schedule_that_did_not_change_goes_on_where_it_was(stage: Callable[..., Stage]) -> None:

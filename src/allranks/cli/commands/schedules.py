@@ -74,9 +74,9 @@ def run(
 ) -> None:
     """Run pipelines on this machine when their schedules fire.
 
-    Runs until it is stopped. Each run is a separate process. If the scheduler is killed, the next one continues, and no
-    firing is lost or repeated. Ctrl-C and SIGTERM stop the scheduler and its runs; the next scheduler resumes those
-    runs. Of the firings that were due while no scheduler or the previous run was running, it runs the last one.
+    Runs until it is stopped. Ctrl-C and SIGTERM stop the scheduler and its runs, which the next scheduler resumes. If
+    the scheduler is killed, its runs stop too, and no firing is lost or repeated. Of the firings that were due while no
+    scheduler or the previous run was running, it runs the last one.
     """
     from allranks.local import stop_signals
     from allranks.local.scheduler import reading, running
@@ -86,11 +86,10 @@ def run(
         check_target(target)  # before the workspace is created
     place = SchedulesPlace(Workspace.at(folder))
     options = {"instances": instances, "retries": retries, "slots": slots, "gpus": gpus, "track": track}
-    start = partial(running.start, place, options)
-    with place.hold():
+    with place.hold() as lock:
         reading.read(place, target)
         with Ledger(place.ledger) as ledger:
-            scheduler = Scheduler(ledger, place, start, partial(_print_event, json))
+            scheduler = Scheduler(ledger, partial(running.start, place, options, lock), partial(_print_event, json))
             with stop_signals.counted(scheduler.stop):
                 scheduler.run()
 

@@ -76,9 +76,9 @@ def set_hostname(name: str) -> None:
     _call(_libc.sethostname, f"sethostname({name})", name.encode(), len(name.encode()))
 
 
-def die_with_parent() -> None:
-    """Ask the kernel to kill this process when the thread that forked it ends."""
-    _call(_libc.prctl, "prctl(PR_SET_PDEATHSIG)", PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+def die_with_parent(number: int = signal.SIGKILL) -> None:
+    """Ask the kernel to send a signal to this process when the thread that forked it ends."""
+    _call(_libc.prctl, "prctl(PR_SET_PDEATHSIG)", PR_SET_PDEATHSIG, number, 0, 0, 0)
 
 
 def become_subreaper() -> None:

@@ -69,11 +69,12 @@ class SchedulesPlace:
         self.folder.mkdir(exist_ok=True)
 
     @contextlib.contextmanager
-    def hold(self) -> Iterator[None]:
-        """Context manager that locks the workspace for this scheduler. The kernel releases the lock when this process
-        ends.
+    def hold(self) -> Iterator[int]:
+        """Lock the workspace for this scheduler and its runs, which inherit the descriptor that is yielded. The kernel
+        releases the lock when the last of these processes ends.
 
-        Raise InputError, which names the process, if another scheduler has locked the workspace.
+        Wait for the runs of a scheduler that was killed. Raise InputError, which names the process, if another
+        scheduler is running.
         """
         self.make()
         with open(self.workspace.root / "scheduler.lock", "a+", encoding="utf-8") as file:
@@ -82,44 +83,28 @@ class SchedulesPlace:
             except BlockingIOError:
                 file.seek(0)
                 pid = file.read().strip()
-                found = "another scheduler is using it" + (f": process {pid}" if pid else "")
-                fix = f"stop it (kill {pid}), or use another folder: --folder DIR"
-                raise InputError(Problem(str(self.workspace.root), found, "one scheduler", fix)) from None
+                if not pid or os.path.exists(f"/proc/{pid}"):
+                    found = f"another scheduler is using it: process {pid or '?'}"
+                    fix = f"stop it (kill {pid}), or use another folder: --folder DIR"
+                    raise InputError(Problem(str(self.workspace.root), found, "one scheduler", fix)) from None
+                fcntl.flock(file, fcntl.LOCK_EX)
             file.seek(0)
             file.truncate()
             file.write(str(os.getpid()))
             file.flush()
-            yield
-
-    def take(self, run: str) -> int | None:
-        """Open and lock the log of a run, and return its descriptor for the run's process to inherit. Return None if
-        such a process is running.
-
-        The lock belongs to all processes that have the descriptor. It is released when the last one ends.
-        """
-        descriptor = os.open(self.log(run), os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            os.close(descriptor)
-            return None
-        return descriptor
+            yield file.fileno()
 
 
 # Times are integers: microseconds since the epoch.
 TABLES = """
 CREATE TABLE schedule (name TEXT PRIMARY KEY, source TEXT NOT NULL, trigger TEXT NOT NULL, plan TEXT NOT NULL, created
 INTEGER NOT NULL, cursor INTEGER NOT NULL, active INTEGER NOT NULL) STRICT;
-CREATE TABLE firing (run TEXT PRIMARY KEY, schedule TEXT NOT NULL, at INTEGER NOT NULL, state TEXT NOT NULL, status TEXT
-NOT NULL DEFAULT '', reason TEXT NOT NULL DEFAULT '', pid INTEGER) STRICT;
+CREATE TABLE firing (run TEXT PRIMARY KEY, schedule TEXT NOT NULL, at INTEGER NOT NULL, status TEXT NOT NULL DEFAULT '',
+reason TEXT NOT NULL DEFAULT '') STRICT;
 """
 
 CREATED = "LocalClient"
 """The source of a schedule that no file declares. It stays when files are read."""
-
-OPEN, STOPPING, ENDED = "open", "stopping", "ended"
-"""The states of a firing. Stopping: its run was asked to stop together with the scheduler, and the next one resumes
-it."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
@@ -145,16 +130,14 @@ class Firing:
 
     run:    the run's name
     at:     the time of the firing
-    status: the run's, once it has ended
+    status: the run's; "" for one that has not ended, which the next scheduler resumes
     """
 
     run: str
     schedule: str
     at: datetime
-    state: str
     status: str
     reason: str
-    pid: int | None
 
 
 def run_name(schedule: str, at: datetime) -> str:
@@ -224,8 +207,7 @@ class Ledger(Database):
         with transaction(self.connection):
             self.connection.execute("UPDATE schedule SET cursor = ? WHERE name = ?", (_number(at), schedule))
             inserted = self.connection.execute(
-                "INSERT OR IGNORE INTO firing (run, schedule, at, state) VALUES (?, ?, ?, ?)",
-                (run, schedule, _number(at), OPEN),
+                "INSERT OR IGNORE INTO firing (run, schedule, at) VALUES (?, ?, ?)", (run, schedule, _number(at))
             )
         return self.firing(run) if inserted.rowcount else None
 
@@ -237,36 +219,16 @@ class Ledger(Database):
 
     def open(self) -> list[Firing]:
         """Return the firings whose runs have not ended, the earliest first."""
-        return list(self._firings("WHERE state != ? ORDER BY at, run", ENDED))
-
-    def begin(self, run: str, pid: int) -> Firing | None:
-        """Record that the process of a run has started. Return its firing, or None if the run has already ended."""
-        updated = self._update(run, "pid = ?", pid)
-        return self.firing(run) if updated else None
-
-    def reopen(self, run: str) -> None:
-        """Record that a run continues."""
-        self._update(run, "state = ?", OPEN)
-
-    def stop(self, run: str) -> None:
-        """Record that a run will be asked to stop. The next scheduler resumes it."""
-        self._update(run, "state = ?", STOPPING)
+        return list(self._firings("WHERE status = '' ORDER BY at, run"))
 
     def end(self, run: str, status: str, reason: str) -> None:
-        """Record the end of a run, unless it was canceled because its scheduler stopped."""
-        if status != "Canceled" or self.firing(run).state != STOPPING:
-            self._update(run, "state = ?, status = ?, reason = ?", ENDED, status, reason)
-
-    def _update(self, run: str, assignments: str, *values: object) -> bool:
-        """Change the firing of a run that has not ended. Return whether there is one."""
-        condition = "WHERE run = ? AND state != ?"
-        updated = self.connection.execute(f"UPDATE firing SET {assignments} {condition}", (*values, run, ENDED))
-        return updated.rowcount > 0
+        """Record the end of a run."""
+        self.connection.execute("UPDATE firing SET status = ?, reason = ? WHERE run = ?", (status, reason, run))
 
     def _firings(self, condition: str, *values: object) -> Iterator[Firing]:
-        columns = "run, schedule, at, state, status, reason, pid"
-        for run, schedule, at, *others in self.connection.execute(f"SELECT {columns} FROM firing {condition}", values):
-            yield Firing(run, schedule, _moment(at), *others)
+        rows = self.connection.execute(f"SELECT run, schedule, at, status, reason FROM firing {condition}", values)
+        for run, schedule, at, status, reason in rows:
+            yield Firing(run, schedule, _moment(at), status, reason)
 
 
 def _number(moment: datetime) -> int:

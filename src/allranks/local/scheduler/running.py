@@ -1,13 +1,13 @@
-"""The process of one firing's run: ``python -m allranks.local.scheduler.running WORKSPACE RUN OPTIONS``.
+"""The process of one firing's run: ``python -m allranks.local.scheduler.running WORKSPACE RUN OPTIONS LOCK SCHEDULER``.
 
-It inherits its locked log as standard output and standard error. The lock shows schedulers that it is running.
+It stops when its scheduler ends, and has inherited the scheduler's lock, which keeps another one from starting before.
 """
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -17,45 +17,52 @@ from allranks.errors import InputError
 from allranks.history import locks, secret_values, stored
 from allranks.history.records import RunRecord, Status
 from allranks.history.workspace import Workspace
+from allranks.local.instances import kernel
 from allranks.local.scheduler.ledger import Firing, Ledger, SchedulesPlace
 from allranks.plan.codec import converter
 from allranks.plan.graph import Plan
 from allranks.plan.secrets import restored
 
-
-def start(place: SchedulesPlace, options: dict[str, Any], firing: Firing, descriptor: int) -> subprocess.Popen[bytes]:
-    """Start the process in its own session, so that neither Ctrl-C nor the end of the scheduler ends it."""
-    module = "allranks.local.scheduler.running"
-    command = [sys.executable, "-m", module, str(place.workspace.root), firing.run]
-    return subprocess.Popen(
-        [*command, json.dumps(options), str(descriptor)],
-        stdin=subprocess.DEVNULL,
-        stdout=descriptor,
-        stderr=descriptor,
-        pass_fds=(descriptor,),
-        start_new_session=True,
-    )
+CANCELED = 130
+"""Exit code of a run that was canceled. The scheduler knows whether it resumes."""
 
 
-def carry_out(place: SchedulesPlace, run: str, options: dict[str, Any]) -> None:
-    """Run a firing's plan, unless its run has already ended, and record the result in the ledger."""
+def start(place: SchedulesPlace, options: dict[str, Any], lock: int, firing: Firing) -> subprocess.Popen[bytes]:
+    """Start the process in its own session, so that Ctrl-C reaches the scheduler only. lock: a descriptor"""
+    command = [sys.executable, "-m", "allranks.local.scheduler.running", str(place.workspace.root), firing.run]
+    with open(place.log(firing.run), "ab") as log:
+        return subprocess.Popen(
+            [*command, json.dumps(options), str(lock), str(os.getpid())],
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            pass_fds=(lock,),
+            start_new_session=True,
+        )
+
+
+def carry_out(place: SchedulesPlace, run: str, options: dict[str, Any]) -> int:
+    """Run a firing's plan, record the result in the ledger unless it is canceled, and return the exit code."""
     from allranks.local.engine import DiskFullError
 
     with Ledger(place.ledger) as ledger:
-        firing = ledger.begin(run, os.getpid())
-        plan = ledger.plan(firing.schedule) if firing else ""
-    if firing is None:
-        return
+        firing = ledger.firing(run)
+        plan = ledger.plan(firing.schedule)
     try:
         plan = restored(plan, secret_values.load(place.secrets(firing.schedule)))
         record = run_engine(place.workspace, options, plan, firing)
-        status, verdict = str(record.status), record.verdict
+        status, verdict = record.status, record.verdict
         reason = f"{verdict.step}: {verdict.reason}" if verdict else ""
     except (InputError, DiskFullError) as error:
         print(error, file=sys.stderr)
-        status, reason = "Failed", str(error).splitlines()[0]
+        status, reason = Status.FAILED, str(error).splitlines()[0]
+    except KeyboardInterrupt:
+        status, reason = Status.CANCELED, ""
+    if status is Status.CANCELED:
+        return CANCELED
     with Ledger(place.ledger) as ledger:
-        ledger.end(run, status, reason)
+        ledger.end(run, str(status), reason)
+    return 0
 
 
 def run_engine(workspace: Workspace, options: dict[str, Any], plan: str, firing: Firing) -> RunRecord:
@@ -78,22 +85,12 @@ def run_engine(workspace: Workspace, options: dict[str, Any], plan: str, firing:
 
 
 def main() -> None:
-    root, run, options, descriptor = sys.argv[1:]
+    root, run, options, lock, scheduler = sys.argv[1:]
     # Processes that this one starts may outlive it, and must not inherit the lock.
-    os.set_inheritable(int(descriptor), False)
-    _silence_standard_streams(int(descriptor))
-    place = SchedulesPlace(Workspace(Path(root)))
-    with contextlib.suppress(KeyboardInterrupt):
-        carry_out(place, run, json.loads(options))
-
-
-def _silence_standard_streams(descriptor: int) -> None:
-    """Open the log again for the output of this process, so that a process that inherits the streams does not inherit
-    the lock."""
-    log = os.open(f"/proc/self/fd/{descriptor}", os.O_WRONLY | os.O_APPEND)
-    os.dup2(log, 1)
-    os.dup2(log, 2)
-    os.close(log)
+    os.set_inheritable(int(lock), False)
+    kernel.die_with_parent(signal.SIGTERM)
+    if os.getppid() == int(scheduler):
+        sys.exit(carry_out(SchedulesPlace(Workspace(Path(root))), run, json.loads(options)))
 
 
 if __name__ == "__main__":

@@ -7,8 +7,6 @@ between a run's start and the store's update it started the same firing again.
 
 from __future__ import annotations
 
-import contextlib
-import os
 import signal
 import subprocess
 import time
@@ -18,13 +16,13 @@ from datetime import datetime, timezone
 from itertools import takewhile
 
 from allranks.history.formatting import count
-from allranks.local.scheduler.ledger import ENDED, Entry, Firing, Ledger, SchedulesPlace
+from allranks.local.scheduler.ledger import Entry, Firing, Ledger
+from allranks.local.scheduler.running import CANCELED
 from allranks.schedules.triggers import firings, in_zone
 from allranks.verdict import judge
 
 POLL = 0.5
-"""Longest wait in seconds, because neither the end of an earlier scheduler's run nor a change of the machine's clock
-sends a signal."""
+"""Longest wait in seconds, because neither the end of a run nor a change of the machine's clock ends a wait."""
 
 
 class Clock:
@@ -40,13 +38,13 @@ class Clock:
         time.sleep(min(max(seconds, 0.0), POLL))
 
 
-Starter = Callable[[Firing, int], "subprocess.Popen[bytes]"]
-"""Starts the process of a firing's run. The process inherits the descriptor of its locked log."""
+Starter = Callable[[Firing], "subprocess.Popen[bytes]"]
+"""Starts the process of a firing's run."""
 
 
 @dataclass(frozen=True)
 class Event:
-    """What happened: next, fired, alive, resumed, ended, missed, or stopping.
+    """What happened: next, fired, resumed, ended, missed, or stopping.
 
     text:   a sentence for a reader
     values: the same for a program
@@ -63,15 +61,13 @@ class Scheduler:
     """Run the schedules of the ledger until `stop` is called. report: called with each event"""
 
     ledger: Ledger
-    place: SchedulesPlace
     start: Starter
     report: Callable[[Event], None]
     clock: Clock = field(default_factory=Clock)
 
     def __post_init__(self) -> None:
         self._next: dict[str, datetime | None] = {}
-        self._running: dict[str, Firing] = {}
-        self._children: dict[str, subprocess.Popen[bytes]] = {}
+        self._running: list[tuple[Firing, subprocess.Popen[bytes]]] = []
         self._stops = 0
 
     def stop(self) -> None:
@@ -93,29 +89,20 @@ class Scheduler:
 
     def _recover(self) -> None:
         for firing in self.ledger.open():
-            descriptor = self.place.take(firing.run)
-            if descriptor is None:
-                self._running[firing.run] = firing
-                self._report_run("alive", firing, f"run {firing.run} is still running")
-            else:
-                self.ledger.reopen(firing.run)
-                self._report_run("resumed", firing, f"run {firing.run} resumes where it was")
-                self._begin(firing, descriptor)
+            self._begin(firing, "resumed", f"run {firing.run} resumes where it was")
 
     def _fire(self, entry: Entry) -> None:
         """Start the last run of a schedule that is due, unless an earlier one is running. Skip those before it."""
         now = self.clock.now()
         due = list(takewhile(lambda at: at <= now, firings(entry.trigger, entry.cursor, entry.created)))
-        if not due or any(firing.schedule == entry.name for firing in self._running.values()):
+        if not due or any(firing.schedule == entry.name for firing, _ in self._running):
             return
         *missed, at = due
         firing = self.ledger.claim(entry.name, at)
         if missed:
             self._report_missed(entry.name, missed)
-        descriptor = self.place.take(firing.run) if firing else None
-        if firing and descriptor is not None:
-            self._begin(firing, descriptor)
-            self._report_run("fired", firing, f"fires: run {firing.run}")
+        if firing:
+            self._begin(firing, "fired", f"fires: run {firing.run}")
 
     def _following(self) -> datetime | None:
         """Return when the next schedule fires, and report what has changed. A schedule that is due waits for its run,
@@ -133,31 +120,26 @@ class Scheduler:
                 earliest = at
         return earliest
 
-    def _begin(self, firing: Firing, descriptor: int) -> None:
-        try:
-            self._children[firing.run] = self.start(firing, descriptor)
-            self._running[firing.run] = firing
-        finally:
-            os.close(descriptor)
+    def _begin(self, firing: Firing, kind: str, text: str) -> None:
+        self._running.append((firing, self.start(firing)))
+        self.report(Event(kind, firing.schedule, text, {"run": firing.run, "at": firing.at}))
 
     def _reap(self) -> None:
         """Record the ends of the runs whose processes have ended."""
         for run, code in self._exited():
-            if self.ledger.firing(run).state != ENDED:
-                how = "" if code is None else f" (exit code {code})" if code >= 0 else f" ({judge.signal_name(-code)})"
-                self.ledger.end(run, "Interrupted", f"its process ended before its run did{how}: allranks resume")
+            if code == CANCELED:
+                self.ledger.end(run, "Canceled", "")
+            elif not self.ledger.firing(run).status:
+                how = f"exit code {code}" if code >= 0 else judge.signal_name(-code)
+                self.ledger.end(run, "Interrupted", f"its process ended before its run did ({how}): allranks resume")
             self._report_end(run)
 
-    def _exited(self) -> Iterator[tuple[str, int | None]]:
-        """Remove and yield the runs whose processes have ended, with the exit code of a child."""
-        for run in list(self._running):
-            child = self._children.get(run)
-            code = None if child is None else child.poll()
-            if (child is not None and code is None) or self._is_alive(run):
-                continue
-            del self._running[run]
-            self._children.pop(run, None)
-            yield run, code
+    def _exited(self) -> Iterator[tuple[str, int]]:
+        """Remove and yield the runs whose processes have ended, with their exit codes."""
+        for firing, process in list(self._running):
+            if (code := process.poll()) is not None:
+                self._running.remove((firing, process))
+                yield firing.run, code
 
     def _close(self) -> None:
         """Stop the runs. The next scheduler resumes them."""
@@ -169,30 +151,11 @@ class Scheduler:
         while self._running:
             if signals_sent < self._stops:
                 signals_sent += 1
-                self._signal_all()
+                for _, process in self._running:
+                    process.send_signal(signal.SIGTERM)
             self.clock.wait(None)
             for run, _ in self._exited():
                 self._report_end(run)
-
-    def _signal_all(self) -> None:
-        for run in self._running:
-            self.ledger.stop(run)
-            child = self._children.get(run)
-            if child is not None:
-                child.send_signal(signal.SIGTERM)
-            elif (pid := self.ledger.firing(run).pid) is not None and self._is_alive(run):
-                with contextlib.suppress(ProcessLookupError):
-                    os.kill(pid, signal.SIGTERM)
-
-    def _is_alive(self, run: str) -> bool:
-        descriptor = self.place.take(run)
-        if descriptor is None:
-            return True
-        os.close(descriptor)
-        return False
-
-    def _report_run(self, kind: str, firing: Firing, text: str) -> None:
-        self.report(Event(kind, firing.schedule, text, {"run": firing.run, "at": firing.at}))
 
     def _report_missed(self, schedule: str, missed: list[datetime]) -> None:
         first, last = (f"{at:%Y-%m-%d %H:%M}" for at in (missed[0], missed[-1]))
@@ -203,7 +166,7 @@ class Scheduler:
     def _report_end(self, run: str) -> None:
         firing = self.ledger.firing(run)
         text = f"run {run} stopped; it resumes with the next scheduler"
-        if firing.state == ENDED:
+        if firing.status:
             text = f"run {run} {firing.status}" + (f": {firing.reason}" if firing.reason else "")
         values = {"run": run, "status": firing.status or "stopped", "reason": firing.reason}
         self.report(Event("ended", firing.schedule, text, values))
