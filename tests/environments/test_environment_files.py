@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from allranks.errors import InputError
-from allranks.images.build import PIP_CACHE, needed, rendered, variant_for
+from allranks.images.build import ON_CPU, PIP_CACHE, needed, rendered
 from allranks.images.dockerfile import Dockerfile, expanded, labels_of, read
 from allranks.images.find import EnvironmentFolder, find_environments, read_environment
 from allranks.images.sync import sync
@@ -93,23 +93,11 @@ def test_a_cache_for_pip_where_the_engine_has_one(small: Path) -> None:
     assert text.count("--mount") == 1
 
 
-@pytest.mark.parametrize(
-    ("given", "expected"),
-    [
-        ((None, None, None), {"DEVICE": "cuda", "OFED": "doca"}),
-        (("debian", None, None), {"BASE_IMAGE": "debian", "DEVICE": "cpu", "OFED": "distribution"}),
-        (("debian", "cuda", None), {"BASE_IMAGE": "debian", "DEVICE": "cuda", "OFED": "distribution"}),
-    ],
-)
-def test_what_is_built(given: tuple[str | None, ...], expected: dict[str, str]) -> None:
-    assert variant_for(*given) == expected
-
-
 def test_without_gpus_nothing_of_nvidia_is_needed() -> None:
     """Each of ours can be made from a Debian alone; for GPUs, from its two images."""
     for environment in find_environments(OURS):
         table = environment.dockerfile.values()
-        plain = {**table, "BASE_IMAGE": "debian:12", "DEVICE": "cpu", "OFED": "distribution"}
+        plain = {**table, "BASE_IMAGE": "debian:12", **ON_CPU}
         assert images(environment.dockerfile, plain) == {"debian:12"}, environment.name
         assert images(environment.dockerfile, table) <= {table["BASE_IMAGE"], table.get("DEVEL_IMAGE")}
         assert "nvidia" not in rendered(environment.dockerfile, plain, False).split("\nFROM ", 1)[1]

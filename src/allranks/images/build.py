@@ -9,6 +9,7 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 
 from allranks.errors import InputError, Problem
 from allranks.images.dockerfile import Dockerfile, Instruction, Stage, expanded
@@ -58,27 +59,23 @@ def build_command(
 PIP_CACHE = "--mount=type=cache,target=/root/.cache/pip"
 
 
-def variant_for(base_image: str | None, device: str | None, ofed: str | None) -> dict[str, str]:
-    """Return the values of the version table's rows for a user's options. With a base image the defaults are CPUs and
-    that image's rdma-core."""
-    if base_image is None:
-        return {"DEVICE": device or "cuda", "OFED": ofed or "doca"}
-    return {"DEVICE": device or "cpu", "OFED": ofed or "distribution", "BASE_IMAGE": base_image}
+ON_CPU = MappingProxyType({"DEVICE": "cpu", "OFED": "distribution"})
+"""Rows of the version table for a machine without GPUs."""
 
 
 def build(
     environment: EnvironmentFolder,
     engine: Engine,
     tag: str,
-    variant: Mapping[str, str],
+    base_image: str | None,
     arguments: Mapping[str, str],
     options: Sequence[str] = (),
 ) -> int:
     """Build the image, and return the engine's exit code. The engine prints to this process's streams.
 
-    variant:   values for rows of the version table, if it has them
-    arguments: values for further rows
-    options:   passed to the engine unchanged
+    base_image: to build from for CPUs, with its rdma-core; None: for GPUs, from the image of the version table
+    arguments:  values for rows of the table
+    options:    passed to the engine unchanged
 
     Raise InputError if the table has no row of that name.
     """
@@ -87,6 +84,7 @@ def build(
     if unknown:
         where = f"{environment.dockerfile.path}"
         raise InputError(Problem(where, f"no ARG {', '.join(unknown)}", ", ".join(table), "name one of those"))
+    variant = {} if base_image is None else {**ON_CPU, "BASE_IMAGE": base_image}
     values = {name: value for name, value in variant.items() if name in table} | dict(arguments)
     with tempfile.TemporaryDirectory(prefix="allranks-") as folder:
         file = Path(folder, "Dockerfile")

@@ -100,7 +100,7 @@ def _context(environment: Environment, packages: Packages, folder: Path) -> tupl
         values = docker.values()
         if "DEVICE" not in values or _device() != "cpu":
             return context, docker.path
-        cpu = {name: value for name, value in build.variant_for("", None, None).items() if value and name in values}
+        cpu = {name: value for name, value in build.ON_CPU.items() if name in values}
         written.write_text(build.rendered(docker, cpu, cache=False), encoding="utf-8")
         return context, written
     if not environment.definition:

@@ -165,16 +165,7 @@ def build(
     tag: Annotated[str | None, option("--tag", "Tag of the image. Default: the environment's name.")] = None,
     base_image: Annotated[
         str | None,
-        option("--base-image", "Debian or Ubuntu image to build from, instead of the one in the version table."),
-    ] = None,
-    device: Annotated[str | None, option("--device", "Default: cuda, or cpu with --base-image.", "cpu|cuda")] = None,
-    ofed: Annotated[
-        str | None,
-        option(
-            "--ofed",
-            "Source of the InfiniBand libraries. Default: doca, or distribution with --base-image.",
-            "doca|distribution",
-        ),
+        option("--base-image", "Debian or Ubuntu image to build from for CPUs, with its rdma-core."),
     ] = None,
     arguments: Annotated[
         list[str] | None, option("--build-arg", "Override a row of the version table. May be repeated.", "NAME=VALUE")
@@ -190,13 +181,11 @@ def build(
     Exit with 1 if the build fails.
     """
     from allranks.images.build import build as build_image
-    from allranks.images.build import variant_for
 
     (environment,) = find_environments(folder, (name,))
     tag = tag or f"localhost/{environment.registered.get('name', name)}"
-    variant = variant_for(base_image, device, ofed)
     overrides = settings_of(arguments, option="--build-arg", example="TORCH=2.13.0")
-    code = build_image(environment, found_engine(engine), tag, variant, overrides, tuple(options or ()))
+    code = build_image(environment, found_engine(engine), tag, base_image, overrides, tuple(options or ()))
     if code != 0:
         errors().print(f"the build failed with exit code {code}; there is no image {tag}")
         raise typer.Exit(1)
