@@ -90,7 +90,7 @@ FAULTS = {
         "environment.yaml", r'  ofed: "25.10"', '  ofed: "25.1"', "tag ofed: 25.1", "sync pytorch"
     ),
     "a description that was changed by hand": Fault(
-        "environment.yaml", r"^description: .*\n.*\n", "description: PyTorch 2.2\n", "PyTorch 2.2", "sync pytorch"
+        "environment.yaml", r"^description: .*\n", "description: PyTorch 2.2\n", "PyTorch 2.2", "sync pytorch"
     ),
     "a version that was changed by hand": Fault(
         "environment.yaml", r"^version: .*", 'version: "9"', "version '9'", "sync pytorch"
