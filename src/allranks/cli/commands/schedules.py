@@ -29,7 +29,6 @@ from allranks.cli.options import (
     TrackOption,
     option,
 )
-from allranks.errors import InputError
 from allranks.history.formatting import clock, plain
 from allranks.history.workspace import Workspace
 from allranks.local.scheduler.ledger import Ledger, SchedulesPlace
