@@ -12,12 +12,10 @@ from typer.testing import CliRunner
 
 from allranks.catalog import variants
 from allranks.catalog.find import find_specs, run_target
-from allranks.catalog.variant_specs import merged, spec_text, variants_of
+from allranks.catalog.variant_specs import merged, variants_of
 from allranks.cli.main import app
 from allranks.errors import InputError
 from component_projects import YAML, make
-
-PROJECT = Path(__file__).parents[2] / "components"
 
 TABLE = """\
 greet_twice:
@@ -144,11 +142,3 @@ def test_a_handwritten_spec_is_never_overwritten(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="exists and was not generated"):
         variants.refresh(folder)
     assert own.read_text() == YAML
-
-
-@pytest.mark.parametrize("spec", sorted(PROJECT.rglob("component.yaml")), ids=lambda spec: spec.parent.name)
-def test_the_text_of_a_spec_is_that_spec(spec: Path) -> None:
-    content = yaml.safe_load(spec.read_text())
-    assert yaml.safe_load(spec_text(content)) == content
-    script = {"command": "set -e\npython a.py --x\n  indented"}
-    assert yaml.safe_load(spec_text(script)) == script

@@ -13,8 +13,9 @@ from typing import Any
 from allranks.azure.errors import service_errors
 from allranks.azure.workspace import quiet_uploads
 from allranks.catalog.declared_ports import PARAMETERS
-from allranks.catalog.releases import ENVIRONMENT, Release, as_yaml
+from allranks.catalog.releases import ENVIRONMENT, Release
 from allranks.catalog.stamps import DIGEST, changes, files_of, properties
+from allranks.catalog.variant_specs import as_yaml
 from allranks.errors import InputError, Problem
 from allranks.sdk import internals
 from allranks.sdk.session import quiet

@@ -14,10 +14,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from allranks.catalog import stamps
 from allranks.catalog.find import components_folder, describe, find_specs, load_all
+from allranks.catalog.variant_specs import as_yaml
 from allranks.errors import InputError, Problem
 from allranks.images.find import REGISTERED, environment_file, environments_folder
 from allranks.sdk import internals
@@ -190,11 +189,6 @@ def _written(
     (into / folder).mkdir(parents=True, exist_ok=True)
     (into / release.yaml).write_text(as_yaml(spec), encoding="utf-8")
     return release
-
-
-def as_yaml(spec: Mapping[str, Any]) -> str:
-    """Return a spec as YAML. Equal specs give equal texts."""
-    return yaml.safe_dump(dict(spec), sort_keys=False, width=116, allow_unicode=True)
 
 
 def _chosen(
