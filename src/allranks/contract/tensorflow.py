@@ -2,12 +2,12 @@
 TF_CONFIG.
 
 Source: Azure ML's "Distributed GPU training guide", whose example has port 2222 and no chief, so worker 0 is the
-chief; and TensorFlow's "Multi-worker training" for the chief and the evaluator, which other launchers name in
-TF_CONFIG.
+chief; and TensorFlow's "Multi-worker training" for the chief, which other launchers name in TF_CONFIG.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -71,8 +71,6 @@ def processes(settings: TensorFlow, instance_count: int) -> tuple[Process, ...]:
 
 def environment(settings: TensorFlow, launch: Launch, process: Process) -> dict[str, str]:
     """Return TF_CONFIG, with IP addresses, which need no name resolution. Without parameter servers, it has no `ps`."""
-    import json
-
     cluster: dict[str, list[str]] = {}
     for other in processes(settings, launch.instance_count):
         port = launch.ports[other.rank] if launch.ports else PORTS[other.role]
@@ -86,18 +84,14 @@ def read(environ: Mapping[str, str]) -> RankEnv | None:
     """Return the rank and layout from TF_CONFIG; None if it is not set or has no cluster, which means a single process.
 
     Ranks number the chief, then the workers, then the parameter servers. All are part of the world, because each needs
-    a number and a log. `role` is the role of the process. An evaluator is not part of the training cluster, even if it
-    is listed there: it is rank 0 of 1. The master is the first task of the cluster, at its TensorFlow port. Raise
-    InputError if TF_CONFIG is not JSON, or does not list the task.
+    a number and a log. `role` is the role of the process. The master is the first task of the cluster, at its
+    TensorFlow port. Raise InputError if TF_CONFIG is not JSON, or does not list the task among these roles.
     """
     config = _config(environ)
     if config is None:
         return None
     cluster, role, index = config
     position = read_instance(environ)
-    if role == "evaluator":
-        instance_rank, instance_count = position or (0, 1)
-        return RankEnv(instance_rank=instance_rank, instance_count=instance_count, launcher=TensorFlow.type, role=role)
     tasks = [(name, number) for name in RANKED_ROLES for number in range(len(cluster.get(name, ())))]
     if (role, index) not in tasks:
         listed = ", ".join(f"{name} {number}" for name, number in tasks)
@@ -139,8 +133,6 @@ def idle_instances(environ: Mapping[str, str]) -> Problem | None:
 
 def _config(environ: Mapping[str, str]) -> tuple[dict[str, list[str]], str, int] | None:
     """Return the cluster, and this task's role and index."""
-    import json
-
     value = variables.text(environ, "TF_CONFIG")
     if value is None:
         return None

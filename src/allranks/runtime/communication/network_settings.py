@@ -7,21 +7,18 @@ import json
 import os
 from collections.abc import Mapping, MutableMapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from allranks.contract import variables
 from allranks.contract.rank_env import RankEnv
-
-if TYPE_CHECKING:
-    from allranks.hardware.infiniband import Device
-    from allranks.hardware.nccl import NetworkVariable
-    from allranks.hardware.sizes import Size
+from allranks.hardware import infiniband, nccl, recognition, sizes, traps
+from allranks.hardware.infiniband import Device
+from allranks.hardware.nccl import SOCKET_INTERFACE, NetworkVariable
+from allranks.hardware.sizes import Size
+from allranks.runtime.notes import note
 
 APPLIED = "ALLRANKS_FABRIC"
 """The variable with the settings that were applied, as JSON. A process that inherits them removes them first: on
 another instance, or with another number of ranks, other values are right."""
-
-INTERFACE = "NCCL_SOCKET_IFNAME"
 
 
 def apply(
@@ -50,11 +47,8 @@ def apply(
     has_hardware = bool(name) or sysfs.is_dir() or (gpus > 0 and topology.is_dir())
     if not has_hardware or name == variables.NO_SIZE:
         if interface is not None:
-            environ.setdefault(INTERFACE, f"={interface}")
+            environ.setdefault(SOCKET_INTERFACE, f"={interface}")
         return
-    # Imported here because most instances do not need these modules.
-    from allranks.hardware import infiniband, nccl, recognition, sizes
-
     devices = infiniband.devices(sysfs)
     if name:
         size = sizes.known(name)
@@ -66,7 +60,7 @@ def apply(
     existing = {**nccl.configured(environ, root / "etc/nccl.conf"), **environ}
     added = {setting.name: setting.value for setting in settings if setting.name not in existing}
     environ.update(added)
-    if name or added.keys() - {INTERFACE}:
+    if name or added.keys() - {SOCKET_INTERFACE}:
         environ[APPLIED] = json.dumps(added)
     if env.local_rank == 0 and not inherited:
         _print_settings(env, settings, existing, size, devices)
@@ -93,8 +87,6 @@ def _settings(
     gpus: int,
     folder: Path,
 ) -> tuple[NetworkVariable, ...]:
-    from allranks.hardware import infiniband, nccl
-
     known = size is not None or gpus > 0 or bool(infiniband.usable(devices))
     if size is not None or family:
         files = nccl.topology_of(family, folder)
@@ -117,8 +109,6 @@ def _print_settings(
 ) -> None:
     """Print which variables were added, which already existed, and what is missing. Print nothing if only the interface
     was set."""
-    from allranks.hardware import traps
-
     added = [setting for setting in settings if setting.name not in existing]
     different = [setting for setting in settings if existing.get(setting.name, setting.value) != setting.value]
     parts = []
@@ -129,13 +119,11 @@ def _print_settings(
             f"{setting.name}={existing[setting.name]} (default {setting.value}: {setting.why})" for setting in different
         )
         parts.append("already set, unchanged: " + "; ".join(unchanged))
-    if any(setting.name != INTERFACE for setting in (*added, *different)):
+    if any(setting.name != SOCKET_INTERFACE for setting in (*added, *different)):
         _note(env, f"{size.name if size else 'detected hardware'}: {'. '.join(parts)}")
     for trap in traps.of_devices(size, devices) if size else ():
         _note(env, f"{trap.found}, expected {trap.expected}; {trap.fix}")
 
 
 def _note(env: RankEnv, text: str) -> None:
-    from allranks.runtime.notes import note
-
     note(f"instance {env.instance_rank}, {text}")

@@ -10,17 +10,15 @@ import os
 import statistics
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
 
 from allranks.contract import variables, world
 from allranks.contract.rank_env import RankEnv
+from allranks.hardware import recognition, sizes
 from allranks.hardware import shared_memory as memory
+from allranks.hardware.sizes import Size
 from allranks.runtime.preflight.facts import Facts
 from allranks.runtime.preflight.findings import FAILED, OK, WARNING, Finding
 from allranks.runtime.preflight.links import SLOW_BYTES_PER_SECOND, Link, Sum
-
-if TYPE_CHECKING:
-    from allranks.hardware.sizes import Size
 
 CLOCK_SECONDS = 5.0
 """Difference between clocks from which there is a warning. A training does not depend on them, but the ranks' logs and
@@ -86,13 +84,7 @@ def _job_size() -> Size | None:
     name = variables.text(os.environ, variables.SIZE)
     if name == variables.NO_SIZE:
         return None
-    if name is None:
-        from allranks.hardware import recognition
-
-        return recognition.recognise().size
-    from allranks.hardware.sizes import known
-
-    return known(name)
+    return recognition.recognise().size if name is None else sizes.known(name)
 
 
 def first_ranks(facts: Sequence[Facts]) -> list[Facts]:
