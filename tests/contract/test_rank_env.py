@@ -144,16 +144,6 @@ OPEN_MPI = {
     "OMPI_COMM_WORLD_LOCAL_RANK": "1",
     "OMPI_COMM_WORLD_LOCAL_SIZE": "2",
 }
-SLURM = {
-    "SLURM_STEP_ID": "0",
-    "SLURM_PROCID": "3",
-    "SLURM_NTASKS": "4",
-    "SLURM_LOCALID": "1",
-    "SLURM_NODEID": "1",
-    "SLURM_NNODES": "2",
-    "SLURM_STEP_TASKS_PER_NODE": "2(x2)",
-    "SLURM_STEP_NODELIST": "node[1-2]",
-}
 PLAIN = {"RANK": "3", "LOCAL_RANK": "1", "WORLD_SIZE": "4", "LOCAL_WORLD_SIZE": "2"}
 TF_CONFIG = {
     "TF_CONFIG": json.dumps({"cluster": {"worker": ["a:1", "b:1"]}, "task": {"type": "worker", "index": 1}}),
@@ -172,11 +162,8 @@ def per_node(distribution: Distribution) -> dict[str, str]:
         pytest.param(per_node(PyTorch()), TORCHRUN, "torchrun", id="torchrun in PyTorch"),
         pytest.param(per_node(Mpi()), TORCHRUN, "torchrun", id="torchrun in MPI"),
         pytest.param(per_node(TensorFlow()), TORCHRUN, "torchrun", id="torchrun in TensorFlow"),
-        pytest.param(SLURM, TORCHRUN, "torchrun", id="torchrun in Slurm"),
         pytest.param(per_node(PyTorch()), OPEN_MPI, "mpi", id="mpirun in PyTorch"),
-        pytest.param(SLURM, OPEN_MPI, "mpi", id="mpirun in Slurm"),
         pytest.param(per_node(Ray()), PLAIN, "pytorch", id="Ray Train in Ray"),
-        pytest.param(SLURM, PLAIN, "pytorch", id="a script in Slurm"),
         pytest.param(per_node(Single()), PLAIN, "pytorch", id="a script without a distribution"),
     ],
 )
@@ -225,12 +212,6 @@ def without(environ: Mapping[str, str], name: str) -> dict[str, str]:
         ({"PMI_RANK": "1", "PMI_SIZE": "2"}, "MPI_LOCALRANKID"),
         ({**TORCHRUN, "GROUP_RANK": "2"}, "GROUP_RANK"),
         (without(TORCHRUN, "LOCAL_RANK"), "LOCAL_RANK"),
-        (without(SLURM, "SLURM_LOCALID"), "SLURM_LOCALID"),
-        ({**SLURM, "SLURM_PROCID": "4"}, "SLURM_PROCID"),
-        ({**SLURM, "SLURM_NODEID": "2"}, "SLURM_NODEID"),
-        ({**SLURM, "SLURM_STEP_TASKS_PER_NODE": "2(x3)"}, "SLURM_STEP_TASKS_PER_NODE"),
-        ({**SLURM, "SLURM_STEP_TASKS_PER_NODE": "two"}, "SLURM_STEP_TASKS_PER_NODE"),
-        (without(SLURM, "SLURM_STEP_TASKS_PER_NODE"), "SLURM_NTASKS_PER_NODE"),
         ({"TF_CONFIG": "{"}, "TF_CONFIG"),
         ({"TF_CONFIG": "[]"}, "TF_CONFIG"),
         ({"TF_CONFIG": '{"cluster": {"worker": ["a:1"]}}'}, "TF_CONFIG"),

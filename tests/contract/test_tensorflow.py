@@ -7,7 +7,7 @@ import pytest
 from allranks.contract import tensorflow
 from allranks.contract.rank_env import RankEnv
 
-CLUSTER = {"chief": ["a:1"], "worker": ["b:2", "c:2"], "ps": ["b:3"], "evaluator": ["d:4"]}
+CLUSTER = {"chief": ["a:1"], "worker": ["b:2", "c:2"], "ps": ["b:3"]}
 
 
 def tf_config(role: str, index: int, cluster: dict[str, list[str]] = CLUSTER) -> dict[str, str]:
@@ -21,7 +21,6 @@ def tf_config(role: str, index: int, cluster: dict[str, list[str]] = CLUSTER) ->
         ("worker", 0, RankEnv(1, 0, 4, 2, 1, 3, "a", 1, "tensorflow", "worker")),
         ("worker", 1, RankEnv(2, 0, 4, 1, 2, 3, "a", 1, "tensorflow", "worker")),
         ("ps", 0, RankEnv(3, 1, 4, 2, 1, 3, "a", 1, "tensorflow", "ps")),
-        ("evaluator", 0, RankEnv(launcher="tensorflow", role="evaluator")),
     ],
 )
 def test_every_role_has_its_place(role: str, index: int, expected: RankEnv) -> None:

@@ -44,10 +44,9 @@ def test_instances_without_a_task_are_refused(environ: dict[str, str], used: str
     "environ",
     [
         tf_config(worker=["a:1", "b:1"], ps=["c:1"]),
-        tf_config(worker=["a:1", "b:1"], evaluator=["c:1"]),
         {"TF_CONFIG": tf_config(worker=["a:1"])["TF_CONFIG"]},
     ],
-    ids=["parameter server", "evaluator", "outside Azure ML"],
+    ids=["parameter server", "outside Azure ML"],
 )
 def test_tasks_on_all_instances_are_accepted(environ: dict[str, str]) -> None:
     world.check(detect(environ), environ)

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from allranks.contract.pytorch import PyTorch
 from allranks.errors import InputError
-from allranks.runtime.training.exponential_moving_average import ExponentialMovingAverage
+from allranks.runtime.strategies.exponential_moving_average import ExponentialMovingAverage
 from runtime.scripts.averages import DECAY, Model
 
 STRATEGIES = ["ddp", "fsdp", "deepspeed"]

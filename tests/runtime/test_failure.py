@@ -25,7 +25,7 @@ pytestmark = pytest.mark.slow
     ],
 )
 def test_one_process(start: Callable, way: str, code: int, failure: tuple[str, str] | None, told: str) -> None:
-    own_python = ["-u"] if way in ("exit_text", "interrupt", "hang_at_exit") else []  # which ends as Python does
+    own_python = ["-u"] if way == "exit_text" else []  # which ends as Python does
     (ended,) = start("end.py", 0, way, interpreter=own_python).wait()
     assert ended.code == code, ended
     assert [(event.type, event.message) for event in ended.of(report.Failure)] == ([failure] if failure else [])

@@ -122,8 +122,7 @@ def test_a_rank_alone_of_a_job_of_two_instances(start: Callable, launcher: str, 
 
 
 def test_no_address_to_meet_at(start: Callable) -> None:
-    variables = {"SLURM_PROCID": "0", "SLURM_LOCALID": "0", "SLURM_NTASKS": "2", "SLURM_NNODES": "2"}
-    variables |= {"SLURM_NODEID": "0", "SLURM_STEP_ID": "0", "SLURM_TASKS_PER_NODE": "1(x2)", "SLURM_JOB_ID": "1"}
+    variables = OF_LAUNCHER["mpi"] | {"OMPI_COMM_WORLD_SIZE": "2"}
     (ended,) = start("sum_ranks.py", variables=variables).wait()
     assert ended.code == 2, ended
     assert "MASTER_ADDR" in ended.stderr

@@ -81,15 +81,9 @@ def test_nobody_else_may_read_it(source: Path, local_disk: Path) -> None:
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
 
 
-def test_no_copy_where_none_is_wanted(source: Path, local_disk: Path) -> None:
-    assert stage(source, copy=False) == source
-    assert list(local_disk.iterdir()) == []
-
-
-@pytest.mark.parametrize("copy", [True, False])
-def test_nothing_there(tmp_path: Path, copy: bool) -> None:
+def test_nothing_there(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="nothing at"):
-        stage(tmp_path / "missing", copy=copy)
+        stage(tmp_path / "missing")
 
 
 def test_broken_link(source: Path) -> None:

@@ -12,10 +12,10 @@ import pytest
 import torch
 
 from allranks.contract.pytorch import PyTorch
+from allranks.runtime.ranks import step_times
 from allranks.runtime.ranks.machines import RankResources, machines_of
 from allranks.runtime.ranks.ranks import Ranks
-from allranks.runtime.training import step_times
-from allranks.runtime.training.step_times import EVERY, StepTimes
+from allranks.runtime.ranks.step_times import EVERY, StepTimes
 
 
 @pytest.fixture

@@ -158,12 +158,6 @@ def test_a_training_by_horovod_goes_on_from_its_checkpoint(by_horovod: dict[str,
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", [*BY_TORCH, STRATEGIES[-1]], indirect=True)
-def test_loading_drops_an_incomplete_step(found: dict[str, Any]) -> None:
-    assert difference(found["accumulated"], found["reloaded"]) < 1e-5
-
-
-@pytest.mark.slow
 def test_recomputed_blocks_give_the_same_losses(found: dict[str, Any]) -> None:
     assert difference(found["whole"][: len(found["recomputed"])], found["recomputed"]) < 1e-5
 
@@ -172,15 +166,6 @@ def test_recomputed_blocks_give_the_same_losses(found: dict[str, Any]) -> None:
 @pytest.mark.parametrize("name", ["fsdp", DEEPSPEED_STAGES[-1]], indirect=True)
 def test_offloading_gives_the_same_losses(found: dict[str, Any]) -> None:
     assert difference(found["whole"][: len(found["offloaded"])], found["offloaded"]) < 1e-5
-
-
-@pytest.mark.slow
-@needs_horovod
-@pytest.mark.xdist_group("horovod")
-def test_gradients_in_half_the_bits_give_nearly_the_same_losses(by_horovod: dict[str, Any]) -> None:
-    exact, compressed = by_horovod["horovod"]["whole"], by_horovod["horovod"]["compressed"]
-    assert compressed != exact[: len(compressed)], "nothing was compressed"
-    assert difference(exact[: len(compressed)], compressed) < 1e-2
 
 
 @pytest.mark.slow
@@ -196,7 +181,6 @@ def test_bfloat16_learns(found: dict[str, Any]) -> None:
     [
         ({"precision": "float8"}, "one of float32, bfloat16, float16"),
         ({"deepspeed_stage": 4}, "one of 0, 1, 2, 3"),
-        ({"compression": "zip"}, "one of none, fp16"),
         ({"gradient_accumulation_steps": 0}, "at least 1"),
         ({"gradient_accumulation_steps": 2.5}, "a whole number"),
         ({"max_grad_norm": -1.0}, "0 or more"),
@@ -222,11 +206,9 @@ def prepare(ranks: Ranks, name: str, **options: Any) -> Any:
         ("ddp", {"deepspeed_stage": 1}, "deepspeed_stage"),
         ("ddp", {"shard_group_size": 2}, "shard_group_size"),
         ("ddp", {"sync_batchnorm": True}, "sync_batchnorm: the ranks train on CPUs"),
-        ("fsdp", {"compression": "fp16"}, "compression"),
-        ("fsdp", {"static_graph": True}, "static_graph"),
+        ("fsdp", {"find_unused_parameters": True}, "find_unused_parameters"),
         ("fsdp", {"shard_group_size": 2}, "a divisor of 1"),
         ("fsdp", {"blocks": (torch.nn.Conv2d,)}, "has no Conv2d"),
-        pytest.param("deepspeed", {"compression": "fp16"}, "compression", marks=needs_deepspeed),
         pytest.param("deepspeed", {"compile": True, "deepspeed_stage": 3}, "ZeRO stage 3", marks=needs_deepspeed),
         pytest.param("deepspeed", {"precision": "float16"}, "on the CPU", marks=needs_deepspeed),
     ],

@@ -16,8 +16,7 @@ import pytest
 from allranks.contract import report
 from allranks.errors import InputError
 from allranks.runtime.lifecycle import Watch
-from allranks.runtime.tensorflow.cluster import Cluster, read, wait_for_tasks
-from allranks.runtime.tensorflow.watch import Sight, find_lost, wait_until_gone
+from allranks.runtime.tensorflow.cluster import Cluster, Sight, find_lost, read, wait_for_tasks, wait_until_gone
 from tensorflow_tasks import cluster, finish, needs_tensorflow, start
 
 SCRIPT = Path(__file__).parent / "scripts/tensorflow_tasks.py"
@@ -43,7 +42,7 @@ def test_with_parameter_servers_worker_0_becomes_the_chief(role: str, index: int
 
 
 def test_a_chief_that_is_there_stays() -> None:
-    found = read(config("worker", 0, chief=["a:1"], worker=["b:1"], ps=["c:1"], evaluator=["d:1"]))
+    found = read(config("worker", 0, chief=["a:1"], worker=["b:1"], ps=["c:1"]))
     assert found == Cluster({"chief": ("a:1",), "worker": ("b:1",), "ps": ("c:1",)}, "worker", 0)
     workers = read(config("worker", 0, chief=["a:1"], worker=["b:1"]))
     assert workers is not None
@@ -140,36 +139,34 @@ def test_a_task_that_never_was_is_not_waited_for() -> None:
 
 @needs_tensorflow
 @pytest.mark.slow
-def test_a_chief_that_fails_takes_its_workers_with_it_and_not_the_evaluator(tmp_path: Path) -> None:
-    tasks = cluster(chief=1, worker=1, evaluator=1)
-    names = ("chief-0", "worker-0", "evaluator-0")
+def test_a_chief_that_fails_takes_its_workers_with_it(tmp_path: Path) -> None:
+    tasks = cluster(chief=1, worker=1)
+    names = ("chief-0", "worker-0")
     ended = finish(tmp_path, {name: start(tmp_path, name, tasks, SCRIPT, "chief-0", "fail") for name in names})
-    assert {name: task.code for name, task in ended.items()} == {"chief-0": 1, "worker-0": 1, "evaluator-0": 0}, ended
-    (cause,), (consequence,) = (ended[name].of(report.Failure) for name in names[:2])
+    assert {name: task.code for name, task in ended.items()} == dict.fromkeys(names, 1), ended
+    (cause,), (consequence,) = (ended[name].of(report.Failure) for name in names)
     assert cause.type == "ValueError"
     assert cause.time < consequence.time
-    assert ended["evaluator-0"].output == "evaluates evaluator 1\n"
 
 
 @needs_tensorflow
 @pytest.mark.slow
 def test_a_server_notifies_the_chief_of_an_eviction_and_ends_with_it(tmp_path: Path) -> None:
+    """A parameter server. The chief and the worker are threads of this process."""
     tasks = cluster(chief=1, worker=1, ps=1)
-    servers = {name: start(tmp_path, name, tasks, SCRIPT) for name in ("worker-0", "ps-0")}
+    process = start(tmp_path, "ps-0", tasks, SCRIPT)
     chief = read(config("chief", 0, **tasks))
     assert chief is not None
-    connections = wait_for_tasks(chief, 120)
-    for name, process in servers.items():
-        wait_until_listening(chief.others[name.replace("-", " ")])
-        process.send_signal(signal.SIGTERM)
-    for connection in connections.values():  # each notifies the chief, and ends with it
-        assert connection.recv(100) == b"evicted\n"
-        connection.close()
-    ended = finish(tmp_path, servers)
-    assert {name: (task.code, task.of(report.Failure)) for name, task in ended.items()} == {
-        "worker-0": (0, []),
-        "ps-0": (0, []),
-    }, ended
+    worker = threading.Thread(target=wait_for_tasks, args=(replace(chief, role="worker"), 120), daemon=True)
+    worker.start()
+    connection = wait_for_tasks(chief, 120)["ps 0"]
+    wait_until_listening(chief.others["ps 0"])
+    process.send_signal(signal.SIGTERM)
+    assert connection.recv(100) == b"evicted\n"
+    connection.close()
+    ended = finish(tmp_path, {"ps-0": process})["ps-0"]
+    assert (ended.code, ended.of(report.Failure)) == (0, []), ended
+    worker.join(30)
 
 
 def wait_until_listening(endpoint: str) -> None:

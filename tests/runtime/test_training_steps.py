@@ -140,7 +140,6 @@ def test_a_schedule_goes_on_from_a_checkpoint(alone: Ranks, tmp_path: Path, name
     ("name", "options"),
     [
         ("ddp", {}),
-        ("ddp", {"static_graph": True}),
         ("fsdp", {}),
         ("fsdp", {"precision": "bfloat16"}),  # torch keeps sums of such gradients elsewhere
     ],
@@ -289,11 +288,10 @@ def test_blocks_inside_blocks(
     assert nested.gradient_norm.item() == pytest.approx(plain.gradient_norm.item())
 
 
-@pytest.mark.parametrize("option", ["find_unused_parameters", "static_graph", "gradient_as_bucket_view"])
-def test_options_of_ddp(alone: Ranks, option: str) -> None:
+def test_unused_parameters(alone: Ranks) -> None:
     plain = training_of(alone, "ddp", gradient_accumulation_steps=3)
-    training = training_of(alone, "ddp", gradient_accumulation_steps=3, **{option: True})
-    assert getattr(training.model, option)
+    training = training_of(alone, "ddp", gradient_accumulation_steps=3, find_unused_parameters=True)
+    assert training.model.find_unused_parameters
     for _ in range(6):
         assert step(training) == step(plain)
     for key, value in plain.weights().items():

@@ -69,7 +69,7 @@ def read(environ: Mapping[str, str]) -> RankEnv | None:
     mpirun does not number the instances. The number is derived from the rank, assuming that ranks fill one instance
     after another (mpirun's default). Raise InputError if the variables contradict this.
     """
-    names = next((names for names in (OPEN_MPI, HYDRA) if _started(environ, names)), None)
+    names = next((names for names in (OPEN_MPI, HYDRA) if variables.text(environ, names.rank)), None)
     if names is None:
         return None
     rank = variables.integer(environ, names.rank)
@@ -101,13 +101,3 @@ def read(environ: Mapping[str, str]) -> RankEnv | None:
             "start mpirun with --map-by slot and as many slots on every host",
         )
     return env
-
-
-def _started(environ: Mapping[str, str], names: Names) -> bool:
-    """Return whether this MPI's launcher started the process.
-
-    `srun --mpi=pmi2` sets PMI_RANK and PMI_SIZE as well, but no local rank: that process is Slurm's.
-    """
-    if variables.text(environ, names.rank) is None:
-        return False
-    return variables.text(environ, names.local_rank) is not None or variables.text(environ, "SLURM_STEP_ID") is None

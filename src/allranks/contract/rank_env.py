@@ -17,8 +17,8 @@ class RankEnv:
     instance_rank, instance_count: number of the instance, and number of instances
     master_addr:                   the address of rank 0; None if no variable contains it, or there is only one rank
     master_port:                   the port at that address to which the ranks connect; None without a launcher
-    launcher:                      the launcher: pytorch, mpi, tensorflow, ray, torchrun, slurm or none
-    role:                          "worker", or one of TensorFlow's other roles: "chief", "ps", "evaluator"
+    launcher:                      the launcher: pytorch, mpi, tensorflow, ray, torchrun or none
+    role:                          "worker", or one of TensorFlow's other roles: "chief", "ps"
     """
 
     rank: int = 0

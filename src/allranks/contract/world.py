@@ -10,7 +10,7 @@ from allranks.contract.rank_env import RankEnv
 from allranks.contract.variables import ELASTIC_INSTANCES, elastic_instances
 from allranks.errors import InputError, Problem
 
-LAUNCHERS = ("mpi", "pytorch", "slurm", "torchrun")
+LAUNCHERS = ("mpi", "pytorch", "torchrun")
 """Launchers whose ranks are the whole job. A Ray cluster, for one, may have instances without a rank."""
 
 FIX = (

@@ -35,21 +35,18 @@ if TYPE_CHECKING:
     from allranks.runtime.ranks.machines import measured_on as measured_on
     from allranks.runtime.ranks.ranks import RankMean as RankMean
     from allranks.runtime.ranks.ranks import Ranks as Ranks
+    from allranks.runtime.ranks.step_times import StepTimes as StepTimes
     from allranks.runtime.script import main as main
     from allranks.runtime.script import started as started
     from allranks.runtime.spec_arguments import argument_defaults as argument_defaults
     from allranks.runtime.spec_arguments import arguments as arguments
     from allranks.runtime.strategies.deepspeed_inputs import resolve_deepspeed_file as resolve_deepspeed_file
+    from allranks.runtime.strategies.exponential_moving_average import (
+        ExponentialMovingAverage as ExponentialMovingAverage,
+    )
     from allranks.runtime.strategies.settings import TrainingSettings as TrainingSettings
     from allranks.runtime.strategies.training import Strategy as Strategy
     from allranks.runtime.strategies.training import Training as Training
-    from allranks.runtime.training.batch_size import find_batch_size as find_batch_size
-    from allranks.runtime.training.early_stopping import EarlyStopping as EarlyStopping
-    from allranks.runtime.training.exponential_moving_average import (
-        ExponentialMovingAverage as ExponentialMovingAverage,
-    )
-    from allranks.runtime.training.profiler import Profiler as Profiler
-    from allranks.runtime.training.step_times import StepTimes as StepTimes
 
 _NAMES = {
     "contract.detect": "detect",
@@ -63,6 +60,7 @@ _NAMES = {
     "runtime.clean_exit": "EVICTED Evicted",
     "runtime.libraries": "prepare_libraries",
     "runtime.metrics.metrics": "Metrics",
+    "runtime.ranks.step_times": "StepTimes",
     "runtime.notes": "note",
     "runtime.ranks.machines": "measured_on",
     "runtime.ranks.ranks": "RankMean Ranks",
@@ -70,12 +68,8 @@ _NAMES = {
     "runtime.spec_arguments": "argument_defaults arguments",
     "runtime.strategies.training": "Strategy Training",
     "runtime.strategies.deepspeed_inputs": "resolve_deepspeed_file",
+    "runtime.strategies.exponential_moving_average": "ExponentialMovingAverage",
     "runtime.strategies.settings": "TrainingSettings",
-    "runtime.training.batch_size": "find_batch_size",
-    "runtime.training.early_stopping": "EarlyStopping",
-    "runtime.training.exponential_moving_average": "ExponentialMovingAverage",
-    "runtime.training.profiler": "Profiler",
-    "runtime.training.step_times": "StepTimes",
 }
 """The public names by their modules. They are imported on first use (PEP 562), because torch is not installed in every
 environment, such as TensorFlow's."""

@@ -9,6 +9,7 @@ import pytest
 from allranks.contract import world
 from allranks.contract.rank_env import RankEnv
 from allranks.hardware.sizes import find
+from allranks.runtime.preflight import facts as facts_of_a_rank
 from allranks.runtime.preflight import judging
 from allranks.runtime.preflight.checking import is_enabled
 from allranks.runtime.preflight.facts import Facts
@@ -172,6 +173,11 @@ def test_the_table_has_a_line_a_check_and_says_more_of_what_is_wrong() -> None:
         "                       expected: torch 2.13.0",
         "                       fix: use one environment",
     ]
+
+
+def test_names_that_do_not_resolve() -> None:
+    environ = {"AZ_BATCH_HOST_LIST": "127.0.0.1,localhost,node-7.invalid"}
+    assert facts_of_a_rank._unresolved(environ) == ("node-7.invalid",)
 
 
 def test_facts_survive_the_way_to_rank_0() -> None:

@@ -81,17 +81,16 @@ def mine(tokens: Tensor, ranks: runtime.Ranks) -> Tensor:
     return tokens.chunk(ranks.world_size)[ranks.rank]
 
 
-def losses(training: Any, ranks: runtime.Ranks, first: int, last: int, accumulate: int = 1) -> list[float]:
-    """The mean loss over the global batch of each backward pass."""
+def losses(training: Any, ranks: runtime.Ranks, first: int, last: int) -> list[float]:
+    """The mean loss over the global batch of each step."""
     found = []
     for step in range(first, last):
-        for part in range(accumulate):
-            loss = loss_of(training.model, mine(batch(step * accumulate + part), ranks))
-            training.backward(loss)
-            assert training.step() == (part == accumulate - 1)
-            mean = loss.detach().clone()
-            torch.distributed.all_reduce(mean)
-            found.append(float(mean) / ranks.world_size)
+        loss = loss_of(training.model, mine(batch(step), ranks))
+        training.backward(loss)
+        assert training.step()
+        mean = loss.detach().clone()
+        torch.distributed.all_reduce(mean)
+        found.append(float(mean) / ranks.world_size)
     return found
 
 
@@ -180,11 +179,8 @@ def compare(name: str, ranks: runtime.Ranks) -> dict[str, Any]:
     result["bfloat16"] = losses(lower, ranks, 0, 10)
     if name in ("fsdp", "zero3"):
         result["offloaded"] = losses(prepare(name, ranks, replace(plain, offload=True)), ranks, 0, 3)
-    if not name.startswith("zero"):
-        result |= reload(name, ranks, replace(plain, gradient_accumulation_steps=2))
     if name == "horovod":
         result |= resume(name, ranks, plain)
-        result["compressed"] = losses(prepare(name, ranks, replace(plain, compression="fp16")), ranks, 0, 10)
     if name == "fsdp":
         groups = prepare(name, ranks, replace(plain, shard_group_size=2))
         result["in_groups"] = losses(groups, ranks, 0, 3)
@@ -207,21 +203,6 @@ def resume(name: str, ranks: runtime.Ranks, settings: runtime.TrainingSettings) 
         found = {"resumed": losses(resumed, ranks, step, STEPS), "resumed_weights": listed(resumed.weights())}
         ranks.barrier()
     return found
-
-
-def reload(name: str, ranks: runtime.Ranks, settings: runtime.TrainingSettings) -> dict[str, Any]:
-    """A training that loads a checkpoint in an incomplete step, beside one that has not begun that step."""
-    with TemporaryDirectory() as own:
-        training = prepare(name, ranks, settings)
-        checkpoints = runtime.Checkpoints(ranks.broadcast(own), ranks, {"training": training})
-        losses(training, ranks, 0, 1, accumulate=2)
-        checkpoints.save(1)
-        training.backward(loss_of(training.model, mine(batch(99), ranks)))
-        assert not training.step()
-        checkpoints.load()
-        found = {"reloaded": losses(training, ranks, 1, 3, accumulate=2)}
-        ranks.barrier()
-    return found | {"accumulated": losses(prepare(name, ranks, settings), ranks, 0, 3, accumulate=2)[2:]}
 
 
 def listed(weights: dict[str, Tensor]) -> dict[str, list[float]]:

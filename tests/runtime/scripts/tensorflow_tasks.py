@@ -30,9 +30,5 @@ def train(training: tensorflow.Training) -> None:
     print(training.rank, training.world_size, training.role, training.is_main, total)
 
 
-def evaluate(training: tensorflow.Training) -> None:
-    print("evaluates", training.role, training.world_size)
-
-
 if __name__ == "__main__":
-    tensorflow.main(train, evaluate=evaluate, timeout_seconds=float(os.environ.get("TIMEOUT", "60")))
+    tensorflow.main(train, timeout_seconds=float(os.environ.get("TIMEOUT", "60")))

@@ -19,7 +19,7 @@ from torch.distributed import PrefixStore  # type: ignore[attr-defined]
 from allranks.contract import fault_points
 from allranks.errors import InputError, Problem
 from allranks.runtime import tensors
-from allranks.runtime.checkpoints import manifest, reading, tensor_file
+from allranks.runtime.checkpoints import manifest, random_states, reading, tensor_file
 from allranks.runtime.checkpoints.background_save import BackgroundSave, Channel, not_written
 from allranks.runtime.checkpoints.manifest import Entry, Manifest
 from allranks.runtime.checkpoints.staging import StagingMemory
@@ -28,7 +28,6 @@ from allranks.runtime.notes import note
 from allranks.runtime.ranks.agreement import Agreement
 from allranks.runtime.ranks.ranks import Ranks
 from allranks.runtime.tensors import TensorShard
-from allranks.runtime.training import random_states
 
 _LONG_SECONDS = 1.0
 """How long a step may wait for the previous checkpoint without a note."""
@@ -58,7 +57,7 @@ class Checkpoints:
     killed meanwhile, the previous checkpoint remains.
 
     A checkpoint also contains the random states of every rank, so that a resumed training computes the same steps as an
-    uninterrupted one, bit by bit on CPUs. With find_unused_parameters or a static graph on more than two ranks it does
+    uninterrupted one, bit by bit on CPUs. With find_unused_parameters on more than two ranks it does
     so up to rounding, because DistributedDataParallel changes its gradient buckets after the first step, and with them
     the order in which gloo adds gradients. A training can resume with any number of ranks. The tensor files have the
     safetensors format of torch.distributed.checkpoint; nothing in them is executed.

@@ -22,8 +22,8 @@ from torch.utils.data import get_worker_info
 
 from allranks.errors import InputError, Problem
 from allranks.hardware import shared_memory
+from allranks.runtime.checkpoints import random_states
 from allranks.runtime.data.sampler import GlobalBatches
-from allranks.runtime.training import random_states
 
 
 class DataLoader:

@@ -20,14 +20,13 @@ COPY_THREADS = 16
 """Files that are copied in parallel. A mounted store has a high latency but serves many requests at once."""
 
 
-def stage(source: str | Path, *, copy: bool = True, timeout_seconds: float = 3600.0) -> Path:
+def stage(source: str | Path, *, timeout_seconds: float = 3600.0) -> Path:
     """Copy a file or a folder to a local disk, and return the path of the copy, which has the source's name.
 
     One rank of the instance copies while the others wait. If it is killed, another one copies. The copy is in the
     instance's temporary folder, under the job's name. The source is copied again if names, sizes or
     modification times in it have changed. No process group is needed.
 
-    copy:            False returns the source itself, if it is already on a local disk or too large for one
     timeout_seconds: how long to wait for the rank that copies
 
     Raise InputError if the source does not exist, or the disk is full. Raise TimeoutError after timeout_seconds.
@@ -35,8 +34,6 @@ def stage(source: str | Path, *, copy: bool = True, timeout_seconds: float = 360
     source = Path(source)
     if not source.exists():
         raise InputError(Problem("input", f"nothing at {source}", "a file or a folder", "correct the path"))
-    if not copy:
-        return source
     source = source.resolve()
     files = sorted(_files(source))
     base = _job_folder()
@@ -112,5 +109,5 @@ def _copy(source: Path, files: list[Path], target: Path) -> None:
             raise
         needed = sum((source.parent / file).stat().st_size for file in files)
         found = f"no room for a copy of {needed:,} bytes below {target.parent}"
-        fix = "stage with copy=False, set TMPDIR to a larger disk, or choose a size with one"
+        fix = "set TMPDIR to a larger disk, or choose a size with one"
         raise InputError(Problem(f"input {source}", found, fix=fix)) from error

@@ -15,7 +15,7 @@ class Ddp(Strategy):
     """DistributedDataParallel on one device."""
 
     name = "ddp"
-    unsupported = ("shard_group_size", "deepspeed_stage", "offload", "deepspeed_config", "compression")
+    unsupported = ("shard_group_size", "deepspeed_stage", "offload", "deepspeed_config")
 
     def _distribute(
         self, model: nn.Module, optimizer: optim.Optimizer, settings: TrainingSettings, schedule: Schedule | None
@@ -28,10 +28,8 @@ class Ddp(Strategy):
             with_precision(settings.precision, model, self.device),
             device_ids=[self.device.index] if self.device.type == "cuda" else None,
             find_unused_parameters=settings.find_unused_parameters,
-            static_graph=settings.static_graph,
-            gradient_as_bucket_view=settings.gradient_as_bucket_view,
         )
-        if not (settings.find_unused_parameters or settings.static_graph):
+        if not settings.find_unused_parameters:
             _build_final_buckets(wrapped)
         if settings.compile and not blocks:
             wrapped.compile()  # outside, so that torch splits the graph where a bucket of gradients is complete
@@ -62,6 +60,4 @@ class DdpTraining(ReplicatedTraining):
     def _set_gradient_sync(self, enabled: bool) -> None:
         # As no_sync() does, which would also have to surround the forward pass in the training loop.
         assert isinstance(self.model, DistributedDataParallel)
-        # A static graph is recorded in the first two passes, which must synchronise: averaging more often than needed
-        # gives the same gradients.
-        self.model.require_backward_grad_sync = enabled or (self.model.static_graph and self._passes < 2)
+        self.model.require_backward_grad_sync = enabled

@@ -17,7 +17,7 @@ from allranks.errors import InputError, Problem
 from allranks.runtime.strategies import deepspeed_config, deferred, training, zero_states
 from allranks.runtime.strategies.deepspeed_config import Configuration, configuration
 from allranks.runtime.strategies.preparation import transform, with_precision
-from allranks.runtime.strategies.settings import OPTIONS_OF_DDP, TrainingSettings
+from allranks.runtime.strategies.settings import TrainingSettings
 from allranks.runtime.strategies.training import Schedule, Strategy, create_schedule
 from allranks.runtime.tensors import full
 
@@ -26,7 +26,7 @@ class DeepSpeed(Strategy):
     """DeepSpeed on torch's process group, which is already initialised."""
 
     name = "deepspeed"
-    unsupported = (*OPTIONS_OF_DDP, "shard_group_size", "compression")
+    unsupported = ("find_unused_parameters", "shard_group_size")
 
     def __init__(self, device: torch.device) -> None:
         super().__init__(device)

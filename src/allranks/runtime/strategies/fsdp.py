@@ -25,7 +25,7 @@ from allranks.errors import InputError, Problem
 from allranks.runtime.strategies import deferred, training
 from allranks.runtime.strategies.deferred import Recording
 from allranks.runtime.strategies.preparation import DTYPES, transform, with_automatic_precision, with_precision
-from allranks.runtime.strategies.settings import OPTIONS_OF_DDP, TrainingSettings
+from allranks.runtime.strategies.settings import TrainingSettings
 from allranks.runtime.strategies.torch_training import TorchTraining
 from allranks.runtime.strategies.training import Schedule, Strategy
 from allranks.runtime.tensors import SavedTensor, full
@@ -44,7 +44,7 @@ class Fsdp(Strategy):
     """fully_shard over all ranks: block by block if the settings name blocks, otherwise the model as one unit."""
 
     name = "fsdp"
-    unsupported = (*OPTIONS_OF_DDP, "deepspeed_stage", "deepspeed_config", "compression")
+    unsupported = ("find_unused_parameters", "deepspeed_stage", "deepspeed_config")
 
     def create(self, build: Callable[[], nn.Module]) -> nn.Module:
         """Return the model that `build` returns, on the meta device. `prepare` computes this rank's shard of it."""

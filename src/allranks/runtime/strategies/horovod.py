@@ -14,7 +14,7 @@ from allranks.contract.detect import detect
 from allranks.contract.rank_env import RankEnv
 from allranks.errors import InputError, Problem
 from allranks.runtime.strategies.preparation import transform, with_automatic_precision, with_precision
-from allranks.runtime.strategies.settings import OPTIONS_OF_DDP, TrainingSettings
+from allranks.runtime.strategies.settings import TrainingSettings
 from allranks.runtime.strategies.torch_training import ReplicatedTraining
 from allranks.runtime.strategies.training import Schedule, Strategy
 
@@ -27,7 +27,7 @@ class Horovod(Strategy):
     """Horovod beside torch's process group. Horovod uses its own connections for gradients."""
 
     name = "horovod"
-    unsupported = (*OPTIONS_OF_DDP, "shard_group_size", "deepspeed_stage", "offload", "deepspeed_config")
+    unsupported = ("find_unused_parameters", "shard_group_size", "deepspeed_stage", "offload", "deepspeed_config")
 
     def __init__(self, device: torch.device) -> None:
         super().__init__(device)
@@ -53,7 +53,6 @@ class Horovod(Strategy):
         distributed = hvd.DistributedOptimizer(
             optimizer,
             named_parameters=((f"{number}.{name}", parameter) for name, parameter in model.named_parameters()),
-            compression=getattr(hvd.Compression, settings.compression),
             backward_passes_per_step=settings.backward_passes,
         )
         wrapped = with_precision(settings.precision, model, self.device)

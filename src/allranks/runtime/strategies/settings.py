@@ -14,10 +14,7 @@ if TYPE_CHECKING:
 
 AUTO = "auto"
 PRECISIONS = ("float32", "bfloat16", "float16", AUTO)
-COMPRESSIONS = ("none", "fp16")
 ZERO_STAGES = (0, 1, 2, 3)
-OPTIONS_OF_DDP = ("find_unused_parameters", "static_graph", "gradient_as_bucket_view")
-"""Settings that no other strategy supports."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +39,7 @@ class TrainingSettings:
     blocks:     classes of the modules to shard one by one (fsdp), to compile, and to recompute
     activation_checkpointing: recompute the blocks in the backward pass instead of storing their activations
     sync_batchnorm: compute the statistics of batch normalization over all ranks; GPUs only
-    find_unused_parameters, static_graph, gradient_as_bucket_view: ddp: options of DistributedDataParallel
+    find_unused_parameters: ddp: for a model that does not use all of its parameters in every step
     shard_group_size: fsdp: ranks that share one copy of the model, usually those of an instance; the groups hold
                 replicas (HSDP); None: all ranks share one copy
     deepspeed_stage: deepspeed: what is sharded: 0 nothing, 1 the optimizer's state, 2 also gradients, 3 also weights;
@@ -51,7 +48,6 @@ class TrainingSettings:
     deepspeed_config: deepspeed: a JSON file with DeepSpeed's own keys; "auto" stands for these settings
     warmup_steps, max_steps: deepspeed: steps of the warm-up and of the whole training, for "auto" in the scheduler of
                 its file; a schedule of the training loop has its own
-    compression: horovod: "none", or "fp16": send gradients as 16-bit floats
 
     The settings that can be None also have a key in DeepSpeed's file: None takes the file's value, and another value
     must agree with the file. The constructor raises InputError for an invalid value.
@@ -68,15 +64,12 @@ class TrainingSettings:
     activation_checkpointing: bool = False
     sync_batchnorm: bool = False
     find_unused_parameters: bool = False
-    static_graph: bool = False
-    gradient_as_bucket_view: bool = False
     shard_group_size: int | None = None
     deepspeed_stage: int | None = None
     offload: bool = False
     deepspeed_config: str | Path | None = None
     warmup_steps: int | None = None
     max_steps: int | None = None
-    compression: str = "none"
 
     @property
     def backward_passes(self) -> int:
@@ -86,7 +79,6 @@ class TrainingSettings:
     def __post_init__(self) -> None:
         object.__setattr__(self, "blocks", tuple(self.blocks))  # of a list, which isinstance does not take
         _one_of("precision", self.precision, (*PRECISIONS, None))
-        _one_of("compression", self.compression, COMPRESSIONS)
         _one_of("deepspeed_stage", self.deepspeed_stage, (*ZERO_STAGES, None))
         for name in (
             "gradient_accumulation_steps",

@@ -1,30 +1,35 @@
-"""The cluster of TF_CONFIG, as TensorFlow 2's strategies need it."""
+"""The cluster of TF_CONFIG, as TensorFlow 2's strategies need it; the start and the end of its tasks, for which
+TensorFlow itself waits for ever."""
 
 from __future__ import annotations
 
 import json
 import os
+import select
 import socket
-from collections.abc import Mapping
+import time
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from allranks.contract import tensorflow, variables, world
 from allranks.contract.detect import detect
 from allranks.contract.rank_env import RankEnv
 from allranks.errors import InputError, Problem
+from allranks.runtime.lifecycle import WATCH_SECONDS
 from allranks.runtime.sockets.rendezvous import accept, register
-
-EVALUATOR = "evaluator"
 
 CHIEF = "the chief"
 """What messages call the chief."""
+
+SILENT_SECONDS = 15.0
+"""How long a task that has answered before may be silent. If its port is closed, it counts as lost immediately."""
 
 
 @dataclass(frozen=True)
 class Cluster:
     """The tasks of a training, and the task of this process.
 
-    tasks:       role -> `host:port` of each task; the roles are chief, worker and ps. An evaluator is not included
+    tasks:       role -> `host:port` of each task; the roles are chief, worker and ps
     role, index: this process's task
     local_count: number of tasks on this process's instance
     """
@@ -125,7 +130,7 @@ def read(environ: Mapping[str, str] = os.environ) -> Cluster | None:
         tasks = {"chief": (chief,), "worker": tuple(workers)} | tasks
         if role == "worker":
             role, index = ("worker", index - 1) if index else ("chief", 0)
-    if role != EVALUATOR and sum(map(len, tasks.values())) == 1:
+    if sum(map(len, tasks.values())) == 1:
         return None
     return Cluster(tasks, role, index, env.local_world_size)
 
@@ -153,3 +158,51 @@ def _refuse_another_launcher(env: RankEnv) -> None:
                 fix="set distribution.type to tensorflow, or start one process",
             )
         )
+
+
+class Sight:
+    """The results of probing one task, which has a name. A task listens from its start to its end."""
+
+    def __init__(self, name: str, endpoint: str) -> None:
+        self.name, self.endpoint, self.appeared = name, endpoint, False
+        self._host, self._port = variables.split_endpoint(endpoint)
+        self._since = time.monotonic()
+
+    def missing(self, timeout_seconds: float) -> bool:
+        """Probe the task. Return whether it has ended, or has not appeared within timeout_seconds."""
+        try:
+            socket.create_connection((self._host, self._port or 0), timeout=SILENT_SECONDS / 3).close()
+        except ConnectionRefusedError:
+            if self.appeared:
+                return True
+        except OSError:
+            pass
+        else:
+            self.appeared, self._since = True, time.monotonic()
+        return time.monotonic() - self._since >= (SILENT_SECONDS if self.appeared else timeout_seconds)
+
+    def lost(self, timeout_seconds: float) -> ConnectionError:
+        """Return the error for a task that has ended or has not appeared."""
+        reason = "is gone; its own log says why" if self.appeared else f"did not appear within {timeout_seconds:g} s"
+        return ConnectionError(f"{self.name} at {self.endpoint} {reason}")
+
+
+def find_lost(sights: Iterable[Sight], timeout_seconds: float) -> ConnectionError | None:
+    """Probe tasks. Return an error that names one that has ended, or has not appeared within timeout_seconds; None if
+    there is none."""
+    return next((sight.lost(timeout_seconds) for sight in sights if sight.missing(timeout_seconds)), None)
+
+
+def wait_until_gone(name: str, endpoint: str, timeout_seconds: float, connection: socket.socket | None = None) -> None:
+    """Wait for a task's end. Raise ConnectionError if it did not appear within timeout_seconds.
+
+    connection: to the task, which sends nothing. Its end is the task's, also before the task listens
+    """
+    sight = Sight(name, endpoint)
+    while not sight.missing(timeout_seconds):
+        if connection is None:
+            time.sleep(WATCH_SECONDS)
+        elif select.select([connection], [], [], WATCH_SECONDS)[0]:
+            return
+    if not sight.appeared:
+        raise sight.lost(timeout_seconds)

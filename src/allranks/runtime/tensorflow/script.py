@@ -13,30 +13,34 @@ from contextlib import suppress
 from functools import partial
 from importlib.util import find_spec
 from types import FrameType
-from typing import NoReturn, TypeAlias
+from typing import NoReturn
 
 from allranks.contract.variables import join_seconds
 from allranks.errors import InputError, Problem
 from allranks.runtime import clean_exit, lifecycle
 from allranks.runtime.lifecycle import TIMEOUT_SECONDS
 from allranks.runtime.metrics.metrics import Metrics
-from allranks.runtime.notes import note
 from allranks.runtime.tensorflow import strategy
-from allranks.runtime.tensorflow.cluster import CHIEF, EVALUATOR, Cluster, read, wait_for_tasks
+from allranks.runtime.tensorflow.cluster import (
+    CHIEF,
+    Cluster,
+    Sight,
+    find_lost,
+    read,
+    wait_for_tasks,
+    wait_until_gone,
+)
 from allranks.runtime.tensorflow.strategy import Training
-from allranks.runtime.tensorflow.watch import Sight, find_lost, wait_until_gone
 
-Script: TypeAlias = Callable[[Training], None]
 _NOTICE = b"evicted\n"
 _INTERVAL_SECONDS = 0.5
 """Pause between two attempts to pass on a notice, while the training has no handler of SIGTERM yet."""
 
 
-def main(train: Script, *, evaluate: Script | None = None, timeout_seconds: float = TIMEOUT_SECONDS) -> NoReturn:
+def main(train: Callable[[Training], None], *, timeout_seconds: float = TIMEOUT_SECONDS) -> NoReturn:
     """Call train(training) on the tasks that train, serve on the others, and exit.
 
     train:           the training function
-    evaluate:        the function of the evaluator in a TF_CONFIG, a separate process beside the training
     timeout_seconds: how long a task waits for the others, at the start and in every collective
 
     Workers call train together. With parameter servers, only the chief calls it; workers and parameter servers serve
@@ -51,12 +55,9 @@ def main(train: Script, *, evaluate: Script | None = None, timeout_seconds: floa
     def connect(ending: lifecycle.Ending) -> Callable[[], None]:
         _require_tensorflow()
         cluster = read()
-        if cluster is None or cluster.role == EVALUATOR:
-            is_evaluator = cluster is not None
+        if cluster is None:
             ending.metrics = Metrics(is_main=True)
-            role = EVALUATOR if is_evaluator else "worker"
-            alone = Training(0, 1, role, True, strategy.alone(), None, ending.metrics)
-            return partial((evaluate or _no_evaluation) if is_evaluator else train, alone)
+            return partial(train, Training(0, 1, "worker", True, strategy.alone(), None, ending.metrics))
         strategy.limit_threads(cluster.local_count)
         if cluster.parameter_servers and not cluster.is_chief:
             return _connect_server(cluster, timeout_seconds)
@@ -135,10 +136,6 @@ def _final_barrier(training: Training) -> None:
 
 def _exit_successfully(_number: int, _frame: FrameType | None) -> NoReturn:
     clean_exit.leave_now(0)
-
-
-def _no_evaluation(_training: Training) -> None:
-    note("this task is the evaluator, and the script has no function for it")
 
 
 def _require_tensorflow() -> None:

@@ -16,7 +16,7 @@ class Training:
 
     rank, world_size: number of this task among the tasks that train, and number of those tasks. With parameter servers,
                       the chief runs the loop for all of them: it is rank 0, and world_size is the number of workers
-    role:             worker, chief or evaluator; a parameter server does not call the training function
+    role:             worker or chief; a parameter server does not call the training function
     strategy:         the tf.distribute strategy; create variables in its scope
     coordinator:      the ClusterCoordinator that schedules steps on the workers; None without parameter servers
     metrics:          logs the chief's metrics
