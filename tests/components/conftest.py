@@ -5,13 +5,15 @@ from __future__ import annotations
 import importlib
 import os
 import shutil
+import signal
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
+from unittest import mock
 
 import pytest
-from component_processes import COMPONENTS, folder_of, run_small_script, train
+from component_processes import COMPONENTS, clean, folder_of, run_small_script, train
 
 Importer = Callable[[str, str], ModuleType]
 
@@ -30,6 +32,25 @@ def code(monkeypatch: pytest.MonkeyPatch) -> Iterator[Importer]:
         file = str(getattr(module, "__file__", None) or "")
         if file.startswith(f"{COMPONENTS}{os.sep}") and not name.startswith("allranks_steps"):
             del sys.modules[name]
+
+
+@pytest.fixture
+def on_one_rank(code: Importer, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., None]]:
+    """on_one_rank(component, function, *arguments): the function of a component's program, which has the same
+    name, in this process."""
+    handler, hook = signal.getsignal(signal.SIGTERM), sys.excepthook
+
+    def run(component: str, function: str, *arguments: str) -> None:
+        from allranks.runtime.script import started
+
+        spec = folder_of(component) / "component.yaml"
+        monkeypatch.setattr("sys.argv", [f"{function}.py", "--spec", str(spec), *arguments])
+        with mock.patch.dict(os.environ, clean(), clear=True), started() as ranks:
+            getattr(code(component, function), function)(ranks)
+
+    yield run
+    signal.signal(signal.SIGTERM, handler)
+    sys.excepthook = hook  # the program replaces it
 
 
 @pytest.fixture(scope="session")

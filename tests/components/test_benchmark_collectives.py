@@ -5,8 +5,10 @@ from __future__ import annotations
 import dataclasses
 import json
 import re
+from argparse import Namespace
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 from xml.etree import ElementTree
 
@@ -14,6 +16,7 @@ import pytest
 import torch
 from component_processes import COMPONENTS, Ended, run_script
 
+from allranks.errors import InputError
 from allranks.hardware.sizes import find
 
 Importer = Callable[[str, str], Any]
@@ -176,19 +179,17 @@ def test_too_slow_fails_the_step_and_leaves_the_figures(benchmark: Any) -> None:
     assert "The step fails below 50%." in ended.errors[0]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
-    ("arguments", "ranks", "said"),
+    ("changes", "ranks", "said"),
     [
-        ((), 1, "one rank"),
-        (("--collectives", "all_reduce,gossip"), 2, "no collective 'gossip'"),
-        (("--max_bytes", "8"), 2, "8 bytes at most, and 64 at least"),
-        (("--size", "ND97asr_v4"), 2, "no size 'ND97asr_v4' is known"),
+        ({}, 1, "one rank"),
+        ({"collectives": "all_reduce,gossip"}, 2, "no collective 'gossip'"),
+        ({"max_bytes": 8}, 2, "8 bytes at most, and 64 at least"),
+        ({"size": "ND97asr_v4"}, 2, "no size 'ND97asr_v4' is known"),
     ],
 )
-def test_wrong_input_ends_with_a_message(benchmark: Any, arguments: tuple[str, ...], ranks: int, said: str) -> None:
-    ended, folder = benchmark(*arguments, ranks=ranks)
-    assert ended.codes == [2] * ranks
-    assert all(said in error for error in ended.errors)
-    assert "Traceback" not in "".join(ended.errors)
-    assert not (folder / "bandwidth").exists()
+def test_wrong_input_ends_with_a_message(code: Importer, changes: dict[str, Any], ranks: int, said: str) -> None:
+    given = {"collectives": "all_reduce", "min_bytes": 64, "max_bytes": 128, "factor": 2, "size": None} | changes
+    here = SimpleNamespace(world_size=ranks, device=torch.device("cpu"))
+    with pytest.raises(InputError, match=said):
+        code("benchmark_collectives", "benchmark").benchmark(here, Namespace(**given))

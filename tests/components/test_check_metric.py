@@ -12,9 +12,26 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from component_processes import Ended, folder_of, run_small_script
+from component_processes import folder_of
+
+from allranks.errors import InputError
 
 Importer = Callable[[str, str], Any]
+
+
+@pytest.fixture
+def check(code: Importer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., None]:
+    """Runs the program in this process, with these arguments."""
+
+    def run(*arguments: str) -> None:
+        places = [f"--{name}={tmp_path / name}" for name in ("metrics", "value", "missed", "improved")]
+        spec = folder_of("check_metric") / "component.yaml"
+        monkeypatch.setattr("sys.argv", ["check_metric.py", "--spec", str(spec), *places, *arguments])
+        monkeypatch.setattr("sys.excepthook", sys.excepthook)  # the program replaces it
+        monkeypatch.chdir(tmp_path)
+        code("check_metric", "check_metric").main()
+
+    return run
 
 
 @pytest.mark.parametrize(
@@ -32,8 +49,7 @@ Importer = Callable[[str, str], Any]
     ],
 )
 def test_a_value_is_compared_with_the_target_and_the_baseline(
-    code: Importer,
-    monkeypatch: pytest.MonkeyPatch,
+    check: Callable[..., None],
     tmp_path: Path,
     goal: str,
     value: float,
@@ -43,14 +59,8 @@ def test_a_value_is_compared_with_the_target_and_the_baseline(
     missed: bool,
     improved: bool,
 ) -> None:
-    """In this process: the outputs of the program."""
     write_metrics(tmp_path, accuracy=value, baseline=None if baseline is None else {"accuracy": baseline})
-    options = ["--goal", goal, "--target", str(target), "--margin", str(margin), *places(tmp_path)]
-    spec = folder_of("check_metric") / "component.yaml"
-    monkeypatch.setattr("sys.argv", ["check_metric.py", "--spec", str(spec), *options])
-    monkeypatch.setattr("sys.excepthook", sys.excepthook)  # the program replaces it
-    monkeypatch.chdir(tmp_path)
-    code("check_metric", "check_metric").main()
+    check("--goal", goal, "--target", str(target), "--margin", str(margin))
     written = [(tmp_path / name).read_text() for name in ("value", "missed", "improved")]
     assert written == [str(value), str(missed), str(improved)]
 
@@ -60,42 +70,26 @@ def write_metrics(folder: Path, **content: object) -> None:
     (folder / "metrics/metrics.json").write_text(json.dumps(content))
 
 
-def places(folder: Path) -> list[str]:
-    return [f"--{name}={folder / name}" for name in ("metrics", "value", "missed", "improved")]
-
-
-def check(folder: Path, *arguments: str) -> Ended:
-    return run_small_script("check_metric", *places(folder), *arguments, folder=folder)
-
-
-def test_the_answers_are_files_with_texts(tmp_path: Path) -> None:
+def test_the_answers_are_files_with_texts(
+    check: Callable[..., None], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     write_metrics(tmp_path, accuracy=0.5, macro_f1=0.75, baseline={"accuracy": 0.1, "macro_f1": 0.875})
-    ended = check(tmp_path, "--metric", "macro_f1", "--target", "0.7")
-    assert ended.codes == [0], ended.errors
+    check("--metric", "macro_f1", "--target", "0.7")
     written = [(tmp_path / name).read_text() for name in ("value", "missed", "improved")]
     assert written == ["0.75", "False", "False"]
     line = "macro_f1 0.7500 reaches the target of 0.7000, not better than 0.8750\n"
-    assert line in ended.output
+    assert line in capsys.readouterr().out
     assert (tmp_path / "outputs/result.txt").read_text() == line
 
 
 @pytest.mark.parametrize("content", [None, "not JSON", "[]", '{"accuracy": "high"}', '{"loss": 1}'])
-def test_metrics_that_cannot_be_read_are_named(tmp_path: Path, content: str | None) -> None:
+def test_metrics_that_cannot_be_read_are_named(check: Callable[..., None], tmp_path: Path, content: str | None) -> None:
     (tmp_path / "metrics").mkdir()
     if content is not None:
         (tmp_path / "metrics/metrics.json").write_text(content)
-    ended = check(tmp_path)
-    assert ended.codes == [2]
-    assert f"input metrics: {tmp_path / 'metrics/metrics.json'}" in ended.errors[0]
-    assert "Traceback" not in ended.errors[0]
+    with pytest.raises(InputError, match=f"input metrics: {tmp_path / 'metrics/metrics.json'}"):
+        check()
     assert not (tmp_path / "missed").exists()
-
-
-def test_a_value_outside_of_its_range_is_named_before_anything_is_read(tmp_path: Path) -> None:
-    ended = check(tmp_path, "--margin", "-0.1", "--goal", "best")
-    assert ended.codes == [2]
-    margin, goal = "input margin: -0.1\n  expected: a number, at least 0", "input goal: 'best'"
-    assert ended.errors == [f"{margin}\n{goal}\n  expected: one of maximize, minimize\n"]
 
 
 def test_on_azure_ml_the_answers_are_properties_of_the_run_too(

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from component_processes import evaluate, run_script
 
+from allranks.errors import InputError
 from allranks_steps.images import scores
+
+Importer = Callable[[str, str], Any]
 
 pytestmark = pytest.mark.xdist_group("image classifiers")  # those that were trained are shared
 
@@ -95,16 +101,6 @@ def test_one_process_evaluates_what_two_ranks_trained(digits: Path, evaluated: P
     assert np.trace(drawn["data"]["matrix"]) == round(metrics["accuracy"] * metrics["count"])
 
 
-@pytest.mark.slow
-def test_a_folder_without_a_model_ends_with_a_message(digits: Path, tmp_path: Path) -> None:
-    (tmp_path / "model").mkdir()
-    ended = evaluate(digits, tmp_path / "model", tmp_path)
-    assert ended.codes == [2]
-    assert "holds no file MLmodel" in ended.errors[0]
-    assert "Traceback" not in ended.errors[0]
-    assert not (tmp_path / "metrics").exists()
-
-
 PYTORCH = {"pytorch": {"model_data": "data", "pytorch_version": "2.0"}}
 
 
@@ -117,56 +113,40 @@ def signature(kind: str, *shape: int) -> dict[str, str]:
 @pytest.mark.parametrize(
     ("described", "said"),
     [
+        (None, "holds no file MLmodel"),
         ({"flavors": {"sklearn": {}, "python_function": {}}}, "a model of the flavor sklearn"),
         ({"flavors": PYTORCH, "signature": signature("float32", 1, 8, 8)}, "it takes float32 of shape (-1, 1, 8, 8)"),
         ({"flavors": PYTORCH, "signature": signature("uint8", 3, 32, 32)}, "it takes uint8 of shape (-1, 3, 32, 32)"),
         ({"flavors": PYTORCH, "signature": signature("uint8", 1, 8, 8)}, "cannot be loaded"),
         ("not a model", "cannot be read"),
     ],
-    ids=["another library", "other numbers", "other images", "no weights", "no description"],
+    ids=["no model", "another library", "other numbers", "other images", "no weights", "no description"],
 )
-def test_a_model_of_another_kind_ends_with_a_message(
-    digits: Path, tmp_path: Path, described: dict[str, Any] | str, said: str
+def test_a_model_of_another_kind_is_refused(
+    code: Importer, tmp_path: Path, described: dict[str, Any] | str | None, said: str
 ) -> None:
-    (tmp_path / "model").mkdir()
-    (tmp_path / "model/MLmodel").write_text(json.dumps(described))
-    ended = evaluate(digits, tmp_path / "model", tmp_path)
-    assert ended.codes == [2]
-    assert "input model" in ended.errors[0]
-    assert said in ended.errors[0]
-    assert "Traceback" not in ended.errors[0]
+    if described is not None:
+        (tmp_path / "MLmodel").write_text(json.dumps(described))
+    data = SimpleNamespace(classes=tuple("0123456789"), channels=1, size=(8, 8))
+    with pytest.raises(InputError, match=r"^input model: ") as error:
+        code("evaluate_image_classifier", "loading").load(tmp_path, data, torch.device("cpu"), "model")
+    assert said in str(error.value)
 
 
-SCORES = """
-import torch
-from allranks import runtime
-from allranks.errors import InputError
-from loading import _check_scores
-MODELS = [lambda x: x.flatten(1).float()[:, :2], lambda x: x.float(), lambda x: x @ 1, lambda x: {"scores": x}]
-
-def main(ranks):
-    for number, model in enumerate(MODELS):
-        try:
-            _check_scores(model, (1, 4, 4), 2, ranks.device, "baseline")
-            print(number, "fits")
-        except InputError as error:
-            print(number, error.problems[0].where, error.problems[0].found)
-
-runtime.main(main)
-"""
-
-
-@pytest.mark.slow
-def test_a_model_that_gives_something_else_than_scores_is_refused(tmp_path: Path) -> None:
-    script = tmp_path / "scores.py"
-    script.write_text(SCORES)
-    ended = run_script("evaluate_image_classifier", script=script, folder=tmp_path / "run")
-    assert ended.codes == [0], ended.errors
-    fits, wide, fails, other = ended.output.splitlines()
-    assert fits == "0 fits"
-    assert wide == "1 input baseline for 2 images it gives numbers of shape (2, 1, 4, 4)"
-    assert fails.startswith("2 input baseline it fails on pixels: ")
-    assert other == "3 input baseline it gives a dict"
+@pytest.mark.parametrize(
+    ("model", "said"),
+    [
+        (lambda pixels: pixels.float(), "for 2 images it gives numbers of shape (2, 1, 4, 4)"),
+        (lambda pixels: pixels @ 1, "it fails on pixels: "),
+        (lambda pixels: {"scores": pixels}, "it gives a dict"),
+    ],
+)
+def test_a_model_that_gives_something_else_than_scores_is_refused(code: Importer, model: Any, said: str) -> None:
+    check = code("evaluate_image_classifier", "loading")._check_scores
+    check(lambda pixels: pixels.flatten(1).float()[:, :2], (1, 4, 4), 2, torch.device("cpu"), "baseline")
+    with pytest.raises(InputError, match=r"^input baseline: ") as error:
+        check(model, (1, 4, 4), 2, torch.device("cpu"), "baseline")
+    assert said in str(error.value)
 
 
 @pytest.mark.slow

@@ -20,12 +20,9 @@ from allranks.checks import Findings
 from allranks.checks.component import check
 from allranks.cli.main import app
 from allranks.errors import InputError
-from allranks.sdk import spec_files
 from allranks.sdk.session import session
 from allranks_command import content
 from component_projects import add_function, make
-
-PROJECT = Path(__file__).parents[2]
 
 
 @pytest.fixture
@@ -196,16 +193,3 @@ def test_what_cannot_be_released_is_said_at_once(project: Path, tmp_path: Path) 
     said = str(done.exception)
     assert "gone.py" in said
     assert not (tmp_path / "out").exists()
-
-
-@pytest.mark.slow
-def test_all_of_ours_load_and_are_right(tmp_path: Path) -> None:
-    exported(PROJECT, tmp_path / "out")
-    with session():
-        from azure.ai.ml import load_environment
-
-        for file in (tmp_path / "out/environments").glob("*/environment.yaml"):
-            assert load_environment(file).version
-    assert check(find_specs(tmp_path / "out/components")) == Findings()  # each is loaded by the SDK, and validated
-    # The code of each has a copy of the spec that it was exported from.
-    assert spec_files.below(tmp_path / "out/components").components == find_specs(tmp_path / "out/components")

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from component_processes import run_small_script
 from image_preparation import Prepare, prepare
 from PIL import Image
 
@@ -158,20 +157,7 @@ def test_no_folder(prepare: Prepare, tmp_path: Path, folder: Path | None, said: 
     assert said in str(error.value)
 
 
-# ---- the component as a process, and the folder that it writes
-
-
-@pytest.mark.slow
-def test_bad_data_ends_the_process_with_a_message_and_no_traceback(photographs: Path, tmp_path: Path) -> None:
-    spoil(photographs)
-    output = tmp_path / "images"
-    output.mkdir()
-    inputs = ["--source", "folder", "--folder", str(photographs), "--images", str(output)]
-    ended = run_small_script("prepare_images", *inputs, folder=tmp_path)
-    assert ended.codes == [2]
-    assert f"input folder: {photographs}/dark/0.png cannot be read as an image" in ended.errors[0]
-    assert "Traceback" not in ended.errors[0]
-    assert list(output.iterdir()) == []
+# ---- the folder that it writes
 
 
 def test_a_disk_that_fills_up_leaves_nothing_half_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

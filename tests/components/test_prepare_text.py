@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from component_processes import folder_of, run_small_script
+from component_processes import folder_of
 
 from allranks.errors import InputError
 from allranks.runtime import argument_defaults
@@ -218,14 +218,3 @@ def test_shards_that_changed(modules: Any, verses: Path, tmp_path: Path) -> None
     file.unlink()
     with pytest.raises(InputError, match="No such file"):
         prepared_text.read_tokens(tmp_path / "out", described, "train")
-
-
-@pytest.mark.slow
-def test_bad_data_ends_the_process_with_a_message_and_no_traceback(tmp_path: Path) -> None:
-    (tmp_path / "empty").mkdir()
-    places = (f"--folder={tmp_path}/empty", f"--text={tmp_path}/text")
-    ended = run_small_script("prepare_text", *places, folder=tmp_path)
-    assert ended.codes == [2]
-    found = f"input folder: {tmp_path}/empty: of the files that match '**/*', none"
-    assert ended.errors == [f"{found}\n  fix: give text files in UTF-8\n"]
-    assert not (tmp_path / "text").exists()

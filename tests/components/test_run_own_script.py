@@ -35,7 +35,6 @@ Importer = Callable[[str, str], Any]
 
 SCRIPTS = Path(__file__).parent / "own_scripts"
 RAY = BIN / "ray"
-TENSORFLOW = BIN.parents[1] / ".venvs/allranks-tensorflow/bin/python"
 
 
 def command(launch: str, folder: Path, script: str = "sum_ranks.py", *options: str) -> list[str]:
@@ -50,10 +49,15 @@ def check(ended: Ended, folder: Path, local_ranks: list[int], arguments: str = "
     assert set(ended.codes) == {0}, ended
     world = len(local_ranks)
     total = world * (world + 1) // 2
-    assert [file.read_text() for file in sorted((folder / "results").iterdir())] == [
+    assert places(folder) == [
         f"{rank} of {world}, local {local}: {total}{arguments.format(local=local)}"
         for rank, local in enumerate(local_ranks)
     ]
+
+
+def places(folder: Path) -> list[str]:
+    """Return what each rank of place.py has written."""
+    return [file.read_text() for file in sorted((folder / "results").iterdir())]
 
 
 @pytest.fixture
@@ -83,8 +87,10 @@ def test_torchrun_starts_the_ranks_of_two_instances_again_after_a_failure(
 def test_accelerate_starts_the_ranks_of_two_instances(tmp_path: Path, variables: dict[str, str]) -> None:
     pytest.importorskip("accelerate")
     arguments = "$ACCELERATE_MIXED_PRECISION $ACCELERATE_USE_CPU"
-    started = command("accelerate", tmp_path, "sum_ranks.py", "--arguments", arguments)
-    check(by_platform(PyTorch(1), 2, started, tmp_path, variables), tmp_path, [0, 0], " no true")
+    started = command("accelerate", tmp_path, "place.py", "--arguments", arguments)
+    ended = by_platform(PyTorch(1), 2, started, tmp_path, variables)
+    assert ended.codes == [0, 0], ended
+    assert places(tmp_path) == ["0 of 2 no true", "1 of 2 no true"]
 
 
 @pytest.mark.slow
@@ -98,19 +104,12 @@ def test_mpirun_starts_scripts_and_other_programs(tmp_path: Path, variables: dic
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(not TENSORFLOW.exists(), reason="no TensorFlow here: make tensorflow")
 def test_the_workers_of_tensorflow(tmp_path: Path, variables: dict[str, str]) -> None:
-    _, *rest = command("tensorflow", tmp_path, "tasks.py", "--arguments", "$AZUREML_NODE_COUNT")
-    path = os.pathsep.join([variables["PYTHONPATH"], str(COMPONENTS.parent / "src"), str(COMPONENTS / "shared")])
-    ended = by_platform(
-        TensorFlow(2),
-        2,
-        [str(TENSORFLOW), *rest],
-        tmp_path,
-        {**variables, "PYTHONPATH": path, "AZUREML_NODE_COUNT": "2"},
-    )
+    """How TensorFlow itself trains under a TF_CONFIG, test_train_tensorflow.py shows."""
+    started = command("tensorflow", tmp_path, "place.py", "--arguments", "$AZUREML_NODE_COUNT")
+    ended = by_platform(TensorFlow(2), 2, started, tmp_path, variables)
     assert ended.codes == [0, 0], ended
-    assert [(tmp_path / f"results/{number}.txt").read_text() for number in range(2)] == ["3 2", "3 2"]
+    assert places(tmp_path) == ["0 of 2 2", "1 of 2 2"]
 
 
 @pytest.mark.slow
@@ -190,7 +189,7 @@ def test_what_is_no_script_is_refused(tmp_path: Path, monkeypatch: pytest.Monkey
         given = {"source": SCRIPTS, "script": "sum_ranks.py", "arguments": None, **changes}
         return own_script.command_line(Namespace(**given))
 
-    expected = r"train\.py, which is not in the source\n  expected: one of on_ray\.py, restarted\.py"
+    expected = r"train\.py, which is not in the source\n  expected: one of on_ray\.py, place\.py"
     with pytest.raises(InputError, match=expected):
         command_line(script="train.py")
     with pytest.raises(InputError, match="which is not in the source"):

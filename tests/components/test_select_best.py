@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from component_processes import Ended, run_small_script
+from component_processes import run_small_script
 
 from allranks.errors import InputError
 
@@ -28,13 +28,9 @@ def test_the_place_of_the_best(code: Importer, numbers: str, goal: str, index: i
     assert script.best(script.numbers(numbers), goal) == index
 
 
-def select(folder: Path, numbers: str) -> Ended:
-    places = [f"--{name}={folder / name}" for name in ("index", "value")]
-    return run_small_script("select_best", "--numbers", numbers, *places, folder=folder)
-
-
 def test_the_outputs_are_files_with_texts(tmp_path: Path) -> None:
-    ended = select(tmp_path, "[0.25, 0.75]")
+    places = [f"--{name}={tmp_path / name}" for name in ("index", "value")]
+    ended = run_small_script("select_best", "--numbers", "[0.25, 0.75]", *places, folder=tmp_path)
     assert ended.codes == [0], ended.errors
     assert [(tmp_path / name).read_text() for name in ("index", "value")] == ["1", "0.75"]
 
@@ -44,11 +40,3 @@ def test_anything_but_numbers_is_refused(code: Importer, numbers: str) -> None:
     script = code("select_best", "select_best")
     with pytest.raises(InputError, match="is not a list of finite numbers"):
         script.numbers(numbers)
-
-
-def test_bad_values_end_the_process_with_a_message(tmp_path: Path) -> None:
-    ended = select(tmp_path, "[]")
-    assert ended.codes == [2]
-    assert "input numbers: '[]' is not a list of finite numbers" in ended.errors[0]
-    assert "Traceback" not in ended.errors[0]
-    assert not (tmp_path / "index").exists()

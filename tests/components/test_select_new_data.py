@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from component_processes import run_small_script
 from PIL import Image
 
 from allranks.errors import InputError
@@ -175,13 +174,3 @@ def test_the_order_of_delivery_does_not_matter(selection: Any, script: Any, tmp_
     assert first.said == second.said
     for file in ("images/train_pixels.npy", "images/test_labels.npy", "selection/trained_on.json"):
         assert (tmp_path / "a" / file).read_bytes() == (tmp_path / "b" / file).read_bytes()
-
-
-def test_as_a_process_it_prints_what_it_found_or_what_is_wrong(tmp_path: Path) -> None:
-    outputs = ["--images", str(tmp_path / "images"), "--selection", str(tmp_path / "selection")]
-    good = run_small_script("select_new_data", *outputs, "--arrived", "0.2", folder=tmp_path)
-    assert good.codes == [0], good.errors
-    assert "new images of 359" in good.output
-    bad = run_small_script("select_new_data", *outputs, "--source", "folder", folder=tmp_path)
-    assert bad.codes == [2]
-    assert bad.errors[0].startswith("input folder: source is 'folder', and no `folder` is given")

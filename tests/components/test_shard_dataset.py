@@ -5,10 +5,13 @@ from __future__ import annotations
 import hashlib
 import json
 import tarfile
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from component_processes import shard
+
+from allranks.errors import InputError
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("image classifiers")]
 
@@ -35,15 +38,23 @@ def test_one_rank_and_three_write_the_same_shards_of_prepared_images(digits: Pat
             assert len(tar.getnames()) == 3 * entry["samples"] <= 3 * 250
 
 
-def test_files_of_any_kind_are_samples_by_their_names_up_to_the_first_dot(tmp_path: Path) -> None:
+@pytest.fixture
+def shard_here(on_one_rank: Callable[..., None], tmp_path: Path) -> Callable[[], None]:
+    """Writes shards of the folder data, in this process."""
+    words = (f"--data={tmp_path / 'data'}", f"--shards={tmp_path / 'shards'}")
+    return lambda: on_one_rank("shard_dataset", "shard_dataset", *words)
+
+
+def test_files_of_any_kind_are_samples_by_their_names_up_to_the_first_dot(
+    shard_here: Callable[[], None], tmp_path: Path
+) -> None:
     import webdataset
 
     files = {"a/x.1.txt": b"1", "a/x.json": b"{}", "b/x.txt": b"2", "b/y.v2.bin": b"3", "b/.hidden": b"", "b/none": b""}
     for name, text in files.items():
         (tmp_path / "data" / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / "data" / name).write_bytes(text)
-    ended = shard(tmp_path / "data", tmp_path / "shards", tmp_path / "run")
-    assert ended.codes == [0], ended.errors
+    shard_here()
     samples = list(webdataset.WebDataset(str(tmp_path / "shards/train-000000.tar"), shardshuffle=False))
     found = [{key: value for key, value in sample.items() if not key.startswith("__")} for sample in samples]
     assert sorted(found, key=str) == sorted(
@@ -56,7 +67,9 @@ def test_files_of_any_kind_are_samples_by_their_names_up_to_the_first_dot(tmp_pa
     )
 
 
-def test_a_damaged_image_is_named_and_an_interrupted_run_is_repeated(tmp_path: Path) -> None:
+def test_a_damaged_image_is_named_and_an_interrupted_run_is_repeated(
+    shard_here: Callable[[], None], tmp_path: Path
+) -> None:
     from PIL import Image
 
     for name in ("a", "b"):
@@ -64,15 +77,12 @@ def test_a_damaged_image_is_named_and_an_interrupted_run_is_repeated(tmp_path: P
         Image.new("RGB", (8, 8)).save(tmp_path / "data/train" / name / "image.png")
     whole = (tmp_path / "data/train/a/image.png").read_bytes()
     (tmp_path / "data/train/b/image.png").write_bytes(whole[:40])
-    ended = shard(tmp_path / "data", tmp_path / "shards", tmp_path / "run")
-    assert ended.codes == [2]
-    assert f"{tmp_path}/data/train/b/image.png cannot be read as an image" in ended.errors[0]
-    assert "Traceback" not in ended.errors[0]
+    with pytest.raises(InputError, match=f"{tmp_path}/data/train/b/image.png cannot be read as an image"):
+        shard_here()
     assert not (tmp_path / "shards/index.json").exists()
 
     (tmp_path / "data/train/b/image.png").write_bytes(whole)
-    for code in (0, 2):  # the second time the output is full
-        ended = shard(tmp_path / "data", tmp_path / "shards", tmp_path / "run")
-        assert ended.codes == [code], ended.errors
-    assert "output shards" in ended.errors[0]
+    shard_here()
     assert sorted(content(tmp_path / "shards")) == ["index.json", "train-000000.tar"]
+    with pytest.raises(InputError, match=r"output shards: .* is not empty"):
+        shard_here()

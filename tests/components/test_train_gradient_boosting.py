@@ -161,13 +161,6 @@ def test_early_stopping_keeps_the_best_trees(table: Path, tmp_path: Path) -> Non
     assert text.count("\nTree=") == best["step"]
 
 
-def test_voting_exchanges_less_and_learns_alike(table: Path, on_three: Path, tmp_path: Path) -> None:
-    ended = train(table, tmp_path, *SETTINGS, "--tree_learner", "voting", ranks=2)
-    assert ended.codes == [0, 0], ended.errors
-    expected = history(on_three)["points"][-1]["loss"]
-    assert history(tmp_path)["points"][-1]["loss"] == pytest.approx(expected, rel=0.1)
-
-
 def test_own_files_with_categories_weights_and_several_classes(tmp_path: Path) -> None:
     """CSV without table.json; the model of it takes more trees in a second training."""
     generator = np.random.default_rng(0)
@@ -179,8 +172,8 @@ def test_own_files_with_categories_weights_and_several_classes(tmp_path: Path) -
         pa.csv.write_csv(pa.table(columns), tmp_path / "data" / split / "rows.csv")
     about = ["--label_column", "class", "--weight_column", "mass", "--categorical_columns", "kind"]
     about += ["--objective", "multiclass", "--num_iterations", "20", "--params", "min_data_per_group=1 cat_smooth=1"]
-    first = train(tmp_path / "data", tmp_path / "first", *about, ranks=2)
-    assert first.codes == [0, 0], first.errors
+    first = train(tmp_path / "data", tmp_path / "first", *about)
+    assert first.codes == [0], first.errors
     assert "iteration 20 of 20: validation accuracy 1.0000" in first.output
     again = train(tmp_path / "data", tmp_path / "again", *about, "--initial_model", str(tmp_path / "first/model"))
     assert again.codes == [0], again.errors

@@ -90,19 +90,11 @@ def test_mixed_precision_learns_alike_on_two_workers(digits: Path, on_one: Path,
     assert (tmp_path / "model/MLmodel").is_file()
 
 
-def test_two_ranks_evaluate_the_model_and_count_every_image_once(digits: Path, on_one: Path, tmp_path: Path) -> None:
+def test_an_evaluation_counts_every_image_once(digits: Path, on_one: Path, tmp_path: Path) -> None:
     script = COMPONENTS / "image_classification/evaluate_image_classifier_tensorflow/evaluate.py"
-    port = cluster(worker=1)["worker"][0].rpartition(":")[2]
     options = ["--data", digits, "--model", on_one / "model", "--metrics", tmp_path / "metrics"]
-    launch = {"WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
-    processes = {
-        f"rank-{rank}": start(
-            tmp_path, f"rank-{rank}", {}, script, *options, path=SHARED, RANK=str(rank), LOCAL_RANK=str(rank), **launch
-        )
-        for rank in range(2)
-    }
-    ended = finish(tmp_path, processes)
-    assert [task.code for task in ended.values()] == [0, 0], ended
+    ended = finish(tmp_path, {"alone": start(tmp_path, "alone", {}, script, *options, path=SHARED)})["alone"]
+    assert ended.code == 0, ended
     found = json.loads((tmp_path / "metrics/metrics.json").read_text())
     assert found["count"] == len(np.load(digits / "test_labels.npy"))
     assert found["accuracy"] > 0.5
@@ -169,65 +161,6 @@ def test_parameter_servers_train_and_end_with_the_chief(digits: Path, tmp_path: 
     assert "checkpoint" in {file.name for file in (tmp_path / "checkpoints").iterdir()}
 
 
-def test_each_worker_of_a_parameter_server_reads_its_own_share(tmp_path: Path) -> None:
-    """The worker's input pipeline on real servers, which are threads of one process."""
-    pixels = np.arange(24, dtype=np.uint8).reshape(24, 1, 1, 1)  # each image's only pixel is its number
-    splits = {"train": prepared_images.Images(pixels, np.arange(24) % 2)}
-    prepared_images.write(tmp_path, prepared_images.describe("numbers", ("even", "odd"), splits), splits)
-    program = tmp_path / "shares.py"
-    program.write_text(READ_SHARES)
-    tasks = json.dumps(cluster(worker=2, ps=1))
-    path = (CODE, *SHARED)
-    (ended,) = finish(tmp_path, {"alone": start(tmp_path, "alone", {}, program, tmp_path, tasks, path=path)}).values()
-    assert ended.code == 0, ended
-    orders = json.loads(ended.output.splitlines()[-1])
-    # Two epochs of a share each: every image of it as often, in two orders, and no image of the other one.
-    first, second = (sorted(orders[share]) for share in ("0", "1"))
-    assert first == sorted(2 * list(range(0, 24, 2)))
-    assert second == sorted(2 * list(range(1, 24, 2)))
-    assert orders["0"][:12] != orders["0"][12:]
-
-
-READ_SHARES = """\
-import json, sys
-from pathlib import Path
-
-import tensorflow as tf
-from worker_data import worker_data
-
-from allranks_steps.images.prepared_images import read
-
-tasks = json.loads(sys.argv[2])
-spec = tf.train.ClusterSpec(tasks)
-servers = [
-    tf.distribute.Server(spec, job_name=role, task_index=index, protocol="grpc")
-    for role, endpoints in tasks.items() for index in range(len(endpoints))
-]
-resolver = tf.distribute.cluster_resolver.SimpleClusterResolver(spec, rpc_layer="grpc")
-coordinator = tf.distribute.coordinator.ClusterCoordinator(tf.distribute.ParameterServerStrategy(resolver))
-folder = Path(sys.argv[1])
-images = read(folder, "train")
-
-def share():
-    index = tf.distribute.coordinator.experimental_get_current_worker_index()
-    return worker_data(folder, images, 4, 0, shares=2, share=index, horizontal_flip=False)
-
-@tf.function
-def step(batches):
-    pixels, labels = next(batches)
-    return tf.distribute.coordinator.experimental_get_current_worker_index(), pixels, labels
-
-batches = iter(coordinator.create_per_worker_dataset(share))
-orders = {0: [], 1: []}
-while min(map(len, orders.values())) < 24:
-    index, pixels, labels = coordinator.schedule(step, args=(batches,)).fetch()
-    numbers = pixels.reshape(-1).tolist()
-    assert [number % 2 for number in numbers] == labels.tolist()
-    orders[int(index)] += numbers
-print(json.dumps({index: order[:24] for index, order in orders.items()}))
-"""
-
-
 REFUSED = {
     "train": {
         "--per_device_train_batch_size 5000": "input per_device_train_batch_size: 5000 on each of 1",
@@ -240,10 +173,16 @@ REFUSED = {
 }
 
 
-def test_what_cannot_be_trained_is_refused_by_name(digits: Path, tmp_path: Path) -> None:
-    """In one process, whose start is most of the time."""
-    program = tmp_path / "refused.py"
+@pytest.fixture(scope="module")
+def tried(digits: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """What one process has found, whose start is most of the time."""
+    tmp_path = tmp_path_factory.mktemp("tried")
+    program = tmp_path / "try_all.py"
     program.write_text(TRY_ALL)
+    pixels = np.arange(24, dtype=np.uint8).reshape(24, 1, 1, 1)  # each image's only pixel is its number
+    splits = {"train": prepared_images.Images(pixels, np.arange(24) % 2)}
+    (tmp_path / "numbers").mkdir()
+    prepared_images.write(tmp_path / "numbers", prepared_images.describe("numbers", ("even", "odd"), splits), splits)
     fewer = shutil.copytree(digits, tmp_path / "other_classes")
     labels = np.load(fewer / "train_labels.npy")
     np.save(fewer / "train_labels.npy", np.where(labels == 9, 0, labels))
@@ -251,32 +190,47 @@ def test_what_cannot_be_trained_is_refused_by_name(digits: Path, tmp_path: Path)
     (fewer / "dataset.json").write_text(json.dumps(description | {"classes": description["classes"][:9]}))
     options = ["--spec", CODE / "component.yaml", "--data", digits, *SETTINGS]
     options += ["--model", "model", "--checkpoints", "checkpoints", "--history", "history"]
-    tried = json.dumps({script: list(arguments) for script, arguments in REFUSED.items()})
+    refused = json.dumps({script: list(arguments) for script, arguments in REFUSED.items()})
     path = (CODE, *SHARED)
-    (ended,) = finish(tmp_path, {"alone": start(tmp_path, "alone", {}, program, tried, *options, path=path)}).values()
+    (ended,) = finish(tmp_path, {"alone": start(tmp_path, "alone", {}, program, refused, *options, path=path)}).values()
     assert ended.code == 0, ended
-    found = json.loads(ended.output.splitlines()[-1])
+    assert not (tmp_path / "model").exists()
+    found: dict[str, Any] = json.loads(ended.output.splitlines()[-1])
+    return found
+
+
+def test_each_worker_of_a_parameter_server_reads_its_own_share(tried: dict[str, Any]) -> None:
+    # Two epochs of a share each: every image of it as often, in two orders, and no image of the other one.
+    first, second = tried["orders"]
+    assert sorted(first) == sorted(2 * list(range(0, 24, 2)))
+    assert sorted(second) == sorted(2 * list(range(1, 24, 2)))
+    assert first[:12] != first[12:]
+
+
+def test_what_cannot_be_trained_is_refused_by_name(tried: dict[str, Any]) -> None:
     for script, arguments in REFUSED.items():
         for argument, said in arguments.items():
-            assert said in found[script][argument]
-    assert "input per_device_train_batch_size: 700, while each of 2 workers has 629 of" in found["shares"]
+            assert said in tried[script][argument]
+    assert "input per_device_train_batch_size: 700, while each of 2 workers has 629 of" in tried["shares"]
     # On the CPU, on a T4, an A100, and a device that does not say what it is.
     gpus = [["float16", "float32"], ["bfloat16", "bfloat16"], ["float32", "float32"]]
-    assert found["auto"] == ["float32", *gpus]
-    assert "output checkpoints: " in found["room"]
-    assert "3 of 8192.0 TiB at a time" in found["room"]  # two to keep, and the next one
-    assert not (tmp_path / "model").exists()
+    assert tried["auto"] == ["float32", *gpus]
+    assert "output checkpoints: " in tried["room"]
+    assert "3 of 8192.0 TiB at a time" in tried["room"]  # two to keep, and the next one
 
 
 TRY_ALL = """\
 import importlib, json, sys, types
+from pathlib import Path
 
 import tensorflow as tf
+from worker_data import worker_data
 
 from allranks.errors import InputError
 from allranks.runtime import arguments, tensorflow
 from allranks.runtime.metrics.metrics import Metrics
 from allranks.runtime.tensorflow import strategy
+from allranks_steps.images.prepared_images import read
 
 tried, *options = sys.argv[1:]
 found = {}
@@ -301,6 +255,16 @@ try:
 except InputError as error:
     found["shares"] = str(error)
 automatic = importlib.import_module("optimization").automatic
+found["orders"] = []
+numbers = Path("numbers")
+for share in range(2):
+    order = []
+    batches = worker_data(numbers, read(numbers, "train"), 4, 0, shares=2, share=share, horizontal_flip=False)
+    for pixels, labels in batches.take(6):
+        images = pixels.numpy().flatten().tolist()
+        assert [number % 2 for number in images] == labels.numpy().tolist()
+        order += images
+    found["orders"].append(order)
 found["auto"] = [automatic()]
 tf.config.list_physical_devices = lambda kind: [kind]
 for details in ({"compute_capability": (7, 5)}, {"compute_capability": (8, 0)}, {}):
