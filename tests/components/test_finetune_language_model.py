@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 import torch
-from component_processes import BOUND_SECONDS, clean, folder_of, run_script
+from component_processes import BOUND_SECONDS, clean, folder_of
 from finetuning import RECIPE, recipe
 
 from allranks.contract import produce
@@ -362,13 +362,10 @@ def test_an_evicted_training_saves_on_every_rank_and_the_next_attempt_goes_on(
 
 
 def test_too_few_examples_for_the_ranks_are_one_message_before_the_first_step(
-    base: Path, preferences: Path, tmp_path: Path
+    on_one_rank: Callable[..., None], base: Path, preferences: Path, tmp_path: Path
 ) -> None:
-    script = folder_of(RECIPE) / "train.py"
     words = arguments(base, preferences, tmp_path, "--objective", "dpo", "--per_device_train_batch_size", "41")
-    ended = run_script(RECIPE, *words, script=script, folder=tmp_path)
-    assert ended.codes == [2]
-    assert "input data: 40 examples" in ended.errors[0]
-    assert "Traceback" not in ended.errors[0]
+    with pytest.raises(InputError, match="input data: 40 examples"):
+        on_one_rank(RECIPE, "train", *words)
     assert not list(tmp_path.glob("checkpoints/*"))
     assert not (tmp_path / "model").exists()

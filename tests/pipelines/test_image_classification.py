@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import importlib.util
-import sys
-from collections.abc import Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,23 +10,11 @@ import pytest
 
 from compiled_jobs import complaints
 
-FILE = Path(__file__).parents[2] / "pipelines/image_classification.py"
-
 
 @pytest.fixture(scope="module")
-def pipeline() -> Iterator[Any]:
-    """The pipeline function, imported as a file in any folder is."""
-    path, modules = list(sys.path), set(sys.modules)
-    specification = importlib.util.spec_from_file_location("image_classification", FILE)
-    assert specification is not None
-    assert specification.loader is not None
-    module = importlib.util.module_from_spec(specification)
-    specification.loader.exec_module(module)
-    yield module.image_classification
-    sys.path[:] = path
-    for name in set(sys.modules) - modules:
-        if name.partition(".")[0] == "components":
-            del sys.modules[name]
+def pipeline(pipeline_file: Callable[[str], Any]) -> Any:
+    """The pipeline function."""
+    return pipeline_file("image_classification").image_classification
 
 
 def test_it_validates_and_names_its_steps(pipeline: Any) -> None:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import shutil
-import sys
 import sysconfig
-from collections.abc import Iterator
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -36,21 +34,8 @@ SMALL = {
 
 
 @pytest.fixture(scope="module")
-def pipelines() -> Iterator[dict[str, ModuleType]]:
-    """Both files, imported as a file in any folder is."""
-    path, modules = list(sys.path), set(sys.modules)
-    found = {}
-    for name in ("language_model", "compare_strategies"):
-        specification = importlib.util.spec_from_file_location(f"{name}_pipeline", PIPELINES / f"{name}.py")
-        assert specification is not None
-        assert specification.loader is not None
-        found[name] = importlib.util.module_from_spec(specification)
-        specification.loader.exec_module(found[name])
-    yield found
-    sys.path[:] = path
-    for name in set(sys.modules) - modules:
-        if name.partition(".")[0] == "components":
-            del sys.modules[name]
+def pipelines(pipeline_file: Callable[[str], ModuleType]) -> dict[str, ModuleType]:
+    return {name: pipeline_file(name) for name in ("language_model", "compare_strategies")}
 
 
 @pytest.mark.parametrize("launch", ["pytorch", "mpi"])

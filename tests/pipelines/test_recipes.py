@@ -3,10 +3,8 @@ trainings of the others are run in tests/components."""
 
 from __future__ import annotations
 
-import importlib.util
 import json
-import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -19,23 +17,9 @@ Importer = Callable[[str], Any]
 
 
 @pytest.fixture
-def function() -> Iterator[Importer]:
-    """Returns a file's pipeline function, which has the file's name, imported as a file in any folder is."""
-    path, modules = list(sys.path), set(sys.modules)
-
-    def load(name: str) -> Any:
-        specification = importlib.util.spec_from_file_location(f"pipeline_{name}", PIPELINES / f"{name}.py")
-        assert specification is not None
-        assert specification.loader is not None
-        module = importlib.util.module_from_spec(specification)
-        specification.loader.exec_module(module)
-        return getattr(module, name)
-
-    yield load
-    sys.path[:] = path
-    for name in set(sys.modules) - modules:
-        if name.partition(".")[0] == "components":
-            del sys.modules[name]
+def function(pipeline_file: Importer) -> Importer:
+    """Returns a file's pipeline function, which has the file's name."""
+    return lambda name: getattr(pipeline_file(name), name)
 
 
 @pytest.mark.parametrize(

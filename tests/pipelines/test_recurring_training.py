@@ -3,8 +3,8 @@ tried in tests/components, at select_new_data, train_image_classifier and promot
 
 from __future__ import annotations
 
-import importlib.util
 import json
+from collections.abc import Callable
 from datetime import datetime, timezone
 from pathlib import Path
 from types import ModuleType
@@ -26,14 +26,8 @@ STEPS = ["champion", "select", "train", "evaluate", "promote"]
 
 
 @pytest.fixture(scope="module")
-def pipeline() -> ModuleType:
-    """The file, imported as a file in any folder is."""
-    specification = importlib.util.spec_from_file_location("recurring_training_pipeline", FILE)
-    assert specification is not None
-    assert specification.loader is not None
-    module = importlib.util.module_from_spec(specification)
-    specification.loader.exec_module(module)
-    return module
+def pipeline(pipeline_file: Callable[[str], ModuleType]) -> ModuleType:
+    return pipeline_file("recurring_training")
 
 
 def test_it_validates_and_names_its_steps(pipeline: Any) -> None:

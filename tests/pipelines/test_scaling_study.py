@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
-import sys
-from collections.abc import Iterator
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -48,19 +46,8 @@ SCRIPT = """
 
 
 @pytest.fixture(scope="module")
-def study() -> Iterator[ModuleType]:
-    """The file, imported as a file in any folder is."""
-    path, modules = list(sys.path), set(sys.modules)
-    specification = importlib.util.spec_from_file_location("scaling_study_pipeline", FILE)
-    assert specification is not None
-    assert specification.loader is not None
-    module = importlib.util.module_from_spec(specification)
-    specification.loader.exec_module(module)
-    yield module
-    sys.path[:] = path
-    for name in set(sys.modules) - modules:
-        if name.partition(".")[0] == "components":
-            del sys.modules[name]
+def study(pipeline_file: Callable[[str], ModuleType]) -> ModuleType:
+    return pipeline_file("scaling_study")
 
 
 @pytest.fixture
