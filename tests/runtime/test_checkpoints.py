@@ -359,15 +359,3 @@ def test_evicted_and_resumed_is_as_if_never_interrupted(start: Callable, tmp_pat
     assert [rank.code for rank in resumed] == [0, 0], resumed
     assert steps(evicted[0].stdout) | steps(resumed[0].stdout) == steps(whole.wait()[0].stdout)
     assert min(steps(resumed[0].stdout)) == step + 1
-
-
-def test_resumed_by_another_number_of_ranks(start: Callable, tmp_path: Path) -> None:
-    whole = start("train_digits.py", "--steps", 30)
-    arguments = ["--checkpoints", tmp_path / "checkpoints", "--every-steps", 11]
-    saved = start("train_digits.py", *arguments, "--steps", 11, distribution=PyTorch(2)).wait()
-    assert [rank.code for rank in saved] == [0, 0], saved
-    (resumed,) = start("train_digits.py", *arguments, "--steps", 30).wait()
-    expected, found = steps(whole.wait()[0].stdout), steps(resumed.stdout)
-    assert list(found) == list(range(12, 31))
-    for step, loss in found.items():
-        assert float.fromhex(loss) == pytest.approx(float.fromhex(expected[step]), rel=1e-4)

@@ -97,20 +97,6 @@ def test_the_training_has_what_the_files_optimizer_and_scheduler_lack(tmp_path: 
     assert found["scheduler"]["params"] == {"warmup_num_steps": 1, "total_num_steps": 50}  # DeepSpeed takes no 0
 
 
-@pytest.mark.parametrize(
-    ("content", "expected"),
-    [
-        ({"train_batch_size": 24}, (1, 6)),
-        ({"train_batch_size": 24, "gradient_accumulation_steps": 2}, (2, 3)),
-        ({"train_batch_size": 24, "train_micro_batch_size_per_gpu": 2}, (3, 2)),
-        ({"gradient_accumulation_steps": 2}, (2, None)),
-    ],
-)
-def test_batch_sizes_follow_from_each_other(tmp_path: Path, content: object, expected: tuple[int, int | None]) -> None:
-    found = made(tmp_path / "ds.json", content)
-    assert (found.gradient_accumulation_steps, found.per_device_train_batch_size) == expected
-
-
 def test_parameters_without_weight_decay_stay_so() -> None:
     decayed, undecayed = deepspeed_config.optimizer_parameters(optimizer())
     assert "weight_decay" not in decayed

@@ -149,3 +149,21 @@ def test_a_killed_rank_has_written_all_but_the_last_second(start: Callable) -> N
     ended = started.wait()
     assert [rank.code for rank in ended] == [-signal.SIGKILL] * 2
     assert len(ended[0].of(report.Progress)) == 200
+
+
+def test_metrics_are_not_read_where_they_are_logged(alone: Ranks, monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[float] = []
+
+    class Mean:
+        def snapshot(self) -> Mean:
+            return self
+
+        def __float__(self) -> float:
+            read.append(1.0)
+            return 1.0
+
+    assert alone.metrics._writer is not None
+    monkeypatch.setattr(alone.metrics._writer, "_work", alone.metrics._writer._closing.wait)
+    alone.metrics.log({"loss": Mean()}, step=1)
+    assert read == []
+    alone.metrics.close("FINISHED")
