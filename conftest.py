@@ -44,9 +44,9 @@ FOLDERS_OF_PROCESSES = {"api", "attempt", "azure", "cli", "instances", "forkserv
 """In which nearly every test starts the command, an engine or ranks, submits, or reads a whole pipeline of ours:
 `make test-quick` leaves them out."""
 
-# How long an example takes says nothing about it.
-settings.register_profile("untimed", deadline=None, database=None)
-settings.load_profile("untimed")
+# How long an example takes says nothing about it. Each run of the tests draws others.
+settings.register_profile("allranks", max_examples=30, deadline=None, database=None)
+settings.load_profile("allranks")
 
 
 def _works(kind: str) -> bool:

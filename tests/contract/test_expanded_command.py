@@ -6,7 +6,7 @@ import shutil
 import subprocess
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from allranks.contract.expanded_command import Expanded, expand
@@ -38,7 +38,6 @@ def by_bash(arguments: str) -> list[str]:
 
 
 @given(st.lists(PIECES, max_size=8).map("".join))
-@settings(max_examples=100, deadline=None)
 def test_words_are_those_of_bash(arguments: str) -> None:
     found = expanded(f"program {arguments}")
     if found is not None:
@@ -48,7 +47,6 @@ def test_words_are_those_of_bash(arguments: str) -> None:
 @given(
     st.lists(st.sampled_from(["N=", "M=", "$A", "$B", '"$B"', "'x y'", "a", " ", "~", ":", "$E", "\\ "]), max_size=8)
 )
-@settings(max_examples=50, deadline=None)
 def test_assignments_are_those_of_bash(pieces: list[str]) -> None:
     text = "".join(pieces)
     found = expanded(f"{text} /usr/bin/env -0")

@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from collections.abc import Mapping
-from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import bounded
 from allranks.contract import job, produce
 from allranks.contract.detect import detect
 from allranks.contract.launch import Distribution, Launch, Process
@@ -24,7 +19,6 @@ from allranks.contract.ray import Ray
 from allranks.contract.single import Single
 from allranks.contract.tensorflow import TensorFlow
 from allranks.errors import InputError
-from free_ports import free_port
 
 names = st.text("abcdefghijklmnopqrstuvwxyz0123456789-", min_size=1, max_size=12)
 texts = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=12)
@@ -232,50 +226,3 @@ def test_variables_that_cannot_be_right_are_named(environ: Mapping[str, str], na
     assert problem.found
     assert problem.expected
     assert problem.fix
-
-
-PRINT_PLACE = """
-import dataclasses, json
-from allranks.contract.detect import detect
-print(json.dumps(dataclasses.asdict(detect())))
-"""
-
-
-@pytest.mark.slow
-def test_a_real_torchrun_on_two_instances_under_per_node_launch(tmp_path: Path) -> None:
-    """The documented recipe, $NODE_RANK and all, with two agents on this machine."""
-    script = tmp_path / "place.py"
-    script.write_text(PRINT_PLACE)
-    of = Launch(PyTorch(), ("127.0.0.1", "127.0.0.1"), ("node-0", "node-1"), master_port=free_port())
-    recipe = (
-        f"exec {sys.executable} -m torch.distributed.run --nnodes 2 --nproc-per-node 2 --node-rank $NODE_RANK "
-        f"--master-addr $MASTER_ADDR --master-port $MASTER_PORT --redirects 1 --log-dir {tmp_path}/$NODE_RANK {script}"
-    )
-    agents = [
-        bounded.Popen(
-            recipe,
-            shell=True,
-            env={**os.environ, **produce.environment(of, process)},
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        for process in produce.processes(of)
-    ]
-    try:
-        for agent in agents:
-            _, errors = agent.communicate(timeout=120)
-            assert agent.returncode == 0, errors
-    finally:
-        for agent in agents:
-            agent.terminate()  # Not killed: it takes its ranks with it.
-            agent.wait(30)
-
-    places = [RankEnv(**json.loads(log.read_text())) for log in tmp_path.rglob("stdout.log")]
-    assert sorted((place.rank, place.local_rank, place.instance_rank) for place in places) == [
-        (0, 0, 0),
-        (1, 1, 0),
-        (2, 0, 1),
-        (3, 1, 1),
-    ]
-    assert {(place.world_size, place.local_world_size, place.instance_count) for place in places} == {(4, 2, 2)}
-    assert {(place.launcher, place.master_addr) for place in places} == {("torchrun", "127.0.0.1")}
