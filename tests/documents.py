@@ -7,7 +7,11 @@ import re
 import shlex
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+import typer
+
+from allranks.cli.main import app
 
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 _LINK = re.compile(r"!?\[(?:[^\]\[]|\[[^\]]*\])*\]\(([^)\s]+)\)")
@@ -45,3 +49,12 @@ def broken_links(text: str, folder: Path) -> list[str]:
     """Return the links to files that do not exist. folder: that of the document, which need not exist"""
     links = [link.partition("#")[0] for link in _LINK.findall(FENCE.sub("", text)) if "://" not in link]
     return [link for link in links if link and not os.path.exists(os.path.normpath(folder / link))]
+
+
+def accept(words: tuple[str, ...]) -> None:
+    """Parse a command line, with the checks of its values. Raise an exception if the command does not accept it."""
+    command: Any = typer.main.get_command(app)
+    context = command.make_context("allranks", list(words))
+    while isinstance(command, typer.core.TyperGroup):
+        name, command, rest = command.resolve_command(context, [*context._protected_args, *context.args])
+        context = command.make_context(name, rest, parent=context)

@@ -8,12 +8,11 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-import typer
 from typer.testing import CliRunner
 
 from allranks.cli.main import app
 from allranks_command import called
-from documents import Shown, broken_links, commands_of
+from documents import Shown, accept, broken_links, commands_of
 
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = (
@@ -38,15 +37,6 @@ def words_of(command: str) -> tuple[str, ...]:
 
 
 COMMANDS = {words_of(shown.command): shown.folder for shown in documented("allranks")}
-
-
-def accept(words: tuple[str, ...]) -> None:
-    """Parse a command line, with the checks of its values. Raise an exception if the command does not accept it."""
-    command = typer.main.get_command(app)
-    context = command.make_context("allranks", list(words))
-    while isinstance(command, typer.core.TyperGroup):
-        name, command, rest = command.resolve_command(context, [*context._protected_args, *context.args])
-        context = command.make_context(name, rest, parent=context)
 
 
 @pytest.mark.parametrize("words", COMMANDS, ids=" ".join)

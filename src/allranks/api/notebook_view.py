@@ -110,7 +110,7 @@ def _cell(record: RunRecord) -> Any:
 
 
 def html(record: RunRecord) -> str:
-    """Return the state of a run as HTML: the graph and a table of its steps."""
+    """Return the state of a run as HTML, with a table of its steps."""
     from markupsafe import Markup
 
     from allranks.history.formatting import plain
@@ -121,35 +121,9 @@ def html(record: RunRecord) -> str:
     rows = _rows([step for step in record.steps if id(step) in shown_steps])
     if hidden := len(record.steps) - len(shown_steps):
         rows += Markup("<tr><td colspan=4>and {} more</td></tr>").format(hidden)
-    return Markup("<div><b>{}</b> <code>{}</code> {}<br>{}<table>{}</table></div>").format(
-        plain(record.display_name or record.name), record.id, record.status, _drawing(record.steps), rows
+    return Markup("<div><b>{}</b> <code>{}</code> {}<table>{}</table></div>").format(
+        plain(record.display_name or record.name), record.id, record.status, rows
     )
-
-
-def _drawing(steps: list[StepRecord]) -> Markup:
-    """Return the graph of the outermost steps as SVG; nothing for a single step, or for more than the table has."""
-    from markupsafe import Markup
-
-    from allranks.history.formatting import SYMBOLS, plain
-    from allranks.history.page.graph_layout import graph
-
-    outermost = [step for step in steps if "." not in step.name]
-    if not 1 < len(outermost) <= ROWS:
-        return Markup("")
-    drawn = graph(outermost)
-    parts = [Markup("<path d='{}' fill='none' stroke='#999'/>").format(edge.path) for edge in drawn.edges]
-    node_html = Markup(
-        "<g transform='translate({} {})'><title>{} {}</title>"
-        "<rect width='{}' height='{}' rx='6' fill='none' stroke='{}' stroke-width='2'/>"
-        "<text x='8' y='18' font-size='12' fill='{}'>{} {}</text></g>"
-    )
-    for node in drawn.nodes:
-        name, status = plain(node.step.name), node.step.status
-        color = _COLORS.get(status, "#999")
-        short = name if len(name) < 20 else f"{name[:18]}…"
-        size = (drawn.box_width, drawn.box_height)
-        parts.append(node_html.format(node.x, node.y, name, status, *size, color, color, SYMBOLS[status], short))
-    return Markup("<svg width='{}' height='{}'>{}</svg>").format(drawn.width, drawn.height, Markup("").join(parts))
 
 
 def _rows(steps: list[StepRecord]) -> Markup:

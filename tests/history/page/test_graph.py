@@ -49,16 +49,6 @@ def test_a_short_chain_runs_sideways_and_a_long_one_downwards() -> None:
     assert long.width < 300
 
 
-def test_steps_that_are_alike_share_a_frame_and_its_edges() -> None:
-    names = [f"shard_{index}" for index in range(98)]
-    steps = [make_step("split"), *(make_step(name, ("split",)) for name in names), make_step("merge", tuple(names))]
-    drawn = graph(steps)
-    assert len(drawn.nodes) == 100
-    assert len(drawn.frames) == 1
-    assert len(drawn.edges) == 2
-    assert drawn.width < 1100
-
-
 def test_a_graph_with_every_possible_edge_is_drawn() -> None:
     steps = [make_step(f"s{index}", tuple(f"s{need}" for need in range(index))) for index in range(100)]
     assert len(graph(steps).edges) == 99 * 100 / 2

@@ -13,8 +13,13 @@ from allranks.cli.console import console, open_in_browser, print_written, to_jso
 from allranks.cli.lazy_group import lazy_group
 from allranks.cli.options import JsonOption, LibraryOption, argument, components_of, option
 from allranks.errors import InputError, Problem
+from allranks.history.formatting import count, layout, plain
 
 if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.text import Text
+
+    from allranks.catalog.declared_ports import Port
     from allranks.catalog.find import ComponentInfo
 
 app = lazy_group(
@@ -78,7 +83,6 @@ def list_(
     --page and --open show the components as Azure ML's designer does.
     """
     from allranks.catalog.find import find_components
-    from allranks.cli.views.components import print_components
 
     infos = find_components(components_of(folder, library))
     if page or open_:
@@ -101,3 +105,54 @@ def _show_page(found: Sequence[ComponentInfo], page: Path | None, open_: bool) -
         raise InputError(Problem(str(page), reason, "a writable file", "name another file")) from None
     opened = open_ and open_in_browser(page.absolute().as_uri())
     console().print(f"{'opened' if opened else 'written'}  {page}", soft_wrap=True)
+
+
+def print_components(console: Console, components: Sequence[ComponentInfo]) -> None:
+    """Print a card per component: description, launch, inputs and outputs."""
+    for component in components:
+        _print_card(console, component)
+    console.print(count(len(components), "component"), style="bright_black")
+
+
+def _print_card(console: Console, component: ComponentInfo) -> None:
+    from rich.padding import Padding
+    from rich.table import Table
+    from rich.text import Text
+
+    launch = layout(component.distribution, component.instance_count, component.process_count_per_instance or 1)
+    has_layout = component.instance_count != 1 or component.process_count_per_instance is not None
+    if component.distribution != "none" and not has_layout:
+        launch = component.distribution  # a pipeline sets the layout
+    title = Text.assemble(
+        (plain(component.name), "bold"), (f" {plain(component.version)}", "bright_black"), "  ", (launch, "blue")
+    )
+    grid = Table.grid(padding=(0, 2))
+    grid.add_column(style="bright_black", no_wrap=True)
+    grid.add_column(style="cyan", overflow="fold")
+    grid.add_column(overflow="fold")
+    for port in component.inputs:
+        grid.add_row("in", plain(port.name), _port(port))
+    for port in component.outputs:
+        grid.add_row("out", plain(port.name), _port(port))
+    for part in (title, Text(plain(component.description)), Padding(grid, (0, 0, 0, 2)), ""):
+        console.print(part)
+
+
+def _port(port: Port) -> Text:
+    from rich.text import Text
+
+    text = Text.assemble(port.type, (_bounds(port), "bright_black"))
+    return text.append(f"\n{plain(port.description)}", style="bright_black") if port.description else text
+
+
+def _bounds(port: Port) -> str:
+    """Return the allowed values of a port and its default."""
+    from allranks.catalog.find import bounds
+
+    parts = [
+        bounds(port),
+        " | ".join(map(plain, port.enum)),
+        "optional" if port.optional else "",
+        f"default {plain(str(port.default))}" if port.default not in (None, "") else "",
+    ]
+    return "".join(f", {part}" for part in parts if part)

@@ -113,8 +113,5 @@ def outcome(item: Item) -> bool | None:
 def _drawing(items: Sequence[Item]) -> Drawing:
     drawn = graph([item.record for item in items])
     by_edge = branches(items)
-    edges = []
-    for edge in drawn.edges:
-        candidates = {by_edge.get((source, target)) for source in edge.sources for target in edge.targets}
-        edges.append((edge, candidates.pop() if len(candidates) == 1 else None))
-    return Drawing(drawn, {item.record.name: item for item in items}, tuple(edges))
+    edges = tuple((edge, by_edge.get((edge.source, edge.target))) for edge in drawn.edges)
+    return Drawing(drawn, {item.record.name: item for item in items}, edges)

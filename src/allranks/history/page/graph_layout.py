@@ -12,10 +12,6 @@ _SIDEWAYS = 5
 """Maximum layers side by side on a page; a deeper graph runs downwards."""
 _LARGE = 24
 """Maximum steps that are drawn large."""
-_ALIKE = 8
-"""Minimum steps with the same needs and the same dependents that share one frame and its edges."""
-_FRAME_COLUMNS = 7
-_FRAME_GAP = 8
 _BENDS = 2000
 """Maximum bends of edges around steps; a graph that needs more is drawn without bends."""
 _SWEEPS = 8
@@ -32,28 +28,18 @@ class Node:
 
 
 @dataclass(frozen=True)
-class Frame:
-    """A rectangle around steps with the same needs and dependents, in pixels."""
-
-    x: float
-    y: float
-    width: float
-    height: float
-
-
-@dataclass(frozen=True)
 class Edge:
-    """An arrow between two steps, or from or to all steps of a frame.
+    """An arrow between two steps.
 
-    path:             the data of an SVG path
-    sources, targets: names of steps
-    x, y:             position of a label before the arrow's head: on its left, or on its right in a graph that runs
-                      downwards
+    path:           the data of an SVG path
+    source, target: names of steps
+    x, y:           position of a label before the arrow's head: on its left, or on its right in a graph that runs
+                    downwards
     """
 
     path: str
-    sources: tuple[str, ...]
-    targets: tuple[str, ...]
+    source: str
+    target: str
     x: float
     y: float
 
@@ -63,7 +49,6 @@ class Graph:
     """small: whether a box has room for its name only"""
 
     nodes: tuple[Node, ...]
-    frames: tuple[Frame, ...]
     edges: tuple[Edge, ...]
     box_width: int
     box_height: int
@@ -75,14 +60,14 @@ class Graph:
 
 @dataclass(eq=False)
 class _Vertex:
-    """A step, several steps in a frame, or (steps empty) a point where an edge passes through a layer.
+    """A step, or (step None) a point where an edge passes through a layer.
 
     depth, breadth: its size along the edges and across them
     along, across:  its centre
     """
 
     layer: int
-    steps: list[StepRecord] = field(default_factory=list)
+    step: StepRecord | None = None
     before: list[_Vertex] = field(default_factory=list)
     after: list[_Vertex] = field(default_factory=list)
     depth: float = 0.0
@@ -96,13 +81,11 @@ def graph(steps: Sequence[StepRecord]) -> Graph:
     vertices, chains = _vertices(steps)
     bends = [bend for chain in chains for bend in chain[1:-1]]
     layers = _layers([*vertices, *bends])
-    largest_frame = max((len(vertex.steps) for vertex in vertices), default=0)
-    downwards = len(layers) > _SIDEWAYS or largest_frame > 2 * _ALIKE
+    downwards = len(layers) > _SIDEWAYS
     small = len(steps) > _LARGE
     box = (132, 26) if small else (172, 50)
     for vertex in vertices:
-        width, height = _size(len(vertex.steps), box)
-        vertex.depth, vertex.breadth = (height, width) if downwards else (width, height)
+        vertex.depth, vertex.breadth = (box[1], box[0]) if downwards else box
     _order(layers)
     _align(layers)
     depth = _stack(layers, 30 if downwards else 44)
@@ -113,54 +96,32 @@ def graph(steps: Sequence[StepRecord]) -> Graph:
         pair = (round(along + 1, 1), round(across - lowest + 1, 1))
         return (pair[1], pair[0]) if downwards else pair
 
-    nodes: list[Node] = []
-    frames: list[Frame] = []
-    for vertex in vertices:
-        corner = point(vertex.along - vertex.depth / 2, vertex.across - vertex.breadth / 2)
-        nodes += _nodes(vertex.steps, *corner, box)
-        if len(vertex.steps) > 1:
-            frames.append(Frame(*corner, *_size(len(vertex.steps), box)))
+    nodes = [
+        Node(vertex.step, *point(vertex.along - vertex.depth / 2, vertex.across - vertex.breadth / 2))
+        for vertex in vertices
+        if vertex.step is not None
+    ]
     edges = []
     for chain in chains:
         ends = [point(vertex.along + side * vertex.depth / 2, vertex.across) for vertex in chain for side in (-1, 1)]
         x, y = ends[-2]
         label = (x + 7, y - 9) if downwards else (x - 10, y - 5)
-        sources, targets = (tuple(step.name for step in vertex.steps) for vertex in (chain[0], chain[-1]))
-        edges.append(Edge(_path(ends[1:-1], downwards), sources, targets, round(label[0], 1), round(label[1], 1)))
+        source, target = (vertex.step.name for vertex in (chain[0], chain[-1]) if vertex.step is not None)
+        edges.append(Edge(_path(ends[1:-1], downwards), source, target, round(label[0], 1), round(label[1], 1)))
     size = (highest - lowest + 2, depth + 2) if downwards else (depth + 2, highest - lowest + 2)
-    return Graph(
-        tuple(nodes), tuple(frames), tuple(edges), *box, round(size[0], 1), round(size[1], 1), small, downwards
-    )
+    return Graph(tuple(nodes), tuple(edges), *box, round(size[0], 1), round(size[1], 1), small, downwards)
 
 
 def _vertices(steps: Sequence[StepRecord]) -> tuple[list[_Vertex], list[list[_Vertex]]]:
     """Return the vertices that hold steps, and for each edge a chain of vertices: its start, its bends, its end."""
     # Only earlier steps count, so the graph is acyclic, whatever the record contains.
-    needs: dict[str, tuple[str, ...]] = {}
-    needed_by: dict[str, list[str]] = {}
-    for step in steps:
-        needs[step.name] = tuple(name for name in dict.fromkeys(step.needs) if name in needs)
-        for name in needs[step.name]:
-            needed_by.setdefault(name, []).append(step.name)
-    alike: dict[tuple[frozenset[str], frozenset[str]], list[StepRecord]] = {}
-    for step in steps:
-        key = (frozenset(needs[step.name]), frozenset(needed_by.get(step.name, ())))
-        alike.setdefault(key, []).append(step)
-    groups = {step.name: group for group in alike.values() if len(group) >= _ALIKE for step in group}
-
     places: dict[str, _Vertex] = {}
-    vertices: list[_Vertex] = []
     edges: dict[tuple[_Vertex, _Vertex], None] = {}
     for step in steps:
-        if step.name in places:
-            continue
-        sources = [places[name] for name in needs[step.name]]
-        layer = max((source.layer + 1 for source in sources), default=0)
-        vertex = _Vertex(layer, groups.get(step.name, [step]))
-        vertices.append(vertex)
-        places |= {member.name: vertex for member in vertex.steps}
+        sources = [places[name] for name in step.needs if name in places]
+        vertex = places[step.name] = _Vertex(max((source.layer + 1 for source in sources), default=0), step)
         edges |= {(source, vertex): None for source in sources}
-    return vertices, _chains(list(edges))
+    return list(places.values()), _chains(list(edges))
 
 
 def _chains(edges: list[tuple[_Vertex, _Vertex]]) -> list[list[_Vertex]]:
@@ -181,29 +142,6 @@ def _layers(vertices: Iterable[_Vertex]) -> list[list[_Vertex]]:
     for vertex in vertices:
         layers.setdefault(vertex.layer, []).append(vertex)
     return [layers[layer] for layer in sorted(layers)]
-
-
-def _size(count: int, box: tuple[int, int]) -> tuple[float, float]:
-    """Return width and height of the box of a step, or of a frame around several."""
-    if count == 1:
-        return box
-    columns = min(count, _FRAME_COLUMNS if count > 2 * _ALIKE else 2)
-    rows = -(-count // columns)
-    return columns * (box[0] + _FRAME_GAP) + _FRAME_GAP, rows * (box[1] + _FRAME_GAP) + _FRAME_GAP
-
-
-def _nodes(steps: Sequence[StepRecord], x: float, y: float, box: tuple[int, int]) -> list[Node]:
-    if len(steps) == 1:
-        return [Node(steps[0], x, y)]
-    columns = int((_size(len(steps), box)[0] - _FRAME_GAP) // (box[0] + _FRAME_GAP))
-    return [
-        Node(
-            step,
-            round(x + _FRAME_GAP + index % columns * (box[0] + _FRAME_GAP), 1),
-            round(y + _FRAME_GAP + index // columns * (box[1] + _FRAME_GAP), 1),
-        )
-        for index, step in enumerate(steps)
-    ]
 
 
 def _order(layers: list[list[_Vertex]]) -> None:
@@ -240,7 +178,7 @@ def _align(layers: list[list[_Vertex]]) -> None:
                 _mean([*vertex.before, *vertex.after], vertex) - offset
                 for vertex, offset in zip(layer, offsets, strict=True)
             ]
-            weights = [4.0 if vertex.steps else 1.0 for vertex in layer]
+            weights = [4.0 if vertex.step else 1.0 for vertex in layer]
             for vertex, target, offset in zip(layer, _rising(targets, weights), offsets, strict=True):
                 vertex.across = target + offset
 
@@ -273,7 +211,7 @@ def _stack(layers: list[list[_Vertex]], gap: float) -> float:
         depth = max(vertex.depth for vertex in layer)
         for vertex in layer:
             vertex.along = start + depth / 2
-            vertex.depth = vertex.depth if vertex.steps else depth
+            vertex.depth = vertex.depth if vertex.step else depth
         start += depth + gap
     return max(start - gap, 0.0)
 
