@@ -47,7 +47,7 @@ def test_it_prints_steps_layout_commands_and_the_environment_of_each_rank(folder
         "NCCL_DEBUG INFO",
         "AZUREML_NODE_COUNT 2",
         "WORLD_SIZE 4",
-        "NODE_RANK 0 1",
+        "NODE_RANK 0 0 1 1",
         "RANK 0 1 2 3",
         "LOCAL_RANK 0 1 0 1",
     ):
