@@ -15,8 +15,8 @@ from allranks.errors import InputError, Problem
 from allranks.history import assets, datastores
 from allranks.history.workspace import Workspace, check_access
 from allranks.plan.assets import asset_id
-from allranks.plan.assets.asset_id import AssetId
-from allranks.plan.assets.lookup import LATEST, NOTHING, Registered, Registration
+from allranks.plan.assets.asset_id import LATEST, AssetId
+from allranks.plan.assets.lookup import NOTHING, Registered, Registration
 
 _Reader: TypeAlias = Callable[[sqlite3.Connection, AssetId], Registration]
 

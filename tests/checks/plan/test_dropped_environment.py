@@ -11,7 +11,7 @@ from allranks.checks.plan import warnings
 from allranks.errors import Problem
 from allranks.plan.graph import Plan
 from allranks.plan.reader import read_job
-from pipeline_files import HEAD, read, write, write_dsl
+from pipeline_files import HEAD, read, write
 
 TODAY = date(2026, 11, 1)
 
@@ -56,19 +56,3 @@ def test_a_job_by_itself_runs_in_its_own(here: Path) -> None:
     plan = read_job(job, here / "snapshots")
     assert found(plan) == []
     assert str(plan.graph.nodes[0].environment) == "azureml:own:1"
-
-
-def test_another_environment_of_the_component_is_used(here: Path) -> None:
-    """The fix that the warning gives."""
-    body = """
-    other = load_component(source="./train.yml")
-    other.environment = "azureml:other:2"
-
-    @dsl.pipeline()
-    def digits(data: Input(type="uri_folder")):
-        one = train(data=data)
-        two = other(data=data)
-    """
-    plan = read(write_dsl(here, body), {"data": "data"})
-    assert found(plan) == []
-    assert [str(step.environment) for step in plan.graph.nodes] == ["azureml:torch@latest", "azureml:other:2"]

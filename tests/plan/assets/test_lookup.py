@@ -12,8 +12,7 @@ from allranks.errors import InputError, Problem
 from allranks.history import assets, registered
 from allranks.history.assets import RegisteredAsset
 from allranks.history.workspace import Workspace
-from allranks.plan.assets.lookup import AssetLookup
-from allranks.plan.assets.skeleton import missing
+from allranks.plan.assets.lookup import AssetLookup, skeleton
 from allranks.sdk import spec_files
 from pipeline_files import write
 
@@ -310,7 +309,7 @@ def test_data_that_is_downloaded(project: Path, text: str, lines: str, uri: str)
     lookup = AssetLookup.of(project, None)
     assert lookup.find(text, "data", "step a, key x") is None
     assert lookup.uses[-1].uri == uri
-    assert missing(lookup.uses) == ()
+    assert skeleton(lookup.uses) == ""
     assert lookup.output(text) == (uri if lines else None)
 
 

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from allranks.errors import InputError
 from allranks.plan.graph import Code
 from allranks.plan.reader import snapshot
 from allranks.sdk.files import list_path
@@ -103,48 +102,10 @@ def test_a_single_file(code: Path, tmp_path: Path) -> None:
     assert files(take(code / "main.py", tmp_path / "kept", "here").folder) == {"main.py": "print(1)\n"}
 
 
-def test_links_that_lead_back_up_end(code: Path, tmp_path: Path) -> None:
-    (code / "part/up").symlink_to("..")
-    assert set(files(take(code, tmp_path / "kept", "here").folder)) == {"main.py", "part/tool.py"}
-
-
-def test_a_linked_folder_is_part_of_it(code: Path, tmp_path: Path) -> None:
-    write(tmp_path, "shared/more.py", "y = 1\n")
-    (code / "shared").symlink_to("../shared")
-    assert "shared/more.py" in files(take(code, tmp_path / "kept", "here").folder)
-
-
-def test_what_is_ignored(code: Path, tmp_path: Path) -> None:
-    write(code, "big/data.bin", "x")
-    write(code, ".amlignore", "/main.py\nbig\n")
-    assert set(files(take(code, tmp_path / "kept", "here").folder)) == {".amlignore", "part/tool.py"}
-
-
 def test_the_snapshots_are_no_part_of_a_snapshot(code: Path) -> None:
     first = take(code, code / "work/kept", "here")
     write(code, "work/runs/log.txt", "x")
     assert take(code, code / "work/kept", "here") == first
-
-
-def _broken_link(code: Path) -> Path:
-    (code / "lost").symlink_to("nowhere")
-    return code / "lost"
-
-
-def _pipe(code: Path) -> Path:
-    os.mkfifo(code / "pipe")
-    return code / "pipe"
-
-
-@pytest.mark.parametrize("make", [_broken_link, _pipe])
-def test_what_cannot_be_read(code: Path, tmp_path: Path, make: Callable[[Path], Path]) -> None:
-    path = make(code)
-    with pytest.raises(InputError) as caught:
-        take(code, tmp_path / "kept", "step a, key code")
-    (problem,) = caught.value.problems
-    assert problem.where == "step a, key code"
-    assert problem.found.startswith(f"{path} cannot be read: ")
-    assert not (tmp_path / "kept").exists()
 
 
 def test_a_copy_that_fails_leaves_nothing(code: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -99,24 +99,6 @@ def test_parameters_that_are_no_inputs(here: Path) -> None:
         read(file)
 
 
-def test_which_function(here: Path) -> None:
-    file = write_dsl(
-        here,
-        """
-        @dsl.pipeline()
-        def one():
-            step = train(data=Input(path="data"))
-
-        @dsl.pipeline()
-        def two():
-            step = train(data=Input(path="data"))
-        """,
-    )
-    assert read(f"{file}:two").name == "two"
-    with pytest.raises(InputError, match=r"2 pipelines: one, two(.|\n)*pipeline.py:one or pipeline.py:two"):
-        read(file)
-
-
 def test_expressions_become_steps_and_leave_no_files(here: Path) -> None:
     before = set(os.listdir(tempfile.gettempdir()))
     plan = read(

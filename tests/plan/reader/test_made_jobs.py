@@ -52,28 +52,6 @@ def test_settings_take_the_place_of_a_jobs_arguments(here: Path) -> None:
         read(file, {"epochs": "many"})
 
 
-def test_groups_of_a_job(here: Path) -> None:
-    file = write_dsl(
-        here,
-        """
-        from azure.ai.ml.dsl._group_decorator import group
-
-        @group
-        class Settings:
-            lr: float = 0.2
-            epochs: int = 3
-
-        @dsl.pipeline()
-        def grouped(settings: Settings):
-            one = train(data=Input(path="data"), lr=settings.lr, epochs=settings.epochs)
-
-        job = grouped(Settings(lr=0.5))
-        """,
-    )
-    plan = read(file, {"settings.epochs": "9"})
-    assert (value(plan, "settings.lr"), value(plan, "settings.epochs")) == (Literal(0.5), Literal(9))
-
-
 def test_several_jobs_are_told_apart_by_their_variables(here: Path) -> None:
     file = write_dsl(here, TWO + "".join(f'{name} = digits(Input(path="data"), lr={lr})\n' for name, lr in LRS.items()))
     for name, lr in LRS.items():
@@ -121,12 +99,6 @@ raise RuntimeError("there is no run whose results could be read")
     with opened(str(file), {}) as job:
         assert job.job.name is None
     assert value(read(f"{file}:other"), "lr") == Literal(0.2)
-
-
-def test_what_a_file_raises_before_it_submits_is_told(here: Path) -> None:
-    file = write_dsl(here, 'job = 1 / 0\n\n@dsl.pipeline()\ndef digits():\n    one = train(data=Input(path="data"))\n')
-    with pytest.raises(InputError, match=r"pipeline.py:5: ZeroDivisionError"):
-        read(file)
 
 
 def test_a_file_that_makes_its_job_only_as_a_program(here: Path) -> None:

@@ -46,12 +46,7 @@ OF_COMPONENTS = (
     Row(identity.display_name, identity.DISPLAY_NAME),
     Row(identity.description, identity.DESCRIPTION),
     Row(identity.tags, identity.TAG_TEXT),
-    Row(
-        inputs_and_outputs.names,
-        inputs_and_outputs.PORT_NAME,
-        inputs_and_outputs.PORT_KEYWORD,
-        inputs_and_outputs.PORT_NAME_CASE,
-    ),
+    Row(inputs_and_outputs.names, inputs_and_outputs.PORT_NAME, inputs_and_outputs.PORT_NAME_CASE),
     Row(inputs_and_outputs.types, inputs_and_outputs.PORT_TYPE),
     Row(inputs_and_outputs.descriptions, inputs_and_outputs.PORT_DESCRIPTION),
     Row(inputs_and_outputs.optional_marks, inputs_and_outputs.OPTIONAL_MARK),

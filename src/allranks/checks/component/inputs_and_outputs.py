@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import keyword
 import re
 from collections.abc import Iterator
 
@@ -19,12 +18,6 @@ PORT_NAME = Rule.error(
     "port-name",
     "A port's name has characters other than letters, digits and underscores, or begins with a digit.",
     "azure-ai-ml, `entities/_component/component.py`, Component._validate_io_names",
-    "rename it, in the command too",
-)
-PORT_KEYWORD = Rule.warning(
-    "port-keyword",
-    "A port's name is a keyword of Python, so that a pipeline in Python cannot name it.",
-    "Python, https://docs.python.org/3/reference/lexical_analysis.html#keywords",
     "rename it, in the command too",
 )
 PORT_NAME_CASE = Rule.error(
@@ -57,10 +50,7 @@ def names(subject: Subject) -> Iterator[Problem]:
     seen: dict[str, str] = {}
     for kind, port in subject.ports():
         keys = (kind, port.name)
-        if keyword.iskeyword(port.name):
-            found = f"{kind} has {port.name!r}, a keyword of Python"
-            yield subject.report(PORT_KEYWORD, keys, found, "a name that a pipeline in Python can use")
-        elif not _NAME.fullmatch(port.name):
+        if not _NAME.fullmatch(port.name):
             expected = "letters, digits and underscores, not beginning with a digit"
             yield subject.report(PORT_NAME, keys, f"{kind} has {port.name!r}", expected)
         other = seen.setdefault(f"{kind}.{port.name.lower()}", port.name)

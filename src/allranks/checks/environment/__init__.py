@@ -7,8 +7,7 @@ from pathlib import Path
 
 from allranks.checks import Findings, Row, rules_of
 from allranks.checks.environment import dockerfile, files, packages
-from allranks.checks.plan.settings import IMAGE
-from allranks.checks.plan.slips import CONDA
+from allranks.checks.plan.settings import CONDA, IMAGE
 from allranks.errors import InputError, Level, Problem, Rule
 from allranks.images.find import EnvironmentFolder
 from allranks.sdk.suppressions import Suppressions

@@ -13,8 +13,7 @@ from typing import Any
 import yaml
 
 from allranks.checks.environment.dockerfile import secrets
-from allranks.checks.plan.settings import IMAGE, is_moving
-from allranks.checks.plan.slips import CONDA
+from allranks.checks.plan.settings import CONDA, IMAGE, is_moving
 from allranks.errors import InputError, Problem, Rule
 from allranks.images.dockerfile import VERSION, labels_of, read
 from allranks.images.find import DOCKERFILE as DOCKERFILE_NAME

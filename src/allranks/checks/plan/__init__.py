@@ -11,7 +11,7 @@ from datetime import date
 from pathlib import Path
 
 from allranks.checks import Findings, Row, rules_of
-from allranks.checks.plan import bindings, control_flow, data, launchers, mini_batches, settings, slips, steps
+from allranks.checks.plan import bindings, control_flow, data, launchers, mini_batches, settings, steps
 from allranks.checks.plan.scope import Scope, of_plan
 from allranks.errors import Level, Problem, Rule
 from allranks.plan import literals, rules
@@ -56,11 +56,10 @@ OF_KEYS = (
     Row(launchers.instances_apart, launchers.INSTANCES_APART),
     Row(launchers.expanded_once, launchers.LOCAL_RANK),
     Row(launchers.mpi_variables, launchers.MPI_VARIABLE),
-    Row(slips.conda, slips.CONDA),
-    Row(slips.option_lines, slips.OPTION_LINE),
-    Row(slips.line_ends, slips.LINE_ENDS),
-    Row(slips.rank_variables, slips.RANK_VARIABLE),
-    Row(slips.variables_not_given, slips.NOT_GIVEN),
+    Row(launchers.rank_variables, launchers.RANK_VARIABLE),
+    Row(launchers.option_lines, launchers.OPTION_LINE),
+    Row(launchers.line_ends, launchers.LINE_ENDS),
+    Row(settings.conda, settings.CONDA),
     Row(settings.loader_workers, settings.LOADER_WORKERS),
     Row(settings.bound_variables, settings.VARIABLE_BINDING),
     Row(settings.moving_environment, settings.IMAGE, settings.LABEL),

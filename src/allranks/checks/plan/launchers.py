@@ -1,4 +1,5 @@
-"""Warn of launchers inside a launch that has started the ranks, and of variables of a rank in a command."""
+"""Check what a command starts: launchers in a launch that has started the ranks, variables of a rank, and lines that a
+shell does not read as they are meant."""
 
 from __future__ import annotations
 
@@ -223,3 +224,59 @@ def expanded_once(_scope: Scope, step: Step) -> Iterator[Problem]:
         found = f"${name} in front of the ranks that {launcher or 'the command'} starts: it is expanded once"
         fix = f'read it in the script: os.environ["{name}"]'
         yield LOCAL_RANK.problem("command", found, f"no ${name} in the command", fix)
+
+
+RANK_VARIABLE = Rule.warning(
+    "rank-variable",
+    "RANK, LOCAL_RANK, WORLD_SIZE, MASTER_ADDR or MASTER_PORT has a fixed value, where the launch sets it.",
+    'Microsoft Learn, "Distributed GPU training guide": Azure ML sets MASTER_ADDR, MASTER_PORT, WORLD_SIZE, RANK',
+    "remove it",
+)
+OPTION_LINE = Rule.error(
+    "option-line",
+    "A line of the command begins with an option. The shell ends a command at the end of its line, and would start the "
+    "option as a program.",
+    'Microsoft Learn, "CLI (v2) command job YAML schema": command; YAML 1.2, block scalars: | keeps line breaks, and > '
+    "folds them",
+    "write command: >- in place of |, or end the line before with a \\",
+    accepted_by_sdk=True,
+)
+LINE_ENDS = Rule.error(
+    "line-ends",
+    "A script that a shell or the kernel reads has the line ends of Windows, which become a part of its words.",
+    "POSIX, shell command language: a carriage return is not a blank; Linux, execve(2): the interpreter's path is the "
+    "rest of the first line",
+    "convert it: sed -i 's/\\r$//' FILE; to keep it so in Git, add to .gitattributes: *.sh text eol=lf",
+    accepted_by_sdk=True,
+)
+
+
+def rank_variables(_scope: Scope, step: Step) -> Iterator[Problem]:
+    """Yield a warning for each variable of a rank that has the same value for all."""
+    if isinstance(step.distribution, Single) or (launcher_of(step.command) and step.instance_count == 1):
+        return
+    names = [name for name in PYTORCH_ONLY if name != "NODE_RANK"]
+    if isinstance(step.distribution, Mpi):  # mpirun sets no master
+        names = [name for name in names if not name.startswith("MASTER")]
+    world = str(processes_per_instance(step.distribution) * step.instance_count)
+    assigned = dict(item for each in simple_commands(step.command) for item in each.assigned.items())
+    for name in names:
+        where, value = f"environment_variables.{name}", step.environment_variables.get(name)
+        if value is None:
+            where, value = "command", assigned.get(name)
+        if isinstance(value, str) and "$" not in value and (name, value) != ("WORLD_SIZE", world):
+            found = f"{name} is {value} in every rank, below the distribution {step.distribution.type}"
+            yield RANK_VARIABLE.problem(where, found, "the value that the launch gives to each rank")
+
+
+def option_lines(_scope: Scope, step: Step) -> Iterator[Problem]:
+    found = next((each.program for each in simple_commands(step.command) if each.program.startswith("--")), "")
+    if found:
+        yield OPTION_LINE.problem("command", f"a line that begins with {found}", "options on the line of their program")
+
+
+def line_ends(_scope: Scope, step: Step) -> Iterator[Problem]:
+    for name, text, by_shell in scripts(step):
+        if "\r\n" in text if by_shell else text.startswith("#!") and "\r\n" in text[: text.find("\n") + 1]:
+            fix = LINE_ENDS.fix.replace("FILE", name)
+            yield LINE_ENDS.problem("command", f"{name}, whose lines end with \\r\\n", "lines that end with \\n", fix)

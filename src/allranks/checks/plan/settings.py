@@ -1,4 +1,4 @@
-"""Warn of settings of a step: moving environments, /dev/shm, variables, spot capacity, and its size on Azure."""
+"""Check settings of a step: its environment, /dev/shm, variables, spot capacity, and its size on Azure."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ from allranks.checks.plan.scope import Scope
 from allranks.contract.distributions import processes_per_instance
 from allranks.contract.requirements import LAUNCH, PER_NODE
 from allranks.contract.templating import wire
-from allranks.errors import Level, Problem, Rule
+from allranks.errors import InputError, Level, Problem, Rule
 from allranks.hardware import shared_memory, sizes, traps
+from allranks.images import packages
 from allranks.plan.environment import cuda_version
 from allranks.plan.graph import Step
 from allranks.plan.ports import Literal
@@ -165,6 +166,23 @@ def is_moving(image: str) -> bool:
     """Return whether an image has no tag, or the tag latest, and no digest. False for no image, and for a variable."""
     tag = image.rpartition("/")[2].partition(":")[2]
     return image != "" and "@" not in image and "$" not in image and tag in ("", "latest")
+
+
+CONDA = Rule.error(
+    "conda-dependencies",
+    "A conda specification, or a requirements file that it names, has something that conda or pip does not install.",
+    'conda, "Managing environments", Creating an environment file manually; PEP 508',
+    "write: dependencies: [python=3.11, pip, {pip: [PACKAGE==VERSION]}]",
+)
+
+
+def conda(_scope: Scope, step: Step) -> Iterator[Problem]:
+    """Yield what `--environment venv` cannot read of a conda specification, or conda does not install."""
+    try:
+        packages.of(step.environment) if step.environment.definition else None
+    except InputError as error:
+        for problem in error.problems:
+            yield CONDA.problem("environment", f"{problem.where}: {problem.found}", problem.expected, problem.fix)
 
 
 SIZE = Rule.warning(

@@ -200,7 +200,7 @@ def _of_their_components(plan: Plan, checked: Sequence[Path]) -> Iterator[Proble
 def _print_names(file: str, values: dict[str, str], workspace: Workspace) -> None:
     """Print the lines of allranks.yaml that a pipeline still needs."""
     from allranks.history import registered
-    from allranks.plan.assets import skeleton
+    from allranks.plan.assets.lookup import skeleton
     from allranks.plan.reader import lookup_of, opened
 
     other_problems = 0
@@ -212,11 +212,11 @@ def _print_names(file: str, values: dict[str, str], workspace: Workspace) -> Non
             # A problem of a name may have got a more exact place.
             of_names = {replace(problem, where="") for problem in lookup.problems}
             other_problems = sum(replace(problem, where="") not in of_names for problem in error.problems)
-    lines = skeleton.missing(use for use in lookup.uses if not _has_virtual_environment(use, lookup))
-    if not lines:
+    missing = skeleton(use for use in lookup.uses if not _has_virtual_environment(use, lookup))
+    if not missing:
         errors().print(f"this machine can resolve every name in {file}", soft_wrap=True)
     else:
-        print(skeleton.render(lines), end="")
+        print(missing, end="")
     if other_problems:
         errors().print(f"{count(other_problems, 'other problem')}: allranks check {file}", soft_wrap=True)
 

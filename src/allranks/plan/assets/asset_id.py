@@ -23,6 +23,9 @@ DATASTORE = "datastore"
 STORAGE = "storage"
 """The kind of an id that is the URI of a file or folder, without a name."""
 
+LATEST = "latest"
+"""The label of the version that was registered last."""
+
 _PLURALS = {
     COMPONENT: "components",
     DATA: "data",

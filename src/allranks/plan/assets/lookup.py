@@ -1,14 +1,14 @@
 """Resolve ids to files on this machine.
 
 The lookup searches the assets registered on this machine, then ``allranks.yaml``. If neither has the id, it returns a
-problem whose fix is the line to add.
+problem whose fix is the line to add. All missing lines together are a skeleton of the file.
 """
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -20,7 +20,6 @@ from allranks.plan.assets import asset_id, mapping_file
 from allranks.plan.assets.asset_id import AssetId
 from allranks.plan.assets.mapping_file import Entry, MappingFile
 from allranks.plan.rules import UNKNOWN_FORM, WRONG_REFERENCE
-from allranks.sdk import spec_files
 from allranks.sdk.paths import is_downloadable, is_remote, nearest, shown
 
 _SECTIONS = {kind: section for section, kind in mapping_file.SECTIONS.items()}
@@ -40,10 +39,6 @@ _EXPECTED = {
     asset_id.ENVIRONMENT: "a virtual environment, or an environment's YAML file",
     asset_id.MODEL: "a model's file or folder",
 }
-
-
-LATEST = "latest"
-"""The label of the version that was registered last."""
 
 
 @dataclass(frozen=True)
@@ -184,7 +179,7 @@ class AssetLookup:
         if path in self.stand_ins:
             return self.stand_ins[path]
         entries = self.file.matching(mapping_file.STAND_INS, (path,)) if self.file else ()
-        return next((_existing(entry) for entry in entries), None)
+        return next((mapping_file.existing(entry) for entry in entries), None)
 
     def output(self, text: str) -> str | None:
         """Return the path or URI to which ``allranks.yaml`` maps the URI of an output; None if it maps none.
@@ -196,7 +191,8 @@ class AssetLookup:
         except ValueError:
             return None
         for entry in self._entries(asset, line_for(asset).section):
-            return _uri_below(entry, asset) or os.path.normpath(entry.path / _below(entry, asset))
+            uri = mapping_file.uri_below(entry, asset)
+            return uri or os.path.normpath(entry.path / mapping_file.below_entry(entry, asset))
         return None
 
     def _uri(self, asset: AssetId, section: str) -> str:
@@ -205,13 +201,13 @@ class AssetLookup:
             return str(entity.path)
         for entry in self._entries(asset, section):
             if entry.uri:
-                return _uri_below(entry, asset)
+                return mapping_file.uri_below(entry, asset)
         return asset.path if asset.kind == asset_id.STORAGE and is_downloadable(asset.path) else ""
 
     def _in_file(self, asset: AssetId, line: Line, misses: list[str]) -> Path | None:
         """Return the path of the first entry that has the asset. misses: receives what the other entries lack."""
-        find = {asset_id.COMPONENT: _spec, asset_id.ENVIRONMENT: _environment}.get(asset.kind, _data)
-        paths = (find(entry, asset, misses) for entry in self._entries(asset, line.section) if not entry.uri)
+        entries = (entry for entry in self._entries(asset, line.section) if not entry.uri)
+        paths = (mapping_file.path_of(entry, asset, misses) for entry in entries)
         return next((path for path in paths if path is not None), None)
 
     def _entries(self, asset: AssetId, section: str) -> Iterator[Entry]:
@@ -219,10 +215,10 @@ class AssetLookup:
             return
         if asset.kind == asset_id.DATASTORE:
             # A path of a datastore may be mapped like a data asset.
-            yield from _literal(self.file.matching("data", mapping_file.spellings(asset)))
+            yield from mapping_file.of_uris(self.file.matching("data", mapping_file.spellings(asset)))
             yield from self.file.matching(section, mapping_file.spellings(replace(asset, path="")))
         elif asset.kind == asset_id.STORAGE:
-            yield from _literal(self.file.matching(section, mapping_file.spellings(asset)))
+            yield from mapping_file.of_uris(self.file.matching(section, mapping_file.spellings(asset)))
         else:
             yield from self.file.matching(section, mapping_file.spellings(asset))
 
@@ -296,98 +292,6 @@ def _with_article(kind: str) -> str:
     return kind if kind in (asset_id.DATA, asset_id.STORAGE) else f"{'an' if kind[0] in 'aeiou' else 'a'} {kind}"
 
 
-def _existing(entry: Entry) -> Path:
-    """Return the path of an entry. Raise InputError if it does not exist."""
-    if not os.path.exists(entry.path):
-        found, expected = f"{shown(entry.path)} does not exist", "a path, relative to the file"
-        raise InputError(Problem(entry.where, found, expected, "correct the path"))
-    return entry.path
-
-
-def _spec(entry: Entry, asset: AssetId, misses: list[str]) -> Path | None:
-    path = _existing(entry)
-    if os.path.isfile(path):
-        return path
-    specs = spec_files.find_by_name(path, asset.name)
-    if asset.version:
-        matches = [spec for spec in specs if spec.version == asset.version]
-    elif asset.label in ("", LATEST):
-        matches = [spec for spec in specs if spec.version == specs[0].version]
-    else:
-        matches = []
-    if len(matches) > 1:
-        files = ", ".join(shown(spec.path) for spec in matches[:5])
-        several = f"several files describe {asset.name}:{matches[0].version}: {files}"
-        raise InputError(
-            Problem(entry.where, several, "one", f"name the file: {asset.short}: {shown(matches[0].path)}")
-        )
-    if matches:
-        return matches[0].path
-    if specs:
-        versions = ", ".join(f"{spec.version or 'no version'} ({shown(spec.path)})" for spec in specs[:5])
-        misses.append(f"{shown(path)} has {asset.name} in version {versions}")
-    else:
-        misses.append(f"{shown(path)} has no component {asset.name}")
-    return None
-
-
-def _environment(entry: Entry, asset: AssetId, misses: list[str]) -> Path | None:
-    path = _existing(entry)
-    if os.path.isfile(path) or interpreter_in(path):
-        return path
-    if os.path.isdir(named := path / asset.name) and interpreter_in(named):
-        return named
-    misses.append(f"{shown(path)} is not a virtual environment, and contains none named {asset.name}")
-    return None
-
-
-def interpreter_in(folder: Path) -> Path | None:
-    """Return the Python of a virtual environment; None if the folder is not one."""
-    python = folder / "bin" / "python"
-    return python if os.access(python, os.X_OK) else None
-
-
-def _data(entry: Entry, asset: AssetId, misses: list[str]) -> Path | None:
-    path = _existing(entry)
-    if os.path.isdir(path) and (rest := _below(entry, asset)):
-        path = Path(os.path.normpath(path / rest))
-        if not os.path.exists(path):
-            misses.append(f"{shown(path)} does not exist")
-            return None
-    return path
-
-
-def _below(entry: Entry, asset: AssetId) -> str:
-    """Return where an asset is in the folder of an entry. Raise InputError if it is not in it."""
-    below = _relative_path(entry, asset)
-    if ".." in below.split("/"):
-        found = f"{asset} has .. in its path, which does not lead out of a datastore"
-        raise InputError(Problem(entry.where, found, "a path below it", "write the path without .."))
-    return below
-
-
-def _relative_path(entry: Entry, asset: AssetId) -> str:
-    """Return the path of an asset in the folder of an entry. The part that a pattern matches is a subfolder."""
-    if entry.section == "datastores":
-        return f"{asset.name}/{asset.path}" if entry.is_pattern else asset.path
-    spellings = mapping_file.spellings(asset)
-    if not entry.is_pattern or entry.key in spellings:
-        return ""
-    if asset.name and asset.kind != asset_id.DATASTORE:
-        return asset.name
-    return next((text.removeprefix(entry.literal) for text in spellings if text.startswith(entry.literal)), "")
-
-
-def _uri_below(entry: Entry, asset: AssetId) -> str:
-    """Return the URI of an asset in the storage service of an entry; "" if the entry has none."""
-    return "/".join(filter(None, (entry.uri.rstrip("/"), _below(entry, asset)))) if entry.uri else ""
-
-
-def _literal(entries: Iterator[Entry]) -> Iterator[Entry]:
-    """Return the entries without the pattern ``*``, which matches names, not URIs."""
-    return (entry for entry in entries if entry.literal)
-
-
 def _as_key(key: str) -> str:
     """Return a key that YAML reads as this text."""
     try:
@@ -395,3 +299,39 @@ def _as_key(key: str) -> str:
     except yaml.YAMLError:
         plain = False
     return key if plain else json.dumps(key)
+
+
+_HEAD = """\
+# Paths on this machine for the names in pipelines. Paths are relative to this file.
+# Remove the # in front of a line, and write the path.
+"""
+
+_NOTES = {
+    "code": "a folder with the code, or a file",
+    "components": "a component's YAML file, or a folder of such files",
+    "data": "a file or folder",
+    "datastores": "a folder with the datastore's files",
+    "environments": "a virtual environment, or an environment's YAML file; without it, the Python of allranks is used",
+    "models": "a model's file or folder",
+}
+
+
+def skeleton(uses: Iterable[Use]) -> str:
+    """Return ``allranks.yaml`` with a line for each unresolved id, by section, below the places that need it, all as
+    comments; "" if there is none. Several components of one registry have a line for all of them, too."""
+    places: dict[Line, dict[str, None]] = {}
+    registries: dict[str, set[Line]] = {}
+    for use in uses:
+        if use.path is None and not use.uri:
+            places.setdefault(use.line, {})[use.where] = None
+            if use.asset.registry and use.asset.kind == asset_id.COMPONENT:
+                registries.setdefault(use.asset.registry, set()).add(use.line)
+    for registry, components in registries.items():
+        if len(components) > 1:
+            whole = Line("components", f"registries/{registry}/components/*", "path/to/specs")
+            places[whole] = {f"or all components of {registry} in one folder": None}
+    text = _HEAD if places else ""
+    for section, note in _NOTES.items():
+        rows = [f"  # {row}\n" for line in places if line.section == section for row in (*places[line], line)]
+        text += f"\n{section}:  # {note}\n{''.join(rows)}" if rows else ""
+    return text

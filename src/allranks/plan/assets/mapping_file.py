@@ -1,4 +1,4 @@
-"""Read ``allranks.yaml``, which maps the names in pipelines to paths on this machine.
+"""Read ``allranks.yaml``, which maps the names in pipelines to paths on this machine, and find what its lines name.
 
     code:
       training:3: train/src
@@ -27,6 +27,7 @@ environment, and the value how its environment is realised.
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -38,8 +39,8 @@ from allranks.errors import InputError, Level, Problem, did_you_mean
 from allranks.plan.assets import asset_id
 from allranks.plan.assets.asset_id import AssetId
 from allranks.plan.environment import REALISED
-from allranks.sdk import yaml_lines
-from allranks.sdk.paths import is_downloadable, is_remote, located
+from allranks.sdk import spec_files, yaml_lines
+from allranks.sdk.paths import is_downloadable, is_remote, located, shown
 from allranks.sdk.yaml_lines import YamlText
 
 NAMES = ("allranks.yaml", "allranks.yml")
@@ -216,3 +217,101 @@ def _once(entries: list[Entry], problems: list[Problem]) -> Iterator[Entry]:
             problems.append(Problem(entry.where, f"it duplicates {first.written} ({first.place})", "", "remove one"))
         seen[entry.key] = entry
         yield entry
+
+
+def path_of(entry: Entry, asset: AssetId, misses: list[str]) -> Path | None:
+    """Return the path that an entry has for an asset; None if it has none. misses: receives what it lacks"""
+    find = {asset_id.COMPONENT: _spec, asset_id.ENVIRONMENT: _environment}.get(asset.kind, _data)
+    return find(entry, asset, misses)
+
+
+def existing(entry: Entry) -> Path:
+    """Return the path of an entry. Raise InputError if it does not exist."""
+    if not os.path.exists(entry.path):
+        found, expected = f"{shown(entry.path)} does not exist", "a path, relative to the file"
+        raise InputError(Problem(entry.where, found, expected, "correct the path"))
+    return entry.path
+
+
+def _spec(entry: Entry, asset: AssetId, misses: list[str]) -> Path | None:
+    path = existing(entry)
+    if os.path.isfile(path):
+        return path
+    specs = spec_files.find_by_name(path, asset.name)
+    if asset.version:
+        matches = [spec for spec in specs if spec.version == asset.version]
+    elif asset.label in ("", asset_id.LATEST):
+        matches = [spec for spec in specs if spec.version == specs[0].version]
+    else:
+        matches = []
+    if len(matches) > 1:
+        files = ", ".join(shown(spec.path) for spec in matches[:5])
+        several = f"several files describe {asset.name}:{matches[0].version}: {files}"
+        raise InputError(
+            Problem(entry.where, several, "one", f"name the file: {asset.short}: {shown(matches[0].path)}")
+        )
+    if matches:
+        return matches[0].path
+    if specs:
+        versions = ", ".join(f"{spec.version or 'no version'} ({shown(spec.path)})" for spec in specs[:5])
+        misses.append(f"{shown(path)} has {asset.name} in version {versions}")
+    else:
+        misses.append(f"{shown(path)} has no component {asset.name}")
+    return None
+
+
+def _environment(entry: Entry, asset: AssetId, misses: list[str]) -> Path | None:
+    path = existing(entry)
+    if os.path.isfile(path) or interpreter_in(path):
+        return path
+    if os.path.isdir(named := path / asset.name) and interpreter_in(named):
+        return named
+    misses.append(f"{shown(path)} is not a virtual environment, and contains none named {asset.name}")
+    return None
+
+
+def interpreter_in(folder: Path) -> Path | None:
+    """Return the Python of a virtual environment; None if the folder is not one."""
+    python = folder / "bin" / "python"
+    return python if os.access(python, os.X_OK) else None
+
+
+def _data(entry: Entry, asset: AssetId, misses: list[str]) -> Path | None:
+    path = existing(entry)
+    if os.path.isdir(path) and (rest := below_entry(entry, asset)):
+        path = Path(os.path.normpath(path / rest))
+        if not os.path.exists(path):
+            misses.append(f"{shown(path)} does not exist")
+            return None
+    return path
+
+
+def below_entry(entry: Entry, asset: AssetId) -> str:
+    """Return where an asset is in the folder of an entry. Raise InputError if it is not in it."""
+    below = _relative_path(entry, asset)
+    if ".." in below.split("/"):
+        found = f"{asset} has .. in its path, which does not lead out of a datastore"
+        raise InputError(Problem(entry.where, found, "a path below it", "write the path without .."))
+    return below
+
+
+def _relative_path(entry: Entry, asset: AssetId) -> str:
+    """Return the path of an asset in the folder of an entry. The part that a pattern matches is a subfolder."""
+    if entry.section == "datastores":
+        return f"{asset.name}/{asset.path}" if entry.is_pattern else asset.path
+    keys = spellings(asset)
+    if not entry.is_pattern or entry.key in keys:
+        return ""
+    if asset.name and asset.kind != asset_id.DATASTORE:
+        return asset.name
+    return next((text.removeprefix(entry.literal) for text in keys if text.startswith(entry.literal)), "")
+
+
+def uri_below(entry: Entry, asset: AssetId) -> str:
+    """Return the URI of an asset in the storage service of an entry; "" if the entry has none."""
+    return "/".join(filter(None, (entry.uri.rstrip("/"), below_entry(entry, asset)))) if entry.uri else ""
+
+
+def of_uris(entries: Iterator[Entry]) -> Iterator[Entry]:
+    """Return the entries without the pattern ``*``, which matches names, not URIs."""
+    return (entry for entry in entries if entry.literal)

@@ -12,7 +12,7 @@ from typing import Any
 from allranks.errors import InputError, Problem
 from allranks.plan import digest
 from allranks.plan.assets import asset_id
-from allranks.plan.assets.lookup import interpreter_in
+from allranks.plan.assets.mapping_file import interpreter_in
 from allranks.plan.environment import NO_ENVIRONMENT, Environment, registered
 from allranks.plan.reader.context import Context, Place
 from allranks.plan.rules import ENVIRONMENT_EMPTY

@@ -47,9 +47,8 @@ class DslFile(_OfFile):
     def inputs(self) -> dict[str, str | None]:
         """Return the names of the pipeline's inputs with their types; None for one without annotation."""
         parameters = inspect.signature(self.function).parameters
-        return dict(self._declared(self._builder.inputs, parameters)) | {
-            name: _plain_type(parameters[name]) for name in self._builder.non_pipeline_parameter_names
-        }
+        declared = _declared(self._builder.inputs, lambda name: _is_annotated(parameters[name]))
+        return declared | {name: _plain_type(parameters[name]) for name in self._builder.non_pipeline_parameter_names}
 
     def given(self, name: str) -> Setting | None:
         """Return the default of an input, if it has one."""
@@ -75,16 +74,6 @@ class DslFile(_OfFile):
     @property
     def _builder(self) -> Any:
         return internals.pipeline_builder(self.function)
-
-    def _declared(
-        self, inputs: Mapping[str, Any], parameters: Mapping[str, inspect.Parameter]
-    ) -> Iterator[tuple[str, str | None]]:
-        for name, port in inputs.items():
-            if isinstance(port, internals.GroupInput):
-                yield from ((inner, str(member.type)) for inner, member in port.flatten(name).items())
-            else:
-                annotated = parameters[name].annotation is not inspect.Parameter.empty
-                yield name, str(port.type) if annotated and port.type else None
 
     def _arguments(self, values: Mapping[str, tuple[str, Setting]]) -> dict[str, Any]:
         from azure.ai.ml import Input
@@ -129,6 +118,21 @@ class DslFile(_OfFile):
 def located(line: Line | None) -> Location | None:
     """Return a line of the user's code as a location of the plan."""
     return Location(line.file, line.number, line.cell) if line else None
+
+
+def _declared(inputs: Mapping[str, Any], has_type: Callable[[str], bool]) -> dict[str, str | None]:
+    """Return the names of inputs with their types; None for one without a type. Those in a group have one."""
+    types: dict[str, str | None] = {}
+    for name, port in inputs.items():
+        if isinstance(port, internals.GroupInput):
+            types |= {inner: str(member.type) for inner, member in port.flatten(name).items()}
+        else:
+            types[name] = str(port.type) if port.type and has_type(name) else None
+    return types
+
+
+def _is_annotated(parameter: inspect.Parameter | None) -> bool:
+    return parameter is not None and parameter.annotation is not inspect.Parameter.empty
 
 
 def _plain_type(parameter: inspect.Parameter) -> str | None:
@@ -179,9 +183,18 @@ class PythonJob(_OfFile):
 
     def inputs(self) -> dict[str, str | None]:
         """Return the names of the job's inputs with their types; None if the type is not declared."""
+        component = getattr(self.job, "component", None)
+        inputs = getattr(component, "inputs", None) or {}
+        function = self.file.nodes.function(component)
+        parameters = inspect.signature(function).parameters if function else {}
+
+        def has_type(name: str) -> bool:
+            # Inputs of a command are declared only if they have no value.
+            return _is_annotated(parameters.get(name)) if function else inputs[name].default is None
+
         ports = getattr(self.job, "inputs", None)
         names = [name for name, _ in step_ports.flat(ports)] if isinstance(ports, dict) else []
-        return dict(self._declared()) | {name: None for name in names if name not in dict(self._declared())}
+        return {**dict.fromkeys(names), **_declared(inputs, has_type)}
 
     def given(self, name: str) -> Setting | None:
         """Return the value of an input in the job, if it is a plain value."""
@@ -201,19 +214,6 @@ class PythonJob(_OfFile):
     def location(self, path: str) -> Location | None:
         """Return where the node at this path is created."""
         return located(self.file.nodes.line(self.job, path))
-
-    def _declared(self) -> Iterator[tuple[str, str | None]]:
-        component = getattr(self.job, "component", None)
-        function = self.file.nodes.function(component)
-        parameters = inspect.signature(function).parameters if function else {}
-        for name, port in (getattr(component, "inputs", None) or {}).items():
-            if isinstance(port, internals.GroupInput):
-                yield from ((inner, str(member.type)) for inner, member in port.flatten(name).items())
-                continue
-            annotated = name in parameters and parameters[name].annotation is not inspect.Parameter.empty
-            # Inputs of a command are declared only if they have no value.
-            declared = annotated if function else port.default is None
-            yield name, str(port.type) if declared and port.type else None
 
     def _set(self, name: str, kind: str, value: Any) -> None:
         *groups, last = name.split(".")
