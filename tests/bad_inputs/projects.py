@@ -1,24 +1,11 @@
-"""Mistakes in components, environments, schedules, allranks.yaml and the configuration of Azure ML."""
+"""Mistakes in components, environments, schedules and the configuration of Azure ML."""
 
 from __future__ import annotations
-
-import json
 
 from bad_inputs.python_files import RIGHT
 from bad_inputs.row import Row, job
 
 SCHEMAS = "https://azuremlschemas.azureedge.net/latest"
-COMPONENT = {
-    "$schema": f"{SCHEMAS}/commandComponent.schema.json",
-    "type": "command",
-    "name": "train",
-    "version": "1",
-    "display_name": "Train",
-    "description": "Train a model.",
-    "command": "echo ${{inputs.lr}}",
-    "environment": "azureml:cpu:1",
-    "inputs": {"lr": {"type": "number", "default": 0.1, "description": "Learning rate."}},
-}
 DOCKERFILE = "FROM ubuntu:24.04\n"
 ENVIRONMENT = {
     "environments/torch/Dockerfile": DOCKERFILE,
@@ -39,20 +26,8 @@ nightly = JobSchedule(name="nightly", trigger={trigger}, create_job=one())
 """
 
 
-def _component(*said: str, **keys: object) -> Row:
-    return Row("check component.yaml", said, files={"component.yaml": json.dumps(COMPONENT | keys, indent=2)})
-
-
-def _port(*said: str, name: str = "lr", **port: object) -> Row:
-    return _component(*said, inputs={name: port}, command=f"echo ${{{{inputs.{name}}}}}")
-
-
 def _schedule(trigger: str, *said: str) -> Row:
     return Row("schedules next 3 file.py", said, files={"file.py": SCHEDULE.replace("{trigger}", trigger)})
-
-
-def _mapped(text: str, *said: str) -> Row:
-    return Row("check job.yml", said, files={"job.yml": job(), "allranks.yaml": text})
 
 
 def _environment(*said: str, **files: str) -> Row:
@@ -66,14 +41,6 @@ def _submit(options: str, *said: str, config: str | None = None) -> Row:
 
 
 ROWS = {
-    "a component with a wrong key": Row(
-        "check component.yaml",
-        ("component.yaml", "comand", "command"),
-        files={"component.yaml": json.dumps(COMPONENT, indent=2).replace('"command":', '"comand":')},
-    ),
-    "a component's range": _port(
-        "component.yaml", "min 2 is above max 1", "exchange them", type="number", min=2, max=1, description="a"
-    ),
     "a component in Python that raises": Row(
         "check component.py",
         ("component.py", "ZeroDivisionError"),
@@ -83,7 +50,6 @@ ROWS = {
     "a folder of components that is a file": Row("components job.yml", ("job.yml",), files={"job.yml": job()}),
     "components to register that are gone": Row("register --dry-run --registry r --components gone", ("gone",)),
     "no environments": Row("environments list", ("environments", "--folder DIR")),
-    "an unknown environment": Row("environments check trch", ("no environment 'trch'", "torch"), files=ENVIRONMENT),
     "another engine": Row("environments build torch --engine kaniko", ("kaniko", "buildah"), files=ENVIRONMENT),
     "an environment.yaml that is no YAML": _environment(
         "environment.yaml:1", "it is not YAML", environment_yaml="name: [\n"
@@ -99,7 +65,6 @@ ROWS = {
             "job.yml": job(),
         },
     ),
-    "an allranks.yaml that is no YAML": _mapped("data: [", "allranks.yaml:1", "it is not YAML"),
     "no workspace on Azure ML": _submit("", "workspace", "no subscription", "--subscription ID", "config.json"),
     "a config.json that is no JSON": _submit(
         "", "config.json", "it is not JSON", "download it in the studio", config="{"

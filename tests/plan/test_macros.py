@@ -15,7 +15,6 @@ from allranks.history.store import Store
 from allranks.history.workspace import Workspace
 from allranks.local.engine import resume, run
 from allranks.local.options import Options
-from allranks.plan import values
 from allranks.plan.codec import loads
 from allranks.plan.graph import Graph, Plan, Step
 from allranks.plan.ports import GraphInput, Input, Literal, Output
@@ -51,21 +50,11 @@ def test_the_time_is_the_firing_in_utc_and_the_name_the_runs(workspace: Workspac
         assert loads(store.plan(record.id)) == plan(f"at {TRIGGERED} by ${{{{ name }}}}")
 
 
-def test_the_name_may_be_given(workspace: Workspace) -> None:
-    assert said(execute(workspace, "by ${{name}}", run_name="weekly-20260329T023000Z")) == "by weekly-20260329T023000Z"
-
-
-def test_without_a_schedule_it_is_the_creation_time(workspace: Workspace) -> None:
-    record = execute(workspace, TRIGGERED)
-    assert said(record) == datetime.fromtimestamp(record.created, timezone.utc).strftime(values.TIME_FORMAT)
-
-
-@pytest.mark.parametrize("fired", [FIRED, None], ids=["fired by a schedule", "started by hand"])
-def test_a_resumed_run_keeps_its_own(workspace: Workspace, tmp_path: Path, fired: datetime | None) -> None:
+def test_a_resumed_run_keeps_its_own(workspace: Workspace, tmp_path: Path) -> None:
     mended = tmp_path / "mended"
     text, waits = SAY.inputs
     step = replace(SAY, inputs=(text, replace(waits, value=Literal(str(mended)))))
-    failed = run(plan(f"{TRIGGERED} ${{{{name}}}}", step), workspace, Options(instances="loopback", trigger_time=fired))
+    failed = run(plan(f"{TRIGGERED} ${{{{name}}}}", step), workspace, Options(instances="loopback"))
     assert failed.status is Status.FAILED
     mended.touch()
     resumed = resume(failed.id, workspace, Options(trigger_time=datetime(2000, 1, 1)))

@@ -29,12 +29,8 @@ BODIES = {
     "data": ("    train(data=3)\n", 7, "3 is bound to an input of data", "write Input(type=TYPE, path=PATH)"),
     "a step": (f"{STEP}    train(data=step)\n", 8, "a step with 2 outputs", "write .outputs.NAME"),
     "if": ("    if n > 2:\n        pass\n", 7, READS, DECIDE),
-    "while": ("    while n:\n        pass\n", 7, READS, DECIDE),
-    "range": ("    for _ in range(n):\n        pass\n", 7, READS, DECIDE),
-    "method": ("    n.upper()\n", 7, READS, DECIDE),
     "if of an output": (f"{STEP}    if step.outputs.score:\n        pass\n", 8, "the function reads the value", DECIDE),
     "name": (f"{STEP}    step.name = 'My Step'\n", 8, "'my step' cannot be the name of a step", "rename it: my_step"),
-    "variable": ("    Train = train(data=data)\n", 7, "'Train' cannot be the name of a step", "rename it: train"),
     "same": (f"{STEP}    b = train(data=data)\n    b.name = 'step'\n", 7, "two steps have the name step", "rename one"),
     "setting": (f"{STEP}    step.distribution = {{'type': 'pytorhc'}}\n", 8, "azure-ai-ml refuses type", ""),
 }  # fmt: skip

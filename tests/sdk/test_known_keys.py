@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 import yaml
 
-from allranks.sdk.spec_files import below
-from allranks.sdk.validation_errors import kind_of, misspelt, similar
-
-PROJECT = Path(__file__).parents[2]
+from allranks.sdk.validation_errors import misspelt, similar
 
 FILES = {
     "of a job": ("command job", "command: ls\ncomputte: gpu\n", {"computte": "compute"}),
@@ -67,10 +62,3 @@ def test_a_misspelt_key_is_found_with_the_one_that_was_meant(kind: str, text: st
     assert dict(misspelt(kind, yaml.safe_load(text))) == expected
     for key, meant in expected.items():
         assert similar(kind, key, yaml.safe_load(text)) == meant
-
-
-def test_no_component_of_the_project_has_a_misspelt_key() -> None:
-    for path in below(PROJECT / "components").components:
-        if path.suffix != ".py":
-            tree = yaml.safe_load(path.read_text(encoding="utf-8"))
-            assert list(misspelt(kind_of(tree), tree)) == []

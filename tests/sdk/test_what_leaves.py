@@ -345,7 +345,7 @@ def _of_the_sdk(code: Path | None, includes: list[str], base: Path) -> set[str]:
 
 
 @given(tree=trees(), included=trees(), beside=ignore_files, has_code=st.booleans())
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_what_is_included_is_ignored_as_by_the_sdk(
     tmp_path_factory: pytest.TempPathFactory,
     tree: dict[str, str],

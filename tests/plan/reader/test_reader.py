@@ -219,7 +219,6 @@ def test_a_command_job_is_a_plan_of_one_step(here: Path) -> None:
     [
         ("{type: pytorch}", PyTorch(1)),
         ("{type: mpi, process_count_per_instance: 4}", Mpi(4)),
-        ("{type: tensorflow}", TensorFlow()),
         ("{type: tensorflow, worker_count: 2, parameter_server_count: 1}", TensorFlow(2, 1)),
         ("{type: ray, port: 7000, include_dashboard: true, worker_node_additional_args: -v}", None),
     ],
@@ -230,15 +229,10 @@ def test_distributions(here: Path, yaml: str, expected: object) -> None:
     assert found == (expected or Ray(port=7000, include_dashboard=True, worker_node_additional_args="-v"))
 
 
-def test_no_distribution(here: Path) -> None:
-    assert (
-        read(write(here, "job.yml", "command: ls\nenvironment: azureml:x:1\n")).graph.nodes[0].distribution == Single()
-    )
-
-
 def test_what_the_platform_would_use_by_itself(here: Path) -> None:
     (step,) = read(write(here, "job.yml", "command: ls\nenvironment: azureml:x:1\n")).graph.nodes
     assert (step.instance_count, step.shm_size, step.timeout, step.code) == (1, 2 << 30, None, None)
+    assert step.distribution == Single()
 
 
 def test_paths_in_yaml_are_relative_to_the_file_and_set_ones_to_the_current_folder(
