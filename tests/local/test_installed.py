@@ -49,17 +49,21 @@ CHANGES: dict[str, Callable[[Path], object]] = {
 
 
 @pytest.mark.parametrize("change", CHANGES)
-def test_a_change_of_the_step_s_own_packages_runs_it_again(change: str, venv: Path, run_steps) -> None:
+def test_a_change_of_the_packages_changes_the_digest(change: str, venv: Path) -> None:
+    before = installed.of(venv / "bin" / "python")
+    CHANGES[change](venv)
+    assert installed.of(venv / "bin" / "python") != before
+
+
+def test_a_change_of_the_step_s_own_packages_runs_it_again(venv: Path, run_steps) -> None:
     steps = (
         Step("own", "true", environment=registered("own:1")),
         Step("other", "true", environment=registered("other:1")),
     )
     plan = Plan("p", Graph(steps), source=str(venv.parents[1] / "pipeline.py"))
     first = run_steps(plan=plan)
-    assert run_steps(plan=plan).step("own").reused_from == first.id
-    CHANGES[change](venv)
-    changed = run_steps(plan=plan)
-    assert [step.reused_from for step in changed.steps] == [None, first.id]
+    CHANGES["upgraded"](venv)
+    assert [step.reused_from for step in run_steps(plan=plan).steps] == [None, first.id]
 
 
 def test_caches_and_data_beside_an_editable_source_do_not_matter(venv: Path) -> None:

@@ -118,22 +118,6 @@ def kill(pid: int) -> None:
     os.kill(pid, signal.SIGKILL)
 
 
-def test_the_engine(tmp_path: Path) -> None:
-    with running(tmp_path) as (engine, below):
-        engine.process.kill()
-        psutil.wait_procs(below, timeout=BOUND)
-    (line,) = engine.lines("supervisor ended")
-    assert "the engine" in line["reason"]
-
-
-def test_the_supervisor(tmp_path: Path) -> None:
-    with running(tmp_path) as (engine, _):
-        kill(engine.lines("supervisor started")[0]["pid"])
-        assert "the supervisor was ended by SIGKILL" in engine.message()
-    (line,) = engine.lines("supervisor exited")
-    assert (line["code"], line["level"]) == (-signal.SIGKILL, "warning")
-
-
 def test_an_agent(tmp_path: Path) -> None:
     with running(tmp_path) as (engine, _):
         agent = engine.lines("agent started")[1]

@@ -17,7 +17,6 @@ import pytest
 from allranks.contract.launch import Distribution
 from allranks.contract.mpi import Mpi
 from allranks.contract.pytorch import PyTorch
-from allranks.contract.ray import Ray
 from allranks.history.observer import Observer
 from allranks.history.records import RunRecord, Status, StepRecord
 from allranks.local.attempt import attempt
@@ -29,7 +28,6 @@ PATH = f"{Path(sys.executable).parent}:/usr/bin"
 LAUNCHES: dict[str, tuple[Distribution, str]] = {
     "pytorch": (PyTorch(2), "sh"),
     "mpi": (Mpi(2), "mpirun"),
-    "ray": (Ray(), "ray"),
 }
 """The distribution, and a program that it needs."""
 
@@ -58,7 +56,7 @@ def step(distribution: Distribution) -> Step:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("launch", "kind"), [("mpi", "rack"), ("ray", "rack"), ("pytorch", "loopback")])
+@pytest.mark.parametrize(("launch", "kind"), [("mpi", "rack"), ("pytorch", "loopback")])
 def test_an_instance_that_never_starts_ends_the_step(
     launch: str, kind: str, rack_works: bool, run_steps: Callable[..., RunRecord]
 ) -> None:

@@ -31,15 +31,22 @@ def odd(tmp_path: Path) -> Path:
     return folder
 
 
-def _read(data: Path, mode: str, *, type_: str = "uri_folder", command: str = "cat ${{inputs.data}}/x") -> Step:
-    return Step("read", command, inputs=(Input("data", type_, DataPath(str(data)), mode),))
+def _read(
+    data: Path,
+    mode: str,
+    *,
+    name: str = "read",
+    type_: str = "uri_folder",
+    command: str = "cat ${{inputs.data}}/x",
+) -> Step:
+    return Step(name, command, inputs=(Input("data", type_, DataPath(str(data)), mode),))
 
 
-@pytest.mark.parametrize("mode", ["ro_mount", "rw_mount", "download", "direct"])
-def test_an_input_with_all_of_them(odd: Path, mode: str, kind: str, run_steps) -> None:
-    record = run_steps(_read(odd, mode), instances=kind)
+def test_an_input_with_all_of_them(odd: Path, kind: str, run_steps) -> None:
+    reads = [_read(odd, mode, name=mode) for mode in ("ro_mount", "rw_mount", "download", "direct")]
+    record = run_steps(*reads, instances=kind)
     assert record.status is Status.COMPLETED, record.verdict
-    assert run_steps(_read(odd, mode), instances=kind).step("read").reused_from == record.id
+    assert {step.reused_from for step in run_steps(*reads, instances=kind).steps} == {record.id}
 
 
 def test_a_download_has_the_same_links_and_says_what_it_leaves_out(odd: Path, run_steps) -> None:
@@ -73,26 +80,34 @@ def _next_runs(record: RunRecord) -> bool:
     return record.step("other").status is Status.COMPLETED
 
 
-BECOMES = {"a FIFO": "mkfifo", "a dangling link": "ln -s nowhere", "a loop": "ln -s data", "nothing": ": "}
+BECOMES = ("mkfifo", "ln -s nowhere", "ln -s data", ":")
+"""Commands that make a FIFO, a dangling link, a loop, or nothing."""
 
 
-@pytest.mark.parametrize(("mode", "deterministic"), [("ro_mount", True), ("download", False)], ids=["read", "copied"])
-@pytest.mark.parametrize("becomes", BECOMES)
-def test_an_input_that_becomes_one_of_them_fails_its_step_alone(
-    becomes: str, deterministic: bool, mode: str, run_steps, kind: str, workspace: Workspace
-) -> None:
-    # Of /tmp a machine of the rack sees no more than the workspace.
-    data = workspace.root / "data"
-    data.parent.mkdir()
-    data.touch()
-    spoil = Step("spoil", f"rm {data}; {BECOMES[becomes]} {data}")
-    read = _read(data, mode, type_="custom_model", command="test -f ${{inputs.data}}")
-    steps = (spoil, replace(read, after=("spoil",), deterministic=deterministic), Step("other", "true"))
-    record = run_steps(plan=Plan("p", Graph(steps)), instances=kind)
-    assert (record.status, record.step("read").status) == (Status.FAILED, Status.FAILED)
-    assert str(data) in record.verdict.reason
-    assert record.step("read").ended is not None
+def test_an_input_that_becomes_one_of_them_fails_its_step_alone(run_steps, kind: str, workspace: Workspace) -> None:
+    """While it is read for its digest, and while it is copied."""
+    steps: list[Step] = [Step("other", "true")]
+    for number, command in enumerate(BECOMES):
+        for mode, deterministic in (("ro_mount", True), ("download", False)):
+            # Of /tmp a machine of the rack sees no more than the workspace.
+            data = workspace.root / f"{number}-{mode}" / "data"
+            data.parent.mkdir(parents=True)
+            data.touch()
+            spoil = Step(f"spoil{number}-{mode}", f"rm {data}; {command} {data}")
+            read = _read(
+                data, mode, name=f"read{number}-{mode}", type_="custom_model", command="test -f ${{inputs.data}}"
+            )
+            steps += [spoil, replace(read, after=(spoil.name,), deterministic=deterministic)]
+    record = run_steps(plan=Plan("p", Graph(tuple(steps))), instances=kind)
     assert _next_runs(record)
+    for step in record.steps:
+        if step.name.startswith("read"):
+            assert step.status is Status.FAILED
+            assert step.verdict is not None
+            assert f"{step.name.removeprefix('read')}/data" in step.verdict.reason
+            assert step.ended is not None
+        else:
+            assert step.status is Status.COMPLETED
 
 
 def test_an_output_that_is_gone_fails_its_step_alone(run_steps) -> None:

@@ -87,34 +87,35 @@ def test_iterations_that_run_side_by_side_at_one_path(tmp_path: Path) -> None:
     assert problem.found.endswith("is also the path of the other iterations of loop")
 
 
-@pytest.mark.parametrize(
-    ("written", "text"),
-    [
-        (r"3\n", "3"),
-        (r"3\r\n", "3"),
-        (r"3\n\n", "3\n"),
-        ("3", "3"),
-        (r"\n", ""),
-        ("", ""),
-        (r" 3 \n", " 3 "),
-        (r"a\r\nb\r\n", "a\r\nb"),
-        (r"3\r", "3\r"),
-    ],
-)
-def test_a_primitive_ends_before_its_last_newline(written: str, text: str, run_steps) -> None:
-    record = run_steps(
-        Step("write", f"printf '{written}' > ${{{{outputs.value}}}}", outputs=(Output("value", "string"),)),
-        Step(
-            "read",
-            "printf '%s' \"$VALUE\" > ${{outputs.out}}/file",
-            outputs=(FOLDER,),
-            environment_variables={"VALUE": NodeOutput("write", "value")},
-        ),
-    )
+PRIMITIVES = {
+    r"3\n": "3",
+    r"3\r\n": "3",
+    r"3\n\n": "3\n",
+    "3": "3",
+    r"\n": "",
+    "": "",
+    r" 3 \n": " 3 ",
+    r"a\r\nb\r\n": "a\r\nb",
+    r"3\r": "3\r",
+}
+
+
+def test_a_primitive_ends_before_its_last_newline(run_steps) -> None:
+    steps = []
+    for number, written in enumerate(PRIMITIVES):
+        command = f"printf '{written}' > ${{{{outputs.value}}}}"
+        read = "printf '%s' \"$VALUE\" > ${{outputs.out}}/file"
+        variables = {"VALUE": NodeOutput(f"write{number}", "value")}
+        steps += [
+            Step(f"write{number}", command, outputs=(Output("value", "string"),)),
+            Step(f"read{number}", read, outputs=(FOLDER,), environment_variables=variables),
+        ]
+    record = run_steps(*steps)
     assert record.status is Status.COMPLETED
-    assert record.step("write").outputs[0].value == text
-    with Path(record.step("read").outputs[0].path, "file").open(newline="") as file:
-        assert file.read() == text
+    for number, text in enumerate(PRIMITIVES.values()):
+        assert record.step(f"write{number}").outputs[0].value == text
+        with Path(record.step(f"read{number}").outputs[0].path, "file").open(newline="") as file:
+            assert file.read() == text
 
 
 def test_a_failed_step_keeps_its_files(run_steps) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 import os
 import signal
 import subprocess
@@ -19,6 +20,7 @@ import psutil
 import pytest
 
 import bounded
+from allranks import engine_log
 from allranks.history.records import Status
 from allranks.local.instances import supervisor
 from allranks.local.instances.supervisor import Event, InstanceSpec, Program, Supervisor
@@ -42,7 +44,7 @@ from allranks.history.workspace import Workspace
 
 step = Step("spin", {command!r}, outputs=(Output("pids", "uri_folder"),), distribution=PyTorch(2), instance_count=2)
 record = run(Plan("p", Graph((step,))), Workspace(Path({workspace!r})), Options(instances={kind!r}, grace=0.5))
-print(record.status, flush=True)
+print(record.status, record.verdict.reason if record.verdict else "", flush=True)
 """
 
 
@@ -79,9 +81,10 @@ def _until(condition: object, what: str) -> None:
 
 
 @pytest.fixture
-def engine(kind: str, tmp_path: Path, mark: str) -> Iterator[subprocess.Popen[str]]:
-    """An engine in a process of its own, with four ranks and four daemons running."""
-    source = ENGINE.format(command=STEP.format(mark=mark), workspace=str(tmp_path / "w"), kind=kind)
+def engine(tmp_path: Path, mark: str) -> Iterator[subprocess.Popen[str]]:
+    """An engine in a process of its own, with four ranks and four daemons running on loopback, where no namespace ends
+    them. Those on the rack are in forkserver/test_supervision_of_fork_servers.py."""
+    source = ENGINE.format(command=STEP.format(mark=mark), workspace=str(tmp_path / "w"), kind="loopback")
     with bounded.Popen([sys.executable, "-c", textwrap.dedent(source)], stdout=subprocess.PIPE, text=True) as process:
         try:
             _until(lambda: len(_sleepers(mark)) == 4, "the ranks did not start")
@@ -90,7 +93,16 @@ def engine(kind: str, tmp_path: Path, mark: str) -> Iterator[subprocess.Popen[st
             process.kill()
 
 
-def test_nothing_survives_the_engines_death_by_sigkill(engine: subprocess.Popen[str], mark: str) -> None:
+def _logged(folder: Path, event: str) -> dict[str, Any]:
+    """Return the line of the engine's log with an event."""
+    (log,) = (folder / "w" / "runs").glob(f"*/{engine_log.FILE}")
+    (line,) = [line for line in map(json.loads, log.read_text().splitlines()) if line["event"] == event]
+    return line
+
+
+def test_nothing_survives_the_engines_death_by_sigkill(
+    engine: subprocess.Popen[str], mark: str, tmp_path: Path
+) -> None:
     below = _below(engine.pid)
     assert len(below) > 4
     engine.kill()
@@ -98,17 +110,22 @@ def test_nothing_survives_the_engines_death_by_sigkill(engine: subprocess.Popen[
     _, alive = psutil.wait_procs(below, timeout=BOUND)
     assert alive == []
     _until(lambda: _sleepers(mark) == [], "a daemon of a rank outlived the run")
+    assert "the engine" in _logged(tmp_path, "supervisor ended")["reason"]
 
 
-def test_nothing_survives_the_supervisors_death_by_sigkill(engine: subprocess.Popen[str], mark: str) -> None:
+def test_nothing_survives_the_supervisors_death_by_sigkill(
+    engine: subprocess.Popen[str], mark: str, tmp_path: Path
+) -> None:
     below = _below(engine.pid)
     (supervisor,) = psutil.Process(engine.pid).children()
     supervisor.kill()
     out, _ = engine.communicate(timeout=BOUND)
-    assert out.strip() == "Failed"
+    assert out.strip() == "Failed the supervisor was ended by SIGKILL"
     _, alive = psutil.wait_procs(below, timeout=BOUND)
     assert alive == []
     _until(lambda: _sleepers(mark) == [], "a daemon of a rank outlived the run")
+    line = _logged(tmp_path, "supervisor exited")
+    assert (line["code"], line["level"]) == (-signal.SIGKILL, "warning")
 
 
 @pytest.mark.parametrize(
@@ -145,8 +162,21 @@ def test_nothing_survives_an_end_while_instances_are_starting(
     assert "allranks/local/supervisor" not in errors
 
 
-@pytest.mark.parametrize("moment", ["before it answers", "before the launch", "before its end is known", "stopped"])
-def test_a_launch_fails_whenever_the_supervisor_is_killed(moment: str, kind: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("moment", "kind"),
+    [
+        ("before it answers", "rack"),
+        ("before the launch", "loopback"),
+        ("before its end is known", "rack"),
+        ("stopped", "loopback"),
+    ],
+)
+def test_a_launch_fails_whenever_the_supervisor_is_killed(
+    moment: str, kind: str, rack_works: bool, tmp_path: Path
+) -> None:
+    if kind == "rack" and not rack_works:
+        pytest.skip("this machine has no user namespaces")
+
     async def launch() -> list[str]:
         create, events = asyncio.create_subprocess_exec, asyncio.Queue[Event | None]()
 

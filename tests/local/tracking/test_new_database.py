@@ -1,54 +1,15 @@
-"""MLflow's database is created at once, complete, and as MLflow creates it."""
+"""MLflow's database is created at once and complete."""
 
 from __future__ import annotations
 
 import os
 import sqlite3
-import subprocess
-import sys
 from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from allranks.local.tracking import tracker
-
-CREATE = """
-import os, sys
-os.chdir(sys.argv[1])
-from allranks.local.tracking import tracker
-client = tracker.import_client()
-for how in ("quickly", "as usual"):
-    os.makedirs(how)
-    if how == "quickly":
-        tracker.create_database(client, f"sqlite:///{how}/mlflow.db")
-        assert os.path.exists("quickly/mlflow.db")
-    client(f"sqlite:///{how}/mlflow.db").create_experiment("kept")
-"""
-
-
-def objects(database: Path) -> dict[str, list[str]]:
-    """Return the tables and indexes, each with the sorted lines of its definition: the order of constraints varies."""
-    with sqlite3.connect(database) as connection:
-        rows = connection.execute("select name, sql from sqlite_master").fetchall()
-    return {name: sorted(line.strip().rstrip(",") for line in (sql or "").splitlines()) for name, sql in rows}
-
-
-@pytest.mark.mlflow
-@pytest.mark.slow
-def test_it_is_as_mlflow_creates_it(tmp_path: Path) -> None:
-    folder = tmp_path / "a workspace"
-    folder.mkdir()
-    subprocess.run([sys.executable, "-c", CREATE, str(folder)], check=True, capture_output=True)
-    assert sorted(map(str, (path.relative_to(folder) for path in folder.rglob("*.*")))) == [
-        "as usual/mlflow.db",
-        "quickly/mlflow.db",
-    ]
-    quickly, as_usual = folder / "quickly/mlflow.db", folder / "as usual/mlflow.db"
-    assert objects(quickly) == objects(as_usual)
-    with sqlite3.connect(quickly) as connection:
-        assert connection.execute("pragma journal_mode").fetchall() == [("delete",)]
-        assert ("kept",) in connection.execute("select name from experiments").fetchall()
 
 
 def test_an_existing_one_is_not_touched(tmp_path: Path) -> None:
