@@ -12,7 +12,7 @@ import pytest
 import bounded
 from allranks.errors import InputError
 from allranks.local.options import Options
-from allranks.local.slots import PATIENCE, Machines, SharedLocks, Slots
+from allranks.local.slots import Machines, SharedLocks, Slots
 
 
 @pytest.fixture
@@ -33,37 +33,6 @@ def test_slots_are_given_in_the_order_of_the_queue(locks: SharedLocks) -> None:
         return got
 
     assert asyncio.run(scenario()) == ["a", "b", "c"]
-
-
-def test_a_small_step_overtakes_one_that_does_not_fit_but_not_for_ever(locks: SharedLocks) -> None:
-    async def scenario() -> list[str]:
-        slots, got = Slots(2, locks=locks), []
-        hold = asyncio.Event()
-
-        async def long() -> None:
-            async with slots.take(1):
-                await hold.wait()
-
-        async def take(name: str, count: int) -> None:
-            async with slots.take(count):
-                got.append(name)
-                if len(got) == PATIENCE + 3:
-                    hold.set()
-                await asyncio.sleep(0)
-
-        small = [take(f"small {number}", 1) for number in range(PATIENCE + 5)]
-        tasks = [asyncio.create_task(one) for one in (long(), take("big", 2), *small)]
-        while len(got) < PATIENCE:
-            await asyncio.sleep(0)
-        for _ in range(10):
-            await asyncio.sleep(0)
-        assert len(got) == PATIENCE, "the big step was overtaken for ever"
-        hold.set()
-        await asyncio.gather(*tasks)
-        return got
-
-    got = asyncio.run(scenario())
-    assert got.index("big") == PATIENCE
 
 
 def test_a_waiter_that_gives_up_leaves_the_queue(locks: SharedLocks) -> None:
@@ -147,28 +116,6 @@ def test_what_another_run_has_is_waited_for(locks: SharedLocks, end: str, monkey
             await asyncio.wait_for(waiting, 60)
 
         asyncio.run(scenario())
-
-
-def test_a_run_that_waits_long_is_let_go_first(locks: SharedLocks, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A step that needs all slots gets them, although another run always has one of them in use."""
-    monkeypatch.setattr("allranks.local.slots.TURN_AFTER", 0.1)
-
-    async def scenario() -> None:
-        greedy, patient = Slots(2, locks=locks), Slots(2, locks=SharedLocks(locks.folder))
-        done = asyncio.Event()
-
-        async def small() -> None:
-            while not done.is_set():
-                async with greedy.take(1):
-                    await asyncio.sleep(0.01)
-
-        busy = [asyncio.create_task(small()) for _ in range(3)]
-        await asyncio.sleep(0)
-        async with patient.take(2):
-            done.set()
-        await asyncio.wait_for(asyncio.gather(*busy), 60)
-
-    asyncio.run(asyncio.wait_for(scenario(), 60))
 
 
 def test_machines_are_used_again() -> None:

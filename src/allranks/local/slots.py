@@ -14,7 +14,7 @@ import itertools
 import os
 import tempfile
 import time
-from collections import OrderedDict
+from collections import deque
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,19 +23,12 @@ from typing import TypeVar
 from allranks.errors import InputError, Problem
 from allranks.history.workspace import user_name
 
-PATIENCE = 16
-"""How often smaller steps may overtake a step that does not fit before it must be next."""
-
 RETRY = 0.05
 """Seconds between two attempts to get what another run uses."""
-
-TURN_AFTER = 1.0
-"""Seconds that a step waits for other runs before it takes precedence."""
 
 NOTICE_AFTER = 2.0
 """Seconds that a step waits for other runs before the user is notified."""
 
-_TURN = "turn"
 _Name = TypeVar("_Name", int, str)
 
 
@@ -53,20 +46,12 @@ class WithdrawnError(Exception):
 
 @dataclass(eq=False)
 class _Waiter:
-    """A waiting step. number: its position in the order of all steps"""
+    """A waiting step."""
 
-    number: int
     name: str
     slots: int
     gpus: int
     turn: asyncio.Future[Share]
-    overtaken: int = 0
-
-    @property
-    def needs(self) -> tuple[int, int]:
-        """The resources that the step waits for. If the first waiter with the same needs does not fit, none of them
-        fits."""
-        return self.slots, self.gpus
 
 
 class SharedLocks:
@@ -129,7 +114,7 @@ class SharedLocks:
 
 
 class Slots:
-    """The slots and GPUs of this machine for one run.
+    """The slots and GPUs of this machine for one run. A step starts when it and all steps that waited before it fit.
 
     total:  maximum ranks of this run at once; a step that needs more gets all of them
     gpus:   the GPUs that this run may use
@@ -150,12 +135,9 @@ class Slots:
         self._free_slots = list(range(total))
         self._free_gpus = list(gpus)
         self._gpu_count = len(gpus)
-        # By needs, then by number. Thousands may wait, so only the first waiter with the same needs is checked.
-        self._waiting: dict[tuple[int, int], OrderedDict[int, _Waiter]] = {}
-        self._numbers = itertools.count()
+        self._waiting: deque[_Waiter] = deque()
         self._retry: asyncio.TimerHandle | None = None
         self._blocked_since: float | None = None
-        self._has_turn = False
 
     @contextlib.asynccontextmanager
     async def take(self, slots: int, gpus: int = 0, name: str = "") -> AsyncIterator[Share]:
@@ -165,16 +147,16 @@ class Slots:
         step's name for `withdraw`. Raise WithdrawnError if `withdraw` ends the wait.
         """
         turn: asyncio.Future[Share] = asyncio.get_running_loop().create_future()
-        waiter = _Waiter(next(self._numbers), name, min(slots, self._total), min(gpus, self._gpu_count), turn)
-        self._waiting.setdefault(waiter.needs, OrderedDict())[waiter.number] = waiter
+        waiter = _Waiter(name, min(slots, self._total), min(gpus, self._gpu_count), turn)
+        self._waiting.append(waiter)
         self._admit()
         try:
             share = await waiter.turn
         except asyncio.CancelledError:
             if waiter.turn.done() and not waiter.turn.cancelled():
                 self._give(waiter.turn.result())
-            elif waiter.number in self._waiting.get(waiter.needs, ()):
-                self._give_up([waiter])
+            else:
+                self._admit()  # those behind it
             raise
         try:
             yield share
@@ -187,132 +169,67 @@ class Slots:
 
     def withdraw(self, is_withdrawn: Callable[[str], bool]) -> None:
         """End the wait of the steps with matching names."""
-        waiters = (waiter for queue in self._waiting.values() for waiter in queue.values())
-        withdrawn = [waiter for waiter in waiters if is_withdrawn(waiter.name)]
-        for waiter in withdrawn:
-            waiter.turn.set_exception(WithdrawnError())
-        self._give_up(withdrawn)
-
-    def _give_up(self, waiters: list[_Waiter]) -> None:
-        if not waiters:
-            return
-        first = min(_first(queue).number for queue in self._waiting.values())
-        if any(waiter.number == first for waiter in waiters):
-            self._end_wait()  # other runs must stop waiting for its turn
-        for waiter in waiters:
-            self._leave(waiter)
+        for waiter in self._waiting:
+            if not waiter.turn.done() and is_withdrawn(waiter.name):
+                waiter.turn.set_exception(WithdrawnError())
         self._admit()
 
     def _give(self, share: Share) -> None:
-        for number in share.slots:
-            self._locks.give(_slot(number))
-            heapq.heappush(self._free_slots, number)
-        for name in share.gpus:
-            self._locks.give(_gpu(name))
-            self._free_gpus.append(name)
+        self._unlock(share)
+        self._free_slots = sorted((*self._free_slots, *share.slots))
+        self._free_gpus += share.gpus
         self._admit()
 
     def _admit(self) -> None:
-        """Start every waiting step that fits, in order. A step that does not fit may be overtaken PATIENCE times."""
-        heads = [_first(queue).number for queue in self._waiting.values()]
-        queues = dict(zip(heads, self._waiting.values(), strict=True))
-        heapq.heapify(heads)
-        blocked: list[OrderedDict[int, _Waiter]] = []
-        while heads:
-            number = heapq.heappop(heads)
-            queue = queues.pop(number)
-            waiter = queue[number]
-            is_canceled = waiter.turn.cancelled()
-            share = None if is_canceled else self._acquire(waiter, first=not blocked)
-            if is_canceled or share is not None:
-                self._leave(waiter)
-                if share is not None:
-                    _overtake(blocked, number)
-                    waiter.turn.set_result(share)
-                if queue:
-                    following = _first(queue).number
-                    queues[following] = queue
-                    heapq.heappush(heads, following)
-                continue
-            if waiter.overtaken >= PATIENCE or not self._free_slots:
-                return
-            blocked.append(queue)
+        """Start the waiting steps that fit, in order."""
+        while self._waiting:
+            waiter = self._waiting[0]
+            if not waiter.turn.done():  # else it was canceled or withdrawn
+                share = self._acquire(waiter)
+                if share is None:
+                    return
+                waiter.turn.set_result(share)
+            self._waiting.popleft()
 
-    def _leave(self, waiter: _Waiter) -> None:
-        """Remove a waiter from its queue, if it is still there."""
-        queue = self._waiting.get(waiter.needs)
-        if queue is not None and waiter.number in queue:
-            del queue[waiter.number]
-            if not queue:
-                del self._waiting[waiter.needs]
-
-    def _acquire(self, waiter: _Waiter, *, first: bool) -> Share | None:
+    def _acquire(self, waiter: _Waiter) -> Share | None:
         """Return the share that a step needs; None if part of it is not free. Another run may have locked what is free
         here."""
         if len(self._free_slots) < waiter.slots or len(self._free_gpus) < waiter.gpus:
             return None
-        if self._is_turn_of_another_run():
+        slots = self._locked(self._free_slots, waiter.slots, _slot)
+        gpus = self._locked(self._free_gpus, waiter.gpus, _gpu)
+        share = Share(tuple(slots), tuple(gpus))
+        if len(slots) < waiter.slots or len(gpus) < waiter.gpus:
+            self._unlock(share)
             self._wait_for_others()
             return None
-        slots = self._locked([(number, _slot(number)) for number in self._free_slots], waiter.slots)
-        gpus = self._locked([(name, _gpu(name)) for name in self._free_gpus], waiter.gpus)
-        if len(slots) == waiter.slots and len(gpus) == waiter.gpus:
-            for number in slots:
-                self._free_slots.remove(number)
-            heapq.heapify(self._free_slots)
-            for name in gpus:
-                self._free_gpus.remove(name)
-            if first:
-                self._end_wait()
-            return Share(tuple(slots), tuple(gpus))
-        for number in slots:
-            self._locks.give(_slot(number))
-        for name in gpus:
-            self._locks.give(_gpu(name))
-        self._wait_for_others()
-        return None
+        self._free_slots = [number for number in self._free_slots if number not in slots]
+        self._free_gpus = [name for name in self._free_gpus if name not in gpus]
+        self._blocked_since, self._noticed = None, False
+        return share
 
-    def _locked(self, candidates: list[tuple[_Name, str]], count: int) -> list[_Name]:
+    def _locked(self, candidates: Sequence[_Name], count: int, lock_of: Callable[[_Name], str]) -> list[_Name]:
         """Lock candidates in order until there are enough. Return those that could be locked."""
-        locked: list[_Name] = []
-        for candidate, name in candidates:
-            if len(locked) == count:
-                break
-            if self._locks.take(name):
-                locked.append(candidate)
-        return locked
+        free = (candidate for candidate in candidates if self._locks.take(lock_of(candidate)))
+        return list(itertools.islice(free, count))
+
+    def _unlock(self, share: Share) -> None:
+        for lock in (*map(_slot, share.slots), *map(_gpu, share.gpus)):
+            self._locks.give(lock)
 
     def _wait_for_others(self) -> None:
-        """Try again soon, because other runs do not announce what they release. A run that has waited long takes
-        precedence: the others then start nothing until it has its share."""
+        """Try again soon, because other runs do not announce what they release."""
         now = time.monotonic()
         self._blocked_since = self._blocked_since or now
         if now - self._blocked_since >= NOTICE_AFTER and not self._noticed:
             self._noticed = True
             self._notice()
-        if now - self._blocked_since > TURN_AFTER and not self._has_turn:
-            self._has_turn = self._locks.take(_TURN)
         if self._retry is None:
             self._retry = asyncio.get_running_loop().call_later(RETRY, self._admit_again)
 
     def _admit_again(self) -> None:
         self._retry = None
         self._admit()
-
-    def _is_turn_of_another_run(self) -> bool:
-        if self._has_turn:
-            return False
-        if self._locks.take(_TURN):
-            self._locks.give(_TURN)
-            return False
-        return True
-
-    def _end_wait(self) -> None:
-        self._blocked_since = None
-        self._noticed = False
-        if self._has_turn:
-            self._locks.give(_TURN)
-            self._has_turn = False
 
 
 class Machines:
@@ -332,20 +249,6 @@ class Machines:
     def give(self, indexes: list[int]) -> None:
         for index in indexes:
             heapq.heappush(self._free, index)
-
-
-def _first(queue: OrderedDict[int, _Waiter]) -> _Waiter:
-    return next(iter(queue.values()))
-
-
-def _overtake(queues: list[OrderedDict[int, _Waiter]], number: int) -> None:
-    """Count for every waiter in the queues with a lower number that it has been overtaken. PATIENCE limits the
-    count."""
-    for queue in queues:
-        for waiter in queue.values():
-            if waiter.number > number:
-                break
-            waiter.overtaken += 1
 
 
 def _slot(number: int) -> str:
