@@ -24,7 +24,7 @@ from allranks.contract.mpi import Mpi
 from allranks.contract.pytorch import PyTorch
 from allranks.contract.requirements import LAUNCHES, LIBRARIES, Requirement, launch_problem, normal
 from allranks.contract.single import Single
-from allranks.local.forkserver.imports import certain_imports
+from allranks.local.forkserver.imports import program
 from allranks.local.missing_modules import PACKAGES
 from allranks.plan.environment import Environment
 from allranks.plan.graph import Graph, Plan, Step
@@ -79,7 +79,7 @@ def imports(component: object) -> Iterator[str]:
     """What the component's command imports in any case, of other packages."""
     with session(), component._build_code() as snapshot:  # type: ignore[attr-defined]
         for start in starts(component.command):  # type: ignore[attr-defined]
-            for each in certain_imports(start, str(snapshot.path), ()):
+            for each in program(start, str(snapshot.path), ()).imports:
                 if each.module not in sys.stdlib_module_names:
                     yield each.module
 

@@ -9,10 +9,7 @@ from pathlib import Path
 import pytest
 
 from allranks.contract.commands import Start
-from allranks.errors import InputError
-from allranks.history.workspace import Workspace
-from allranks.local import engine, machine, missing_modules, requirements
-from allranks.local.options import Options
+from allranks.local import machine, missing_modules
 from allranks.plan.environment import Environment
 from allranks.plan.graph import Code, Graph, Parallel, Plan, Step
 from allranks.plan.ports import Literal
@@ -247,31 +244,6 @@ def test_an_interpreter_that_does_not_answer_is_taken_to_have_everything(tmp_pat
 )
 def test_the_line_that_installs_a_package(module: str, line: str) -> None:
     assert missing_modules.install(module, Path(sys.executable)) == line
-
-
-REGISTER = "import mlflow\nmlflow.register_model('runs:/1/model', 'mine')\n"
-
-
-def test_a_step_that_registers_a_model_needs_mlflow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run_steps) -> None:
-    registers = step(tmp_path / "code", REGISTER)
-    with pytest.raises(InputError, match=r"step train uses MLflow's model registry \(train.py:2\)"):
-        run_steps(registers, track=False)
-    assert not (tmp_path / "workspace").exists()
-    plan = Plan("p", Graph((replace(registers, environment_variables={"MLFLOW_TRACKING_URI": "http://own"}),)))
-    assert requirements.require(plan, track=False) == ()
-    monkeypatch.setattr(machine, "find_spec", lambda _: None)
-    assert any("registry (train.py:2)" in text for text in problems(registers))
-    assert problems(step(tmp_path / "other", "import json\n")) == []
-
-
-@pytest.mark.slow
-@pytest.mark.mlflow
-def test_a_run_that_registers_a_model_is_not_resumed_without_mlflow(
-    tmp_path: Path, workspace: Workspace, run_steps
-) -> None:
-    failed = run_steps(step(tmp_path / "code", REGISTER, "false && python train.py"))
-    with pytest.raises(InputError, match="omit --no-track"):
-        engine.resume(failed.id, workspace, Options(instances="loopback", track=False))
 
 
 def test_many_steps_with_the_same_code_read_it_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

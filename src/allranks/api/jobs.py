@@ -135,7 +135,7 @@ def read(
     with tempfile.TemporaryDirectory(prefix="allranks-") as snapshots:
         plan = _read(job, texts_of(inputs), Path(snapshots), workspace)
         plan, differences = realised.with_interpreters(plan, options.environment, report)
-        warn((*requirements.require(plan, track=options.track), *differences))
+        warn((*requirements.require(plan), *differences))
         workspace.make()
         return snapshot.save(plan, workspace.snapshots)
 

@@ -86,7 +86,7 @@ def rerun(
     else:
         before = engine.stored_plan(record, workspace, inputs or {})
         plan, differences = realised.with_interpreters(plan_settings.with_inputs(before, inputs or {}), HOST, report)
-        warn((*differences, *requirements.require(plan, track=options.track)))
+        warn((*differences, *requirements.require(plan)))
         texts = {**record.settings, **(inputs or {})}
     options = replace(options, target=record.target, settings=texts)
     return engine.run(plan, workspace, options, observer, record if options.selection else None)

@@ -21,7 +21,7 @@ from allranks.history.observer import Observer
 from allranks.history.records import RunRecord, Status, StepRecord
 from allranks.history.store import Store
 from allranks.history.workspace import Workspace
-from allranks.local import machine, stop_signals
+from allranks.local import stop_signals
 from allranks.local.data.inputs import provided
 from allranks.local.executor import renewed
 from allranks.local.nodes.sweep import settled_trials
@@ -154,8 +154,6 @@ def resume(
             return _continue(record, latest, workspace, store, options, observer)
         text = plan_secrets.restored(store.plan(record.id), secret_values.load(Path(record.folder)))
         plan, known = codec.loads(text), plan_secrets.hidden(text).known
-        if not options.track and (problems := machine.untracked(plan)):
-            raise InputError(*problems)
         plan, _ = provided(plan, workspace, offline=options.offline)
         record.ended = None
         decisions = store.decisions(record.id)

@@ -1,4 +1,4 @@
-"""Find launchers, imported packages and MLflow that a plan needs and this machine lacks."""
+"""Find launchers, programs and imported packages that a plan needs and this machine lacks."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import os
 import re
 import shutil
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import cache, lru_cache
 from importlib.util import find_spec
@@ -34,7 +34,7 @@ _OWN_PACKAGES = ("allranks/runtime", "allranks_steps")
 """What `allranks.sdk.runtime_copy` adds to code."""
 
 _StepProgram: TypeAlias = tuple[str, Step, Path, Start, Program]
-"""A Python program of a step: the step's path, the step, its interpreter, how the command starts it, what it needs."""
+"""A Python program of a step: the step's path, the step, its interpreter, how the command starts it, its imports."""
 
 _User: TypeAlias = tuple[str, Step, str]
 """A step that needs a module: its path, the step, and what needs it, for messages."""
@@ -82,20 +82,6 @@ def missing_launchers(plan: Plan) -> dict[str, Problem]:
     return found
 
 
-def untracked(plan: Plan) -> list[Problem]:
-    """Return the problems of steps that use MLflow's model registry, for a run without MLflow."""
-    return [
-        Problem(
-            "--no-track",
-            f"step {path} uses MLflow's model registry ({place})",
-            "a run with MLflow",
-            "omit --no-track",
-            code="needs-mlflow",
-        )
-        for path, _, place in _users_of_the_registry(_programs(plan))
-    ]
-
-
 def _missing_modules(programs: Sequence[_StepProgram]) -> Iterator[Problem]:
     """Yield a problem for each module that is in the code, where Python does not look, and for each command that
     installs packages."""
@@ -111,9 +97,6 @@ def _missing_modules(programs: Sequence[_StepProgram]) -> Iterator[Problem]:
         users = lacking.setdefault(python, {})
         name = next((name for name in users if name.partition(".")[0] == found.module), found.name)
         users.setdefault(name, []).append((path, step, f", which {found} needs"))
-    for path, step, place in _users_of_the_registry(programs) if find_spec("mlflow") is None else ():
-        user = (path, step, f", and the step uses MLflow's model registry ({place})")
-        lacking.setdefault(Path(sys.executable), {}).setdefault("mlflow", []).append(user)
     for (module, own), modules in in_code.items():
         text = f"no module {module}, which {modules[0][2]} needs: it is {own.place}"
         yield Problem(_where(modules), text, "", own.fix, code="module-in-code")
@@ -129,12 +112,10 @@ def _lacking(programs: Sequence[_StepProgram]) -> Iterator[tuple[str, Step, Path
     """Yield the imports of modules that the interpreters of the steps do not have."""
     names: dict[Path, set[str]] = {}
     for _, _, python, _, program in programs:
-        names.setdefault(python, set()).update(program.imports)
+        names.setdefault(python, set()).update(found.module for found in program.imports)
     missing = {python: missing_modules.missing(python, imported) for python, imported in names.items()}
     for path, step, python, start, program in programs:
-        if not program.imports & missing[python]:
-            continue
-        for found in _imports(step, start):
+        for found in program.imports:
             # A program that changes where modules are found may find others than this check.
             is_certain = not program.changes_path or missing_modules.is_known(found.module)
             if found.module in missing[python] and is_certain:
@@ -186,21 +167,6 @@ def _missing_programs(plan: Plan) -> Iterator[Problem]:
                 yield Problem(f"{WHERE}, for step {path}{step.at}", found, "", _PROGRAMS[name], code="missing-program")
 
 
-def _users_of_the_registry(programs: Iterable[_StepProgram]) -> Iterator[tuple[str, Step, str]]:
-    """Yield the path of each step that registers a model in MLflow or looks one up, the step, and the place in its
-    code. A step that sets MLFLOW_TRACKING_URI has a registry of its own."""
-    for path, step, _, _, program in programs:
-        if "MLFLOW_TRACKING_URI" in step.environment_variables or step.code is None:
-            continue
-        places = (
-            f"{file}:{line}"
-            for file in program.registry
-            for line in imports.registry_calls(os.path.join(step.code.folder, file))
-        )
-        if place := next(places, ""):
-            yield path, step, place
-
-
 def _programs(plan: Plan) -> Iterator[_StepProgram]:
     """Yield the Python programs of each step that run in the step's interpreter."""
     interpreter_of = cache(lambda environment: interpreters.of_environment(environment, plan.source))
@@ -217,25 +183,13 @@ def _programs(plan: Plan) -> Iterator[_StepProgram]:
 
 
 _read: dict[_Key, Program] = {}
-_parsed: dict[_Key, list[Import]] = {}
 
 
 def _program(step: Step, start: Start) -> Program:
-    key = _key(step, start)
+    key = step.code.digest if step.code is not None else "", start, _python_path(step) or ()
     if key not in _read:
         _read[key] = imports.program(start, _folder(step), key[2])
     return _read[key]
-
-
-def _imports(step: Step, start: Start) -> list[Import]:
-    key = _key(step, start)
-    if key not in _parsed:
-        _parsed[key] = imports.certain_imports(start, _folder(step), key[2])
-    return _parsed[key]
-
-
-def _key(step: Step, start: Start) -> _Key:
-    return step.code.digest if step.code is not None else "", start, _python_path(step) or ()
 
 
 def _folder(step: Step) -> str:

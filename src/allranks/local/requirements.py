@@ -13,14 +13,12 @@ from allranks.plan.ports import MOUNTED
 from allranks.plan.walk import steps
 
 
-def require(plan: Plan, *, track: bool = True) -> tuple[Problem, ...]:
+def require(plan: Plan) -> tuple[Problem, ...]:
     """Return the warnings of a plan. Raise InputError with everything that prevents it from running, before anything is
-    started: problems of the plan itself, of this machine, and, without MLflow (`track`), of steps that use its model
-    registry."""
+    started: problems of the plan itself, and of this machine."""
     found = findings(plan)
     of_plan = (*found.errors, *found.machine)
-    lacking = [*of_machine(plan, is_possible=not of_plan), *([] if track else machine.untracked(plan))]
-    if problems := (*of_plan, *lacking):
+    if problems := (*of_plan, *of_machine(plan, is_possible=not of_plan)):
         raise InputError(*problems, *found.warnings)
     return (*found.warnings, *capacity.warnings(plan))
 

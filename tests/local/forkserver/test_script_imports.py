@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from allranks.contract.commands import Start
-from allranks.local.forkserver.imports import certain_imports, program, registry_calls
+from allranks.local.forkserver.imports import program
 
 TRAIN = Start("python", "train.py")
 
@@ -21,9 +21,8 @@ def write(folder: Path, **files: str) -> None:
 
 
 def imports(folder: Path, start: Start = TRAIN, *python_path: str) -> list[str]:
-    """The modules with their places; a superset of them is found at a glance."""
-    found = certain_imports(start, str(folder), python_path)
-    assert {each.module for each in found} <= program(start, str(folder), python_path).imports
+    """Return the modules with their places."""
+    found = program(start, str(folder), python_path).imports
     return sorted(f"{each.module} {each}" for each in found)
 
 
@@ -97,17 +96,3 @@ def test_a_component_of_mldesigner_executes_its_function(tmp_path: Path) -> None
 def test_a_runtime_beside_the_code_is_known(tmp_path: Path) -> None:
     write(tmp_path, train="from allranks import runtime\n", allranks_="import nothing\n")
     assert imports(tmp_path) == []
-
-
-def test_the_places_that_use_mlflows_registry(tmp_path: Path) -> None:
-    text = (
-        "import mlflow\n"
-        "def register_model(name): ...\n"
-        "register_model('mine')\n"
-        "mlflow.register_model('runs:/1/model', 'mine')\n"
-        "mlflow.pytorch.log_model(1, registered_model_name=None)\n"
-        "mlflow.pytorch.log_model(1, registered_model_name='mine')\n"
-    )
-    write(tmp_path, train=text)
-    assert program(TRAIN, str(tmp_path), ()).registry == ("train.py",)
-    assert registry_calls(str(tmp_path / "train.py")) == [4, 6]

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import ast
 import os
-import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias, TypeGuard
@@ -15,14 +14,6 @@ from allranks.contract.commands import Start
 MAX_FILES = 500
 """Maximum files of a program that are read. Of a larger one, only the first ones are."""
 
-_IMPORT = re.compile(
-    r"^[ \t]*(?:import[ \t]+(?P<modules>[^\n#;]+)"
-    r"|from[ \t]+(?P<level>\.*)(?P<base>[\w.]*)[ \t]+import[ \t]+(?P<names>\([^)]*\)|[^\n#;]+))",
-    re.MULTILINE,
-)
-_NAME = re.compile(r"[^\W\d][\w.]*")
-_REGISTRY = re.compile(r"\b(?:register_model|create_model_version|search_model_versions|registered_model_name)\b")
-_REGISTRY_CALLS = frozenset({"register_model", "create_model_version", "search_model_versions"})
 _IS_MAIN = ("__name__ == '__main__'", "'__main__' == __name__")
 _PATH_CHANGES = ("sys.path", "addsitedir", "sys.meta_path")
 
@@ -53,35 +44,20 @@ class Import:
 
 @dataclass(frozen=True)
 class Program:
-    """The result of a text search of a program's files, without parsing: supersets.
+    """What a program imports.
 
-    imports:      top-level names of the modules that it may import, without its own
-    registry:     the files that may use MLflow's model registry, relative to the working directory
+    imports:      of other modules, which it executes unconditionally
     changes_path: whether it may look for modules in more places
     """
 
-    imports: frozenset[str]
-    registry: tuple[str, ...]
+    imports: tuple[Import, ...]
     changes_path: bool
 
 
 def program(start: Start, folder: str, python_path: Sequence[str]) -> Program:
-    """Read a program without parsing it. folder: the working directory; python_path: of its process"""
-    imported = {found.module for found in _of_command(start, folder, python_path)}
-    registry: list[str] = []
-    changes_path = False
-    for path, text, outer in _walk(start, folder, python_path, lambda text, _: _all_statements(text)):
-        imported.update(found.module for found in outer)
-        changes_path = changes_path or any(change in text for change in _PATH_CHANGES)
-        if _REGISTRY.search(text):
-            registry.append(os.path.relpath(path, folder))
-    return Program(frozenset(imported), tuple(registry), changes_path)
+    """Return what a program imports. folder: the working directory; python_path: of its process
 
-
-def certain_imports(start: Start, folder: str, python_path: Sequence[str]) -> list[Import]:
-    """Return the imports of other modules that the program executes unconditionally.
-
-    Those in functions, in try and if statements, and in files with a syntax error are left out. A component of
+    Imports in functions, in try and if statements, and in files with a syntax error are left out. A component of
     mldesigner also executes its function.
     """
 
@@ -89,9 +65,11 @@ def certain_imports(start: Start, folder: str, python_path: Sequence[str]) -> li
         return _certain_statements(text, start.function) if is_script else _certain_statements(text)
 
     found = list(_of_command(start, folder, python_path))
-    for _, _, outer in _walk(start, folder, python_path, certain):
+    changes_path = False
+    for text, outer in _walk(start, folder, python_path, certain):
         found += outer
-    return found
+        changes_path = changes_path or any(change in text for change in _PATH_CHANGES)
+    return Program(tuple(found), changes_path)
 
 
 def names(start: Start, folder: str, python_path: Sequence[str]) -> tuple[frozenset[str], str]:
@@ -111,7 +89,7 @@ def names(start: Start, folder: str, python_path: Sequence[str]) -> tuple[frozen
         statements.extend(found)
         return iter(found)
 
-    for _, _, outer in _walk(start, folder, python_path, certain):
+    for _, outer in _walk(start, folder, python_path, certain):
         others.update(found.module for found in outer)
     full = {
         name
@@ -122,20 +100,6 @@ def names(start: Start, folder: str, python_path: Sequence[str]) -> tuple[frozen
     return frozenset(full), "\n".join(texts)
 
 
-def registry_calls(path: str) -> list[int]:
-    """Return the lines of a file that register a model in MLflow, or look up registered ones."""
-    return sorted(call.lineno for call in ast.walk(_parsed(_read(path))) if _uses_registry(call))
-
-
-def _uses_registry(call: ast.AST) -> TypeGuard[ast.Call]:
-    if not isinstance(call, ast.Call):
-        return False
-    if isinstance(call.func, ast.Attribute) and call.func.attr in _REGISTRY_CALLS:
-        return True
-    named = [keyword.value for keyword in call.keywords if keyword.arg == "registered_model_name"]
-    return any(isinstance(value, ast.Constant) and value.value is not None for value in named)
-
-
 def _of_command(start: Start, folder: str, python_path: Sequence[str]) -> Iterator[Import]:
     folders = [os.path.join(folder, start.folder, entry) for entry in ("", *start.python_path, *python_path)]
     if start.module and not _Modules().files(start.module, (), folders):
@@ -144,9 +108,9 @@ def _of_command(start: Start, folder: str, python_path: Sequence[str]) -> Iterat
 
 def _walk(
     start: Start, folder: str, python_path: Sequence[str], statements: Callable[[str, bool], Iterable[_Statement]]
-) -> Iterator[tuple[str, str, list[Import]]]:
-    """Yield the script and each of the program's own modules that it imports: the path, the text, and what it imports
-    that is not the program's own.
+) -> Iterator[tuple[str, list[Import]]]:
+    """Yield the text of the script and of each of the program's own modules that it imports, and what it imports from
+    elsewhere.
 
     statements: returns the imports of a text; its second argument is whether it is that of the script
     """
@@ -179,7 +143,7 @@ def _walk(
             new = [file for file in files if file not in seen and file.endswith(".py")]
             seen.update(new)
             waiting += new
-        yield path, text, outer
+        yield text, outer
 
 
 class _Modules:
@@ -233,18 +197,6 @@ class _Modules:
                 pass
             self._entries[folder] = {name: sorted(suffixes) for name, suffixes in found.items()}
         return self._entries[folder]
-
-
-def _all_statements(text: str) -> Iterator[_Statement]:
-    """Yield everything in a text that looks like an import."""
-    for match in _IMPORT.finditer(text):
-        if match["modules"] is not None:
-            for part in match["modules"].split(","):
-                if name := _NAME.match(part.strip()):
-                    yield 0, 0, name[0], ()
-        elif match["base"] or match["level"]:
-            names = (_NAME.match(part.strip()) for part in match["names"].strip("() \n").split(","))
-            yield 0, len(match["level"]), match["base"], tuple(name[0] for name in names if name)
 
 
 def _certain_statements(text: str, function: str | None = None, *, calls: bool = False) -> Iterator[_Statement]:

@@ -75,7 +75,7 @@ def run_engine(workspace: Workspace, options: dict[str, Any], plan: str, firing:
     existing = [record for record in stored.runs(workspace, steps=False) if record.job_name == firing.run]
     if not existing:
         loaded = converter().loads(plan, Plan)
-        requirements.require(loaded, track=engine_options.track)
+        requirements.require(loaded)
         return run(loaded, workspace, engine_options)
     locks.wait(workspace.run_folder(existing[0].id))
     if stored.run(workspace, existing[0].id).status in (Status.COMPLETED, Status.FAILED):
