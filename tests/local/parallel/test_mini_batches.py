@@ -1,4 +1,4 @@
-"""The program of a parallel step, as the engine starts it on one instance: batches, results, thresholds, resuming."""
+"""The program of a parallel step, as the engine starts it on one instance: batches, results, thresholds."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Trial:
             (self.data / letter).write_text(letter)
 
     def run(
-        self, script: str, *arguments: str, key: str = "k", python: str = sys.executable, **settings: Any
+        self, script: str, *arguments: str, python: str = sys.executable, **settings: Any
     ) -> subprocess.CompletedProcess[str]:
         (self.folder / "score.py").write_text(dedent(script))
         table = mltable.read(self.data)
@@ -52,9 +52,7 @@ class Trial:
             "concurrency": parallel.max_concurrency,
             "rank": 0,
             "count": 1,
-            "key": key,
             "socket": str(self.folder / "hub"),
-            "journal": str(self.folder / "journal"),
             "report": report.__file__,
         }
         for name in ("hub", "hub.over", "reports"):
@@ -119,7 +117,7 @@ def test_workers_run_with_an_old_python(trial: Trial, version: str) -> None:
     done = trial.run(script, python=python, max_retries=1)
     assert done.returncode == 0, done.stderr
     assert trial.rows() == ["a", "b", "e"]
-    assert trial.run(script, python=python, mini_batch_error_threshold=0, key="").returncode == 1
+    assert trial.run(script, python=python, mini_batch_error_threshold=0).returncode == 1
     assert trial.failure().startswith("1 mini-batches failed, and 0 may")
 
 
@@ -192,19 +190,6 @@ def test_a_slow_mini_batch_loses_its_worker_and_is_tried_again(trial: Trial) -> 
     assert trial.rows() == list("abcde")
 
 
-def test_finished_mini_batches_are_not_run_again(trial: Trial) -> None:
-    stop = 'def run(batch):\n    assert not batch[0].endswith("e")\n    return batch'
-    assert trial.run(stop, mini_batch_error_threshold=0, max_retries=0).returncode == 1
-    with open(trial.folder / "journal", "ab") as journal:
-        journal.write(b'["cut off')
-    done = trial.run(NAMES)
-    assert [line for line in done.stdout.splitlines() if line.startswith("run")] == ["run e"]
-    assert [row[-1] for row in trial.rows()] == list("abcde")
-    (trial.data / "a").write_text("changed")
-    assert "run a b" in trial.run(NAMES).stdout
-    assert "run c d" in trial.run(NAMES, key="another step").stdout
-
-
 TABLE = "paths: [{pattern: ./*.csv}]\ntransformations: [{read_delimited: {delimiter: ','}}"
 SUMS = """
 import os
@@ -270,6 +255,6 @@ def test_the_processes_of_an_engine_that_was_killed_do_not_find_the_settings_of_
     files = []
     for process in (7, 8):
         monkeypatch.setattr(os, "getpid", lambda process=process: process)
-        words = shlex.split(mini_batch_command(step, parallel, record, instance, 0, "k"))
+        words = shlex.split(mini_batch_command(step, parallel, record, instance, 0))
         files.append(Path(words[2]))
     assert [file.exists() for file in files] == [False, True]

@@ -173,7 +173,7 @@ def test_a_size_that_the_sdk_refuses_is_one_message(here: Path) -> None:
         plan_of("job.yml", _job('"2"', '"2 files"'))
 
 
-def test_a_run_on_two_instances_continues_where_it_stopped(here: Path, kind: str) -> None:
+def test_a_run_on_two_instances_that_fails_and_is_resumed(here: Path, kind: str) -> None:
     workspace, options = Workspace(here / "workspace"), Options(instances=kind, slots=8, track=False)
     plan = plan_of("job.yml", JOB.replace("max_concurrency_per_instance: 2", "max_concurrency_per_instance: 1"))
     record = run_plan(plan, workspace, options)
@@ -183,10 +183,6 @@ def test_a_run_on_two_instances_continues_where_it_stopped(here: Path, kind: str
         "1 mini-batches failed, and 0 may; the last one, mini-batch 2 (e): score.py:3"
     )
     assert record.verdict.rank == 0
-    folder = Path(record.step("score").folder)
-    # The other mini-batch of the two may still have been running.
-    done = len((folder / "mini-batches/results.jsonl").read_text().splitlines()) - 1
-    assert done in (1, 2)
     (here / "src/score.py").write_text(SCRIPT)
     for code in (here / "snapshots").glob("*"):
         (code / "good").touch()
@@ -194,6 +190,3 @@ def test_a_run_on_two_instances_continues_where_it_stopped(here: Path, kind: str
     assert again.status is Status.COMPLETED
     (rows,) = [Path(output.path) for output in again.step("score").outputs]
     assert rows.read_text().splitlines() == [f"abc{letter}" for letter in "abcde"]
-    logs = "".join(Path(rank.log).read_text() for rank in again.step("score").ranks)
-    assert f"of which {done} were done by an earlier attempt" in logs
-    assert logs.count("run ") == 3 - done

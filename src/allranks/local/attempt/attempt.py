@@ -72,7 +72,6 @@ class Attempt:
 
     instances: on which it runs
     gpus:      for each instance, the variables that select its GPUs
-    key:       of the step's result; "" if it is not known
     """
 
     context: AttemptContext
@@ -82,7 +81,6 @@ class Attempt:
     stops: StepStops
     instances: Sequence[Instance]
     gpus: Sequence[dict[str, str]]
-    key: str = ""
 
     def __post_init__(self) -> None:
         self._folder = Path(self.record.folder)
@@ -204,7 +202,6 @@ class Attempt:
                 staged,
                 own_variables,
                 variables,
-                self.key,
             )
         )
         ports = [instance.ports for instance in staged]

@@ -118,10 +118,6 @@ class EarlierResults:
     def take_keys(self, record: StepRecord) -> Keys:
         return self._keys.pop(record.name, _NO_KEYS)
 
-    def own_key(self, record: StepRecord) -> str:
-        """Return the key of a step's result within its run, before the step has run; "" if it is not known."""
-        return self._keys.get(record.name, _NO_KEYS).own
-
     def why_none(self, step: Step, found: EarlierResult | None) -> str:
         """Return why a step in mode REUSE cannot reuse a result. found: a result that is no longer intact"""
         if found is not None:

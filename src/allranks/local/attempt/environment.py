@@ -30,7 +30,7 @@ from allranks.plan.values import ResolvedInput
 
 MINI_BATCH_PROGRAM = f"{SOURCE}/allranks/local/parallel/program.py"
 MINI_BATCHES = "mini-batches"
-"""The folder of a parallel step with the results of finished mini-batches, which later attempts use."""
+"""The folder of a parallel step for the settings of its program, and for the socket that its instances share."""
 
 
 @dataclass(frozen=True)
@@ -74,22 +74,19 @@ def rank_programs(
     prepared: Sequence[InstanceFolders],
     own_variables: Mapping[str, str],
     machine_variables: Sequence[Mapping[str, str]],
-    key: str = "",
 ) -> Iterator[RankProgram]:
     """Yield the ranks of an attempt, after adding each to the record and creating its log.
 
     interpreter:       of the step's processes
     own_variables:     the step's environment variables
     machine_variables: for each instance, the variables that every process on it needs
-    key:               of the step's result, under which the results of a parallel step's mini-batches are saved
     """
     folder = Path(record.folder)
     if step.parallel is None:
         commands = [render(step.command, instance.ports.inputs, instance.ports.outputs) for instance in prepared]
     else:
         commands = [
-            mini_batch_command(step, step.parallel, record, instance, rank, key)
-            for rank, instance in enumerate(prepared)
+            mini_batch_command(step, step.parallel, record, instance, rank) for rank, instance in enumerate(prepared)
         ]
     parameters = {port.name: port.value for port in resolved if port.type in PRIMITIVES and port.value is not None}
     record.ranks = []
@@ -126,14 +123,10 @@ def rank_programs(
         yield RankProgram(process, program, report_file)
 
 
-def mini_batch_command(
-    step: Step, parallel: Parallel, record: StepRecord, instance: InstanceFolders, rank: int, key: str
-) -> str:
+def mini_batch_command(step: Step, parallel: Parallel, record: StepRecord, instance: InstanceFolders, rank: int) -> str:
     """Return the command of a parallel step on an instance: the program that runs the step's script on mini-batches.
 
     Write the settings that it reads.
-
-    key: of the result of the step; only the results of mini-batches under the same key are used again
 
     Raise OSError if an MLTable cannot be read.
     """
@@ -158,9 +151,7 @@ def mini_batch_command(
         "concurrency": parallel.max_concurrency,
         "rank": rank,
         "count": step.instance_count,
-        "key": key,
         "socket": str(folder / hub),
-        "journal": str(folder / "results.jsonl"),
         "report": report.__file__,
     }
     file = folder / f"{hub}-{rank}.json"

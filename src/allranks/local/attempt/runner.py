@@ -164,8 +164,7 @@ class CommandRunner:
         try:
             with self.running.stoppable(record.name) as stops, judged(record):
                 instances = self._context.kind.instances(indexes)
-                own_key = self._results.own_key(record)
-                attempt = Attempt(self._context, scope, step, record, stops, instances, gpus_of_instances, own_key)
+                attempt = Attempt(self._context, scope, step, record, stops, instances, gpus_of_instances)
                 seconds = attempt.seconds
                 await attempt.run()
         finally:

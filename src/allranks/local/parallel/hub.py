@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import json
 import os
 import selectors
@@ -80,15 +79,11 @@ class Hub:
 
     def _divide(self) -> None:
         self._batches = list(tables.Data(self._settings).split())
-        self._journal = _Journal(self._settings["journal"], self._settings["key"])
+        self._texts = [""] * len(self._batches)
         self._tries = [0] * len(self._batches)
-        done = [self._journal.find(identity) for identity, _, _ in self._batches]
-        self._failed_items = sum(missing for missing in done if missing is not None)
-        self._waiting = deque(index for index, missing in enumerate(done) if missing is None)
-        self._open = len(self._waiting)
-        earlier = len(self._batches) - self._open
-        told = f", of which {earlier} were done by an earlier attempt" if earlier else ""
-        print(f"{len(self._batches)} mini-batches{told}")
+        self._waiting = deque(range(len(self._batches)))
+        self._open = len(self._batches)
+        print(f"{len(self._batches)} mini-batches")
         self._tell_progress()
 
     def _serve(self, listener: socket.socket) -> None:
@@ -137,7 +132,7 @@ class Hub:
         assert worker.busy is not None
         index = worker.busy[0]
         missing = max(0, items - count)
-        self._journal.add(self._batches[index][0], missing, text)
+        self._texts[index] = text
         self._failed_items += missing
         self._open -= 1
         if short and not self._short:
@@ -196,7 +191,7 @@ class Hub:
         worker.busy = None
         if self._waiting:
             index = self._waiting.popleft()
-            _, items, group = self._batches[index]
+            items, group = self._batches[index]
             worker.busy = index, time.monotonic()
             _send(worker, [index, items, group])
             return
@@ -225,51 +220,7 @@ class Hub:
             path = os.path.join(path, "parallel_run_step.txt")
         os.makedirs(os.path.dirname(path), exist_ok=True)
         with open(path, "w", encoding="utf-8") as file:
-            for identity, _, _ in self._batches:
-                file.write(self._journal.text(identity))
-
-
-class _Journal:
-    """The results of finished mini-batches in a file, from which a later attempt continues.
-
-    key: of the step and its inputs; results for another one do not count
-    """
-
-    def __init__(self, path: str, key: str) -> None:
-        self._file = open(path, "a+b", buffering=0)  # noqa: SIM115 - closed at the end of the process
-        fcntl.flock(self._file, fcntl.LOCK_EX)  # until the hub of an engine that was killed has ended too
-        self._found: dict[str, tuple[int, int]] = {}
-        header = json.dumps({"key": key}).encode() + b"\n"
-        with open(path, "rb") as file:
-            end = 0
-            if key and file.readline() == header:
-                end = len(header)
-                for line in file:
-                    if not line.endswith(b"\n"):
-                        break
-                    identity, missing, _ = json.loads(line)
-                    self._found[identity] = missing, end
-                    end += len(line)
-        self._file.truncate(end)
-        self._end = end or self._file.write(header)
-
-    def find(self, identity: str) -> int | None:
-        """Return how many items of a finished mini-batch have failed; None if it has not finished."""
-        found = self._found.get(identity)
-        return None if found is None else found[0]
-
-    def add(self, identity: str, missing: int, text: str) -> None:
-        """Save a finished mini-batch."""
-        self._found[identity] = missing, self._end
-        self._end += self._file.write(json.dumps([identity, missing, text]).encode() + b"\n")
-
-    def text(self, identity: str) -> str:
-        """Return the lines of a mini-batch; "" if it has failed."""
-        if identity not in self._found:
-            return ""
-        with open(self._file.fileno(), "rb", closefd=False) as file:
-            file.seek(self._found[identity][1])
-            return str(json.loads(file.readline())[2])
+            file.writelines(self._texts)
 
 
 def _listening(path: str) -> socket.socket:
@@ -288,13 +239,13 @@ def _send(worker: _Worker, message: object) -> None:
         worker.connection.sendall(json.dumps(message).encode() + b"\n")
 
 
-def _count(batch: tuple[str, Any, dict[str, Any] | None]) -> int:
-    part = batch[1][1]
+def _count(batch: tables.MiniBatch) -> int:
+    (_, part), _ = batch
     return part.get("end", 1) - part.get("first", 0) if isinstance(part, dict) else len(part)
 
 
-def _items(batch: tuple[str, Any, dict[str, Any] | None]) -> str:
-    _, (_, part), group = batch
+def _items(batch: tables.MiniBatch) -> str:
+    (_, part), group = batch
     if group is not None:
         return ", ".join(f"{name}={value}" for name, value in group.items())
     if isinstance(part, dict):

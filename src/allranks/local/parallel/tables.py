@@ -10,10 +10,14 @@ import os
 import random
 import re
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, Dict, Optional, Tuple
 
 DEFAULT_BYTES = 1 << 20
 PARTITION_FORMATS = ("extract_columns_from_partition_format", "extract_partition_format_into_columns")
+
+
+MiniBatch = Tuple[Any, Optional[Dict[str, Any]]]
+"""The items of a mini-batch, as JSON has them, and the keys and values of its partition."""
 
 
 class DataError(Exception):
@@ -44,8 +48,8 @@ class Data:
         path = self._inputs[number][0]
         return [os.path.join(path, name) if name else path for name in part]
 
-    def split(self) -> Iterator[tuple[str, Any, dict[str, Any] | None]]:
-        """Yield each mini-batch: a text that identifies it and its content, its items, and its partition.
+    def split(self) -> Iterator[MiniBatch]:
+        """Yield each mini-batch.
 
         Raise DataError if there is nothing to divide, or it cannot be read.
         """
@@ -58,7 +62,7 @@ class Data:
             else:
                 yield from self._file_lists(number, files)
 
-    def _file_lists(self, number: int, files: Sequence[str]) -> Iterator[tuple[str, Any, dict[str, Any] | None]]:
+    def _file_lists(self, number: int, files: Sequence[str]) -> Iterator[MiniBatch]:
         groups: list[tuple[dict[str, Any] | None, Sequence[str]]]
         if self._keys:
             found: dict[tuple[Any, ...], list[str]] = {}
@@ -73,21 +77,18 @@ class Data:
             size = self._size or 1
             groups = [(None, files[first : first + size]) for first in range(0, len(files), size)]
         for group, names in groups:
-            yield " ".join(self._identity(number, name) for name in names), [number, names], group
+            yield [number, names], group
 
-    def _rows(self, number: int, files: Sequence[str]) -> Iterator[tuple[str, Any, dict[str, Any] | None]]:
-        identity = " ".join(self._identity(number, name) for name in files)
+    def _rows(self, number: int, files: Sequence[str]) -> Iterator[MiniBatch]:
         if self._keys:
             for place, (values, _) in enumerate(self._groups(number)):
-                group = dict(zip(self._keys, values))
-                yield f"{identity} {values}", [number, {"group": place}], group
+                yield [number, {"group": place}], dict(zip(self._keys, values))
             return
         count = len(self._table(number))
         size = sum(os.path.getsize(self.of([number, [name]])[0]) for name in files)
         rows = max(1, round(count * (self._size or DEFAULT_BYTES) / max(1, size)))
         for first in range(0, count, rows):
-            part = {"first": first, "end": min(first + rows, count)}
-            yield f"{identity} {first}", [number, part], None
+            yield [number, {"first": first, "end": min(first + rows, count)}], None
 
     @functools.lru_cache(maxsize=None)  # noqa: B019 - the object lives as long as its process
     def _groups(self, number: int) -> list[tuple[tuple[Any, ...], Any]]:
@@ -114,10 +115,6 @@ class Data:
             nested = (_below(name) if os.path.isdir(name) else [name] for name in found)
             return [os.path.relpath(name, path) for names in nested for name in names]
         return [os.path.relpath(name, path) for name in _below(path)] if os.path.isdir(path) else [""]
-
-    def _identity(self, number: int, name: str) -> str:
-        status = os.stat(self.of([number, [name]])[0])
-        return f"{number}:{name}:{status.st_size}:{status.st_mtime_ns}"
 
     def _partition(self, number: int, name: str) -> dict[str, Any]:
         """Return the columns that an MLTable takes from the path of a file: texts, or times for {day:yyyy/MM/dd}."""
