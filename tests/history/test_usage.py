@@ -20,12 +20,12 @@ def _sample(time: float, **values: RankUsage) -> Sample:
 
 def test_two_neighbours_become_one_without_losing_totals_and_peaks() -> None:
     samples = [
-        Sample(1.0, {0: RankUsage(1.0, 70, 10.0, 5), 1: RankUsage(0.5, 1)}, 100, 10),
-        Sample(2.0, {0: RankUsage(1.5, 30, 30.0, 4)}, 250, 20),
+        Sample(1.0, {0: RankUsage(1.0, 70, 10.0, 5), 1: RankUsage(0.5, 1)}),
+        Sample(2.0, {0: RankUsage(1.5, 30, 30.0, 4)}),
         Sample(3.0, {0: RankUsage(2.5, 40)}),
     ]
     assert thin(samples) == [
-        Sample(2.0, {0: RankUsage(1.5, 70, 20.0, 5), 1: RankUsage(0.5, 1)}, 250, 20),
+        Sample(2.0, {0: RankUsage(1.5, 70, 20.0, 5), 1: RankUsage(0.5, 1)}),
         samples[2],
     ]
 

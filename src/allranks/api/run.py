@@ -63,7 +63,7 @@ class Run:
     @property
     def steps(self) -> dict[str, StepRecord]:
         """The steps and the nodes that contain them, by path: ``run.steps["train"].metrics["loss"]`` is a curve, and
-        ``run.steps["train"].usage[0]`` are the samples of CPU, memory, GPU and network of instance 0."""
+        ``run.steps["train"].usage[0]`` are the samples of CPU, memory and GPU of instance 0."""
         from allranks.history import stored
 
         record = self.record

@@ -57,7 +57,7 @@ class Store(Database):
 
     kind = "store"
     tables = _TABLES + assets.TABLE + usage.TABLE
-    version = 3
+    version = 4
 
     def __init__(self, path: Path, *, reads: bool = False) -> None:
         super().__init__(path, reads=reads)

@@ -1,4 +1,4 @@
-"""Resource usage of the ranks of a step over time: CPU time, memory, GPUs, and the traffic of each instance."""
+"""Resource usage of the ranks of a step over time: CPU time, memory and GPUs."""
 
 from __future__ import annotations
 
@@ -34,17 +34,12 @@ class RankUsage:
 class Sample:
     """The usage on one instance at a time.
 
-    time:     seconds since the epoch
-    ranks:    by rank; those that have processes
-    received: bytes that the instance's own network has received since the step began; None if all instances share the
-              network of this machine
-    sent:     bytes that it has sent
+    time:  seconds since the epoch
+    ranks: by rank; those that have processes
     """
 
     time: float
     ranks: Mapping[int, RankUsage] = field(default_factory=dict)
-    received: int | None = None
-    sent: int | None = None
 
 
 def thin(samples: Sequence[Sample]) -> list[Sample]:
@@ -77,9 +72,7 @@ def _merge(first: Sample, second: Sample) -> Sample:
     for rank, later in second.ranks.items():
         earlier = ranks.get(rank)
         ranks[rank] = later if earlier is None else _merge_ranks(earlier, later)
-    received = first.received if second.received is None else second.received
-    sent = first.sent if second.sent is None else second.sent
-    return Sample(second.time, ranks, received, sent)
+    return Sample(second.time, ranks)
 
 
 def _merge_ranks(first: RankUsage, second: RankUsage) -> RankUsage:
@@ -95,16 +88,15 @@ def _merge_ranks(first: RankUsage, second: RankUsage) -> RankUsage:
 
 TABLE = """
 CREATE TABLE usage (
-    run TEXT NOT NULL, node TEXT NOT NULL, instance INTEGER NOT NULL, time REAL NOT NULL, ranks TEXT NOT NULL,
-    received INTEGER, sent INTEGER) STRICT;
+    run TEXT NOT NULL, node TEXT NOT NULL, instance INTEGER NOT NULL, time REAL NOT NULL, ranks TEXT NOT NULL) STRICT;
 CREATE INDEX usage_of_node ON usage (run, node);
 """
 """ranks: a JSON list of [rank, CPU seconds, bytes of memory], with GPUs also percent of use and bytes on them"""
 
 
 def add(connection: sqlite3.Connection, run: str, node: str, instance: int, samples: Iterable[Sample]) -> None:
-    rows = [(run, node, instance, sample.time, _dump(sample), sample.received, sample.sent) for sample in samples]
-    connection.executemany("INSERT INTO usage VALUES (?, ?, ?, ?, ?, ?, ?)", rows)
+    rows = [(run, node, instance, sample.time, _dump(sample)) for sample in samples]
+    connection.executemany("INSERT INTO usage VALUES (?, ?, ?, ?, ?)", rows)
 
 
 def replace(connection: sqlite3.Connection, run: str, node: str, instance: int, samples: Iterable[Sample]) -> None:
@@ -122,12 +114,9 @@ def clear(connection: sqlite3.Connection, run: str, node: str) -> None:
 def load(connection: sqlite3.Connection, run: str) -> dict[str, dict[int, list[Sample]]]:
     """Return the samples of a run by step and instance. Raise DatabaseError if one cannot be read."""
     samples: dict[str, dict[int, list[Sample]]] = {}
-    rows = connection.execute(
-        "SELECT node, instance, time, ranks, received, sent FROM usage WHERE run = ? ORDER BY rowid", (run,)
-    )
-    for node, instance, time, ranks, received, sent in rows:
-        sample = Sample(time, _load(ranks), received, sent)
-        samples.setdefault(node, {}).setdefault(instance, []).append(sample)
+    rows = connection.execute("SELECT node, instance, time, ranks FROM usage WHERE run = ? ORDER BY rowid", (run,))
+    for node, instance, time, ranks in rows:
+        samples.setdefault(node, {}).setdefault(instance, []).append(Sample(time, _load(ranks)))
     return samples
 
 

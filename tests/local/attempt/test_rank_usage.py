@@ -10,9 +10,7 @@ import pytest
 from allranks.contract.mpi import Mpi
 from allranks.contract.pytorch import PyTorch
 from allranks.history import stored
-from allranks.history.recorder import RunRecorder
 from allranks.history.records import Status, StepRecord
-from allranks.history.usage import Sample
 from allranks.history.workspace import Workspace
 from allranks.local.attempt import usage_watch
 from allranks.plan.graph import Step
@@ -20,26 +18,6 @@ from mpirun import needs_mpirun
 
 PYTHON = f"{sys.executable} -I -S -c"
 BURN = f"{PYTHON} 'import time; end = time.time() + 1.7; any(iter(lambda: time.time() > end, True))'"
-SEND = (
-    f"{PYTHON} '"
-    "import os, socket, time\n"
-    'rank, port = os.environ["RANK"], int(os.environ["MASTER_PORT"]) + 1\n'
-    'place = os.environ["MASTER_ADDR"], port\n'
-    'if rank == "0":\n'
-    "  with socket.create_server(place) as server:\n"
-    "    taken, _ = server.accept()\n"
-    "    while taken.recv(1 << 16): pass\n"
-    "else:\n"
-    "  end = time.time() + 30\n"
-    "  while True:\n"
-    "    try: sender = socket.create_connection(place); break\n"
-    "    except OSError:\n"
-    "      if time.time() > end: raise\n"
-    "      time.sleep(0.05)\n"
-    "  sender.sendall(bytes(10_000_000)); sender.close()\n"
-    "end = time.time() + 60\n"
-    'while time.time() < end and not os.path.exists("sampled"): time.sleep(0.05)\''
-)
 
 
 def _stored(workspace: Workspace, run: str, step: str) -> StepRecord:
@@ -47,12 +25,6 @@ def _stored(workspace: Workspace, run: str, step: str) -> StepRecord:
     assert record.step(step).usage == {}  # not read unless it is asked for
     stored.load_usage(workspace, record)
     return record.step(step)
-
-
-def _traffic(step: StepRecord) -> tuple[int, int]:
-    """Return the bytes that instance 0 has received and instance 1 has sent, by their last samples."""
-    received, sent = (step.usage.get(instance, [Sample(0.0)])[-1] for instance in (0, 1))
-    return received.received or 0, sent.sent or 0
 
 
 @pytest.mark.slow
@@ -68,33 +40,6 @@ def test_samples_of_every_rank_are_stored(kind: str, run_steps, workspace: Works
     assert {rank for sample in step.usage[0] for rank in sample.ranks} == {0, 1}
     assert {rank for sample in step.usage[1] for rank in sample.ranks} == {2, 3}
     assert _stored(workspace, record.id, "train").usage == step.usage
-
-
-@pytest.mark.slow
-def test_the_traffic_is_that_of_an_instance_s_own_network(
-    rack_works: bool, run_steps, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    if not rack_works:
-        pytest.skip("this machine has no user namespaces")
-    add_sample = RunRecorder.add_sample
-
-    def add(recorder: RunRecorder, step: StepRecord, instance: int, sample: Sample) -> None:
-        add_sample(recorder, step, instance, sample)
-        if min(_traffic(step)) > 10_000_000:
-            for folder in workspace.root.glob("runs/*/send/instances/*/code"):
-                (folder / "sampled").touch()
-
-    monkeypatch.setattr(RunRecorder, "add_sample", add)
-    record = run_steps(Step("send", SEND, distribution=PyTorch(1), instance_count=2), instances="rack")
-    assert record.status is Status.COMPLETED, record.verdict
-    assert all(10_000_000 < each < 20_000_000 for each in _traffic(record.step("send")))
-
-
-def test_loopback_instances_have_no_traffic_of_their_own(run_steps) -> None:
-    record = run_steps(Step("wait", "sleep 1.3"))
-    (sample,) = record.step("wait").usage[0]
-    assert (sample.received, sample.sent) == (None, None)
-    assert set(sample.ranks) == {0}
 
 
 def test_a_short_step_has_its_totals_alone(kind: str, run_steps, workspace: Workspace) -> None:

@@ -139,13 +139,10 @@ def test_a_sample_is_recorded_with_the_totals_of_the_ranks(store: Store) -> None
         "train/0/0",
         BEGIN + 1,
         ranks={"rank 0": [0.5, 7], "rank 1": [0.25, 9, 50, 3], "mpirun": [1.0, 1]},
-        network=[10, 20],
     )
     trial.watch.sampled(event)
     trial.watch.sampled(Event("usage", "train/0/0", BEGIN + 2, ranks={"rank 0": [0.75, 5], "rank 1": [0.5, 11, 0, 2]}))
-    assert trial.step.usage[0][0] == Sample(
-        BEGIN + 1, {0: RankUsage(0.5, 7), 1: RankUsage(0.25, 9, 50, 3)}, received=10, sent=20
-    )
+    assert trial.step.usage[0][0] == Sample(BEGIN + 1, {0: RankUsage(0.5, 7), 1: RankUsage(0.25, 9, 50, 3)})
     first, second = trial.step.ranks
     assert (first.cpu_seconds, first.peak_memory, first.peak_gpu_memory) == (0.75, 7, None)
     assert (second.cpu_seconds, second.peak_memory, second.peak_gpu_memory) == (0.5, 11, 3)

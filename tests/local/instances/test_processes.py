@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from allranks.local.instances.processes import Stat, parse_memory, parse_proportional_memory, parse_stat
-from allranks.local.instances.sampling import parse_traffic
 
 STAT = (
     "%d (%s) S 15439 15448 1901 34816 15448 4194304 1532 902 0 0 37 11 502 6 20 0 3 0 226881 16961536 3383"
@@ -31,13 +30,6 @@ Pss_Anon:           3438 kB
 Pss_File:           4322 kB
 Pss_Shmem:           256 kB
 Shared_Clean:       2424 kB
-"""
-
-NET_DEV = b"""Inter-|   Receive                            |  Transmit
- face |bytes    packets errs drop fifo frame compressed multicast|bytes    packets errs drop fifo colls
-    lo:  9000000      52    0    0    0     0      0         0  9000000      52    0    0    0     0       0      0
-  eth0:    12052      90    0    0    0     0      0         0     8180      62    0    0    0     0       0      0
-eth1:4000000000 1 0 0 0 0 0 0 5000000000 1 0 0 0 0 0 0
 """
 
 
@@ -67,7 +59,3 @@ def test_a_kernel_without_the_parts_tells_the_resident_memory() -> None:
     lines = [line for line in STATUS.splitlines(keepends=True) if not line.startswith((b"RssAnon", b"RssShmem"))]
     assert parse_memory(b"".join(lines)) == 13532 * 1024
     assert parse_proportional_memory(b"Rss: 13532 kB\nPss: 11198 kB\n") is None
-
-
-def test_the_traffic_is_that_of_all_interfaces_but_the_loopback() -> None:
-    assert parse_traffic(NET_DEV) == (4_000_012_052, 5_000_008_180)

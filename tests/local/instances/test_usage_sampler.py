@@ -146,8 +146,8 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     return now
 
 
-def _sampling(events: list[dict], programs: dict[int, str], sampler: object, *, own_network: bool = False) -> Sampling:
-    sampling = Sampling([], own_network=own_network, write=lambda **event: events.append(event))
+def _sampling(events: list[dict], programs: dict[int, str], sampler: object) -> Sampling:
+    sampling = Sampling([], lambda **event: events.append(event))
     sampling.begin(programs)
     sampling._sampler = sampler  # type: ignore[assignment]
     return sampling
@@ -195,11 +195,10 @@ def test_a_failure_to_measure_is_reported_once_and_ends_the_samples(clock: list[
 def test_an_event_is_shorter_than_what_a_pipe_writes_at_once(clock: list[float]) -> None:
     events: list[dict] = []
     ranks = {f"rank {rank}": (123456.78, 123456789012, 100, 85899345920) for rank in range(1000, 1000 + 2 * RANKS + 1)}
-    sampling = _sampling(events, {}, Fixed(ranks), own_network=True)
+    sampling = _sampling(events, {}, Fixed(ranks))
     clock[0] += 1
     sampling.sample_if_due()
     assert [len(event["ranks"]) for event in events] == [RANKS, RANKS, 1]
-    assert [event["network"] is None for event in events] == [False, True, True]  # counted once
     for event in events:
         line = json.dumps({"agent": "a" * 200, **event}, separators=(",", ":"))
         assert len(line) < select.PIPE_BUF

@@ -65,9 +65,7 @@ class UsageWatch:
             if rank is not None:  # else mpirun itself
                 ranks[rank.rank] = used = _usage(values)
                 self._update(rank, used, event.time)
-        received, sent = event.network or (None, None)
-        sample = Sample(event.time, ranks, received, sent)
-        self.recorder.add_sample(self.record, int(event.agent.rpartition("/")[2]), sample)
+        self.recorder.add_sample(self.record, int(event.agent.rpartition("/")[2]), Sample(event.time, ranks))
         self._note_memory(event.agent)
         self._note_waiting(event.time)
 

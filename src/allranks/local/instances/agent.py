@@ -131,7 +131,7 @@ class _Agent:
             self._isolation.enter(instance)
             if instance["delay"]:
                 time.sleep(instance["delay"])
-            sampling = Sampling(programs, own_network=self._isolation.own_network, write=self._write)
+            sampling = Sampling(programs, self._write)
             try:
                 if not self._run_programs(programs, sampling):
                     self._log.write("agent lost its supervisor", "warning", agent=self._name)

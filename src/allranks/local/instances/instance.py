@@ -74,12 +74,7 @@ class Isolation(Protocol):
 
 
 class AgentIsolation(Protocol):
-    """The part of an isolation that acts in the process that forks an agent, and in the agent.
-
-    own_network: whether each instance has its own network
-    """
-
-    own_network: ClassVar[bool]
+    """The part of an isolation that acts in the process that forks an agent, and in the agent."""
 
     def __init__(self, network: int | None) -> None:
         """network: the descriptor of the instance's network, of `Isolation.connect`"""

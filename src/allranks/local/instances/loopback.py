@@ -42,8 +42,6 @@ class LoopbackAgentIsolation:
     """Fork agents as ordinary child processes. Each agent is a subreaper: it adopts the processes that its ranks leave
     behind, and kills them when the step ends."""
 
-    own_network: ClassVar[bool] = False
-
     def __init__(self, network: int | None) -> None:
         """Do nothing: all loopback instances are this machine."""
 

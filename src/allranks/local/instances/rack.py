@@ -58,8 +58,6 @@ class RackAgentIsolation:
     """An agent is the first process of a PID namespace, in the network of its instance. Each step has its own mounts,
     hostname and System V objects."""
 
-    own_network: ClassVar[bool] = True
-
     def __init__(self, network: int | None) -> None:
         assert network is not None
         self.network = network

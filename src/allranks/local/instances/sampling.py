@@ -27,23 +27,19 @@ RANKS = 48
 GPUS = "CUDA_VISIBLE_DEVICES"
 
 Write = Callable[..., None]
-_LOOPBACK = b"lo"
 
 
 class Sampling:
     """The samples of one step on one instance. Before the first one is due, it costs some microseconds.
 
-    programs:    as of the engine's `start` command
-    own_network: whether the instance's network is its own
-    write:       writes an event
+    programs: as of the engine's `start` command
+    write:    writes an event
     """
 
-    def __init__(self, programs: Sequence[dict[str, Any]], *, own_network: bool, write: Write) -> None:
+    def __init__(self, programs: Sequence[dict[str, Any]], write: Write) -> None:
         self._programs = programs
-        self._own_network = own_network
         self._write = write
         self._names: dict[int, str] = {}
-        self._traffic: tuple[int, int] | None = None
         self._sampler: Sampler | None = None
         self._seconds = FIRST
         self._remaining = SAMPLES
@@ -53,11 +49,6 @@ class Sampling:
         """Begin to count. names: the names of the started programs, by process id"""
         self._names = dict(names)
         self._next = time.monotonic() + FIRST
-        if self._own_network:
-            try:
-                self._traffic = _traffic()
-            except (OSError, ValueError, IndexError):
-                self._own_network = False
 
     @property
     def timeout(self) -> float:
@@ -71,16 +62,14 @@ class Sampling:
             return
         self._advance(now)
         try:
-            figures, sent = self._sample(now)
+            ranks = list(self._sample(now).items())
         except Exception as error:  # a failure to measure must not end the ranks
             self._next = math.inf
             self._write(event="usage_failed", reason=f"{type(error).__name__}: {error}", time=time.time())
             return
         moment = round(time.time(), 2)
-        ranks = list(figures.items())
         for start in range(0, len(ranks), RANKS):
-            self._write(event="usage", ranks=dict(ranks[start : start + RANKS]), network=sent, time=moment)
-            sent = None
+            self._write(event="usage", ranks=dict(ranks[start : start + RANKS]), time=moment)
 
     def reaped(self, pid: int, usage: struct_rusage) -> None:
         """Count the CPU time of a process that the agent has waited for."""
@@ -91,19 +80,13 @@ class Sampling:
         if self._sampler is not None:
             self._sampler.close()
 
-    def _sample(self, now: float) -> tuple[dict[str, Figures], tuple[int, int] | None]:
+    def _sample(self, now: float) -> dict[str, Figures]:
         if self._sampler is None:
             from allranks.local.instances.sampler import Sampler  # only for a step that lasts so long
 
             names = self._programs[0]["environment"].get(GPUS, "") if self._programs else ""
             self._sampler = Sampler(self._names, [name.strip() for name in names.split(",") if name.strip()])
-        figures = self._sampler.sample(now)
-        if figures is None:
-            return {}, None
-        if self._traffic is None:
-            return figures, None
-        received, sent = _traffic()
-        return figures, (received - self._traffic[0], sent - self._traffic[1])
+        return self._sampler.sample(now) or {}
 
     def _advance(self, now: float) -> None:
         self._remaining -= 1
@@ -121,22 +104,3 @@ def cpu_seconds(usage: struct_rusage) -> float:
 def peak_memory(usage: struct_rusage) -> int:
     """Return the peak of resident memory of the largest process of those, in bytes. It includes pages of files."""
     return usage.ru_maxrss << 10
-
-
-def _traffic() -> tuple[int, int]:
-    """Return the bytes that the network interfaces of this process's network have received and sent, without the
-    loopback interface."""
-    with open("/proc/self/net/dev", "rb") as file:
-        return parse_traffic(file.read())
-
-
-def parse_traffic(text: bytes) -> tuple[int, int]:
-    """Return the bytes received and sent from a file like /proc/net/dev."""
-    received = sent = 0
-    for line in text.splitlines()[2:]:
-        name, _, counters = line.partition(b":")
-        if name.strip() != _LOOPBACK:
-            fields = counters.split()
-            received += int(fields[0])
-            sent += int(fields[8])
-    return received, sent

@@ -120,7 +120,6 @@ class Event:
     memory:  the peak of resident memory of the largest process of those, in bytes
     ranks:   of a sample, by the name of the program: CPU seconds, bytes of memory, and with GPUs the percentage of
              their use and the bytes of memory on them
-    network: of a sample: the bytes that the instance's own network has received and sent during the step
     """
 
     kind: str
@@ -133,7 +132,6 @@ class Event:
     cpu: float | None = None
     memory: int | None = None
     ranks: Mapping[str, Sequence[float | None]] = field(default_factory=dict)
-    network: Sequence[int] | None = None
 
 
 class Supervisor:
