@@ -78,17 +78,6 @@ def test_a_python_that_is_too_old_for_what_runs_in_it(
     assert [found in text for text in listed] == [True] * bool(found)
 
 
-SEVERAL = "import lightgbm_x\nimport sklearn\nimport lightgbm\nimport surely_not\n"
-
-
-def test_packages_of_one_extra_have_one_fix(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(missing_modules, "missing", lambda _, names: set(names))
-    extra, *others = machine.problems(Plan("p", Graph((step(tmp_path / "code", SEVERAL),))))
-    assert extra.found == "no Python package sklearn and lightgbm, which train.py:2 needs"
-    assert extra.fix == 'pip install "allranks[gradient-boosting]"'
-    assert [each.fix for each in others] == ["pip install lightgbm_x", "pip install surely_not"]
-
-
 FILES = ("src/jobs/clean.py", "src/helpers.py", "pp/utilities.py", "pp/tools/run.py", "data/rows/all.csv")
 IMPORTS = {"src/jobs/clean.py": "from src.helpers import shout\n", "pp/tools/run.py": "import utilities\n"}
 RUN = "start it with python -m src.jobs.clean"

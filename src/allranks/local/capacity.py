@@ -28,33 +28,24 @@ def machine_memory() -> int:
 
 
 def control_group_limits(text: str, root: Path) -> list[int]:
-    """Return the memory limits of the control groups of a process, in bytes.
+    """Return the memory limits of the control group (version 2) of a process and of those around it, in bytes.
 
     text: its /proc/PID/cgroup
     root: where the control groups are mounted
     """
     limits = []
-    for line in text.splitlines():
-        _, controllers, path = line.split(":", 2)
-        if controllers == "":  # version 2
-            base, file = root, "memory.max"
-        elif "memory" in controllers.split(","):
-            base, file = root / "memory", "memory.limit_in_bytes"
-        else:
-            continue
-        group = base / path.lstrip("/")
-        # In a container, the path may be that of the host, where the mounted group is the container's own.
-        for folder in (group, *group.parents):
-            if not folder.is_relative_to(base):
-                break
+    path = next((line.removeprefix("0::/") for line in text.splitlines() if line.startswith("0::/")), "")
+    # In a container, the path may be that of the host, where the mounted group is the container's own.
+    for folder in (root / path, *(root / path).parents):
+        if folder.is_relative_to(root):
             with contextlib.suppress(OSError, ValueError):  # no file, or "max"
-                limits.append(int((folder / file).read_text(encoding="utf-8")))
+                limits.append(int((folder / "memory.max").read_text(encoding="utf-8")))
     return limits
 
 
 def memory_kills() -> int:
     """Return how many processes the kernel has killed for lack of memory, in this container or on this machine."""
-    for file in (_GROUPS / "memory.events", _GROUPS / "memory" / "memory.oom_control", Path("/proc/vmstat")):
+    for file in (_GROUPS / "memory.events", Path("/proc/vmstat")):
         with contextlib.suppress(OSError):
             for line in file.read_text(encoding="utf-8").splitlines():
                 name, _, value = line.partition(" ")

@@ -83,8 +83,7 @@ def missing_launchers(plan: Plan) -> dict[str, Problem]:
 
 
 def _missing_modules(programs: Sequence[_StepProgram]) -> Iterator[Problem]:
-    """Yield a problem for each module that is in the code, where Python does not look, and for each command that
-    installs packages."""
+    """Yield a problem for each module that is in the code, where Python does not look, and for each other one."""
     in_code: dict[tuple[str, missing_modules.FoundInCode], list[_User]] = {}
     lacking: dict[Path, dict[str, list[_User]]] = {}
     for path, step, python, start, found in _lacking(programs):
@@ -101,11 +100,10 @@ def _missing_modules(programs: Sequence[_StepProgram]) -> Iterator[Problem]:
         text = f"no module {module}, which {modules[0][2]} needs: it is {own.place}"
         yield Problem(_where(modules), text, "", own.fix, code="module-in-code")
     for python, users in lacking.items():
-        for command, brought in missing_modules.commands(users, python).items():
-            names = [name.partition(".")[0] for name in brought]
-            text = f"no Python package {' and '.join(names)}{users[brought[0]][0][2]}"
-            where = _where([user for name in brought for user in users[name]])
-            yield Problem(where, text, "", command, code="missing-package")
+        for name, found_by in users.items():
+            text = f"no Python package {name.partition('.')[0]}{found_by[0][2]}"
+            fix = missing_modules.install(name, python)
+            yield Problem(_where(found_by), text, "", fix, code="missing-package")
 
 
 def _lacking(programs: Sequence[_StepProgram]) -> Iterator[tuple[str, Step, Path, Start, Import]]:

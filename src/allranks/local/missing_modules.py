@@ -8,7 +8,6 @@ import os
 import re
 import subprocess
 import sys
-from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
@@ -154,25 +153,6 @@ def install(name: str, interpreter: Path) -> str:
         return stack.install
     extras = _extras().get(package, ())
     return f'pip install "allranks[{extras[0]}]"' if len(extras) == 1 else f"pip install {package}"
-
-
-def commands(names: Iterable[str], interpreter: Path) -> dict[str, list[str]]:
-    """Return what installs the packages of modules: commands, each with the modules that it brings.
-
-    Several modules that one extra of allranks brings have one command. names: as for `package_of`
-    """
-    left, found = list(names), dict[str, list[str]]()
-    if interpreter == Path(sys.executable):
-        extras = Counter(extra for packages in _extras().values() for extra in packages)
-        brought = {extra: [name for name in left if extra in _extras().get(package_of(name), ())] for extra in extras}
-        # Of those that bring the most, the smallest.
-        best = max(brought, key=lambda extra: (len(brought[extra]), -extras[extra]), default="")
-        if best and len(brought[best]) > 1:
-            found[f'pip install "allranks[{best}]"'] = brought[best]
-            left = [name for name in left if name not in brought[best]]
-    for name in left:
-        found.setdefault(install(name, interpreter), []).append(name)
-    return found
 
 
 def is_known(module: str) -> bool:

@@ -19,10 +19,9 @@ def _limit(folder: Path, file: str, text: str) -> None:
     [
         ("0::/user/run", {"user/run/memory.max": "300", "user/memory.max": "max", "memory.max": "900"}, [300, 900]),
         ("0::/host/path/of/a/container", {"memory.max": "500"}, [500]),
-        ("4:cpu,cpuacct:/a\n3:memory:/a", {"memory/a/memory.limit_in_bytes": "200", "a/memory.max": "1"}, [200]),
         ("0::/", {}, []),
     ],
-    ids=["version 2", "container", "version 1", "no limit"],
+    ids=["nested", "container", "no limit"],
 )
 def test_the_limits_of_the_control_groups(
     tmp_path: Path, groups: str, limits: dict[str, str], expected: list[int]

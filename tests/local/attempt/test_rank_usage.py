@@ -12,7 +12,6 @@ from allranks.contract.pytorch import PyTorch
 from allranks.history import stored
 from allranks.history.records import Status, StepRecord
 from allranks.history.workspace import Workspace
-from allranks.local.attempt import usage_watch
 from allranks.plan.graph import Step
 from mpirun import needs_mpirun
 
@@ -71,13 +70,3 @@ def test_a_retry_forgets_the_samples_of_the_attempt_before(run_steps, workspace:
     record = run_steps(Step("train", command), retries=1)
     assert record.status is Status.COMPLETED, record.verdict
     assert record.step("train").usage == _stored(workspace, record.id, "train").usage == {}
-
-
-@pytest.mark.slow
-def test_a_rank_that_others_wait_for_is_noted(run_steps, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(usage_watch, "PATIENCE", 1.0)
-    command = "if [ $RANK = 2 ]; then exit 0; fi; sleep 4"
-    record = run_steps(Step("train", command, distribution=PyTorch(4)))
-    assert record.status is Status.COMPLETED
-    (note,) = record.step("train").notes
-    assert note.startswith("rank 2 has ended; ranks 0, 1 and 3 are still running and have used almost no CPU for 1 s:")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -23,7 +23,7 @@ GB = 10**9
 class Trial:
     """A step with running ranks, two on each instance, and the watch of it."""
 
-    def __init__(self, store: Store, ranks: int, awaited: int | None = None, size_name: str = "") -> None:
+    def __init__(self, store: Store, ranks: int, size_name: str = "") -> None:
         self.step = StepRecord("train", "", "", "pytorch", (ranks + 1) // 2, 2, status=Status.RUNNING)
         self.step.ranks = [
             RankRecord(rank, rank // 2, rank % 2, "host", Status.RUNNING, started=BEGIN) for rank in range(ranks)
@@ -31,26 +31,15 @@ class Trial:
         run = RunRecord("r", "p", "p", "", "rack", steps=[self.step])
         store.add_run(run, "{}")
         recorder = RunRecorder(run, store, Observer())
-        names = {f"rank {rank}" for rank in range(ranks if awaited is None else awaited)}
-        self.watch = UsageWatch(self.step, recorder, names, patience=10.0, size_name=size_name)
-        self.cpu = dict.fromkeys(range(ranks), 0.0)
+        self.watch = UsageWatch(self.step, recorder, size_name)
 
-    def end(self, rank: int, time: float, status: Status = Status.COMPLETED) -> None:
-        record = self.step.ranks[rank]
-        record.status, record.ended = status, BEGIN + time
-
-    def run(
-        self, first: int, last: int, cores: Mapping[int, float], memory: int = GB, gpu: float | None = None
-    ) -> list[str]:
-        """A sample per second. cores: what each running rank uses. Return the notes so far."""
+    def run(self, first: int, last: int, memory: int) -> list[str]:
+        """Report a sample per second, and return the notes so far. memory: what each rank uses"""
         for second in range(first, last + 1):
             for instance in range(self.step.instance_count):
-                ranks: dict[str, list[float | None]] = {}
-                for rank in self.step.ranks:
-                    if rank.status is Status.RUNNING and rank.instance_rank == instance:
-                        self.cpu[rank.rank] += cores.get(rank.rank, 0.0)
-                        gpus = [] if gpu is None else [gpu, GB]
-                        ranks[f"rank {rank.rank}"] = [self.cpu[rank.rank], memory, *gpus]
+                ranks = {
+                    f"rank {rank.rank}": [1.0, memory] for rank in self.step.ranks if rank.instance_rank == instance
+                }
                 self.watch.sampled(Event("usage", f"train/0/{instance}", BEGIN + second, ranks=ranks))
         return self.step.notes
 
@@ -66,67 +55,10 @@ def _large_machine(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(usage_watch, "machine_memory", lambda: 2000 * GB)
 
 
-WAITING = (
-    "rank 2 has ended; ranks 0, 1 and 3 are still running and have used almost no CPU for 10 s: they may be waiting"
-    " for it"
-)
-
-
-def test_ranks_that_use_no_cpu_after_another_has_ended_may_wait_for_it(store: Store) -> None:
-    trial = Trial(store, 4)
-    busy = dict.fromkeys(range(4), 1.0)
-    assert trial.run(1, 20, busy) == []
-    trial.end(2, 20)
-    assert trial.run(21, 29, {}) == []
-    assert trial.run(30, 60, {}) == [WAITING]  # once
-
-
-@pytest.mark.parametrize("rank", [0, 3])
-def test_a_rank_that_works_on_waits_for_nobody(store: Store, rank: int) -> None:
-    trial = Trial(store, 4)
-    trial.end(2, 5)
-    assert trial.run(1, 40, {rank: 0.1}) == []
-
-
-def test_ranks_whose_gpus_are_busy_wait_for_nobody(store: Store) -> None:
-    trial = Trial(store, 4)
-    trial.end(2, 5)
-    assert trial.run(1, 40, {}, gpu=80.0) == []
-
-
-@pytest.mark.parametrize("status", [Status.FAILED, Status.CANCELED])
-def test_a_rank_that_did_not_end_well_is_the_verdict_s(store: Store, status: Status) -> None:
-    trial = Trial(store, 4)
-    trial.end(1, 4)
-    trial.end(2, 5, status)
-    assert trial.run(1, 40, {}) == []
-
-
-def test_without_an_end_nobody_waits(store: Store) -> None:
-    assert Trial(store, 4).run(1, 25, {}) == []
-
-
-def test_parameter_servers_wait_by_design(store: Store) -> None:
-    trial = Trial(store, 4, awaited=2)
-    trial.end(1, 5)
-    assert trial.run(1, 40, {0: 1.0}) == []
-
-
-def test_one_rank_may_wait_for_several(store: Store) -> None:
-    trial = Trial(store, 3)
-    trial.end(0, 5)
-    trial.end(2, 5)
-    note = (
-        "ranks 0 and 2 have ended; rank 1 is still running and has used almost no CPU for 10 s: it may be waiting for"
-        " them"
-    )
-    assert trial.run(1, 40, {}) == [note]
-
-
 def test_memory_near_that_of_the_size_is_noted_by_instance(store: Store) -> None:
     trial = Trial(store, 4, size_name="Standard_ND96asr_v4")  # 900 GiB
-    assert trial.run(1, 3, {}, memory=400 * GB) == []
-    assert trial.run(4, 9, {}, memory=450 * GB) == [
+    assert trial.run(1, 3, 400 * GB) == []
+    assert trial.run(4, 9, 450 * GB) == [
         "the ranks of instance 0 use 900 GB of memory, and Standard_ND96asr_v4 has 966 GB",
         "its ranks use 1.8 TB of memory, and this machine has 2.0 TB",
     ]

@@ -96,9 +96,6 @@ UNSETTLED = 2.0
 """Seconds after a file's last change during which its digest is not saved. Another change within the granularity of the
 file system's clock, which is up to 2 seconds (FAT), would not alter the times."""
 
-MOST = 500_000
-"""Maximum number of digests. When there are more, the oldest half is removed."""
-
 _TABLE = """
     CREATE TABLE IF NOT EXISTS file (
         device INTEGER, inode INTEGER, size INTEGER, modified INTEGER, changed INTEGER, digest BLOB,
@@ -153,7 +150,6 @@ class FileDigests:
                 if (connection := self._open()) is not None:
                     with transaction(connection):
                         connection.executemany("INSERT OR REPLACE INTO file VALUES (?, ?, ?, ?, ?, ?)", added)
-                        _limit(connection)
 
     def close(self) -> None:
         """Close the file. Later calls find and save nothing."""
@@ -188,11 +184,3 @@ def _row(status: os.stat_result) -> tuple[int, int, int, int, int]:
 def _signed(number: int) -> int:
     """Convert an unsigned 64-bit number to a signed one, which SQLite can store."""
     return number - (1 << 64) if number >= 1 << 63 else number
-
-
-def _limit(connection: sqlite3.Connection) -> None:
-    (count,) = connection.execute("SELECT count(*) FROM file").fetchone()
-    if count > MOST:
-        connection.execute(
-            "DELETE FROM file WHERE rowid IN (SELECT rowid FROM file ORDER BY rowid LIMIT ?)", (MOST // 2,)
-        )

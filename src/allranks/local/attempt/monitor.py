@@ -16,7 +16,6 @@ from allranks.history.log_reader import tail
 from allranks.history.recorder import RunRecorder
 from allranks.history.records import Point, Progress, RankRecord, Status, StepRecord, Verdict
 from allranks.local import capacity, flight_recordings
-from allranks.local.attempt import usage_watch
 from allranks.local.attempt.stall import RAISED, StallWatch
 from allranks.local.attempt.start import Start
 from allranks.local.attempt.usage_watch import UsageWatch
@@ -85,8 +84,7 @@ class AttemptMonitor:
         self._late = False
         self._running: dict[str, set[str]] = {agent: set() for agent in self.agents}
         self._working = set(self._launching.decisive)
-        awaited = self._launching.decisive if self._launching.events_file is None else self._ranks
-        self._usage = UsageWatch(self.record, self.recorder, awaited, usage_watch.PATIENCE, self.step.instance_type)
+        self._usage = UsageWatch(self.record, self.recorder, self.step.instance_type)
         self._launcher_offset = 0
         self._changed = False
         self._pids: dict[int, int | None] = {}
