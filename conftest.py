@@ -176,7 +176,7 @@ def run_steps(workspace: Workspace, request: pytest.FixtureRequest) -> Runner:
         options.setdefault("track", track)
         plan = plan or Plan("plan", Graph(steps))
         checked = Options(**options)  # type: ignore[arg-type]
-        requirements.require(plan, track=checked.track)
+        requirements.require(plan)
         return run(plan, workspace, checked, observer)
 
     return run_them

@@ -58,13 +58,7 @@ def test_a_finished_step_that_has_not_changed_is_kept(workspace: Workspace, coun
     assert (times(counts, "first"), times(counts, "second")) == (1, 2)
     after = record.step("first")
     assert (after.started, after.attempt, after.folder) == (before.started, 0, before.folder)
-
-
-def test_a_step_that_did_not_complete_finds_its_files_and_its_attempts_are_counted_on(
-    workspace: Workspace, counts: Path
-) -> None:
-    failed = run(plan(counts, second=FAILS), workspace, LOOPBACK)
-    record = continued(failed, workspace, plan(counts, second=WORKS))
+    # The step that did not complete finds its files, and its attempts are counted on.
     step = record.step("second")
     assert step.attempt == 1
     assert Path(step.ranks[0].log).read_text() == "1\nold\n"

@@ -25,22 +25,23 @@ def _nested(name: str, inner: Step | Pipeline, path: str | None = None, own: str
     return Pipeline(name, graph, outputs=(Output("out", "uri_folder", "rw_mount", path),))
 
 
-@pytest.mark.parametrize(
-    "level", ["pipeline", "outer node", "outer component", "inner node", "inner component", "step"]
-)
-def test_the_path_of_an_output_at_each_level(level: str, tmp_path: Path, run_steps) -> None:
-    place = str(tmp_path / "wanted")
-    paths = {level: place}
-    step = Step("write", WRITE, outputs=(Output("out", "uri_folder", "rw_mount", paths.get("step")),))
-    inner = _nested("inner", step, paths.get("inner node"), paths.get("inner component"))
-    outer = _nested("outer", inner, paths.get("outer node"), paths.get("outer component"))
-    output = GraphOutput("all", NodeOutput("outer", "out"), path=paths.get("pipeline"))
-    plan = Plan("p", Graph((outer,), outputs=(output,)))
+LEVELS = ("pipeline", "outer-node", "outer-component", "inner-node", "inner-component", "step")
+
+
+def test_the_path_of_an_output_at_each_level(tmp_path: Path, run_steps) -> None:
+    nodes, outputs = [], []
+    for level in LEVELS:
+        paths = {level: str(tmp_path / level)}
+        step = Step("write", WRITE, outputs=(Output("out", "uri_folder", "rw_mount", paths.get("step")),))
+        inner = _nested("inner", step, paths.get("inner-node"), paths.get("inner-component"))
+        nodes.append(_nested(level, inner, paths.get("outer-node"), paths.get("outer-component")))
+        outputs.append(GraphOutput(level, NodeOutput(level, "out"), path=paths.get("pipeline")))
+    plan = Plan("p", Graph(tuple(nodes), outputs=tuple(outputs)))
     assert check(plan) == []
     record = run_steps(plan=plan)
     assert record.status is Status.COMPLETED
-    assert record.outputs == {"all": place}
-    assert Path(place, "file").read_text() == "written\n"
+    assert record.outputs == {level: str(tmp_path / level) for level in LEVELS}
+    assert [(tmp_path / level / "file").read_text() for level in LEVELS] == ["written\n"] * len(LEVELS)
 
 
 def test_an_outer_path_wins(tmp_path: Path, run_steps) -> None:
@@ -173,26 +174,26 @@ def test_the_root_of_the_artifacts_is_an_output(kind: str, mode: str, run_steps)
     assert Path(record.step("read").outputs[0].path, "file").read_text() == "report\n"
 
 
-@pytest.mark.parametrize("levels", [0, 1, 2])
-def test_bindings_in_environment_variables(levels: int, kind: str, run_steps) -> None:
-    node: Step | Pipeline = Step(
-        "write",
-        'printf "%s %s %s" "$NAME" "$TEXT" "$LITERAL" > ${{outputs.out}}/file',
-        outputs=(FOLDER,),
-        environment_variables={"NAME": GraphInput("name"), "TEXT": "fixed", "LITERAL": "${{outputs.out}}"},
-    )
-    for level in range(levels):
-        port = Input("name", "string", GraphInput("name"))
-        node = Pipeline(
-            f"level{level}",
-            Graph((node,), (Input("name", "string"),), (GraphOutput("out", NodeOutput(node.name, "out")),)),
-            inputs=(port,),
+def test_bindings_in_environment_variables(run_steps) -> None:
+    nodes, outputs = [], []
+    for levels in range(3):
+        node: Step | Pipeline = Step(
+            f"write{levels}",
+            'printf "%s %s %s" "$NAME" "$TEXT" "$LITERAL" > ${{outputs.out}}/file',
             outputs=(FOLDER,),
+            environment_variables={"NAME": GraphInput("name"), "TEXT": "fixed", "LITERAL": "${{outputs.out}}"},
         )
+        for level in range(levels):
+            graph = Graph((node,), (Input("name", "string"),), (GraphOutput("out", NodeOutput(node.name, "out")),))
+            port = Input("name", "string", GraphInput("name"))
+            node = Pipeline(f"level{levels}-{level}", graph, inputs=(port,), outputs=(FOLDER,))
+        nodes.append(node)
+        outputs.append(GraphOutput(f"all{levels}", NodeOutput(node.name, "out")))
     inputs = (Input("name", "string", Literal("given")),)
-    graph = Graph((node,), inputs, (GraphOutput("all", NodeOutput(node.name, "out")),))
-    record = run_steps(plan=Plan("p", graph), instances=kind)
-    assert Path(record.outputs["all"], "file").read_text() == "given fixed ${{outputs.out}}"
+    record = run_steps(plan=Plan("p", Graph(tuple(nodes), inputs, tuple(outputs))))
+    for place in record.outputs.values():
+        assert Path(place, "file").read_text() == "given fixed ${{outputs.out}}"
+    assert len(record.outputs) == 3
 
 
 def test_bindings_in_environment_variables_of_a_loops_body(run_steps) -> None:

@@ -45,7 +45,7 @@ def test_folders_of_the_same_plain_name_have_links_of_their_own() -> None:
     assert paths == ["/tmp/a_b/x", "/tmp/a_b-1/x", "/a_b/x", "/a-b/x", "/tmp/a_b/y"]
 
 
-@pytest.mark.parametrize("mode", ["ro_mount", "download", "rw_mount"])
+@pytest.mark.parametrize("mode", ["ro_mount", "download"])
 def test_paths_with_spaces_everywhere(mode: str, kind: str, tmp_path: Path) -> None:
     folder = tmp_path / ODD
     for name in ("data folder", "code folder"):

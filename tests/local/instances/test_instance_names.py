@@ -61,12 +61,12 @@ def test_an_address_has_a_name_also_in_its_ipv6_form(
 
 
 @pytest.mark.skipif(find_spec("torch") is None, reason="no torch")
-def test_torch_finds_the_names_of_its_peers(kind: str, rack_works: bool, run_steps, tmp_path: Path) -> None:
+def test_torch_finds_the_names_of_its_peers(rack_works: bool, run_steps, tmp_path: Path) -> None:
     if not rack_works:
         pytest.skip("without user namespaces, addresses on this machine have its own names")
     write(tmp_path, "code/train.py", DDP)
     code = Code(str(tmp_path / "code"), digest.of_path(tmp_path / "code"))
     step = Step("train", "python train.py", code=code, instance_count=2, distribution=PyTorch(1))
-    record = run_steps(step, instances=kind)
+    record = run_steps(step, instances="rack")
     assert record.status is Status.COMPLETED, record.verdict
     assert [Path(rank.log).read_text() for rank in record.step("train").ranks] == ["trained\n"] * 2

@@ -33,25 +33,49 @@ FAULTS = {
 }
 
 
-@pytest.fixture
-def faulty(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every step is tracked, by a process with this fault."""
-    monkeypatch.setattr("allranks.local.tracking.client.find_spec", lambda _: object())
-    monkeypatch.setattr(client, "command", lambda *_: (*PYTHON, FAULTS[request.param]))
+@pytest.fixture(autouse=True)
+def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(client, "REQUEST_SECONDS", 0.5)
     monkeypatch.setattr(client, "CLOSE_SECONDS", 0.1)
 
 
-@pytest.mark.parametrize("faulty", FAULTS, indirect=True)
-def test_the_step_completes_with_a_note(faulty: None, run_steps, request: pytest.FixtureRequest) -> None:
+def ask(workspace: Workspace) -> None:
+    async def create() -> None:
+        tracking = Tracking(workspace)
+        tracking.start()
+        try:
+            await tracking.create("experiment", "run", {})
+        finally:
+            await tracking.close()
+
+    asyncio.run(create())
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_request_fails(fault: str, workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(client, "command", lambda *_: (*PYTHON, FAULTS[fault]))
     before = set(psutil.Process().children())
+    with pytest.raises(TrackingError, match=r"the MLflow process") as failed:
+        ask(workspace)
+    assert str(failed.value).endswith("it was ended by SIGKILL") is (fault == "is killed")
+    assert set(psutil.Process().children()) == before
+
+
+def test_a_process_that_cannot_start_is_told(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(client, "command", lambda *_: ("/no/such/program",))
+    with pytest.raises(TrackingError, match="No such file"):
+        ask(workspace)
+
+
+def test_the_step_completes_with_a_note(run_steps, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every step is tracked, by a process that hangs."""
+    monkeypatch.setattr("allranks.local.tracking.client.find_spec", lambda _: object())
+    monkeypatch.setattr(client, "command", lambda *_: (*PYTHON, HANG))
     record = run_steps(Step("a", "echo python"), Step("b", "echo python"), track=True)
     assert record.status is Status.COMPLETED
     for step in record.steps:
         (note,) = step.notes
         assert note.startswith("MLflow gets no metrics of this step: the MLflow process")
-        assert note.endswith("it was ended by SIGKILL") is ("[is killed]" in request.node.name)
-    assert set(psutil.Process().children()) == before
 
 
 LATE = (
@@ -70,7 +94,9 @@ def test_a_late_answer_is_not_taken_for_that_of_the_next_request(
     monkeypatch.setattr(client, "command", lambda *_: (*PYTHON, LATE))
     read = tmp_path / "read"
 
-    async def ask() -> str:
+    monkeypatch.setattr(client, "REQUEST_SECONDS", 60.0)
+
+    async def second() -> str:
         tracking = Tracking(workspace)
         given_up = asyncio.create_task(tracking.create("experiment", "first", {"read": str(read)}))
         while not read.exists():
@@ -82,19 +108,4 @@ def test_a_late_answer_is_not_taken_for_that_of_the_next_request(
         finally:
             await tracking.close()
 
-    assert asyncio.run(ask()) == "second"
-
-
-def test_a_process_that_cannot_start_is_told(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(client, "command", lambda *_: ("/no/such/program",))
-
-    async def ask() -> None:
-        tracking = Tracking(workspace)
-        tracking.start()
-        try:
-            await tracking.create("experiment", "run", {})
-        finally:
-            await tracking.close()
-
-    with pytest.raises(TrackingError, match="No such file"):
-        asyncio.run(ask())
+    assert asyncio.run(second()) == "second"
