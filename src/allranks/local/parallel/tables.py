@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import datetime
 import functools
 import json
@@ -139,20 +138,18 @@ class Data:
 
         steps = self._inputs[number][2]
         reader, options = next(step for step in steps if step[0].startswith("read_"))
-        frames, first, added = [], None, {}
+        frames, first = [], None
         for name in self._files(number):
             path = self.of([number, [name]])[0]
             try:
                 frame = _READERS[reader](pandas, path, options, first)
             except Exception as error:  # the errors of pandas' readers have no common class
                 raise DataError(f"{name} cannot be read: {type(error).__name__}: {error}") from error
-            first, added = first or list(frame.columns), self._partition(number, name)
+            first = first or list(frame.columns)
             if options.get("include_path_column"):
                 frame.insert(0, "Path", path)
-            frames.append(frame.assign(**added))
+            frames.append(frame.assign(**self._partition(number, name)))
         frame = pandas.concat(frames, ignore_index=True)
-        if reader == "read_delimited":
-            frame = _inferred(pandas, frame, options, {"Path", *added})
         for step, options in steps:
             if step in _CHANGES:
                 try:
@@ -184,57 +181,45 @@ def _named(step: Any) -> tuple[str, Any]:
     return str(name), {} if options is None else options
 
 
-# What follows does as the package mltable 1.7 does.
+_ENCODINGS = {"utf8": "utf-8-sig", "utf8bom": "utf-8-sig", "iso88591": "latin-1", "windows1252": "cp1252"}
+"""Python's names of encodings that the schema of MLTable names otherwise."""
 
 
-def _text(path: str, options: dict[str, Any]) -> str:
+def _encoding(options: dict[str, Any]) -> str:
     name = re.sub("[ -]", "", str(options.get("encoding", "utf8")))
-    names = {"utf8": "utf-8-sig", "utf8bom": "utf-8-sig", "iso88591": "latin-1", "windows1252": "cp1252"}
-    with open(path, encoding=names.get(name, name)) as file:
-        return file.read()
+    return _ENCODINGS.get(name, name)
 
 
 def _delimited(pandas: Any, path: str, options: dict[str, Any], first: list[str] | None) -> Any:
-    """Return the texts of a file. first: the names of the first file's columns"""
-    text, delimiter = _text(path, options), options.get("delimiter", ",")
-    if len(delimiter) > 1:
-        text, delimiter = text.replace(delimiter, "\x1f"), "\x1f"
-    csv.field_size_limit(1 << 30)
-    if options.get("support_multi_line"):
-        rows = list(csv.reader((f"{line}\n" for line in text.split("\n")), delimiter=delimiter))
-    else:  # a quotation mark that its line does not close is text
-        rows = [
-            row
-            for line in text.split("\n")
-            for row in csv.reader(
-                [line], delimiter=delimiter, quoting=csv.QUOTE_NONE if line.count('"') % 2 else csv.QUOTE_MINIMAL
-            )
-        ]
-    rows = [row for row in rows if row]
-    header = str(options.get("header", "all_files_same_headers"))
-    names: list[str] = []
-    if header == "from_first_file" and first is not None:
-        names = first
-    elif header not in ("no_header", "False"):
-        names = rows.pop(0) if rows else []
-        names = first if first is not None and header == "all_files_same_headers" else names
-    width = max(map(len, [names, *rows]))
-    names = [name or f"Column{place + 1}" for place, name in enumerate([*names, *[""] * (width - len(names))])]
-    if len({*names}) < width:
-        raise ValueError("two columns have one name")
-    empty = "" if options.get("empty_as_string") else None
-    values = [[value or empty for value in row] + [None] * (width - len(row)) for row in rows]
-    return pandas.DataFrame(values, columns=names, dtype=object)
+    """Return the rows of a file. first: the names of the first file's columns"""
+    header, delimiter = str(options.get("header", "all_files_same_headers")), options.get("delimiter", ",")
+    has_names = header not in ("no_header", "False") and not (header == "from_first_file" and first is not None)
+    frame = pandas.read_csv(
+        path,
+        sep=delimiter if len(delimiter) == 1 else re.escape(delimiter),
+        engine="c" if len(delimiter) == 1 else "python",
+        encoding=_encoding(options),
+        header=0 if has_names else None,
+        dtype=None if options.get("infer_column_types", True) else object,
+        keep_default_na=False,
+        na_values=[] if options.get("empty_as_string") else [""],
+    )
+    if header in ("no_header", "False"):
+        frame.columns = [f"Column{number}" for number in range(1, frame.shape[1] + 1)]
+    elif first is not None and header != "all_files_different_headers":
+        frame.columns = first
+    return frame
 
 
 def _json_lines(pandas: Any, path: str, options: dict[str, Any], _: object) -> Any:
     records = []
-    for line in filter(str.strip, _text(path, options).splitlines()):
-        try:
-            records.append(json.loads(line))
-        except ValueError:
-            if options.get("invalid_lines") != "drop":
-                raise
+    with open(path, encoding=_encoding(options)) as file:
+        for line in filter(str.strip, file):
+            try:
+                records.append(json.loads(line))
+            except ValueError:
+                if options.get("invalid_lines") != "drop":
+                    raise
     return pandas.DataFrame(records)
 
 
@@ -243,26 +228,6 @@ _READERS: dict[str, Any] = {
     "read_parquet": lambda pandas, path, _, __: pandas.read_parquet(path),
     "read_json_lines": _json_lines,
 }
-
-
-def _inferred(pandas: Any, frame: Any, options: dict[str, Any], known: set[str]) -> Any:
-    """Return the texts of a table as numbers, booleans and times, where a whole column has them. known: not changed"""
-    infers = options.get("infer_column_types", True)
-    overrides = infers.get("column_type_overrides", []) if isinstance(infers, dict) else []
-    known = known.union(*(_listed(each["columns"]) for each in overrides))
-    for name in [name for name in frame.columns if infers and name not in known]:
-        found = frame[name].dropna()
-        if found.isin(["0", "1", "true", "false", "True", "False", "TRUE", "FALSE"]).all():
-            kind: Any = {"boolean": {"true_values": ["1", "true"], "false_values": ["0", "false"]}}
-        elif pandas.to_numeric(found, errors="coerce").notna().all():
-            kind = "float" if found.str.contains(r"[^\d+-]").any() else "int"
-        elif found.str.match(r"\d{4}-\d\d-\d\d$").all():
-            kind = {"datetime": {"formats": "%Y-%m-%d"}}
-        else:
-            continue
-        if len(found):
-            frame[name] = _converted(pandas, frame[name], kind)
-    return _convert(pandas, frame, overrides)
 
 
 def _convert(pandas: Any, frame: Any, conversions: list[dict[str, Any]]) -> Any:
