@@ -101,8 +101,7 @@ _INSTANCES = {"rack": "each has its own network, hostname and /tmp", "loopback":
 
 
 def _finding(launch: Launch, start: bool, folder: Path) -> _StackState:
-    from allranks.local.doctor.launches import TWO_RANKS
-    from allranks.local.doctor.trial import run_trial
+    from allranks.local.doctor.launches import TWO_RANKS, run_trial
 
     stack = launch.stacks[0]
     version = stack.version(folder)

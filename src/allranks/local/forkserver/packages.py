@@ -27,50 +27,38 @@ class Package:
     looks_for_gpus: bool = False
 
 
+def _each(*names: str, heavy: bool = True) -> dict[str, Package]:
+    """Return packages of which the imported module has the name that a script imports."""
+    return {name: Package((name,), heavy) for name in names}
+
+
 PRELOADED: Mapping[str, Package] = {
-    "yaml": Package(("yaml",), heavy=False),
-    "numpy": Package(("numpy",), heavy=False),
+    **_each("yaml", "numpy", heavy=False),
     "torch": Package(("torch", "torch.distributed")),
     "torch.distributed.run": Package(("torch.distributed.run", "torch.distributed.elastic.multiprocessing.api")),
     # Building any optimizer imports it.
     "torch.optim": Package(("torch._dynamo",)),
-    "torch.distributed.fsdp": Package(("torch.distributed.fsdp",)),
-    "torch.distributed.checkpoint": Package(("torch.distributed.checkpoint",)),
-    "torch.distributed.tensor": Package(("torch.distributed.tensor",)),
-    "torch.export": Package(("torch.export",)),
-    "scipy": Package(("scipy",)),
-    "scipy.sparse": Package(("scipy.sparse",)),
-    "scipy.optimize": Package(("scipy.optimize",)),
-    "scipy.stats": Package(("scipy.stats",)),
-    "pyarrow": Package(("pyarrow",)),
-    "pandas": Package(("pandas",)),
-    "sklearn": Package(("sklearn",)),
-    "sklearn.datasets": Package(("sklearn.datasets",)),
-    "sklearn.linear_model": Package(("sklearn.linear_model",)),
-    "sklearn.metrics": Package(("sklearn.metrics",)),
-    "sklearn.model_selection": Package(("sklearn.model_selection",)),
+    **_each("torch.distributed.fsdp", "torch.distributed.checkpoint", "torch.distributed.tensor", "torch.export"),
+    **_each("scipy", "scipy.sparse", "scipy.optimize", "scipy.stats", "pyarrow", "pandas"),
+    **_each("sklearn", "sklearn.datasets", "sklearn.linear_model", "sklearn.metrics", "sklearn.model_selection"),
     "PIL": Package(("PIL", "PIL.Image"), heavy=False),
-    "matplotlib": Package(("matplotlib",)),
-    "matplotlib.pyplot": Package(("matplotlib.pyplot",)),
-    "tokenizers": Package(("tokenizers",), heavy=False),
+    **_each("matplotlib", "matplotlib.pyplot"),
+    **_each("tokenizers", heavy=False),
     "safetensors": Package(("safetensors", "safetensors.torch"), heavy=False),
     "transformers": Package(("transformers", "torch._dynamo")),
     "accelerate": Package(("accelerate", "torch._dynamo")),
-    "datasets": Package(("datasets",)),
-    "peft": Package(("peft",)),
-    "trl": Package(("trl",)),
-    "accelerate.commands.launch": Package(("accelerate.commands.launch",)),
+    **_each("datasets", "peft", "trl", "accelerate.commands.launch"),
     # What it imports to find the operators that it has built.
     "deepspeed": Package(
         ("deepspeed", "torch.utils.cpp_extension", "deepspeed.ops.op_builder.all_ops"), looks_for_gpus=True
     ),
     "deepspeed.initialize": Package(("torch._dynamo",)),
-    "mlflow": Package(("mlflow",)),
+    **_each("mlflow"),
     # What a model is exported with.
     "allranks.runtime.metrics.mlflow_pytorch": Package(("torch.export", "torch.export._trace")),
     # It imports azure-ai-ml to execute a component, if that is installed.
     "mldesigner": Package(("mldesigner", "mldesigner._dependent_component_executor")),
-    "tensorflow": Package(("tensorflow",)),
+    **_each("tensorflow"),
 }
 """By the module or name that a script imports. Packages follow those that they depend on."""
 
