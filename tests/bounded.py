@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import subprocess
 import threading
+import time
+from collections.abc import Callable
 from types import TracebackType
 from typing import AnyStr
 
@@ -34,3 +36,11 @@ def join(thread: threading.Thread) -> None:
     """Wait until a thread has ended."""
     thread.join(BOUND)
     assert not thread.is_alive(), f"{thread.name} has not ended"
+
+
+def until(condition: Callable[[], object], what: str = "", seconds: float = 60.0) -> None:
+    """Wait for a condition that no event tells of, such as the end of a process of others."""
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, what
+        time.sleep(0.01)

@@ -52,7 +52,7 @@ def test_samples_are_stored_and_read_when_asked_for(tmp_path: Path, run: RunReco
     with Store(tmp_path / "store.db") as store:
         store.add_run(run, "{}")
         recorder = RunRecorder(run, store, Observer())
-        recorder.add_sample(step, 1, Sample(1.5, {1: RankUsage(0.5, 100, 30.0, 7)}, 10, 20))
+        recorder.add_sample(step, 1, Sample(1.5, {1: RankUsage(0.5, 100, 30.0, 7)}))
         recorder.add_sample(step, 0, Sample(1.0, {0: RankUsage(0.25, 200), 2: RankUsage(0.0, 1)}))
         recorder.add_sample(step, 0, Sample(2.0))
         store.save_step(run, step)
@@ -92,6 +92,6 @@ def test_a_removed_run_leaves_no_samples(tmp_path: Path, run: RunRecord, step: S
 def test_a_damaged_sample_is_an_error_of_the_store(tmp_path: Path, run: RunRecord) -> None:
     with Store(tmp_path / "store.db") as store:
         store.add_run(run, "{}")
-        store.connection.execute("INSERT INTO usage VALUES ('r', 'train', 0, 1.0, '[[0]', NULL, NULL)")
+        store.connection.execute("INSERT INTO usage VALUES ('r', 'train', 0, 1.0, '[[0]')")
         with pytest.raises(sqlite3.DatabaseError, match="a sample cannot be read"):  # `Store` makes it an InputError
             store.load_usage(run)

@@ -8,8 +8,7 @@ import re
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from importlib.util import find_spec
 from pathlib import Path
@@ -56,15 +55,6 @@ print(record.status, record.verdict.reason if record.verdict else "", *record.st
 """
 
 
-def until(condition: Callable[[], Any], what: str) -> Any:
-    """Return the value of a condition as soon as it is true."""
-    end = time.monotonic() + BOUND
-    while not (found := condition()):
-        assert time.monotonic() < end, what
-        time.sleep(0.01)
-    return found
-
-
 class Engine:
     """An engine in a process of its own, whose ranks wait for the gate."""
 
@@ -97,7 +87,7 @@ def running(folder: Path, track: str = "") -> Iterator[tuple[Engine, list[psutil
     engine = Engine(folder, track)
     below: list[psutil.Process] = []
     try:
-        until(lambda: _commands(engine).count("train.py") == RANKS, "the ranks did not start")
+        bounded.until(lambda: _commands(engine).count("train.py") == RANKS, "the ranks did not start")
         below = engine.below()
         yield engine, below
         assert psutil.wait_procs(below, timeout=BOUND)[1] == []
@@ -132,7 +122,7 @@ def test_the_fork_server(tmp_path: Path) -> None:
     with running(tmp_path) as (engine, _):
         pid = engine.lines("fork server started")[0]["fork_server"]
         kill(pid)
-        until(lambda: engine.lines("fork server ended"), "its end is not in the log")
+        bounded.until(lambda: engine.lines("fork server ended"), "its end is not in the log")
         engine.gate.touch()
         assert engine.message() == "Completed"
     (line,) = engine.lines("process ended")

@@ -65,8 +65,15 @@ def holders(folder: Path) -> list[str]:
 @pytest.mark.slow
 def test_no_file_and_no_screen_has_them(folder: Path) -> None:
     workspace = folder / ".allranks"
-    failed = forked("run", "pipeline.yml", "--json", "--instances", "loopback", folder=folder)
+    workspace.mkdir()
+    (workspace / "allranks.db").touch(0o644)
+    before = os.umask(0)
+    try:
+        failed = forked("run", "pipeline.yml", "--json", "--instances", "loopback", folder=folder)
+    finally:
+        os.umask(before)
     assert failed.code == 1
+    assert {path.stat().st_mode & 0o777 for path in workspace.glob("allranks.db*")} == {0o600}
     identity = failed.json["id"]
     kept = workspace / "runs" / identity / "secrets.json"
     (log,) = workspace.rglob("std_log.txt")
@@ -132,25 +139,9 @@ def test_a_killed_run_leaves_them_to_its_user_alone(folder: Path) -> None:
         assert TOKEN not in screen.out + screen.err
 
 
-@pytest.mark.slow
-def test_the_store_is_its_users_alone(folder: Path) -> None:
-    (folder / "again").touch()
-    database = folder / ".allranks" / "allranks.db"
-    database.parent.mkdir()
-    database.touch(0o644)
-    before = os.umask(0)
-    try:
-        done = forked("run", "pipeline.yml", "--instances", "loopback", folder=folder)
-    finally:
-        os.umask(before)
-    assert done.code == 0, done.err
-    modes = {path.name: path.stat().st_mode & 0o777 for path in database.parent.glob("allranks.db*")}
-    assert set(modes.values()) == {0o600}
-
-
 @needs_mpirun
 def test_the_variables_of_mpirun_are_its_users_alone(run_steps) -> None:
-    code = "stat -c %a ../../../launcher/ranks.json; grep -c hunter2 ../../../launcher/ranks.json; echo $HF_TOKEN"
+    code = "cd ../../../launcher; stat -c %a . ranks.json events.jsonl; grep -c hunter2 ranks.json; echo $HF_TOKEN"
     before = os.umask(0)
     try:
         step = Step("mpi", code, distribution=Mpi(1), environment_variables={"HF_TOKEN": TOKEN})
@@ -158,6 +149,6 @@ def test_the_variables_of_mpirun_are_its_users_alone(run_steps) -> None:
     finally:
         os.umask(before)
     assert record.status is Status.COMPLETED
-    assert Path(record.steps[0].ranks[0].log).read_text().split() == ["600", "1", "*" * len(TOKEN)]
+    assert Path(record.steps[0].ranks[0].log).read_text().split() == ["700", "600", "600", "1", "*" * len(TOKEN)]
     assert not (Path(record.steps[0].folder) / "launcher").exists()
     assert not holders(Workspace(Path(record.folder).parents[1]).root)

@@ -6,7 +6,6 @@ import contextlib
 import os
 import signal
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -72,7 +71,7 @@ def test_ctrl_c_while(case: str, tmp_path: Path) -> None:
     plan = converter().dumps(Plan("p", Graph((step,))), Plan)
     with bounded.Popen([sys.executable, "-c", ENGINE, plan, str(workspace)]) as engine:
         try:
-            _wait_until(lambda: engine.poll() is not None or _has_open(engine.pid, file))
+            bounded.until(lambda: engine.poll() is not None or _has_open(engine.pid, file))
             engine.send_signal(signal.SIGINT)
             assert engine.wait(BOUND) == 0
         finally:
@@ -88,14 +87,6 @@ def _has_open(process: int, path: Path) -> bool:
             if link.readlink() == path:
                 return True
     return False
-
-
-def _wait_until(condition: Callable[[], bool]) -> None:
-    """Nothing tells another process that a file is being read, so it has to look."""
-    end = time.monotonic() + BOUND
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.01)
 
 
 HANGING = """
@@ -119,7 +110,7 @@ run(Plan("p", Graph((Step("a", "true"),))), workspace, Options(instances="loopba
 def test_ctrl_c_while_mlflow_does_not_answer(tmp_path: Path) -> None:
     with bounded.Popen([sys.executable, "-c", HANGING, str(tmp_path)]) as engine:
         try:
-            _wait_until(lambda: engine.poll() is not None or (tmp_path / "asked").exists())
+            bounded.until(lambda: engine.poll() is not None or (tmp_path / "asked").exists())
             engine.send_signal(signal.SIGINT)
             assert engine.wait(BOUND) == 0
         finally:

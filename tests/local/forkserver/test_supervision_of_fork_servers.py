@@ -8,14 +8,14 @@ import signal
 import subprocess
 import sys
 import textwrap
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import psutil
 import pytest
 
 import bounded
+import daemons
 
 BOUND = 20
 """Seconds after which a test gives up waiting for something that ought to happen at once."""
@@ -66,21 +66,7 @@ threading.Event().wait()
 
 @pytest.fixture
 def mark() -> str:
-    """A number of seconds that no other process on this machine sleeps: by it a test finds its own daemons."""
-    return f"{os.getpid()}{time.monotonic_ns() % 10**9}"
-
-
-def _sleepers(mark: str) -> list[psutil.Process]:
-    found = psutil.process_iter(["cmdline", "name"])
-    return [process for process in found if process.info["name"] == "sleep" and mark in (process.info["cmdline"] or [])]
-
-
-def _until(condition: Callable[[], bool], what: str) -> None:
-    """Wait for a condition with a bound; there is no event for the end of a process that is not ours."""
-    end = time.monotonic() + BOUND
-    while not condition():
-        assert time.monotonic() < end, what
-        time.sleep(0.01)
+    return daemons.new_mark()
 
 
 @contextlib.contextmanager
@@ -99,7 +85,7 @@ def _engine(kind: str, folder: Path, mark: str, modules: tuple[str, ...]) -> Ite
 def engine(kind: str, tmp_path: Path, mark: str) -> Iterator[subprocess.Popen[str]]:
     """An engine in a process of its own, with four forked ranks and their daemons running."""
     with _engine(kind, tmp_path, mark, ("json",)) as process:
-        _until(lambda: len(_sleepers(mark)) == 8, "the ranks did not start")
+        bounded.until(lambda: len(daemons.sleepers(mark)) == 8, "the ranks did not start")
         yield process
 
 
@@ -115,7 +101,7 @@ def _fork_server(engine: subprocess.Popen[str]) -> psutil.Process:
 
 def _nothing_is_left(below: list[psutil.Process], mark: str) -> None:
     assert psutil.wait_procs(below, timeout=BOUND)[1] == []
-    _until(lambda: _sleepers(mark) == [], "a daemon of a rank outlived the run")
+    daemons.until_gone(mark)
 
 
 @pytest.mark.parametrize("victim", ["engine", "supervisor"])
@@ -134,7 +120,7 @@ def test_ranks_go_on_without_their_fork_server(engine: subprocess.Popen[str], ma
     agents = fork_server.children()
     fork_server.kill()
     psutil.wait_procs([fork_server], timeout=BOUND)
-    assert len(_sleepers(mark)) == 8
+    assert len(daemons.sleepers(mark)) == 8
     for agent in agents:
         agent.kill()
     assert engine.communicate(timeout=BOUND)[0].strip() == "closed"
@@ -152,11 +138,11 @@ def test_nothing_survives_a_death_during_the_imports(victim: str, kind: str, tmp
                 fork_servers.append(_fork_server(engine))
             return bool(fork_servers)
 
-        _until(starting, "no fork server was started")
+        bounded.until(starting, "no fork server was started")
         below = psutil.Process(engine.pid).children(recursive=True)
         os.kill(engine.pid if victim == "engine" else fork_servers[0].pid, signal.SIGKILL)
         if victim == "fork server":
-            _until(lambda: len(_sleepers(mark)) == 8, "the ranks did not start without a fork server")
+            bounded.until(lambda: len(daemons.sleepers(mark)) == 8, "the ranks did not start without a fork server")
             engine.kill()
         engine.wait(BOUND)
         _nothing_is_left(below, mark)

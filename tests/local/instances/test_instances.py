@@ -143,21 +143,6 @@ def test_inputs_of_every_type_and_mode(kind: str, run_steps, tmp_path: Path) -> 
     assert (data / "part.csv").read_text() == "a,b\n"
 
 
-def test_a_mounted_input_cannot_be_changed_in_the_rack(rack_works: bool, run_steps, tmp_path: Path) -> None:
-    if not rack_works:
-        pytest.skip("this machine has no user namespaces")
-    (tmp_path / "data").mkdir()
-    step = Step(
-        "spoil",
-        "touch ${{inputs.data}}/new",
-        inputs=(Input("data", "uri_folder", DataPath(str(tmp_path / "data")), "ro_mount"),),
-    )
-    record = run_steps(step, instances="rack")
-    assert record.status is Status.FAILED
-    assert "Read-only file system" in record.verdict.tail[-1]
-    assert list((tmp_path / "data").iterdir()) == []
-
-
 def test_outputs_reach_the_next_step(kind: str, run_steps) -> None:
     steps = []
     for mode in ("rw_mount", "mount", "upload"):

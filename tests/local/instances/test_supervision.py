@@ -10,7 +10,6 @@ import signal
 import subprocess
 import sys
 import textwrap
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -20,6 +19,7 @@ import psutil
 import pytest
 
 import bounded
+import daemons
 from allranks import engine_log
 from allranks.history.records import Status
 from allranks.local.instances import supervisor
@@ -50,16 +50,7 @@ print(record.status, record.verdict.reason if record.verdict else "", flush=True
 
 @pytest.fixture
 def mark() -> str:
-    """A number of seconds that no other process on this machine sleeps: by it a test finds its own daemons."""
-    return f"{os.getpid()}{time.monotonic_ns() % 10**9}"
-
-
-def _sleepers(mark: str) -> list[psutil.Process]:
-    found = []
-    for process in psutil.process_iter(["cmdline"]):
-        if mark in (process.info["cmdline"] or []):
-            found.append(process)
-    return found
+    return daemons.new_mark()
 
 
 def _below(pid: int) -> list[psutil.Process]:
@@ -72,14 +63,6 @@ def _lives(process: psutil.Process) -> bool:
     return False
 
 
-def _until(condition: object, what: str) -> None:
-    """Waits for a condition with a bound; there is no event for the end of a process that is not ours."""
-    end = time.monotonic() + BOUND
-    while not condition():  # type: ignore[operator]
-        assert time.monotonic() < end, what
-        time.sleep(0.01)
-
-
 @pytest.fixture
 def engine(tmp_path: Path, mark: str) -> Iterator[subprocess.Popen[str]]:
     """An engine in a process of its own, with four ranks and four daemons running on loopback, where no namespace ends
@@ -87,7 +70,7 @@ def engine(tmp_path: Path, mark: str) -> Iterator[subprocess.Popen[str]]:
     source = ENGINE.format(command=STEP.format(mark=mark), workspace=str(tmp_path / "w"), kind="loopback")
     with bounded.Popen([sys.executable, "-c", textwrap.dedent(source)], stdout=subprocess.PIPE, text=True) as process:
         try:
-            _until(lambda: len(_sleepers(mark)) == 4, "the ranks did not start")
+            bounded.until(lambda: len(daemons.sleepers(mark)) == 4, "the ranks did not start")
             yield process
         finally:
             process.kill()
@@ -109,7 +92,7 @@ def test_nothing_survives_the_engines_death_by_sigkill(
     engine.wait(BOUND)
     _, alive = psutil.wait_procs(below, timeout=BOUND)
     assert alive == []
-    _until(lambda: _sleepers(mark) == [], "a daemon of a rank outlived the run")
+    daemons.until_gone(mark)
     assert "the engine" in _logged(tmp_path, "supervisor ended")["reason"]
 
 
@@ -123,7 +106,7 @@ def test_nothing_survives_the_supervisors_death_by_sigkill(
     assert out.strip() == "Failed the supervisor was ended by SIGKILL"
     _, alive = psutil.wait_procs(below, timeout=BOUND)
     assert alive == []
-    _until(lambda: _sleepers(mark) == [], "a daemon of a rank outlived the run")
+    daemons.until_gone(mark)
     line = _logged(tmp_path, "supervisor exited")
     assert (line["code"], line["level"]) == (-signal.SIGKILL, "warning")
 
@@ -156,7 +139,7 @@ def test_nothing_survives_an_end_while_instances_are_starting(
     if number is signal.SIGKILL:
         psutil.wait_procs(below, timeout=BOUND)  # else the engine itself has waited for them
     assert [process for process in below if _lives(process)] == []
-    _until(lambda: _sleepers(mark) == [], "a daemon of a rank outlived the run")
+    daemons.until_gone(mark)
     errors = (tmp_path / "errors").read_text()
     assert "allranks/local/instances/agent" not in errors
     assert "allranks/local/supervisor" not in errors
@@ -210,7 +193,7 @@ def test_nothing_survives_ctrl_c(engine: subprocess.Popen[str], mark: str) -> No
     out, _ = engine.communicate(timeout=BOUND)
     assert out.strip() == "Canceled"
     assert psutil.wait_procs(below, timeout=BOUND)[1] == []
-    assert _sleepers(mark) == []
+    assert daemons.sleepers(mark) == []
 
 
 def test_what_a_step_leaves_behind_is_gone_when_it_ends(kind: str, mark: str, run_steps) -> None:
@@ -221,4 +204,4 @@ def test_what_a_step_leaves_behind_is_gone_when_it_ends(kind: str, mark: str, ru
     )
     assert record.status is Status.COMPLETED
     assert f"sleep {mark}" not in Path(record.step("look").ranks[0].log).read_text()
-    assert _sleepers(mark) == []
+    assert daemons.sleepers(mark) == []

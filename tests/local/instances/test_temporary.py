@@ -7,8 +7,7 @@ import os
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import psutil
@@ -81,7 +80,7 @@ def engine(workspace: Workspace, kind: str) -> Iterator[subprocess.Popen[bytes]]
     """An engine whose step has written a temporary file."""
     with bounded.Popen([sys.executable, "-c", ENGINE, str(workspace.root), kind]) as process:
         try:
-            _until(lambda: (workspace.root / "reached").exists() and bool(_left(workspace)))
+            bounded.until(lambda: (workspace.root / "reached").exists() and bool(_left(workspace)))
             yield process
         finally:
             process.kill()
@@ -91,14 +90,6 @@ def _left(workspace: Workspace) -> list[Path]:
     """The temporary file, wherever the instance has it."""
     told = (workspace.root / "reached").read_text().strip()
     return [*workspace.temporary.glob("*/*/file"), *Path(told or "/nowhere").glob("file")]
-
-
-def _until(condition: Callable[[], bool]) -> None:
-    """Nothing tells another process when a file is written or removed, so it has to look."""
-    end = time.monotonic() + BOUND
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.01)
 
 
 def test_it_is_gone_after_sigkill_of_the_supervisor(engine: subprocess.Popen[bytes], workspace: Workspace) -> None:

@@ -61,18 +61,6 @@ def test_a_dry_run_shows_the_command_of_mpirun(run_steps, workspace: Workspace, 
 
 
 @needs_mpirun
-def test_only_its_user_may_read_what_passes_variables_to_mpirun_s_ranks(run_steps) -> None:
-    """They may be secrets. A rank finds the launcher's folder from its own."""
-    command = "umask; cd ../../../launcher; stat -c %a . ranks.json events.jsonl"
-    before = os.umask(0)
-    try:
-        record = run_steps(Step("mpi", command, distribution=Mpi(1)))
-    finally:
-        os.umask(before)
-    assert logs(record) == ["0000\n700\n600\n600"]
-
-
-@needs_mpirun
 def test_ranks_of_mpi_speak_with_each_other(kind: str, run_steps) -> None:
     script = "from mpi4py import MPI; print(MPI.COMM_WORLD.allreduce(10 ** MPI.COMM_WORLD.rank))"
     record = run_steps(Step("mpi", f'python -c "{script}"', distribution=Mpi(2), instance_count=2), instances=kind)

@@ -20,14 +20,20 @@ FILES = {
 }
 
 
-def table(folder: Path, transformations: str, files: dict[str, Any] | None = None, pattern: str = "**/*.*") -> Any:
+def table(
+    folder: Path,
+    transformations: str,
+    files: dict[str, Any] | None = None,
+    pattern: str = "**/*.*",
+    partition_keys: tuple[str, ...] = (),
+) -> Any:
     for name, content in (FILES if files is None else files).items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_bytes(content if isinstance(content, bytes) else content.encode())
     (folder / "MLTable").write_text(f"paths: [{{pattern: '{pattern}'}}]\ntransformations:\n{transformations}")
     found = mltable.read(folder)
     assert found is not None
-    settings = {"partition_keys": [], "mini_batch_size": 1 << 30}
+    settings = {"partition_keys": partition_keys, "mini_batch_size": 1 << 30}
     data = tables.Data({"inputs": [[str(folder), found.paths, found.transformations]], **settings})
     ((items, _),) = data.split()
     return data.of(items)
@@ -158,6 +164,8 @@ def test_a_sample_is_the_same_in_each_process(tmp_path: Path) -> None:
 def test_what_fails_is_named(tmp_path: Path) -> None:
     with pytest.raises(tables.DataError, match="filter fails: UndefinedVariableError: "):
         table(tmp_path, CSV + "- filter: 'col(\"nothing\") > 1'\n")
+    with pytest.raises(tables.DataError, match=r"partition key town is not a column; the columns are n, ok, day, name"):
+        table(tmp_path, CSV, partition_keys=("town",))
     with pytest.raises(tables.DataError, match=r"x.csv cannot be read: EmptyDataError: "):
         table(tmp_path, CSV, {"x.csv": ""}, "x.csv")
 
