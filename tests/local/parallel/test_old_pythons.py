@@ -11,11 +11,12 @@ import allranks
 from allranks.local import missing_modules
 
 SOURCE = Path(allranks.__file__).parent
-FILES = ("contract/report.py", "local/debugging/in_rank.py", *(f"local/parallel/{path.name}" for path in (
-    SOURCE / "local/parallel").glob("*.py")))  # fmt: skip
-TEXTS = {name: (SOURCE / name).read_text(encoding="utf-8") for name in FILES} | {
-    "a question": missing_modules._QUESTION
+PARALLEL = [f"local/parallel/{path.name}" for path in (SOURCE / "local/parallel").glob("*.py")]
+TEXTS = {
+    name: (SOURCE / name).read_text(encoding="utf-8")
+    for name in ("contract/report.py", "local/debugging/in_rank.py", *PARALLEL)
 }
+TEXTS["a question"] = missing_modules._QUESTION
 
 
 @pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS)
