@@ -17,24 +17,16 @@ METADATA = (".dist-info", ".egg-info", ".pth")
 
 
 def of(interpreter: Path) -> str:
-    """Return a digest of an interpreter and the names and versions of its packages.
-
-    For an editable package it includes the size and time of each source file, and for one from a repository the commit.
-    """
-    parts = [*_identity(interpreter)]
-    for folder in folders(interpreter):
-        for path in sorted(_entries(folder)):
-            parts.append(path.name)
-            if path.name.endswith(".dist-info"):
-                parts.append(_text(path / "direct_url.json"))
-            elif path.name.endswith(".pth"):
-                parts += _editable(_text(path))
-    return digest.of_text(*parts)
+    """Return a digest of an interpreter and of the names and versions of its packages."""
+    return digest.of_text(*_identity(interpreter), *(f"{name} {text}" for name, text in versions(interpreter).items()))
 
 
 def versions(interpreter: Path) -> dict[str, str]:
-    """Return the versions of an interpreter's packages by name. That of an editable package, or of one from a
-    repository, includes a digest of what `of` reads of it."""
+    """Return the versions of an interpreter's packages by name.
+
+    That of an editable package includes a digest of the size and time of each source file, and that of one from a
+    repository a digest of the commit.
+    """
     found: dict[str, str] = {}
     editable: dict[str, str] = {}
     for folder in folders(interpreter):

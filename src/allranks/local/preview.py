@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import functools
-import os
-import shlex
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from tempfile import gettempdir
@@ -16,13 +14,11 @@ from allranks.contract.produce import processes
 from allranks.contract.templating import render
 from allranks.history.node_records import job_name, node_folder
 from allranks.history.workspace import Workspace
-from allranks.local import interpreters, rank_environment
+from allranks.local import rank_environment
 from allranks.local.attempt.collect import place_of
 from allranks.local.attempt.stage import TMP, Links, seen_at, seen_output
 from allranks.local.instances.instance import InstanceKind
 from allranks.local.instances.supervisor import INSTANCE_KINDS, Supervisor, UnfitError
-from allranks.local.launchers.by_distribution import LAUNCHERS
-from allranks.local.launchers.launching import LAUNCHER_FOLDER
 from allranks.local.options import AUTO
 from allranks.local.rank_environment import launch_of
 from allranks.local.scope import Scope
@@ -43,12 +39,10 @@ class StepPreview:
 
     command: of its first instance
     ranks:   each process with its environment variables
-    mpirun:  the command that starts the ranks; "" if the engine starts them
     """
 
     command: str
     ranks: tuple[tuple[Process, Mapping[str, str]], ...]
-    mpirun: str = ""
 
 
 def previews(plan: Plan, workspace: Workspace, kind: InstanceKind) -> dict[str, StepPreview]:
@@ -130,17 +124,11 @@ def _preview(plan: Plan, step: Step, scope: Scope, path: str, workspace: Workspa
         parameters={port.name: port.value for port in resolved if port.type in PRIMITIVES and port.value is not None},
     )
     variables = {name: values.resolve(value, lookup) or "" for name, value in step.environment_variables.items()}
-    mpirun = ""
-    if preview_launch := LAUNCHERS[step.distribution.type].preview:
-        interpreter = interpreters.of_environment(step.environment, plan.source)
-        search_path = rank_environment.search_path(os.environ, interpreter)
-        mpirun = shlex.join(preview_launch(launch, kind, search_path, folder / LAUNCHER_FOLDER))
     ranks = tuple(
         (process, rank_environment.rank_variables(variables, job, launch, process, kind))
         for process in processes(launch)
     )
-    command = render(step.command, inputs, outputs)
-    return StepPreview(command, ranks, mpirun)
+    return StepPreview(render(step.command, inputs, outputs), ranks)
 
 
 def kind_of(instances: str) -> InstanceKind:

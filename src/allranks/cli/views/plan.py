@@ -186,7 +186,6 @@ def _facts_of_step(step: Step, preview: StepPreview, source: str, shared: Mappin
         "mini-batches": str(step.parallel or ""),
         "command": step.command.strip(),
         "  rendered": preview.command.strip() if preview.command != step.command else "",
-        "mpirun": preview.mpirun,
     }
 
 
@@ -253,7 +252,6 @@ def _properties(step: Node, preview: StepPreview, source: str) -> dict[str, Any]
         **({"parallel": asdict(step.parallel)} if step.parallel else {}),
         "command": step.command,
         "rendered_command": preview.command,
-        "mpirun": preview.mpirun or None,
         "shared_variables": dict(variables.shared),
         "ranks": [
             {

@@ -27,7 +27,7 @@ def launch_tasks(assignment: Assignment) -> LaunchedPrograms:
 LAUNCHERS: dict[str, Launcher] = {
     "none": Launcher(launch_every_rank),
     "pytorch": Launcher(launch_every_rank),
-    "mpi": Launcher(mpi.launch, mpi.missing, mpi.mpirun_command),
+    "mpi": Launcher(mpi.launch, mpi.missing),
     "tensorflow": Launcher(launch_tasks),
     "ray": Launcher(ray.launch, ray.missing),
 }

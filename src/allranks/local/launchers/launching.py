@@ -66,13 +66,10 @@ class Launcher:
     launch:  returns the programs to start. It may write files into the assignment's folder.
     missing: returns a problem if this machine lacks a program or package of the launcher, else None. Its argument is
              PATH of the ranks; the problem's `where` is a key of the step.
-    preview: returns the command with which `launch` will start the ranks, from the kind of the instances, PATH of the
-             ranks, and the folder for the launcher's own files; None if the engine starts them
     """
 
     launch: Callable[[Assignment], LaunchedPrograms]
     missing: Callable[[str], Problem | None] = lambda _: None
-    preview: Callable[[Launch, InstanceKind, str, Path], Sequence[str]] | None = None
 
 
 def rank_name(rank: int) -> str:

@@ -14,11 +14,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from allranks.contract.launch import Launch
 from allranks.contract.mpi import Mpi
 from allranks.errors import Problem
 from allranks.local import boot
-from allranks.local.instances.instance import InstanceKind
 from allranks.local.instances.supervisor import Program
 from allranks.local.launchers.launching import Assignment, LaunchedPrograms
 from allranks.local.launchers.rsh import socket_name
@@ -56,7 +54,7 @@ def launch(assignment: Assignment) -> LaunchedPrograms:
     client.chmod(0o700)
 
     environment = [_environment(environment, folder) for environment in assignment.environment]
-    command = mpirun_command(assignment.launch, assignment.kind, assignment.environment[0]["PATH"], folder)
+    command = _mpirun_command(assignment)
     script = START.format(hostname=shlex.quote(hosts[0]), command=shlex.join(command))
     first = Program(MPIRUN, ("/bin/sh", "-c", script), environment[0], str(folder), str(assignment.log))
     servers = [
@@ -78,9 +76,9 @@ def launch(assignment: Assignment) -> LaunchedPrograms:
     return LaunchedPrograms(programs, frozenset({MPIRUN}), events_file=events_file)
 
 
-def mpirun_command(launch: Launch, kind: InstanceKind, path: str, folder: Path) -> tuple[str, ...]:
+def _mpirun_command(assignment: Assignment) -> tuple[str, ...]:
     """Return the command of mpirun. It starts a wrapper for each rank, which starts the rank."""
-    settings, hosts = launch.distribution, launch.hostnames
+    settings, hosts, folder = assignment.launch.distribution, assignment.launch.hostnames, assignment.folder
     assert isinstance(settings, Mpi)
     process_count = settings.process_count_per_instance
     mca = {
@@ -90,13 +88,13 @@ def mpirun_command(launch: Launch, kind: InstanceKind, path: str, folder: Path) 
         "odls_base_sigkill_timeout": str(GRACE),
         # Ranks share this machine's cores: a rank that spins while it waits delays the rank that it waits for.
         "mpi_yield_when_idle": "1",
-        "oob_tcp_if_include": kind.interface,
-        "btl_tcp_if_include": kind.interface,
+        "oob_tcp_if_include": assignment.kind.interface,
+        "btl_tcp_if_include": assignment.kind.interface,
     }
     mca_arguments = (part for name, value in mca.items() for part in ("--mca", name, value))
     slots = ",".join(f"{host}:{process_count}" for host in hosts)
     return (
-        shutil.which(MPIRUN, path=path) or MPIRUN,
+        shutil.which(MPIRUN, path=assignment.environment[0]["PATH"]) or MPIRUN,
         *("--allow-run-as-root", "-np", str(process_count * len(hosts)), "--host", slots),
         *("--map-by", "slot", "--bind-to", "none"),
         *mca_arguments,
