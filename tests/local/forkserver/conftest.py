@@ -29,7 +29,8 @@ def run_ranks(tmp_path: Path, environment: dict[str, str], monkeypatch: pytest.M
 
     forked:    whether to fork them from a fork server
     modules:   that the fork server imports
-    command:   the words after `python`; the default is the script's name and the arguments
+    command:   of each rank; the program is what it runs
+    commands:  a command and its program for each rank, if they differ
     shared:    variables of all ranks
     """
     monkeypatch.delenv("PYTHONPATH", raising=False)
@@ -43,23 +44,24 @@ def run_ranks(tmp_path: Path, environment: dict[str, str], monkeypatch: pytest.M
         program: PythonProgram | None = None,
         command: str = "python train.py",
         ranks: int = 1,
+        commands: Sequence[tuple[str, PythonProgram]] = (),
         shared: dict[str, str] | None = None,
     ) -> Ended:
         folder = tmp_path / "code"
         folder.mkdir(exist_ok=True)
         (folder / "train.py").write_text(source, encoding="utf-8")
         common = environment | (shared or {})
-        python = program or PythonProgram((), script="train.py")
+        commands = commands or [(command, program or PythonProgram((), script="train.py"))] * ranks
         programs = [
             Program(
                 f"rank {rank}",
-                ("/bin/bash", "-c", command),
+                ("/bin/bash", "-c", own),
                 common | {"RANK": str(rank)},
                 str(folder),
                 str(tmp_path / f"log_{rank}"),
                 python if forked else None,
             )
-            for rank in range(ranks)
+            for rank, (own, python) in enumerate(commands)
         ]
         for each in programs:
             Path(each.log).write_text("", encoding="utf-8")

@@ -36,22 +36,21 @@ def test_a_script_sees_the_same(kind: str, run_ranks, shared: dict[str, str]) ->
     _compare(cold.logs[0], forked.logs[0])
 
 
-@pytest.mark.parametrize(
-    ("command", "program"),
-    [
-        ("python -m train --a 'b c'", PythonProgram(("--a", "b c"), module="train")),
-        ("python ./train.py é", PythonProgram(("é",), script="./train.py")),
-        ("python3 ../code/train.py", PythonProgram((), script="../code/train.py", executable_name="python3")),
-        ("python -u train.py", PythonProgram((), script="train.py", options=("-u",))),
-        ("A=1 B= python train.py", PythonProgram((), script="train.py", variables={"A": "1", "B": ""})),
-    ],
-    ids=lambda value: value if isinstance(value, str) else "",
-)
-def test_each_form_of_a_command_sees_the_same(kind: str, run_ranks, command: str, program: PythonProgram) -> None:
-    cold = run_ranks(kind, STATE, forked=False, command=command)
-    forked = run_ranks(kind, STATE, forked=True, command=command, program=program)
-    assert forked.codes == cold.codes == (0,)
-    _compare(cold.logs[0], forked.logs[0])
+FORMS = [
+    ("python -m train --a 'b c'", PythonProgram(("--a", "b c"), module="train")),
+    ("python ./train.py é", PythonProgram(("é",), script="./train.py")),
+    ("python3 ../code/train.py", PythonProgram((), script="../code/train.py", executable_name="python3")),
+    ("python -u train.py", PythonProgram((), script="train.py", options=("-u",))),
+    ("A=1 B= python train.py", PythonProgram((), script="train.py", variables={"A": "1", "B": ""})),
+]
+
+
+def test_each_form_of_a_command_sees_the_same(kind: str, run_ranks) -> None:
+    cold = run_ranks(kind, STATE, forked=False, commands=FORMS)
+    forked = run_ranks(kind, STATE, forked=True, commands=FORMS)
+    assert forked.codes == cold.codes == (0,) * len(FORMS)
+    for logs in zip(cold.logs, forked.logs, strict=True):
+        _compare(*logs)
 
 
 UNFIT = """

@@ -2,22 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from importlib.util import find_spec
 
-from allranks.history.log_reader import tail
 from allranks.history.recorder import RunRecorder, results_of
 from allranks.history.records import RunRecord, Status, StepRecord
 from allranks.local.tracking.client import ParentRun, Tracking, TrackingError, may_track
 from allranks.local.tracking.server import URI
 from allranks.plan.graph import Plan, Step, command_job
-
-LINES = 1000
-"""How many of the last lines of a log are searched for the reason why nothing was logged."""
-
-_FAILED = re.compile(r"mlflow.*(?:error|exception|fail)|(?:error|exception).*mlflow|locate revision", re.IGNORECASE)
-"""What a script or MLflow's autologging prints when it goes on after MLflow has failed."""
 
 
 async def create(
@@ -62,13 +54,11 @@ def why_no_metrics(step: Step, records: Sequence[StepRecord]) -> str:
         return note
     if URI in step.environment_variables:
         return f"the step's environment variables set {URI}, so it logs elsewhere"
-    if not any(record.mlflow_run_id for record in records):
-        if find_spec("mlflow") is None:
-            return 'mlflow is not installed beside allranks (pip install "allranks[mlflow]")'
-        return "the run has --no-track" if may_track(step) else "its command does not run Python"
-    logs = (tail(rank.log, LINES) for record in records for rank in record.ranks)
-    line = next((line.strip() for lines in logs for line in lines if _FAILED.search(line)), "")
-    return f"the log says: {line}" if line else ""
+    if any(record.mlflow_run_id for record in records):
+        return ""
+    if find_spec("mlflow") is None:
+        return 'mlflow is not installed beside allranks (pip install "allranks[mlflow]")'
+    return "the run has --no-track" if may_track(step) else "its command does not run Python"
 
 
 def status_of(status: Status) -> str:
