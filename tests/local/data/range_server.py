@@ -6,7 +6,6 @@ import hashlib
 import random
 import re
 import threading
-from base64 import b64encode
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -33,7 +32,6 @@ class Files:
     breaks_at: int | None = None
     denied: int = 0
     ranges: bool = True
-    md5: str = ""
     requests: list[tuple[str, int]] = field(default_factory=list)
     uri: str = ""
 
@@ -71,7 +69,6 @@ def served(content: dict[str, bytes], **settings: object) -> Iterator[Files]:
             end = min(int(wanted[2]) + 1, len(body)) if wanted and wanted[2] else len(body)
             self.send_response(206 if wanted else 200)
             self.send_header("ETag", f'"{hashlib.sha256(body).hexdigest()[:8]}"')
-            self.send_header("Content-MD5", files.md5 or b64encode(hashlib.md5(body).digest()).decode())
             self.send_header("Content-Length", str(end - start))
             if wanted:
                 self.send_header("Content-Range", f"bytes {start}-{end - 1}/{len(body)}")

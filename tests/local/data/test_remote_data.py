@@ -102,7 +102,6 @@ def test_without_the_service_the_last_copy_is_used(tmp_path: Path) -> None:
 FAILURES: dict[str, tuple[dict[str, Any], str, str]] = {
     "absent": ({}, "the service has no such file or folder", "correct the URI"),
     "refused": ({"denied": 403}, "the credentials were refused or are missing", "use a URL that needs no credentials"),
-    "damaged": ({"md5": "AAAA"}, "has MD5 kAFQmDzST7DWlj99KOF/cg==, not AAAA", "run it again"),
 }
 
 

@@ -12,7 +12,6 @@ import json
 import logging
 import os
 import re
-from base64 import b64encode
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
@@ -71,13 +70,11 @@ class RemoteFile:
     path:    as the service's library names it
     size:    in bytes; None if the service does not say it
     version: changes with the content; "" if the service does not say it
-    md5:     of the content, in base64; "" if the service does not say it
     """
 
     path: str
     size: int | None = None
     version: str = ""
-    md5: str = ""
 
 
 @dataclass(frozen=True)
@@ -202,14 +199,8 @@ def _listed(system: Any, path: str) -> dict[str, RemoteFile]:
 
 
 def remote_file(info: Mapping[str, Any]) -> RemoteFile:
-    md5 = (info.get("content_settings") or {}).get("content_md5") or info.get("md5Hash") or info.get("Content-MD5")
     version = next((str(info[key]) for key in _VERSIONS if info.get(key)), "")
-    return RemoteFile(
-        info["name"],
-        info.get("size"),
-        version.strip('"'),
-        b64encode(md5).decode() if isinstance(md5, (bytes, bytearray)) else str(md5 or ""),
-    )
+    return RemoteFile(info["name"], info.get("size"), version.strip('"'))
 
 
 @contextlib.contextmanager
