@@ -114,19 +114,6 @@ def test_nothing_survives_the_death_of(victim: str, engine: subprocess.Popen[str
     _nothing_is_left(below, mark)
 
 
-def test_ranks_go_on_without_their_fork_server(engine: subprocess.Popen[str], mark: str) -> None:
-    below = psutil.Process(engine.pid).children(recursive=True)
-    fork_server = _fork_server(engine)
-    agents = fork_server.children()
-    fork_server.kill()
-    psutil.wait_procs([fork_server], timeout=BOUND)
-    assert len(daemons.sleepers(mark)) == 8
-    for agent in agents:
-        agent.kill()
-    assert engine.communicate(timeout=BOUND)[0].strip() == "closed"
-    _nothing_is_left(below, mark)
-
-
 @pytest.mark.parametrize("victim", ["engine", "fork server"])
 def test_nothing_survives_a_death_during_the_imports(victim: str, kind: str, tmp_path: Path, mark: str) -> None:
     """A fork server that is killed before it forks is replaced: the ranks start as new processes."""
