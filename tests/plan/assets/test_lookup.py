@@ -90,28 +90,17 @@ def test_a_component(text: str, line: str, folder: str) -> None:
 DATA = {
     "an asset": ("titanic:1", "data:\n  titanic:1: data/titanic", "data/titanic"),
     "any asset, by its name": ("azureml:titanic@latest", 'data:\n  "*": data', "data/titanic"),
-    "an asset of a location": (
-        "azureml://locations/x/workspaces/w/data/titanic/versions/1",
-        "data:\n  titanic:1: data/titanic",
-        "data/titanic",
-    ),
     "a URI": ("https://a/b/x.csv", "data:\n  https://a/b/x.csv: data/titanic/train.csv", "data/titanic/train.csv"),
     "URIs, by their rest": (
         "wasbs://c@a/b/titanic/train.csv",
         "data:\n  wasbs://c@a/b/*: data",
         "data/titanic/train.csv",
     ),
-    "a URI with a pattern": (
-        "wasbs://c@a/b/*.parquet",
-        "data:\n  wasbs://c@a/b/*.parquet: data/titanic",
-        "data/titanic",
-    ),
     "a datastore": (
         "azureml://datastores/ws/paths/nested/x.csv",
         "datastores:\n  ws: data/blob",
         "data/blob/nested/x.csv",
     ),
-    "any datastore": ("azureml://datastores/blob/paths/nested", 'datastores:\n  "*": data', "data/blob/nested"),
     "a datastore of a workspace": (
         "azureml://subscriptions/s/resourcegroups/g/workspaces/w/datastores/ws/paths/nested",
         "datastores:\n  azureml://datastores/ws: data/blob",

@@ -14,9 +14,7 @@ ARM = "/subscriptions/S/resourceGroups/G/providers/Microsoft.MachineLearningServ
 IDS = {
     "azureml:main:3": "main:3",
     f"azureml:{ARM}": "main:3",
-    "azureml://registries/R/codes/main/versions/3": "registries/R/codes/main/versions/3",
     "git+https://github.com/OWNER/NAME#branch:sub/folder": "git+https://github.com/OWNER/NAME#branch:sub/folder",
-    "git+ssh://git@github.com/OWNER/NAME": "git+ssh://git@github.com/OWNER/NAME",
 }
 """Codes, each with its key in allranks.yaml."""
 
@@ -46,7 +44,7 @@ JOBS = {
     ),
     "component": nested("type: command\ncomponent: ./own.yml\n"),
 }
-CASES = [*((name, next(iter(IDS))) for name in JOBS), *(("component", code) for code in IDS), ("command", [*IDS][-2])]
+CASES = [*((name, next(iter(IDS))) for name in JOBS), *(("component", code) for code in IDS)]
 
 
 def written(folder: Path, job: str, code: str) -> tuple[Path, str]:
@@ -59,7 +57,7 @@ def written(folder: Path, job: str, code: str) -> tuple[Path, str]:
 
 
 @pytest.mark.parametrize(("job", "code"), CASES)
-def test_it_is_named_with_its_line_and_the_line_that_maps_it(
+def test_the_message_has_its_line_and_the_line_that_maps_it_to_a_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, job: str, code: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -70,14 +68,6 @@ def test_it_is_named_with_its_line_and_the_line_that_maps_it(
     assert (problem.level, problem.code) == (Level.MACHINE, "unresolved-name")
     assert problem.where.endswith(f"key code ({line})")
     assert f"code:\n  {IDS[code]}: path/to/folder" in problem.fix
-
-
-@pytest.mark.parametrize(("job", "code"), CASES)
-def test_the_step_gets_the_folder_that_it_is_mapped_to(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, job: str, code: str
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    file, _ = written(tmp_path, job, code)
     write(tmp_path, "local/main.py", "print('mapped')")
     write(tmp_path, "allranks.yaml", f"code:\n  {json.dumps(IDS[code])}: local\n")
     (node,) = read(file).graph.nodes

@@ -17,15 +17,9 @@ LOOP = HEAD + "  a: {component: c.yml}\n  l:\n    type: parallel_for\n    body: 
 STEPS = {
     "unknown key": (INLINE + "    frobnicate: 3\n", "step a, key frobnicate (x.yml:7)", *NO_KEY),
     "of resources": (INLINE + "    resources: {frob: 2}\n", "step a, key resources.frob (x.yml:7)", *NO_KEY),
-    "of limits": (INLINE + "    limits: {frob: 2}\n", "step a, key limits.frob (x.yml:7)", *NO_KEY),
     "of a step with a component": (
         HEAD + "  a:\n    component: c.yml\n    resources: {frob: 2}\n", "step a, key resources.frob (x.yml:6)", *NO_KEY
     ),
-    "a wrong type": (
-        INLINE + "    display_name: 3\n", "step a, key display_name (x.yml:7)",
-        "3, which YAML reads as a number", 'put it in quotes: "3"',
-    ),
-    "no limits": (INLINE + "    limits:\n", "step a, key limits (x.yml:7)", *NO_VALUE),
     "no default": (
         INLINE.replace(" azureml:cpu", " "), "key settings.default_compute (x.yml:2)", *NO_VALUE
     ),
@@ -47,8 +41,6 @@ def test_a_step(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, wher
 
 COMPONENTS = {
     "a wrong type": (COMPONENT + "inputs: {n: {type: int}}\n", "c.yml:5, key inputs.n.type", "'int'"),
-    "no command": (COMPONENT.replace("command: ls\n", ""), "c.yml, key command", "the key is missing"),
-    "no number": (COMPONENT + "resources: {instance_count: two}\n", "c.yml:5, key resources.instance_count", "'two'"),
     "an unknown key of an input": (
         COMPONENT + "inputs: {n: {type: integer, foo: 1}}\n", "c.yml:5, key inputs.n.foo", NO_KEY[0]
     ),
