@@ -4,7 +4,6 @@
 
 import ast
 import contextlib
-import importlib
 import inspect
 import json
 import os
@@ -155,44 +154,6 @@ def test_every_schema_that_keys_are_compared_with_is_there() -> None:
 
     for path in validation_errors._SCHEMAS.values():
         assert internals.schema(path)(context={"base_path": Path()}).fields
-
-
-def test_the_storage_of_one_account_is_replaced() -> None:
-    internals.serve_storage("ours", lambda container: f"ours/{container}")
-    found = internals.artifacts.get_storage_client
-    assert found(credential=None, storage_account="ours", container_name="a") == "ours/a"
-    assert (
-        found(credential=None, storage_account=None, account_url="https://ours.blob.core.windows.net/b?s") == "ours/b"
-    )
-    other = found(credential=None, storage_account="other", account_url="https://other.blob.core.windows.net/b")
-    assert isinstance(other, internals.BlobStorageClient)
-
-
-def test_the_client_of_a_registry_has_the_transport_of_its_credential(monkeypatch: pytest.MonkeyPatch) -> None:
-    modules = list(map(importlib.import_module, internals._REGISTRY_USERS))
-    for module in modules:
-        monkeypatch.setattr(module, "get_registry_client", lambda credential, name, **more: (name, more))
-    internals.adapt_registries()
-    for module in modules:
-        assert module.get_registry_client(SimpleNamespace(transport="here"), "ours") == ("ours", {"transport": "here"})
-        assert module.get_registry_client(SimpleNamespace(), "ours") == ("ours", {})
-
-
-def test_a_stream_waits_as_it_is_told(client: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    said: list[str] = []
-    module = internals.job_streams
-
-    @contextlib.contextmanager
-    def pause(job: str) -> Iterator[Callable[[], None]]:
-        yield lambda: said.append(job)
-
-    monkeypatch.setattr(
-        client.jobs, "_stream_logs_until_completion", lambda *_: said.append(str(module._wait_before_polling(7)))
-    )
-    internals.adapt_jobs(client, pause)
-    client.jobs._stream_logs_until_completion(None, SimpleNamespace(name="job"), None)
-    assert said == ["job", "0"]
-    assert module._wait_before_polling(0) >= 1
 
 
 @pytest.mark.parametrize(

@@ -239,7 +239,9 @@ def test_the_report_names_what_differs_and_nothing_else(
     run = only_run(azure)
     assert stopped.code == 130
     assert f"compare it later  allranks verify-workspace --job {run.name}" in stopped.err
-    ran = allranks("run", PIPELINE, *settings, "--instances", "loopback", "--no-track", "--json", folder=project)
+    ran = allranks(
+        "run", PIPELINE, *settings, "--instances", "loopback", "--no-track", "--json", folder=project, patience=450
+    )
     show_run(azure, run, ran.json)
     done = command(*options, "--job", run.name)
     assert done.code == 0, done.out + done.err

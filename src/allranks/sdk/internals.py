@@ -12,11 +12,10 @@ private part.
 from __future__ import annotations
 
 import contextlib
-import functools
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping
-from copy import copy, deepcopy
+from copy import copy
 from http import HTTPStatus
 from importlib import import_module
 from operator import attrgetter, methodcaller
@@ -55,12 +54,8 @@ PARTS = {
     "load_schedule": f"{_SDK}.entities._load_functions:load_schedule",
     "validation_results": f"{_SDK}.entities._validation.core",
     # The client
-    "BlobStorageClient": f"{_SDK}._artifacts._blob_storage_helper:BlobStorageClient",
     "client": f"{_SDK}._ml_client",
-    "job_streams": f"{_SDK}.operations._job_ops_helper",
-    "storage_clients": f"{_SDK}._utils._storage_utils",
     "studio_url_from_job_id": f"{_SDK}.entities._job._studio_url_from_job_id:studio_url_from_job_id",
-    "ComponentVersion": f"{_SDK}._restclient.arm_ml_service.models:ComponentVersion",
     "RestModel": f"{_SDK}._restclient.arm_ml_service._utils.model_base:Model",
     "requests_with_retry": f"{_SDK}._utils.utils:create_requests_pipeline_with_retry",
 }
@@ -406,78 +401,6 @@ def studio_url(job: str) -> str:
 def requests(client: Any) -> Any:
     """Return the client's pipeline of HTTP requests, which repeats those that fail for a short time."""
     return __getattr__("requests_with_retry")(requests_pipeline=client._requests_pipeline)
-
-
-_STORAGE_USERS = (
-    f"{_SDK}._artifacts._artifact_utilities",
-    f"{_SDK}._utils._data_utils",
-    f"{_SDK}.operations._code_operations",
-    f"{_SDK}.operations._model_operations",
-)
-"""The modules that have imported the function that returns a client of a storage account."""
-
-_local_accounts: dict[str, Callable[[str], Any]] = {}
-
-
-def serve_storage(account: str, storage: Callable[[str], Any]) -> None:
-    """Replace the SDK's client of one storage account. storage: returns the client of a container"""
-    _local_accounts[account] = storage
-    for name in _STORAGE_USERS:
-        import_module(name).get_storage_client = _storage_client  # type: ignore[attr-defined]
-
-
-def _storage_client(credential: Any = None, storage_account: Any = None, *values: Any, **more: Any) -> Any:
-    address = urlsplit(more.get("account_url") or "")
-    account = storage_account or (address.hostname or "").partition(".")[0]
-    if account in _local_accounts:
-        return _local_accounts[account](more.get("container_name") or address.path.strip("/"))
-    return __getattr__("storage_clients").get_storage_client(credential, storage_account, *values, **more)
-
-
-_REGISTRY_USERS = (
-    f"{_SDK}._ml_client",
-    *(f"{_SDK}.operations._{kind}_operations" for kind in ("data", "environment", "model")),
-)
-"""The modules that have imported the function that returns clients of a registry."""
-
-
-def adapt_registries() -> None:
-    """Give the SDK's clients of registries the transport of their credential: `models.share` drops that of MLClient."""
-    for module in map(import_module, _REGISTRY_USERS):
-        original = module.get_registry_client
-        if not hasattr(original, "__wrapped__"):
-            module.get_registry_client = functools.wraps(original)(  # type: ignore[attr-defined]
-                functools.partial(_registry_client, original)
-            )
-
-
-def _registry_client(original: Callable[..., Any], credential: Any, *values: Any, **more: Any) -> Any:
-    transport = getattr(credential, "transport", None)
-    return original(credential, *values, **({"transport": transport} if transport else {}) | more)
-
-
-def adapt_jobs(client: Any, pause: Callable[[str], contextlib.AbstractContextManager[Callable[[], None]]]) -> None:
-    """Replace the wait between two requests of `jobs.stream`, and add no tenant to the address of a job's page.
-
-    pause: returns a context for the stream of a job, which yields the function that waits
-    """
-    operations, module = client.jobs, __getattr__("job_streams")
-    original = operations._stream_logs_until_completion
-
-    def stream(runs: Any, job: Any, *values: Any, **more: Any) -> None:
-        with pause(job.name) as wait, replaced(module, "_wait_before_polling", lambda _: wait() or 0):
-            original(runs, job, *values, **more)
-
-    operations._stream_logs_until_completion = stream
-    operations._append_tid_to_studio_url = lambda _: None
-
-
-def nodes_of_rest(spec: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the nodes of a pipeline component as a file has them. spec: the REST form of the component"""
-    from azure.ai.ml.entities import Component
-
-    body = __getattr__("ComponentVersion")(properties={"componentSpec": deepcopy(spec)})
-    return dict(as_dict(Component._from_rest_object(body))["jobs"])
 
 
 def component_version(client: Any, name: str, version: str) -> Any:

@@ -23,10 +23,10 @@ from allranks.local.options import Options
 from allranks.plan.assets import asset_id
 from allranks.plan.assets.lookup import AssetLookup
 from allranks.plan.graph import Plan
-from allranks.sdk import internals, offline_client
+from allranks.sdk import offline_client
 from allranks.sdk.offline_client import Credential, client_class
 from allranks.sdk.session import entry, session
-from allranks_client import local_workspace, schedule_requests  # they add routes
+from allranks_client import local_workspace, schedule_requests, sdk_parts  # the first two add routes
 from allranks_client.local_service import LocalService, LocalTransport
 from allranks_client.storage import LocalContainer
 
@@ -87,7 +87,7 @@ class LocalClient(MLClient):  # type: ignore[misc]
         if faults:
             self._run_options = replace(self._run_options, faults=faults)
         self._service = LocalService(workspace, functools.partial(_submit, workspace, self._run_options))
-        internals.adapt_registries()
+        sdk_parts.adapt_registries()
         super().__init__(
             _Credential(LocalTransport(self._service)),
             subscription_id or local_workspace.NO_SUBSCRIPTION,
@@ -99,10 +99,10 @@ class LocalClient(MLClient):  # type: ignore[misc]
             **{name: value for name, value in options.items() if name not in ("transport", "enable_telemetry")},
         )
         service = self._service.of_registry(registry_name) if registry_name else self._service
-        internals.serve_storage(service.account, functools.partial(LocalContainer, service.workspace))
+        sdk_parts.serve_storage(service.account, functools.partial(LocalContainer, service.workspace))
         if registry_name:
             self._name_only(service)
-        internals.adapt_jobs(self, self._stream)
+        sdk_parts.adapt_jobs(self, self._stream)
         notebook_view.show_jobs(Job, self._run_of)
         for operations in (self.jobs, self.components, self.environments, self.schedules):
             _wrap(operations, _creating)

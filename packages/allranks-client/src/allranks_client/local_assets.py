@@ -25,6 +25,7 @@ from allranks.plan.assets import asset_id
 from allranks.plan.assets.asset_id import AssetId
 from allranks.plan.assets.lookup import AssetLookup
 from allranks.sdk import internals, specs
+from allranks_client import sdk_parts
 from allranks_client.assets import Assets
 from allranks_client.emulation import resource
 from allranks_client.messages import Request, user_error
@@ -230,5 +231,5 @@ def _component(service: LocalFolder, spec: dict[str, Any], properties: dict[str,
         code = replace(asset_id.parse(str(sent["code"]), asset_id.CODE), registry="")
         sent["code"] = str(registered.find(service.workspace, code).path)
     if sent.get("jobs"):
-        sent["jobs"] = internals.nodes_of_rest(sent)
+        sent["jobs"] = sdk_parts.nodes_of_rest(sent)
     return {**spec, **sent, "version": spec["version"]}  # an anonymous one has a name of its own

@@ -14,7 +14,7 @@ from typing import Any
 
 from allranks.history import datastores
 from allranks.history.workspace import Workspace, write_file
-from allranks.sdk import internals
+from allranks_client.sdk_parts import BlobStorageClient
 
 UPLOADS = "LocalUpload"
 """The folder of a datastore below which the SDK puts what it uploads."""
@@ -45,7 +45,7 @@ class LocalFolder:
         return f"allranks{hashlib.sha256(str(self.workspace.root).encode()).hexdigest()[:12]}"
 
 
-_Base: Any = internals.BlobStorageClient
+_Base: Any = BlobStorageClient
 
 
 class LocalContainer(_Base):  # type: ignore[misc]
