@@ -12,8 +12,7 @@ from typing import Any
 import pytest
 from azure.core.pipeline.policies import RetryPolicy
 from fake.blobs import Blob
-from fake.jobs import Job
-from fake.run_history import ARTIFACTS, artifacts
+from fake.jobs import ARTIFACTS, Job, artifacts
 from fake.service import FakeAzure
 
 from allranks.azure import watch
@@ -165,7 +164,8 @@ def small_runtime(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def add_step(azure: FakeAzure, run: str, step: str, status: str = "Running", error: str = "", **logs: bytes) -> Job:
     """A step of a pipeline's run, as the service makes it, with its logs: name without ".txt" -> content."""
-    job = Job(f"{run}-{step}", None, display_name=step, parent=run, error=error)
+    root = azure.jobs[run].root or run
+    job = Job(f"{run}-{step}", None, display_name=step, parent=run, root=root, error=error)
     job.move("Running")
     azure.jobs[job.name] = job
     azure.jobs[run].children.append(job.name)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from allranks_client import assets  # noqa: F401  # it adds functions
+from allranks_client import assets, run_history  # noqa: F401  # they add functions
 from allranks_client.emulation import SHARED
 from allranks_client.messages import Answer, Refusal, Request
 from allranks_client.routing import Routes

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from allranks_client import run_history
 from allranks_client.emulation import resource
 from allranks_client.messages import Answer, Refusal, Request, user_error
-from fake import answers, operations
+from fake import operations
 from fake.names import MANAGEMENT, WORKSPACE_PATH
 from fake.routing import route
 
@@ -38,7 +39,7 @@ def put_schedule(azure: FakeAzure, request: Request, name: str) -> Answer:
         "displayName": None,
         **properties,
         "isEnabled": properties.get("isEnabled") is not False,
-        "action": {**properties["action"], "jobDefinition": answers.scheduled_job(definition)},
+        "action": {**properties["action"], "jobDefinition": run_history.scheduled(definition)},
         "provisioningState": "Succeeded",
     }
     made = resource(WORKSPACE_PATH, f"/schedules/{name}", kept, azure.schedules.get(name))

@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 import secrets
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
+from allranks_client import emulation
 from allranks_client.emulation import Service
 from allranks_client.messages import Answer, Refusal, Request
 from fake import (
@@ -18,7 +19,6 @@ from fake import (
     operations,
     registries,
     routing,
-    run_history,
     schedules,
     workspaces,
 )
@@ -30,7 +30,7 @@ from fake.jobs import Job
 from fake.operations import Operation
 from fake.server import IDENTITY, Server
 
-ROUTES = (blobs, computes, jobs, operations, registries, run_history, schedules, workspaces)
+ROUTES = (blobs, computes, jobs, operations, registries, schedules, workspaces)
 """The modules whose import fills the table of routes."""
 
 
@@ -92,7 +92,30 @@ class FakeAzure(Service):
     def assets_of(self, request: Request) -> Assets:
         return self.registry if request.registry else self.assets
 
-    def signature(self, container: str = "") -> str:
+    def submitted_jobs(self) -> Iterator[Job]:
+        return (job for job in reversed(self.jobs.values()) if not job.parent)
+
+    def has_job(self, name: str) -> bool:
+        return name in self.jobs
+
+    def job(self, name: str) -> Job:
+        return jobs.named(self, name)
+
+    def start_job(self, name: str, properties: dict[str, Any]) -> Job:
+        return jobs.submit(self, name, properties)
+
+    def save_job(self, job: emulation.Job) -> None:
+        """A job is changed where it is."""
+
+    def job_pages(self, job: emulation.Job) -> dict[str, str | None]:
+        tracking = f"azureml://{names.API}/mlflow/v1.0{names.WORKSPACE_PATH}?"
+        return {"Studio": self.jobs[job.name].url(), "Tracking": tracking}
+
+    def logs(self, job: emulation.Job) -> dict[str, str]:
+        place = f"https://{names.BLOBS}/{jobs.ARTIFACTS}/{jobs.artifacts(job.name)}"
+        return {log: f"{place}/{log}?{self.blobs.sas()}" for log in sorted(self.jobs[job.name].logs)}
+
+    def signature(self) -> str:
         return self.blobs.sas()
 
     def account_key(self) -> str:

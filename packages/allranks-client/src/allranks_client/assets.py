@@ -217,7 +217,7 @@ def start_registry_upload(service: Service, request: Request, name: str, version
 def upload_place(service: Service, container: str) -> dict[str, Any]:
     """Return the address of a container, with a SAS."""
     address = f"https://{service.account}.blob.core.windows.net/{container}"
-    credential = {"credentialType": "SAS", "sasUri": f"{address}?{service.signature(container)}"}
+    credential = {"credentialType": "SAS", "sasUri": f"{address}?{service.signature()}"}
     reference = {"blobUri": address, "storageAccountArmId": "", "credential": credential}
     pending = {"pendingUploadId": str(uuid.uuid4()), "pendingUploadType": "TemporaryBlobReference"}
     return {**pending, "blobReferenceForConsumption": reference, "temporaryDataReferenceId": str(uuid.uuid4())}

@@ -26,7 +26,7 @@ from allranks.plan.graph import Plan
 from allranks.sdk import offline_client
 from allranks.sdk.offline_client import Credential, client_class
 from allranks.sdk.session import entry, session
-from allranks_client import local_workspace, schedule_requests, sdk_parts  # the first two add routes
+from allranks_client import job_requests, local_workspace, schedule_requests, sdk_parts  # noqa: F401  # they add routes
 from allranks_client.local_service import LocalService, LocalTransport
 from allranks_client.storage import LocalContainer
 

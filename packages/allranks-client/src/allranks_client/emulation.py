@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from typing import Any, ClassVar
 from urllib.parse import urlencode
@@ -15,18 +16,50 @@ SHARED = Routes()
 """The functions that answer in both services."""
 
 
+@dataclass
+class Job:
+    """A job, or a step of a pipeline, which is a job of its own. Times are seconds since the epoch, or None.
+
+    properties: what was sent of it; None for a step, of which the management API returns nothing
+    parent:     the job of the pipeline or sweep that contains it; "" for none
+    root:       the submitted job of a step; "" for a submitted job
+    children:   the names of its steps
+    error:      the reason of its failure
+    outputs:    name -> (type, datastore, path)
+    run_properties: besides those that were sent
+    """
+
+    name: str
+    properties: dict[str, Any] | None
+    status: str = "Queued"
+    display_name: str = ""
+    parent: str = ""
+    root: str = ""
+    children: list[str] = field(default_factory=list)
+    created: float = field(default_factory=time.time)
+    started: float | None = None
+    ended: float | None = None
+    error: str = ""
+    archived: bool = False
+    outputs: dict[str, tuple[str, str, str]] = field(default_factory=dict)
+    tags: dict[str, str] = field(default_factory=dict)
+    run_properties: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def kind(self) -> str:
+        return str((self.properties or {}).get("jobType", "Command"))
+
+
 class Service:
     """What these functions need of a service.
 
     page_size: maximum number of items in a page of a list
     account:   the name of the storage account
     containers: the containers of the datastores, by name
-    access:    the type of the datastores' credentials: AccountKey, Sas or None
     """
 
     page_size = 100
     containers: ClassVar[Mapping[str, str]]
-    access = "AccountKey"
 
     @property
     def account(self) -> str:
@@ -36,11 +69,38 @@ class Service:
         """Return the assets of the workspace or registry that a request names."""
         raise NotImplementedError
 
-    def signature(self, container: str = "") -> str:
-        """Return a SAS for a container, or for the account."""
+    def signature(self) -> str:
+        """Return a SAS."""
         raise NotImplementedError
 
     def account_key(self) -> str:
+        raise NotImplementedError
+
+    def submitted_jobs(self) -> Iterable[Job]:
+        """Return the jobs, the newest first, without the steps of pipelines."""
+        raise NotImplementedError
+
+    def has_job(self, name: str) -> bool:
+        raise NotImplementedError
+
+    def job(self, name: str) -> Job:
+        """Return a job, or a step of one. Raise Refusal if there is none."""
+        raise NotImplementedError
+
+    def start_job(self, name: str, properties: dict[str, Any]) -> Job:
+        """Start a job of the properties that were sent. Raise Refusal or InputError if it cannot run."""
+        raise NotImplementedError
+
+    def save_job(self, job: Job) -> None:
+        """Save what was changed of the description of a job."""
+        raise NotImplementedError
+
+    def job_pages(self, job: Job) -> dict[str, str | None]:
+        """Return the addresses of a job's metrics and of its page: Tracking and Studio."""
+        raise NotImplementedError
+
+    def logs(self, job: Job) -> dict[str, str]:
+        """Return the addresses of the logs of a job by their names."""
         raise NotImplementedError
 
     def page(self, request: Request, items: list[dict[str, Any]]) -> Answer:
@@ -97,6 +157,12 @@ def resource(
     }
 
 
+def long_datastores(scope: str) -> str:
+    """Return the long form of ``azureml://datastores/``, as the service returns it."""
+    scope = scope.replace("/providers/Microsoft.MachineLearningServices", "")
+    return f"azureml:/{scope.replace('/resourceGroups/', '/resourcegroups/')}/datastores/"
+
+
 def created(request: Request, body: dict[str, Any]) -> Answer:
     """Return 201, with the address of the request, whatever id the body has."""
     return Answer.of(body, 201, Location=f"https://{request.host}{request.target}")
@@ -120,7 +186,7 @@ def _datastore(service: Service, request: Request, name: str) -> dict[str, Any]:
         "endpoint": "core.windows.net",
         "protocol": "https",
         "isDefault": name == "workspaceblobstore",
-        "credentials": {"credentialsType": service.access},
+        "credentials": {"credentialsType": "AccountKey"},
         "serviceDataAccessAuthIdentity": "WorkspaceSystemAssignedIdentity",
         **dict.fromkeys(("description", "tags", "properties")),
     }
@@ -142,8 +208,5 @@ def get_datastore(service: Service, request: Request, name: str) -> Answer:
 
 @SHARED.route(MANAGEMENT, "POST", "{workspace}/datastores/{name}/listSecrets")
 def list_secrets(service: Service, request: Request, name: str) -> Answer:
-    """Return the account's key, or a SAS."""
     _datastore(service, request, name)
-    if service.access == "AccountKey":
-        return Answer.of({"secretsType": "AccountKey", "key": service.account_key()})
-    return Answer.of({"secretsType": "Sas", "sasToken": service.signature()})
+    return Answer.of({"secretsType": "AccountKey", "key": service.account_key()})

@@ -27,7 +27,7 @@ from allranks.plan.assets.lookup import AssetLookup
 from allranks.sdk import internals, specs
 from allranks_client import sdk_parts
 from allranks_client.assets import Assets
-from allranks_client.emulation import resource
+from allranks_client.emulation import long_datastores, resource
 from allranks_client.messages import Request, user_error
 from allranks_client.storage import LocalFolder, write_json
 
@@ -134,12 +134,6 @@ def _added(kind: str) -> dict[str, Any]:
     state = {} if kind == "data" else {"provisioningState": "Succeeded"}
     more: dict[str, Any] = {"models": {"flavors": {}, "stage": "None"}, "environments": {"osType": "Linux"}}
     return {"isArchived": False, **state, **more.get(kind, {})}
-
-
-def long_datastores(scope: str) -> str:
-    """Return the long form of ``azureml://datastores/``, as the service returns it."""
-    scope = scope.replace("/providers/Microsoft.MachineLearningServices", "")
-    return f"azureml:/{scope.replace('/resourceGroups/', '/resourcegroups/')}/datastores/"
 
 
 def _registered(service: LocalFolder, kind: str, name: str) -> Iterator[RegisteredAsset]:

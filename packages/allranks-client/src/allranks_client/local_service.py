@@ -9,17 +9,19 @@ import contextlib
 import re
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar
-from urllib.parse import parse_qsl, unquote, urlsplit
+from urllib.parse import parse_qsl, quote, unquote, urlsplit
 
 from allranks.errors import InputError, Problem
-from allranks.history import datastores
+from allranks.history import datastores, stored
+from allranks.plan.graph import Plan
 from allranks.sdk import internals
+from allranks_client import local_jobs
 from allranks_client.assets import Assets
-from allranks_client.emulation import SHARED, Service
+from allranks_client.emulation import SHARED, Job, Service
 from allranks_client.local_assets import LocalAssets
 from allranks_client.messages import SCOPE, Answer, Refusal, Request
 from allranks_client.routing import API, MANAGEMENT, REGISTRY_HOST, Routes
@@ -55,7 +57,44 @@ class LocalService(LocalFolder, Service):
     def assets_of(self, request: Request) -> Assets:
         return LocalAssets(self, request)
 
-    def signature(self, container: str = "") -> str:
+    def submitted_jobs(self) -> Iterator[Job]:
+        return (local_jobs.job_of(record) for record in stored.runs(self.workspace) if record.submitted is None)
+
+    def has_job(self, name: str) -> bool:
+        found = datastores.find(self.workspace, name)
+        return found is not None and found[0].submitted is None
+
+    def job(self, name: str) -> Job:
+        return local_jobs.job_of(*local_jobs.find(self.workspace, name))
+
+    def start_job(self, name: str, properties: dict[str, Any] | None, plan: Plan | None = None, **options: Any) -> Job:
+        """Start a job.
+
+        properties: None for what its record has
+        plan:       default: that of the job that this thread submits
+        options:    those of the run, besides the client's
+        """
+        record = stored.run(self.workspace, self.submit(name, plan, **options))
+        if properties:
+            local_jobs.save(record, properties)
+        self.new_jobs.add(name)
+        return local_jobs.job_of(record)
+
+    def save_job(self, job: Job) -> None:
+        sent = job.properties or {}
+        own = {**(sent.get("properties") or {}), **job.run_properties}
+        texts = {"displayName": job.display_name, "isArchived": job.archived, "tags": job.tags, "properties": own}
+        local_jobs.save(local_jobs.find(self.workspace, job.name)[0], {**sent, **texts})
+
+    def job_pages(self, job: Job) -> dict[str, str | None]:
+        page = local_jobs.find(self.workspace, job.name)[0].page
+        return {"Tracking": self.workspace.tracking_uri, "Studio": Path(page).as_uri() if page else None}
+
+    def logs(self, job: Job) -> dict[str, str]:
+        place = f"https://{self.account}.{STORAGE}/{datastores.ARTIFACTS}/ExperimentRun/dcid.{quote(job.name)}"
+        return {log: f"{place}/{quote(log)}" for log in local_jobs.logs(self.workspace, job.name)}
+
+    def signature(self) -> str:
         return "sig=local"
 
     def account_key(self) -> str:

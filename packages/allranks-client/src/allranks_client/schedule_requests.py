@@ -19,7 +19,7 @@ from allranks.plan import codec
 from allranks.plan.graph import Plan
 from allranks.plan.secrets import restored
 from allranks.schedules import finding
-from allranks_client import job_requests
+from allranks_client import local_jobs, run_history
 from allranks_client.local_service import LocalService, route
 from allranks_client.messages import Answer, Request
 from allranks_client.routing import MANAGEMENT
@@ -68,7 +68,7 @@ def put_schedule(service: LocalService, request: Request, name: str) -> Answer:
         found, expected = f"an action {properties['action']['actionType']}", "a JobSchedule"
         raise InputError(Problem(f"LocalClient, schedule {name}", found, expected, "schedule a pipeline"))
     if "sourceJobId" not in (job := properties["action"]["jobDefinition"]):
-        job |= {"status": "NotStarted", "outputs": job_requests.outputs_of(job)}
+        properties["action"]["jobDefinition"] = run_history.scheduled(job)
     return save(service, request, {**properties, "isEnabled": properties.get("isEnabled") is not False})
 
 
@@ -80,9 +80,9 @@ def trigger_schedule(service: LocalService, request: Request, name: str) -> Answ
     with Ledger(place.ledger) as ledger:
         plan = codec.loads(restored(ledger.plan(name), secret_values.load(place.secrets(name))))
     if source := definition.get("sourceJobId"):
-        sent = job_requests.properties_of(stored.run(service.workspace, _job_name(source)))
+        sent = local_jobs.properties_of(stored.run(service.workspace, _job_name(source)))
         definition = {**sent, **{key: value for key, value in definition.items() if value not in (None, "", {}, [])}}
     definition["tags"] = {**(definition.get("tags") or {}), "azureml.scheduleName": name}
     job = f"{name}-{uuid.uuid4().hex[:12]}"
-    job_requests.start(service, job, definition, plan, trigger_time=datetime.now(timezone.utc))
+    service.start_job(job, definition, plan, trigger_time=datetime.now(timezone.utc))
     return Answer.of({"submissionId": job, "scheduleActionType": "CreateJob"})

@@ -15,7 +15,7 @@ from typing import Any
 from allranks.api import jobs
 from allranks.errors import InputError, Problem
 from allranks.plan.secrets import shown as without_secrets
-from allranks_client import job_requests
+from allranks_client import run_history
 from allranks_client.emulation import resource
 from allranks_client.local_service import LocalService, route
 from allranks_client.messages import Answer, Request, not_found, user_error
@@ -26,7 +26,7 @@ SCHEDULES, ENDPOINTS, DEPLOYMENTS = "/schedules", "/batchEndpoints", "/batchEndp
 _KINDS = tuple(f"{{workspace}}{path}" for path in (SCHEDULES, ENDPOINTS, DEPLOYMENTS))
 _ONE = tuple(f"{kind}/{{name}}" for kind in _KINDS)
 _PORT_TYPES = {"UriFile": "uri_file", "UriFolder": "uri_folder", "MLTable": "mltable"}
-_PORT_TYPES |= {name: kind for kind, name in job_requests.MODEL_TYPES.items()}
+_PORT_TYPES |= {name: kind for kind, name in run_history.MODEL_TYPES.items()}
 _SETTINGS = ("continue_on_step_failure", "force_rerun")
 """The settings of a deployment that have a meaning on this machine."""
 _VIEWS = {"EnabledOnly": (True,), "DisabledOnly": (False,)}
@@ -125,5 +125,5 @@ def invoke(service: LocalService, request: Request, endpoint: str) -> Answer:
     for name in _SETTINGS:
         setattr(job.settings, name, (configuration.get("settings") or {}).get(name))
     name = asked.get("name") or f"batchjob-{uuid.uuid4()}"
-    record = job_requests.start(service, name, None, jobs.read(job, None, service.workspace))
-    return Answer.of(job_requests.body(service, request, record), 201)
+    started = service.start_job(name, None, jobs.read(job, None, service.workspace))
+    return Answer.of(run_history.body(service, request, started), 201)
