@@ -212,16 +212,6 @@ def test_an_unknown_name_is_told(schedules: Command, azure: FakeAzure) -> None:
         assert sent(azure) == []
 
 
-def test_an_outage_is_one_message(schedules: Command, azure: FakeAzure, monkeypatch: pytest.MonkeyPatch) -> None:
-    from azure.core.pipeline.policies import RetryPolicy
-
-    monkeypatch.setattr(RetryPolicy, "BACKOFF_MAX", 0)
-    azure.fail("/schedules", status=503, times=50)
-    done = schedules("apply")
-    assert (done.code, "the service failed (503)" in done.err) == (1, True)
-    assert azure.schedules == {}
-
-
 def test_what_has_ended_is_not_applied(schedules: Command, azure: FakeAzure, project: Path) -> None:
     edit(project, 'start_time="2026-01-01T00:00:00"', 'start_time="2020-01-01T00:00:00", end_time="2021-01-01"')
     done = schedules("apply")

@@ -83,13 +83,6 @@ def test_no_way_to_sign_in(azure: FakeAzure, command: Command, monkeypatch: pyte
     assert "az login" in done.err
 
 
-def test_somebody_who_may_not(azure: FakeAzure, command: Command) -> None:
-    azure.allows = False
-    done = command("submit", "job.yml")
-    assert (done.code, done.out) == (2, "")
-    assert "access denied (403)" in done.err
-
-
 def test_no_network(azure: FakeAzure, command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]

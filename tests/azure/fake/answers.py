@@ -11,7 +11,8 @@ from typing import Any
 
 import yaml
 
-from fake.names import GROUP, SUBSCRIPTION, WORKSPACE
+from allranks_client.emulation import long_datastores
+from fake.names import WORKSPACE_PATH
 
 _ASSET: dict[str, Any] = {
     "description": None,
@@ -38,7 +39,6 @@ _ADDED: dict[str, dict[str, Any]] = {
 """What the service says of a version although nobody sent it."""
 
 _DATASTORE = "azureml://datastores/"
-_IN_WORKSPACE = f"azureml://subscriptions/{SUBSCRIPTION}/resourcegroups/{GROUP}/workspaces/{WORKSPACE}/datastores/"
 
 
 def asset(kind: str, sent: dict[str, Any]) -> dict[str, Any]:
@@ -49,7 +49,7 @@ def asset(kind: str, sent: dict[str, Any]) -> dict[str, Any]:
     elif kind == "environments" and shown["condaFile"]:
         shown["condaFile"] = json.dumps(yaml.safe_load(shown["condaFile"]), indent=2, sort_keys=True)
     elif kind == "data" and str(shown.get("dataUri")).startswith(_DATASTORE):
-        shown["dataUri"] = _IN_WORKSPACE + shown["dataUri"].removeprefix(_DATASTORE)
+        shown["dataUri"] = long_datastores(WORKSPACE_PATH) + shown["dataUri"].removeprefix(_DATASTORE)
     elif kind == "models":
         shown["modelUri"] = shown["modelUri"].replace("/resourcegroups/", "/resourceGroups/")
     elif kind == "components":

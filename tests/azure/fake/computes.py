@@ -109,7 +109,7 @@ def list_usages(azure: FakeAzure, request: Request, location: str) -> Answer:
     for family in _families():
         shown = f"{family.removesuffix('Family').replace('standard', 'Standard ')} Family Cluster Dedicated vCPUs"
         rows.append(_usage(shown, azure.core_limits.get(family, 100), "vmFamily/dedicatedCores"))
-        rows.append(_usage(shown, azure.workspace_core_limits.get(family, -1), "workspaces/vmFamily/dedicatedCores"))
+        rows.append(_usage(shown, -1, "workspaces/vmFamily/dedicatedCores"))
     rows.append(_usage("Total Cluster Dedicated Regional vCPUs", azure.total_cores, "totalDedicatedCores"))
     rows.append(_usage("TotalLowPriorityCores", azure.low_priority_cores, "totalLowPriorityCores"))
     return azure.page(request, rows)

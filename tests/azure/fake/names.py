@@ -28,8 +28,3 @@ AUDIENCES = {MANAGEMENT: (ARM,), API: (AML, ARM), REGISTRY_HOST: (AML, ARM)}
 """The audiences that a host accepts."""
 
 STUDIO = "https://ml.azure.com"
-
-
-def in_workspace(kind: str, name: str, version: str = "") -> str:
-    """The ARM id of something in the workspace: ``in_workspace("components", "train", "1")``."""
-    return f"{WORKSPACE_PATH}/{kind}/{name}" + (f"/versions/{version}" if version else "")

@@ -17,7 +17,6 @@ from fake import (
     jobs,
     names,
     operations,
-    registries,
     routing,
     schedules,
     workspaces,
@@ -30,7 +29,7 @@ from fake.jobs import Job
 from fake.operations import Operation
 from fake.server import IDENTITY, Server
 
-ROUTES = (blobs, computes, jobs, operations, registries, schedules, workspaces)
+ROUTES = (blobs, computes, jobs, operations, schedules, workspaces)
 """The modules whose import fills the table of routes."""
 
 
@@ -46,8 +45,8 @@ class FakeAzure(Service):
     strangers:   hosts that a client wanted and that are not Azure's: always to be empty
     unknown:     requests for which the fake has no route: always to be empty
     secrets:     every token, key and SAS that was handed out
-    core_limits: cores by family of sizes; of any other family there are 100. workspace_core_limits: the same for the
-                 workspace, -1 where nobody set one; total_cores, low_priority_cores: of the region
+    core_limits: cores by family of sizes; of any other family there are 100. total_cores, low_priority_cores: of the
+                 region
     signs_in:    whether the identity endpoint gives tokens
     allows:      whether a token is good for anything
     history_lag: how many requests run history answers with 404 before it knows a new job
@@ -68,7 +67,6 @@ class FakeAzure(Service):
         self.secrets: set[str] = {self.identity_header}
         self.signs_in = self.allows = True
         self.core_limits: dict[str, int] = {}
-        self.workspace_core_limits: dict[str, int] = {}
         self.total_cores, self.low_priority_cores = 1000, 100
         self.history_lag = 0
         self.operations: dict[str, Operation] = {}

@@ -1,13 +1,24 @@
-"""The workspace, and where its other services are."""
+"""The workspace and the registry, and where their services are."""
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Any
 
 from allranks_client.emulation import resource
-from allranks_client.messages import Answer, Request
-from fake.names import ACCOUNT, API, GROUP_PATH, LOCATION, MANAGEMENT, WORKSPACE
+from allranks_client.messages import Answer, Refusal, Request
+from fake.names import (
+    ACCOUNT,
+    API,
+    GROUP,
+    GROUP_PATH,
+    LOCATION,
+    MANAGEMENT,
+    REGISTRY,
+    REGISTRY_HOST,
+    REGISTRY_PATH,
+    SUBSCRIPTION,
+    WORKSPACE,
+)
 from fake.names import WORKSPACE_PATH as PATH
 from fake.routing import route
 
@@ -16,14 +27,6 @@ if TYPE_CHECKING:
 
 DATASTORES = {"workspaceblobstore": "azureml-blobstore", "workspaceartifactstore": "azureml"}
 """Datastores with their containers."""
-
-_DATASTORE_PATH = re.compile(r"azureml://(?:subscriptions/.*/)?datastores/([^/]+)/(?:paths/)?(.*)", re.IGNORECASE)
-
-
-def find_datastore_path(uri: str) -> tuple[str, str] | None:
-    """The datastore and the path in it that a URI names, or None for any other URI."""
-    match = _DATASTORE_PATH.fullmatch(uri)
-    return (match[1], match[2]) if match else None
 
 
 def _workspace() -> dict[str, Any]:
@@ -58,3 +61,23 @@ def list_workspaces(azure: FakeAzure, request: Request) -> Answer:
 def discover(azure: FakeAzure, request: Request) -> Answer:
     # The hosts of the single services are others, which no client asks.
     return Answer.of({"api": f"https://{API}", "history": f"https://{LOCATION}.experiments.azureml.net"})
+
+
+@route(API, "GET", "/registrymanagement/v1.0/registries/{name}/discovery")
+def discover_registry(azure: FakeAzure, request: Request, name: str) -> Answer:
+    if name != REGISTRY:
+        raise Refusal(404, "UserError", f"Registry {name} was not found.")
+    return Answer.of(
+        {
+            "registryName": REGISTRY,
+            "primaryRegionResourceProviderUri": f"https://{REGISTRY_HOST}/",
+            "resourceGroup": GROUP,
+            "subscriptionId": SUBSCRIPTION,
+        }
+    )
+
+
+@route(MANAGEMENT, "GET", "{registry}")
+def get_registry(azure: FakeAzure, request: Request) -> Answer:
+    properties = {"publicNetworkAccess": "Enabled", "mlFlowRegistryUri": None, "intellectualPropertyPublisher": None}
+    return Answer.of(resource(REGISTRY_PATH, "", properties, location=LOCATION))
