@@ -95,7 +95,8 @@ def test_after_sigkill_no_rank_is_left_and_resume_finishes_the_run(tmp_path: Pat
         with started("run", "job.yml", folder=tmp_path) as run:
             wait_for_ranks(fifo, 4)
             run.kill()
-            run.communicate(timeout=PATIENCE)
+            _, errors = run.communicate(timeout=PATIENCE)
+        assert errors == ""
         assert fifo.read() == b""
         assert called("runs", "--json", folder=tmp_path).json[0]["status"] == "Interrupted"
         done = allranks("resume", "latest", "--json", folder=tmp_path)

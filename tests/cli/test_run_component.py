@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from allranks_command import allranks, called, write
+from allranks_command import called, write
 
 SPEC = """\
 type: command
@@ -33,11 +33,11 @@ def project(tmp_path: Path) -> Path:
 @pytest.mark.slow
 def test_a_component_runs_with_the_layout_of_the_command_line(project: Path) -> None:
     values = ("--set", "who=you", "--set", "data=names", "--no-track", "--json")
-    done = allranks("run", "greet", "-j", "2x2", *values, folder=project)
+    done = called("run", "greet", "-j", "2x2", *values, folder=project)
     assert (done.code, done.json["status"]) == (0, "Completed")
     said = Path(done.json["outputs"]["said"])
     assert sorted(file.read_text() for file in said.iterdir()) == [f"{rank} of 4 you\n" for rank in range(4)]
-    again = allranks("rerun", "latest", "--latest-code", "--no-track", "--json", folder=project)
+    again = called("rerun", "latest", "--latest-code", "--no-track", "--json", folder=project)
     (step,) = again.json["steps"]
     assert (again.code, len(step["ranks"])) == (0, 4)
 

@@ -10,8 +10,16 @@ from typing import TYPE_CHECKING, Annotated
 
 from allranks.checks import Findings
 from allranks.cli.console import console, errors, to_json
-from allranks.cli.options import FolderOption, JsonOption, SetOption, StandInOption, argument, option
-from allranks.cli.values import settings_of, stand_ins_of
+from allranks.cli.options import (
+    FolderOption,
+    JsonOption,
+    SetOption,
+    StandInOption,
+    argument,
+    option,
+    settings_of,
+    stand_ins_of,
+)
 from allranks.errors import InputError, Level, Problem
 from allranks.history.formatting import count
 from allranks.history.formatting import plain as without_controls

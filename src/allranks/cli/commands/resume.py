@@ -3,8 +3,15 @@
 from __future__ import annotations
 
 from allranks.cli.execute import execute_again
-from allranks.cli.options import FolderOption, JsonOption, LatestCodeOption, RunArgument, RunOptions, SetOption
-from allranks.cli.values import settings_of
+from allranks.cli.options import (
+    FolderOption,
+    JsonOption,
+    LatestCodeOption,
+    RunArgument,
+    RunOptions,
+    SetOption,
+    settings_of,
+)
 from allranks.history.workspace import Workspace
 
 

@@ -24,7 +24,11 @@ from allranks.cli.options import (
     StandInOption,
     StreamedRankOption,
     argument,
+    layout_settings,
     option,
+    settings_of,
+    stand_ins_of,
+    streamed,
 )
 
 if TYPE_CHECKING:
@@ -68,7 +72,6 @@ def run(
     """
     import os
 
-    from allranks.cli.values import layout_settings, settings_of, stand_ins_of, streamed
     from allranks.history.workspace import Workspace
 
     place = Workspace.at(workspace)

@@ -127,17 +127,15 @@ def shared_charts(steps: Iterable[StepRecord]) -> Charts:
     """Return the charts of the steps.
 
     A step in several iterations of a loop has one chart per metric, with at most SERIES curves: of the first iteration,
-    the best and the last ones. The curves of the others are folded.
+    the best and the last ones.
     """
     by_path: dict[str, list[StepRecord]] = {}
     for step in steps:
         if step.metrics:
             by_path.setdefault(in_every_iteration(step.name), []).append(step)
-    first: list[Chart] = []
-    others: list[Chart] = []
+    found: list[Chart] = []
     budget = _CURVE_BUDGET
     left_out = 0
-    postponed: list[tuple[str, str, list[StepRecord]]] = []
     for path, iterations in by_path.items():
         if len(iterations) == 1:
             cost = drawing_cost(iterations[0])
@@ -145,27 +143,18 @@ def shared_charts(steps: Iterable[StepRecord]) -> Charts:
                 left_out += sum(len(curve) > 1 for curve in iterations[0].metrics.values())
                 continue
             budget -= cost
-            first += charts(iterations[0])
+            found += charts(iterations[0])
             continue
         metrics = {name: points for step in iterations for name, points in step.metrics.items()}
         for name in (name for names in families(metrics).values() for name in names):
             curves = [step for step in iterations if len(step.metrics.get(name, ())) > 1]
             picked = _picked(name, curves)
-            shown = {step.name for step in picked}
-            rest = [step for step in curves if step.name not in shown]
             if picked:
-                first.append(_iterations(path, name, picked))
+                found.append(_iterations(path, name, picked))
                 budget -= sum(drawing_cost(step, name) for step in picked)
-            postponed += [(path, name, rest[start : start + SERIES]) for start in range(0, len(rest), SERIES)]
-    for path, name, part in postponed:
-        cost = sum(drawing_cost(step, name) for step in part)
-        if cost > budget:
-            left_out += len(part)
-            continue
-        budget -= cost
-        others.append(_iterations(path, name, part))
+            left_out += len(curves) - len(picked)
     left_out_text = f"… {count(left_out, 'more curve')} without a chart" if left_out else ""
-    return Charts(tuple(first[:_SHOWN]), (*first[_SHOWN:], *others), left_out_text)
+    return Charts(tuple(found[:_SHOWN]), tuple(found[_SHOWN:]), left_out_text)
 
 
 def _picked(name: str, steps: Sequence[StepRecord]) -> list[StepRecord]:

@@ -18,7 +18,10 @@ from allranks.cli.options import (
     SampleOption,
     SetOption,
     StandInOption,
+    layout_settings,
     option,
+    settings_of,
+    stand_ins_of,
 )
 
 if TYPE_CHECKING:
@@ -58,7 +61,6 @@ def rehearse(
     from allranks.api import jobs
     from allranks.cli.console import console, to_json
     from allranks.cli.execute import Installations, execute
-    from allranks.cli.values import layout_settings, settings_of, stand_ins_of
     from allranks.cli.views.problems import print_warnings
     from allranks.history.workspace import Workspace
     from allranks.local import engine

@@ -16,8 +16,16 @@ from allranks.azure.workspace import WorkspaceOptions
 from allranks.catalog import shipped_folder
 from allranks.cli.commands.submit import changes_of, submit_job, watch_run
 from allranks.cli.console import console, errors
-from allranks.cli.options import AzureOptions, FolderOption, InstancesOption, JsonOption, SetOption, confirm, option
-from allranks.cli.values import settings_of
+from allranks.cli.options import (
+    AzureOptions,
+    FolderOption,
+    InstancesOption,
+    JsonOption,
+    SetOption,
+    confirm,
+    option,
+    settings_of,
+)
 from allranks.errors import InputError, Problem
 from allranks.history.formatting import count
 from allranks.history.records import RunRecord
