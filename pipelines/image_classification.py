@@ -19,9 +19,8 @@ from allranks.library import evaluate_image_classifier, prepare_images, register
     description="Prepares images, trains a classifier on all ranks, evaluates it on all ranks and registers it.",
 )
 def image_classification(
-    source: Input(type="string", enum=["digits", "cifar10", "folder"]) = "digits",
+    source: Input(type="string", enum=["digits", "folder"]) = "digits",
     folder: Input(type="uri_folder", optional=True) = None,
-    archive: Input(type="uri_file", optional=True) = None,
     model: Input(type="string") = "resnet_micro",
     num_train_epochs: Input(type="integer", min=1) = 8,
     per_device_train_batch_size: Input(type="integer", min=1) = 32,
@@ -33,7 +32,7 @@ def image_classification(
     model_name: Input(type="string") = "image-classifier",
     minimum_accuracy: Input(type="number", min=0.0, max=1.0) = 0.0,
 ):
-    prepare = prepare_images(source=source, folder=folder, archive=archive, seed=seed)
+    prepare = prepare_images(source=source, folder=folder, seed=seed)
 
     train = train_image_classifier(
         data=prepare.outputs.images,

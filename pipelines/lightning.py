@@ -24,7 +24,7 @@ LAUNCHES = ("per_node", "per_process")
     non_pipeline_inputs=["launch"],
 )
 def lightning(
-    source: Input(type="string", enum=["digits", "cifar10", "folder"]) = "digits",
+    source: Input(type="string", enum=["digits", "folder"]) = "digits",
     folder: Input(type="uri_folder", optional=True) = None,
     preset: Input(type="string") = "resnet_micro",
     num_train_epochs: Input(type="integer", min=1) = 8,

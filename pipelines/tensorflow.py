@@ -36,7 +36,7 @@ LAUNCHES = {
     non_pipeline_inputs=["launch"],
 )
 def tensorflow(
-    source: Input(type="string", enum=["digits", "cifar10", "folder"]) = "digits",
+    source: Input(type="string", enum=["digits", "folder"]) = "digits",
     folder: Input(type="uri_folder", optional=True) = None,
     preset: Input(type="string") = "resnet_micro",
     num_train_epochs: Input(type="integer", min=1) = 10,

@@ -21,11 +21,10 @@ from allranks.library import evaluate_image_classifier, prepare_images, register
     description="Searches for good settings of a training on several instances, and registers the best model.",
 )
 def tune_image_classifier(
-    source: Input(type="string", enum=["digits", "cifar10"]) = "digits",
     num_train_epochs: Input(type="integer", min=1) = 6,
     model_name: Input(type="string") = "tuned-image-classifier",
 ):
-    prepare = prepare_images(source=source)
+    prepare = prepare_images()
 
     train = train_image_classifier(
         data=prepare.outputs.images,

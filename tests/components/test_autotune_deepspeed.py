@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from component_processes import COMPONENTS, folder_of, run, run_script, run_small_script
+from component_processes import COMPONENTS, run
 from launches import environment
 
 from allranks.contract.rank_env import RankEnv
@@ -68,20 +68,6 @@ def test_several_instances_are_refused(start: Any) -> None:
         start._check(RankEnv(world_size=2, instance_count=2, launcher="pytorch"))
 
 
-@pytest.fixture
-def text(tmp_path: Path) -> Path:
-    """A little text as prepare_text prepares it."""
-    (tmp_path / "texts").mkdir()
-    for number in range(4):
-        lines = [f"{count} green bottles hanging on the wall,\n" for count in range(number, number + 20)]
-        (tmp_path / "texts" / f"{number}.txt").write_text("".join(lines))
-    settings = ("--vocabulary_size", "280", "--validation_fraction", "0.1", "--shard_tokens", "5000")
-    places = ("--folder", str(tmp_path / "texts"), "--text", str(tmp_path / "text"))
-    ended = run_small_script("prepare_text", *places, *settings, folder=tmp_path)
-    assert ended.codes == [0], ended.errors
-    return tmp_path / "text"
-
-
 @pytest.fixture(scope="module")
 def best(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The file of the smallest tuning that there is."""
@@ -110,27 +96,3 @@ def test_the_smallest_tuning(best: Path) -> None:
     assert (found["train_micro_batch_size_per_gpu"], found["gradient_accumulation_steps"]) == (1, 1)
     assert found["gradient_clipping"] == 0.25
     assert not {"autotuning", "train_batch_size"} & set(found)
-
-
-@pytest.mark.slow
-@pytest.mark.recipe
-@pytest.mark.xdist_group("autotuning")
-def test_what_the_tuning_finds_is_what_trainings_take(best: Path, text: Path, digits: Path, tmp_path: Path) -> None:
-    gpt = ["--max_seq_length", "16", "--num_hidden_layers", "1", "--num_attention_heads", "2", "--hidden_size", "16"]
-    spec = ["--spec", "train_image_classifier_deepspeed/component.yaml"]
-    for component, settings, samples in (
-        ("train_language_model", ["--data", str(text), *gpt], 2 * 16),
-        (
-            "train_image_classifier",
-            [*spec, "--data", str(digits), "--preset", "convnextv2_micro"],
-            2,
-        ),
-    ):
-        folder = tmp_path / component
-        places = [word for name in ("model", "checkpoints", "history") for word in (f"--{name}", str(folder / name))]
-        tuned = ["--strategy", "deepspeed", "--deepspeed", str(best), "--max_steps", "2"]
-        script = folder_of(component) / "train.py"
-        words = [*settings, *places, *tuned]
-        ended = run_script(component, *words, script=script, folder=folder, ranks=2)
-        assert ended.codes == [0, 0], ended.errors
-        assert json.loads((folder / "history").read_text())["samples_per_step"] == samples

@@ -8,12 +8,27 @@ from typing import Any
 
 import numpy as np
 import pytest
-from image_preparation import Prepare, prepare
+from component_processes import folder_of
 from PIL import Image
 
+from allranks.runtime import arguments
 from allranks_steps.images import prepared_images as prepared
 
-__all__ = ["prepare"]
+Prepare = Callable[..., Any]
+
+
+@pytest.fixture
+def prepare(code: Callable[[str, str], Any]) -> Prepare:
+    """Runs prepare_images on inputs that are not the defaults, and returns the description."""
+
+    def run(**changes: Any) -> Any:
+        argv = [
+            f"--{name}={value}" for name, value in ({"image_size": 8, "validation_fraction": 0.2} | changes).items()
+        ]
+        spec = folder_of("prepare_images") / "component.yaml"
+        return code("prepare_images", "prepare_images").prepare(arguments(spec, argv))
+
+    return run
 
 
 # ---- the digits

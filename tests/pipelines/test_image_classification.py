@@ -53,11 +53,9 @@ def test_the_layout_is_an_input_and_touches_no_other_pipeline(pipeline: Any) -> 
         assert (inputs["instance_count"], inputs["processes_per_instance"]) == layout
 
 
-@pytest.mark.parametrize("name", ["folder", "archive"])
-def test_other_sources_are_given_as_data(pipeline: Any, tmp_path: Path, name: str) -> None:
+def test_a_folder_is_given_as_data(pipeline: Any, tmp_path: Path) -> None:
     from azure.ai.ml import Input
 
-    kind, source = {"folder": ("uri_folder", "folder"), "archive": ("uri_file", "cifar10")}[name]
-    job = pipeline(source=source, **{name: Input(type=kind, path=str(tmp_path))})
+    job = pipeline(source="folder", folder=Input(type="uri_folder", path=str(tmp_path)))
     assert complaints(job) == {}
-    assert job.inputs[name].path == str(tmp_path)
+    assert job.inputs["folder"].path == str(tmp_path)

@@ -9,7 +9,7 @@ from splits import divide
 
 from allranks.runtime import arguments
 from allranks_steps.images.prepared_images import Description, Images, describe, write
-from allranks_steps.images.sources.collection import Collection
+from allranks_steps.images.sources import Collection
 
 
 def prepare(args: argparse.Namespace) -> Description:
@@ -28,23 +28,16 @@ def read(args: argparse.Namespace) -> Collection:
         from allranks_steps.images.sources import digits
 
         return digits.read()
-    if args.source == "cifar10":
-        from allranks_steps.images.sources import cifar10
-
-        return cifar10.read(args.archive, args.archive_url, args.archive_md5)
     from allranks_steps.images.sources import folder
 
     return folder.read(args.folder, args.image_size)
 
 
 def divided(collection: Collection, args: argparse.Namespace) -> dict[str, Images]:
-    """Return the collection's splits. The source's own test set is not changed. Raise InputError if a class has too few
-    images."""
-    own_test = {} if collection.test is None else {"test": collection.test}
-    names = ["validation", *([] if own_test else ["test"])]
-    shares = [getattr(args, f"{name}_fraction") for name in names]
+    """Return the collection's splits. Raise InputError if a class has too few images."""
+    shares = [args.validation_fraction, args.test_fraction]
     parts = divide(collection.images, shares, collection.classes, np.random.default_rng(args.seed))
-    return dict(zip(("train", *names), parts, strict=True)) | own_test
+    return dict(zip(("train", "validation", "test"), parts, strict=True))
 
 
 def main() -> None:

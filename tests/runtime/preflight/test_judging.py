@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+import torch
 
 from allranks.contract import world
 from allranks.contract.rank_env import RankEnv
+from allranks.hardware import shared_memory as memory
 from allranks.hardware.sizes import find
 from allranks.runtime.preflight import facts as facts_of_a_rank
 from allranks.runtime.preflight import judging
@@ -175,9 +177,13 @@ def test_the_table_has_a_line_a_check_and_says_more_of_what_is_wrong() -> None:
     ]
 
 
-def test_names_that_do_not_resolve() -> None:
-    environ = {"AZ_BATCH_HOST_LIST": "127.0.0.1,localhost,node-7.invalid"}
-    assert facts_of_a_rank._unresolved(environ) == ("node-7.invalid",)
+def test_the_facts_of_a_rank() -> None:
+    environ = {"AZ_BATCH_HOST_LIST": "127.0.0.1,localhost,node-7.invalid", "CUDA_VISIBLE_DEVICES": "3"}
+    facts = facts_of_a_rank.gather(RankEnv(rank=1, local_rank=1, world_size=2, local_world_size=2), environ)
+    assert (facts.rank, facts.unresolved) == (1, ("node-7.invalid",))
+    assert facts.gpu == "3" or torch.cuda.is_available()
+    assert facts.shm_bytes == memory.found()
+    assert facts.versions["torch"] == torch.__version__
 
 
 def test_facts_survive_the_way_to_rank_0() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from allranks_steps.images.prepared_images import Images
-from allranks_steps.images.sources.collection import Collection
+from allranks_steps.images.sources import Collection
 
 
 def read() -> Collection:

@@ -11,7 +11,7 @@ from PIL import Image, ImageOps
 from allranks_steps.images.image_data.decoding import decoding_errors
 from allranks_steps.images.image_data.folders import class_names
 from allranks_steps.images.prepared_images import BadData, Images
-from allranks_steps.images.sources.collection import Collection
+from allranks_steps.images.sources import Collection
 
 WHERE = "input folder"  # of prepare_images and select_new_data
 
