@@ -42,6 +42,7 @@ FORKED = {
     "log_metrics.py",
     "loss_curves.py",
     "resume.py",
+    "settings_of_the_network.py",
     "strategies.py",
     "sum_ranks.py",
     "tools.py",
