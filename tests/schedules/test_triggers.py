@@ -56,7 +56,7 @@ PLUS_TWO = timezone(timedelta(hours=2))
         (cron("0 2 * * L5"), "expression", "l5 is not a number or one of sun, mon"),
         (cron("0 2 * * 1#2"), "expression", "1#2"),
         (cron(time_zone="Europe/Berlin"), "time_zone", f'write "{BERLIN}"'),
-        (cron(time_zone="W Europe Standard Time"), "time_zone", f'write "{BERLIN}"'),
+        (cron(time_zone="W Europe Standard Time"), "time_zone", f"did you mean {BERLIN}?"),
         (cron(time_zone="nowhere"), "time_zone", "azure.ai.ml.constants.TimeZone"),
         (cron(start_time="soon"), "start_time", "YYYY-MM-DDThh:mm:ss"),
         (cron(start_time="2026-13-01T00:00:00"), "start_time", "YYYY-MM-DDThh:mm:ss"),

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta, timezone
 from typing import Any
 
-from allranks.errors import InputError, Problem
+from allranks.errors import InputError, Problem, did_you_mean
 from allranks.schedules.triggers import (
     FREQUENCIES,
     WEEK_DAYS,
@@ -21,7 +21,6 @@ from allranks.schedules.triggers import (
     crontab,
     firings,
     moment,
-    similar,
     wall,
     zone,
 )
@@ -62,13 +61,15 @@ def read_trigger(trigger: Any, place: Place, *, any_offset: bool = False) -> Tri
 
 def _time_zone(value: Any, place: Place, problems: list[Problem]) -> str | None:
     from azure.ai.ml.constants import TimeZone
+    from tzlocal.windows_tz import tz_win
 
     known = tuple(str(entry.value) for entry in TimeZone)
     name = str(getattr(value, "value", value))
     if name in known:
         return name
-    suggestion = similar(name, known)
-    fix = f'write "{suggestion}"' if suggestion else "choose one of azure.ai.ml.constants.TimeZone"
+    ours = tz_win.get(name)  # of an IANA zone such as Europe/Berlin
+    other = "choose one of azure.ai.ml.constants.TimeZone"
+    fix = f'write "{ours}"' if ours in known else did_you_mean(name, known, other)
     expected = 'one of the names that Azure ML has, such as "W. Europe Standard Time" or "UTC"'
     problems.append(Problem(place("time_zone"), repr(value), expected, fix))
     return None

@@ -14,7 +14,6 @@ weeks and months by the calendar; for clock changes see `moment`.
 
 from __future__ import annotations
 
-import difflib
 import functools
 import heapq
 import json
@@ -251,17 +250,6 @@ def zone(name: str) -> ZoneInfo:
     from tzlocal.windows_tz import win_tz
 
     return ZoneInfo(_OLD_ZONES.get(name) or win_tz[name])
-
-
-def similar(name: str, known: tuple[str, ...]) -> str:
-    """Return Azure ML's name of an IANA zone such as Europe/Berlin, or the most similar name; "" without a match."""
-    from tzlocal.windows_tz import tz_win
-
-    if tz_win.get(name) in known:
-        return tz_win[name]
-    by_lower = {entry.lower(): entry for entry in known}
-    matches = difflib.get_close_matches(name.lower(), by_lower, n=1)
-    return by_lower[matches[0]] if matches else ""
 
 
 def moment(wall: datetime, place: ZoneInfo) -> datetime:

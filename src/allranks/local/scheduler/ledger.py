@@ -95,18 +95,16 @@ class SchedulesPlace:
             yield file.fileno()
 
 
-# Times are integers: microseconds since the epoch.
+# Times are in UTC, in ISO 8601.
 TABLES = """
 CREATE TABLE schedule (name TEXT PRIMARY KEY, source TEXT NOT NULL, trigger TEXT NOT NULL, plan TEXT NOT NULL, created
-INTEGER NOT NULL, cursor INTEGER NOT NULL, active INTEGER NOT NULL) STRICT;
-CREATE TABLE firing (run TEXT PRIMARY KEY, schedule TEXT NOT NULL, at INTEGER NOT NULL, status TEXT NOT NULL DEFAULT '',
+TEXT NOT NULL, cursor TEXT NOT NULL, active INTEGER NOT NULL) STRICT;
+CREATE TABLE firing (run TEXT PRIMARY KEY, schedule TEXT NOT NULL, at TEXT NOT NULL, status TEXT NOT NULL DEFAULT '',
 reason TEXT NOT NULL DEFAULT '') STRICT;
 """
 
 CREATED = "LocalClient"
 """The source of a schedule that no file declares. It stays when files are read."""
-
-_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
 
 @dataclass(frozen=True)
@@ -165,23 +163,19 @@ class Ledger(Database):
     def put(self, schedule: Schedule, plan: str | None, now: datetime, *, enabled: bool) -> None:
         """Add a schedule, or change it. One that was not enabled starts now. plan: as JSON; None to keep it"""
         with transaction(self.connection):
-            if not any(entry.name == schedule.name for entry in self.schedules()):
-                self.connection.execute("UPDATE schedule SET cursor = ? WHERE name = ?", (_number(now), schedule.name))
+            self.connection.execute(
+                "UPDATE schedule SET cursor = ? WHERE name = ? AND NOT active", (now.isoformat(), schedule.name)
+            )
             self._put(schedule, self.plan(schedule.name) if plan is None else plan, now)
-            if not enabled:
-                self.disable(schedule.name)
-
-    def disable(self, schedule: str) -> None:
-        """Start no more runs of a schedule."""
-        self.connection.execute("UPDATE schedule SET active = 0 WHERE name = ?", (schedule,))
+            self.connection.execute("UPDATE schedule SET active = ? WHERE name = ?", (enabled, schedule.name))
 
     def _put(self, item: Schedule, plan: str, now: datetime) -> None:
-        second, trigger = _number(now.replace(microsecond=0)), dumps(item.trigger)
+        second, trigger = now.replace(microsecond=0), dumps(item.trigger)
         existing = self.connection.execute(
             "SELECT created, cursor FROM schedule WHERE name = ? AND trigger = ?", (item.name, trigger)
         ).fetchone()
         # One microsecond earlier, because a recurrence without a start fires at its creation, which is a full second.
-        created, cursor = existing or (second, second - 1)
+        created, cursor = existing or (second.isoformat(), (second - timedelta(microseconds=1)).isoformat())
         self.connection.execute(
             "INSERT OR REPLACE INTO schedule VALUES (?, ?, ?, ?, ?, ?, 1)",
             (item.name, item.where, trigger, plan, created, cursor),
@@ -193,7 +187,7 @@ class Ledger(Database):
             "SELECT name, source, trigger, created, cursor FROM schedule WHERE active ORDER BY name"
         )
         return [
-            Entry(name, source, loads(trigger), _moment(created), _moment(cursor))
+            Entry(name, source, loads(trigger), datetime.fromisoformat(created), datetime.fromisoformat(cursor))
             for name, source, trigger, created, cursor in rows
         ]
 
@@ -205,9 +199,9 @@ class Ledger(Database):
         """Claim a firing, and move the schedule's cursor to it. Return None if it was already claimed."""
         run = run_name(schedule, at)
         with transaction(self.connection):
-            self.connection.execute("UPDATE schedule SET cursor = ? WHERE name = ?", (_number(at), schedule))
+            self.connection.execute("UPDATE schedule SET cursor = ? WHERE name = ?", (at.isoformat(), schedule))
             inserted = self.connection.execute(
-                "INSERT OR IGNORE INTO firing (run, schedule, at) VALUES (?, ?, ?)", (run, schedule, _number(at))
+                "INSERT OR IGNORE INTO firing (run, schedule, at) VALUES (?, ?, ?)", (run, schedule, at.isoformat())
             )
         return self.firing(run) if inserted.rowcount else None
 
@@ -228,12 +222,4 @@ class Ledger(Database):
     def _firings(self, condition: str, *values: object) -> Iterator[Firing]:
         rows = self.connection.execute(f"SELECT run, schedule, at, status, reason FROM firing {condition}", values)
         for run, schedule, at, status, reason in rows:
-            yield Firing(run, schedule, _moment(at), status, reason)
-
-
-def _number(moment: datetime) -> int:
-    return (moment - _EPOCH) // timedelta(microseconds=1)
-
-
-def _moment(number: int) -> datetime:
-    return _EPOCH + timedelta(microseconds=number)
+            yield Firing(run, schedule, datetime.fromisoformat(at), status, reason)
