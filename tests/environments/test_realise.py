@@ -29,11 +29,6 @@ def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("UV_PYTHON_DOWNLOADS", "never")
 
 
-class Reports(list[str]):
-    def __call__(self, what: str, ready: int, total: int) -> None:
-        self.append(what)
-
-
 def environment(folder: Path, *lines: str, python: str = OWN, file: str = "conda.yml") -> Environment:
     """Return an environment whose packages are in a folder of wheels."""
     (folder / "wheels").mkdir(exist_ok=True)
@@ -51,15 +46,15 @@ def version_in(made: Realised) -> str:
 def test_a_virtual_environment_is_made_once_by_content(tmp_path: Path) -> None:
     write_wheel(tmp_path / "wheels", "1.0")
     write_wheel(tmp_path / "wheels", "2.0")
-    reports = Reports()
-    first = realise(environment(tmp_path, "tinypackage==1.0"), "venv", reports)
+    reports: list[str] = []
+    first = realise(environment(tmp_path, "tinypackage==1.0"), "venv", reports.append)
     assert (version_in(first), first.how) == ("1.0", "venv")
     assert first.notes == ("not installed, although conda would: setuptools, wheel",)  # the folder does not have them
     assert reports
     reports.clear()
-    again = realise(environment(tmp_path, "tinypackage==1.0", file="other.yml"), "venv", reports)
+    again = realise(environment(tmp_path, "tinypackage==1.0", file="other.yml"), "venv", reports.append)
     assert (again, reports) == (first, [])
-    other = realise(environment(tmp_path, "tinypackage==2.0"), "venv", reports)
+    other = realise(environment(tmp_path, "tinypackage==2.0"), "venv", reports.append)
     assert version_in(other) == "2.0"
     assert sorted(path.name for path in cache.root().iterdir()) == sorted(
         name
@@ -71,11 +66,11 @@ def test_a_virtual_environment_is_made_once_by_content(tmp_path: Path) -> None:
 def test_what_conda_installs_with_pip_is_there(tmp_path: Path) -> None:
     for name, version in (("setuptools", "81.0"), ("setuptools", "82.0"), ("wheel", "1.0"), ("tinypackage", "1.0")):
         write_wheel(tmp_path / "wheels", version, name)
-    made = realise(environment(tmp_path, "tinypackage"), "venv", Reports())
+    made = realise(environment(tmp_path, "tinypackage"), "venv", print)
     program = "import setuptools, wheel, tinypackage; print(setuptools.VERSION)"
     ran = subprocess.run([str(made.interpreter), "-c", program], capture_output=True, text=True, check=True)
     assert (ran.stdout, made.notes) == ("81.0\n", ())
-    other = realise(environment(tmp_path, "tinypackage", "setuptools==82.0"), "venv", Reports())
+    other = realise(environment(tmp_path, "tinypackage", "setuptools==82.0"), "venv", print)
     ran = subprocess.run([str(other.interpreter), "-c", program], capture_output=True, text=True, check=True)
     assert ran.stdout == "82.0\n"
 
@@ -96,7 +91,7 @@ def test_what_conda_installs_with_pip(python: str, with_conda: bool, lines: list
 
 
 def test_what_does_not_exist_is_not_made_for_a_dry_run(tmp_path: Path) -> None:
-    found = realise(environment(tmp_path, "tinypackage"), "venv", Reports(), makes=False)
+    found = realise(environment(tmp_path, "tinypackage"), "venv", print, makes=False)
     assert found.interpreter is not None
     assert not found.interpreter.exists()
 
@@ -106,9 +101,9 @@ def test_a_command_that_installs_packages_changes_only_its_own_environment(
 ) -> None:
     write_wheel(tmp_path / "wheels", "1.0")
     tiny = environment(tmp_path, "tinypackage==1.0")
-    shared = realise(tiny, "venv", Reports())
+    shared = realise(tiny, "venv", print)
     monkeypatch.setattr(venv, "uv_program", lambda: None)  # whose environments get pip from an index
-    own = realise(tiny, "venv", Reports(), installer="pip install tinypackage")
+    own = realise(tiny, "venv", print, installer="pip install tinypackage")
     write_wheel(tmp_path / "wheels", "2.0")
     assert own.interpreter is not None
     pip = [own.interpreter.with_name("pip"), "install", "--no-index", "--find-links", tmp_path / "wheels"]
@@ -119,7 +114,7 @@ def test_a_command_that_installs_packages_changes_only_its_own_environment(
 def test_a_failed_build_names_the_line_and_leaves_nothing(tmp_path: Path) -> None:
     write_wheel(tmp_path / "wheels", "1.0")
     with pytest.raises(InputError) as raised:
-        realise(environment(tmp_path, "tinypackage==3.0"), "venv", Reports())
+        realise(environment(tmp_path, "tinypackage==3.0"), "venv", print)
     text = str(raised.value)
     assert text.startswith("environment tiny (")
     assert "conda.yml:8): its packages cannot be installed:\n" in text
@@ -130,18 +125,18 @@ def test_a_failed_build_names_the_line_and_leaves_nothing(tmp_path: Path) -> Non
 
 def test_a_python_that_cannot_be_had_is_named(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"environment tiny \(.*conda\.yml:3\): Python 3\.4 cannot be had: "):
-        realise(environment(tmp_path, python="3.4"), "venv", Reports())
+        realise(environment(tmp_path, python="3.4"), "venv", print)
 
 
 def test_an_interrupted_build_is_made_again(tmp_path: Path) -> None:
     write_wheel(tmp_path / "wheels", "1.0")
     tiny = environment(tmp_path, "tinypackage")
-    made = realise(tiny, "venv", Reports())
+    made = realise(tiny, "venv", print)
     assert made.interpreter is not None
     folder = made.interpreter.parents[1]
     (folder / cache.COMPLETE).unlink()
     (folder / "left").touch()
-    assert version_in(realise(tiny, "venv", Reports())) == "1.0"
+    assert version_in(realise(tiny, "venv", print)) == "1.0"
     assert not (folder / "left").exists()
 
 
@@ -155,7 +150,7 @@ def test_two_runs_make_one_environment(tmp_path: Path) -> None:
         folder.mkdir()
         made.append(1)
 
-    first = threading.Thread(target=cache.make, args=(folder, create, Reports()))
+    first = threading.Thread(target=cache.make, args=(folder, create, print))
     first.start()
     assert entered.wait(30)
     cache.make(folder, create, lambda *_: waits.set())
@@ -166,7 +161,7 @@ def test_two_runs_make_one_environment(tmp_path: Path) -> None:
 def test_a_disk_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     (tmp_path / "cache").write_text("a file")
     with pytest.raises(InputError, match="XDG_CACHE_HOME"):
-        realise(environment(tmp_path, "tinypackage"), "venv", Reports())
+        realise(environment(tmp_path, "tinypackage"), "venv", print)
 
 
 FAKE = """#!/bin/sh
@@ -182,10 +177,10 @@ def test_conda_makes_what_its_program_makes(tmp_path: Path, monkeypatch: pytest.
     both = {"dependencies": ["cudatoolkit=11", {"pip": ["six"]}], "prefix": "/x"}
     tiny = Environment("tiny", image="i:1", definition=json.dumps(both), file=str(tmp_path / "conda.yml"))
     with pytest.raises(InputError, match="no micromamba, mamba, conda on PATH"):
-        realise(tiny, "conda", Reports())
+        realise(tiny, "conda", print)
     (tmp_path / "micromamba").write_text(FAKE.replace("PYTHON", sys.executable))
     (tmp_path / "micromamba").chmod(0o755)
-    made = realise(tiny, "auto", Reports())
+    made = realise(tiny, "auto", print)
     assert (made.how, made.notes) == ("conda", ("not used: image i:1",))
     assert made.interpreter is not None
     assert os.path.realpath(made.interpreter) == os.path.realpath(sys.executable)
@@ -194,7 +189,7 @@ def test_conda_makes_what_its_program_makes(tmp_path: Path, monkeypatch: pytest.
     assert "prefix" not in used
     failing = json.dumps({"dependencies": ["unsolvable"]})
     with pytest.raises(InputError, match="nothing provides unsolvable"):
-        realise(Environment("tiny", definition=failing, file=str(tmp_path / "x.yml")), "conda", Reports())
+        realise(Environment("tiny", definition=failing, file=str(tmp_path / "x.yml")), "conda", print)
 
 
 @pytest.mark.parametrize(
@@ -210,11 +205,9 @@ def test_auto_takes_the_cheapest_way_that_is_true_to_the_packages(
 ) -> None:
     monkeypatch.setenv("PATH", "/usr/bin:/bin")
     definition = json.dumps({"dependencies": dependencies})
-    found = realise(
-        Environment("x", definition=definition, file=str(tmp_path / "c.yml")), "auto", Reports(), makes=False
-    )
+    found = realise(Environment("x", definition=definition, file=str(tmp_path / "c.yml")), "auto", print, makes=False)
     assert (found.how, found.notes) == (how, notes)
-    installing = realise(Environment(image="python"), "auto", Reports(), makes=False, installer="pip install x")
+    installing = realise(Environment(image="python"), "auto", print, makes=False, installer="pip install x")
     assert installing.how == "venv"
 
 
@@ -237,20 +230,20 @@ def test_auto_takes_an_image_for_what_only_that_has(
     file, folder = str(tmp_path / "conda.yml"), str(tmp_path) if dockerfile else ""
     environment = Environment("x", image=image, definition=definition, folder=folder, file=file)
     monkeypatch.setenv("PATH", str(tmp_path))
-    without = realise(environment, "auto", Reports(), makes=False).how
+    without = realise(environment, "auto", print, makes=False).how
     (tmp_path / "podman").touch(mode=0o755)
-    found = realise(environment, "auto", Reports(), makes=False)
+    found = realise(environment, "auto", print, makes=False)
     assert (without == "container", found.how) == (False, how)
     assert ("/rootfs/" in str(found.interpreter)) is (how == "container")
 
 
 def test_what_names_no_image_has_no_container(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="it has no image"):
-        realise(environment(tmp_path, "six"), "container", Reports())
+        realise(environment(tmp_path, "six"), "container", print)
 
 
 def test_a_name_without_a_definition_runs_as_before_and_says_so() -> None:
-    found = realise(Environment("sklearn-1.5", "3", "azureml"), "venv", Reports())
+    found = realise(Environment("sklearn-1.5", "3", "azureml"), "venv", print)
     assert (found.how, found.interpreter) == ("host", None)
     assert "its definition is not on this machine" in found.notes[0]
 

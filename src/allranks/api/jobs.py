@@ -23,8 +23,8 @@ _READING = threading.Lock()
 Warn = Callable[[Sequence[Problem]], object]
 """Is called with warnings."""
 
-Report = Callable[[str, str, int, int], None]
-"""Is called while an environment is being made: with its name, what happens, and the packages ready and in all."""
+Report = Callable[[str, str], None]
+"""Is called while an environment is being made: with its name, and what happens."""
 
 
 def silent(*_: object) -> None:

@@ -146,14 +146,13 @@ class Installations:
     def __enter__(self) -> Installations:
         return self
 
-    def __call__(self, name: str, what: str, ready: int, total: int) -> None:
+    def __call__(self, name: str, what: str) -> None:
         self._ended[name] = time.monotonic()
         if name not in self._started:
             self._started[name] = self._ended[name]
             self._console.print(f"environment {plain(name)}: it is being made, once for all runs", soft_wrap=True)
             self._status.start()
-        amount = f", {ready} of {total}" if total else ""
-        self._status.update(f"environment {plain(name)}: {plain(what)[:60]}{amount}")
+        self._status.update(f"environment {plain(name)}: {plain(what)[:60]}")
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         self._status.stop()

@@ -16,18 +16,13 @@ from allranks.images.packages import Packages, place_of
 from allranks.sdk.paths import cache_folder
 from allranks.secrets import redact
 
-Report = Callable[[str, int, int], None]
-"""Is called with what an installer does, how many packages are ready, and how many there are: 0 until that is known."""
+Report = Callable[[str], None]
+"""Is called with what an installer does."""
 
 COMPLETE = ".complete"
 """The file in a folder that says that all packages are installed."""
 
 SHOWN_LINES = 8
-
-STEP = re.compile(
-    r"(?:\[\d+/\d+\] )?(?:STEP |Step |#\d+ \[(?:[\w-]+ )?)(?P<ready>\d+)/(?P<total>\d+)[\]: ]+(?P<instruction>.*)"
-)
-"""A line that says which instruction of a Dockerfile buildah, podman or Docker executes."""
 
 
 def root() -> Path:
@@ -48,14 +43,14 @@ def make(folder: Path, create: Callable[[], None], report: Report) -> None:
     Raise InputError if the disk cannot be written.
     """
     try:
-        with _locked(folder, lambda: report("another process makes it", 0, 0)):
+        with _locked(folder, lambda: report("another process makes it")):
             if exists(folder):
                 return
             shutil.rmtree(folder, ignore_errors=True)  # what a killed process has left
             try:
                 create()
                 (folder / COMPLETE).touch()
-                report("ready", 1, 1)
+                report("ready")
             except BaseException:
                 shutil.rmtree(folder, ignore_errors=True)
                 raise
@@ -83,7 +78,6 @@ def run(command: Sequence[str], report: Report, variables: Mapping[str, str] | N
     for name in ("VIRTUAL_ENV", "PYTHONPATH", "PYTHONHOME"):
         environment.pop(name, None)
     lines: list[str] = []
-    total = ready = 0
     with subprocess.Popen(
         command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=environment,
         encoding="utf-8", errors="replace",
@@ -92,13 +86,7 @@ def run(command: Sequence[str], report: Report, variables: Mapping[str, str] | N
         try:
             for line in process.stdout:
                 lines = [*lines[-200:], redact(line.rstrip())]
-                if resolved := re.match(r"Resolved (\d+) package", line):
-                    total = int(resolved[1])
-                if step := STEP.match(line):
-                    ready, total = int(step["ready"]), int(step["total"])
-                is_ready = re.match(r"\s*(?:Built|Downloaded) ", line) is not None
-                ready = total if line.startswith("Prepared") else ready + is_ready
-                report(lines[-1].strip(), ready, total)
+                report(lines[-1].strip())
         except BaseException:
             process.kill()
             raise

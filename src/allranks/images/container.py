@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import platform
+import re
 import shutil
 import subprocess
 import tempfile
@@ -31,6 +32,10 @@ RUN cd /azureml-environment-setup && prefix=/azureml-envs/allranks && \\
 ENV PATH=/azureml-envs/allranks/bin:$PATH
 """
 """Builds an image with the packages of a conda file in an environment of their own, as Azure ML does."""
+
+
+_STEP = re.compile(r"(?:\[\d+/\d+\] )?(?:STEP |Step |#\d+ \[(?:[\w-]+ )?)\d+/\d+[\]: ]+(?P<instruction>.*)")
+"""A line that says which instruction of a Dockerfile buildah, podman or Docker executes."""
 
 
 def is_defined(environment: Environment) -> bool:
@@ -66,7 +71,7 @@ def make(environment: Environment, packages: Packages, folder: Path, where: str,
     engine, tag, root = build.engine(), f"localhost/allranks/{folder.name}", folder / rootfs.FOLDER
     root.mkdir(parents=True)
     archive = folder / "rootfs.tar"
-    report(f"an image by {engine.name}", 0, 0)
+    report(f"an image by {engine.name}")
     has_output = engine.name != "docker"
     with tempfile.TemporaryDirectory(prefix="allranks-") as temporary:
         context, written = _context(environment, packages, Path(temporary))
@@ -80,7 +85,7 @@ def make(environment: Environment, packages: Packages, folder: Path, where: str,
         _output([engine.path, "export", "--output", str(archive), container], where)
         _output([engine.path, "rm", container], where)
     (folder / rootfs.IMAGE).write_text(json.dumps(_variables(engine, tag, where)), encoding="utf-8")
-    report("unpacking the image", 0, 0)
+    report("unpacking the image")
     # An instance has the devices of this machine, which only root can make. An ordinary user is root in it.
     tar = ["tar", "--extract", "--file", str(archive), "--directory", str(root), "--anchored", "--exclude=dev/*"]
     _output([*tar, "--exclude=./dev/*", *([] if os.geteuid() == 0 else ["--no-same-owner"])], where)
@@ -131,7 +136,7 @@ def _output(command: Sequence[str], where: str) -> str:
 
 def _failed(where: str, file: Path, lines: Sequence[str]) -> InputError:
     """Return the error of a failed build, with its last lines, and the line of the instruction that failed."""
-    steps = [match["instruction"] for line in lines if (match := cache.STEP.match(line))]
+    steps = [match["instruction"] for line in lines if (match := _STEP.match(line))]
     place = place_of(file, " ".join(steps[-1].split()[:3]) if steps else "FROM")
     text = "\n".join(f"    {line}" for line in lines[-cache.SHOWN_LINES :])
     return InputError(

@@ -73,7 +73,7 @@ def make(packages: Packages, folder: Path, where: str, file: Path, report: Repor
     Raise InputError if it cannot be made.
     """
     version, uv = version_of(packages), uv_program()
-    report(f"Python {version}", 0, 0)
+    report(f"Python {version}")
     python = find_python(version, uv)
     if uv:
         command = [uv, "venv", "--quiet", *["--seed"] * has_pip, "--python", python or version, str(folder)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from allranks.contract.commands import PIP_INSTALL
@@ -15,8 +16,8 @@ from allranks.plan.environment import Environment
 from allranks.plan.graph import Plan, Step
 from allranks.plan.walk import steps, with_steps
 
-Report = Callable[[str, str, int, int], None]
-"""Is called with the name of an environment that is being made, and as `cache.Report`."""
+Report = Callable[[str, str], None]
+"""Is called with the name of an environment that is being made, and what happens."""
 
 _Key = tuple[Environment, str, str, str]
 
@@ -46,9 +47,7 @@ def with_interpreters(
         environment, way, _, installer = key
         name = environment.name or paths[0]
         try:
-            found[key] = realise(
-                environment, way, lambda *state, of=name: report(of, *state), makes=makes, installer=installer
-            )
+            found[key] = realise(environment, way, partial(report, name), makes=makes, installer=installer)
         except InputError as error:
             problems += error.problems
     if problems:
