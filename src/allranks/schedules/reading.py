@@ -61,9 +61,10 @@ def read_trigger(trigger: Any, place: Place, *, any_offset: bool = False) -> Tri
 
 def _time_zone(value: Any, place: Place, problems: list[Problem]) -> str | None:
     from azure.ai.ml.constants import TimeZone
-    from tzlocal.windows_tz import tz_win
+    from tzlocal.windows_tz import tz_win, win_tz
 
-    known = tuple(str(entry.value) for entry in TimeZone)
+    # Without two that Windows marks as old, and Unicode's table omits.
+    known = tuple(str(entry.value) for entry in TimeZone if entry.value in win_tz)
     name = str(getattr(value, "value", value))
     if name in known:
         return name

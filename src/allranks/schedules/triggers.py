@@ -21,23 +21,12 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 from datetime import date, datetime, time, timedelta, timezone
-from types import MappingProxyType
 from zoneinfo import ZoneInfo
 
 FREQUENCIES = ("minute", "hour", "day", "week", "month")
 WEEK_DAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 _HORIZON = 100
 """Years without a firing after which a trigger never fires again: every day of a month recurs within eight."""
-_OLD_ZONES = MappingProxyType(
-    {
-        # Windows marks both as old, and Unicode's table omits them. Azure ML lists the first at UTC-02:00, where no
-        # inhabited place changes clocks; the second is Kamchatka's name before Windows' "Russia Time Zone 11".
-        "Mid-Atlantic Standard Time": "Etc/GMT+2",
-        "Kamchatka Standard Time": "Asia/Kamchatka",
-    }
-)
-
-
 _DAYS = ("sun", "mon", "tue", "wed", "thu", "fri", "sat")
 _PART = re.compile(r"(\*|\w+)(?:(?<!\*)-(\w+))?(?:/([1-9]\d*))?")
 """A part of a field of a crontab expression: first, last, step."""
@@ -249,7 +238,7 @@ def zone(name: str) -> ZoneInfo:
     """Return the zone with a Windows name. Raise KeyError if the name is unknown."""
     from tzlocal.windows_tz import win_tz
 
-    return ZoneInfo(_OLD_ZONES.get(name) or win_tz[name])
+    return ZoneInfo(win_tz[name])
 
 
 def moment(wall: datetime, place: ZoneInfo) -> datetime:
