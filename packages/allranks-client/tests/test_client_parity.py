@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from azure.ai.ml import Input, Output, command, dsl, load_component
+from azure.ai.ml import Input, Output, command, dsl
 from azure.ai.ml.constants import ListViewType
 from azure.ai.ml.entities import (
     BuildContext,
@@ -147,47 +147,9 @@ CALLS: dict[str, list[Call]] = {
         ),
         lambda side: side.create_or_update(Data(name="direct", version="1", path=side.path("code"), description="d")),
     ],
-    "environments": [
-        lambda side: side.environments.create_or_update(Environment(name="torch", version="1", image="python:3.12")),
-        lambda side: side.environments.create_or_update(
-            Environment(
-                name="torch",
-                version="2",
-                image="python:3.12",
-                conda_file={"name": "c", "dependencies": ["pip"]},
-                tags={"a": "b"},
-            )
-        ),
-        lambda side: side.environments.create_or_update(Environment(name="torch", version="1", image="python:3.13")),
-        lambda side: side.environments.create_or_update(Environment(name="torch", image="python:3.13")).version,
-        lambda side: side.environments.create_or_update(Environment(name="torch", image="python:3.13")).version,
-        lambda side: side.environments.create_or_update(Environment(name="torch", image="python:3.12")).version,
-        lambda side: side.environments.create_or_update(
-            Environment(name="built", version="1", build=BuildContext(path=side.path("image")))
-        ),
-        lambda side: side.environments.create_or_update(Environment(name="torch", version="7")),
-    ],
-    "components": [
-        lambda side: side.components.create_or_update(side.component("1")),
-        lambda side: side.components.create_or_update(side.component("2")),
-        lambda side: side.components.create_or_update(side.component("1", option="--rate")),
-        lambda side: side.components.create_or_update(side.component("1", display="Trains")),
-        lambda side: side.components.create_or_update(side.component("3"), version="4"),
-        lambda side: side.components.create_or_update(side.component("null")),
-        lambda side: side.components.get("train", label="latest").version,
-        lambda side: side.components.validate(side.component("5")),
-        lambda side: side.components.create_or_update(load_component(side.path("broken.yaml"))),
-    ],
     "models": [
         lambda side: side.models.create_or_update(Model(name="net", version="1", path=side.path("code"))),
-        lambda side: side.models.create_or_update(
-            Model(name="net", version="2", path=side.path("code"), type="mlflow_model", tags={"a": "b"})
-        ),
-        lambda side: side.models.create_or_update(Model(name="net", version="1", path=side.path("other"))),
         lambda side: side.models.create_or_update(Model(name="net", path=side.path("other"))),
-        lambda side: side.models.create_or_update(
-            Model(name="linked", version="1", path="azureml://jobs/some/outputs/artifacts/paths/model/")
-        ),
         lambda side: side.models.download("net", "1", download_path=side.path("downloaded")),
         lambda side: sorted(path.name for path in Path(side.path("downloaded")).rglob("*")),
     ],

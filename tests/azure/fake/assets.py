@@ -9,7 +9,6 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from allranks_client import assets
-from fake import answers
 from fake.references import check_reference, parse
 
 if TYPE_CHECKING:
@@ -51,9 +50,6 @@ class Assets(assets.Assets):
         if kind != "components":
             return super().next_version(kind, versions)
         return f"{time.strftime('%Y-%m-%d-%H-%M-%S')}-{time.time_ns() // 100 % 10**7:07}"
-
-    def show(self, kind: str, body: dict[str, Any]) -> dict[str, Any]:
-        return {**body, "properties": answers.asset(kind, body["properties"])}
 
     def accept(self, kind: str, name: str, version: str, properties: dict[str, Any]) -> str:
         """The version; of an anonymous component one by its content, whatever was sent."""

@@ -7,6 +7,7 @@ import uuid
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from allranks_client.asset_answers import shown_properties
 from allranks_client.emulation import SHARED, Service, created, resource, viewed
 from allranks_client.messages import Answer, Refusal, Request, not_found
 from allranks_client.routing import MANAGEMENT, REGISTRY_HOST
@@ -61,7 +62,10 @@ class Assets:
 
     def show(self, kind: str, body: dict[str, Any]) -> dict[str, Any]:
         """Return the body of a version as the service shows it."""
-        raise NotImplementedError
+        properties = shown_properties(kind, body["properties"], self.scope)
+        if kind == "components":
+            properties["componentSpec"].setdefault("version", body["name"])
+        return {**body, "properties": properties}
 
     def accept(self, kind: str, name: str, version: str, properties: dict[str, Any]) -> str:
         """Return the version to store something as. Raise Refusal if the service does not take it."""

@@ -27,7 +27,7 @@ from allranks.plan.assets.lookup import AssetLookup
 from allranks.sdk import internals, specs
 from allranks_client import sdk_parts
 from allranks_client.assets import Assets
-from allranks_client.emulation import long_datastores, resource
+from allranks_client.emulation import resource
 from allranks_client.messages import Request, user_error
 from allranks_client.storage import LocalFolder, write_json
 
@@ -80,7 +80,9 @@ class LocalAssets(Assets):
     def store(self, kind: str, name: str, body: dict[str, Any], *, is_new: bool) -> None:
         """Store the body, and the path of a new version where pipelines find it."""
         service, version, folder = self._service, body["name"], self._folder(kind, name)
-        if is_new and (path := path_of(service, kind, folder / version, self.show(kind, body)["properties"])):
+        # The service shows less of a component than was sent, and the full addresses of all else.
+        properties = (body if kind == "components" else self.show(kind, body))["properties"]
+        if is_new and (path := path_of(service, kind, folder / version, properties)):
             service.workspace.make()
             with Store(service.workspace.database) as store:
                 asset = RegisteredAsset(KINDS[kind], name, version, path, time.time())
@@ -98,22 +100,6 @@ class LocalAssets(Assets):
         else:
             mark.unlink(missing_ok=True)
 
-    def show(self, kind: str, body: dict[str, Any]) -> dict[str, Any]:
-        properties = {**_added(kind), **body["properties"]}
-        if kind == "data":
-            datastore = long_datastores(self.scope)
-            properties["dataUri"] = str(properties.get("dataUri")).replace("azureml://datastores/", datastore)
-        elif kind == "models":  # spelled as by the service
-            properties["modelUri"] = str(properties.get("modelUri")).replace("/resourcegroups/", "/resourceGroups/")
-        elif kind == "components":
-            spec = dict(properties["componentSpec"])
-            inputs = {key: {"optional": False, **port} for key, port in (spec.get("inputs") or {}).items()}
-            spec |= {"inputs": inputs, "version": spec.get("version") or body["name"]}
-            if spec.get("type") == "command":
-                spec.setdefault("resources", {"instance_count": 1})
-            properties["componentSpec"] = {key: value for key, value in spec.items() if key != "_source"}
-        return {**body, "properties": properties}
-
     def accept(self, kind: str, name: str, version: str, properties: dict[str, Any]) -> str:
         _check(kind, name, version)
         return version
@@ -127,13 +113,6 @@ def _check(kind: str, *names: str) -> None:
     if wrong := [name for name in names if not _NAME.fullmatch(name)]:
         allowed = "letters, digits, hyphens, underscores and dots"
         raise user_error(f"The name or version '{wrong[0]}' of {kind} is invalid. It may have {allowed}.")
-
-
-def _added(kind: str) -> dict[str, Any]:
-    """Return what the service adds to a version."""
-    state = {} if kind == "data" else {"provisioningState": "Succeeded"}
-    more: dict[str, Any] = {"models": {"flavors": {}, "stage": "None"}, "environments": {"osType": "Linux"}}
-    return {"isArchived": False, **state, **more.get(kind, {})}
 
 
 def _registered(service: LocalFolder, kind: str, name: str) -> Iterator[RegisteredAsset]:

@@ -1,4 +1,4 @@
-"""How the service shows what it was sent: with every key that it has, in its own forms, and without what it drops.
+"""How the service shows an asset: with every key that it has, in its own forms, and without what it drops.
 
 Seen in azure-sdk-for-python's recordings of the service: docs/azure.md says which. Keys that the SDK's models lack,
 which were null in all of them, are left out.
@@ -12,7 +12,6 @@ from typing import Any
 import yaml
 
 from allranks_client.emulation import long_datastores
-from fake.names import WORKSPACE_PATH
 
 _ASSET: dict[str, Any] = {
     "description": None,
@@ -36,20 +35,20 @@ _ADDED: dict[str, dict[str, Any]] = {
     "data": {},
     "models": {**_PROVISIONED, "flavors": {}, "jobName": None, "stage": "None"},
 }
-"""What the service says of a version although nobody sent it."""
+"""What the service adds to a version."""
 
 _DATASTORE = "azureml://datastores/"
 
 
-def asset(kind: str, sent: dict[str, Any]) -> dict[str, Any]:
-    """The properties of a version."""
+def shown_properties(kind: str, sent: dict[str, Any], scope: str) -> dict[str, Any]:
+    """Return the properties of a version. scope: the id of the workspace or registry"""
     shown = {**_ASSET, **_ADDED[kind], **sent}
     if kind == "codes":
         shown["isAnonymous"] = False
     elif kind == "environments" and shown["condaFile"]:
         shown["condaFile"] = json.dumps(yaml.safe_load(shown["condaFile"]), indent=2, sort_keys=True)
     elif kind == "data" and str(shown.get("dataUri")).startswith(_DATASTORE):
-        shown["dataUri"] = long_datastores(WORKSPACE_PATH) + shown["dataUri"].removeprefix(_DATASTORE)
+        shown["dataUri"] = long_datastores(scope) + shown["dataUri"].removeprefix(_DATASTORE)
     elif kind == "models":
         shown["modelUri"] = shown["modelUri"].replace("/resourcegroups/", "/resourceGroups/")
     elif kind == "components":
@@ -69,8 +68,8 @@ _LITERALS = ("string", "integer", "number", "boolean")
 
 
 def _component(spec: dict[str, Any]) -> dict[str, Any]:
-    """A component's spec: numbers and truth as text, data before literals and without modes, a count of instances, but
-    no size."""
+    """Return the spec of a component: numbers and booleans as text, data before literals, ports without modes, the
+    number of instances without their size."""
     kind = spec.get("type", "")
     dropped = _DROPPED | _DROPPED_OF.get(kind, set())
     shown = {key: value for key, value in spec.items() if key not in dropped}
