@@ -57,17 +57,17 @@ def launcher_of(command: str) -> str:
 
 def _launch_in(step: Step) -> tuple[str, str]:
     """Return the launcher that a step's command starts, or a shell script that it calls, and the text with it."""
-    read = (_COMMENT.sub("", text) for _, text, by_shell in texts(step) if by_shell)
+    read = (_COMMENT.sub("", text) for _, text, by_shell in _texts(step) if by_shell)
     return next(((launcher, text) for text in read if (launcher := launcher_of(text))), ("", ""))
 
 
-def texts(step: Step, *, python: bool = False) -> Iterator[tuple[str, str, bool]]:
-    """Yield the command like a script, and then what `scripts` yields."""
+def _texts(step: Step, *, python: bool = False) -> Iterator[tuple[str, str, bool]]:
+    """Yield the command like a script, and then what `_scripts` yields."""
     yield "the command", step.command, True
-    yield from scripts(step, python=python)
+    yield from _scripts(step, python=python)
 
 
-def scripts(step: Step, *, python: bool = False) -> Iterator[tuple[str, str, bool]]:
+def _scripts(step: Step, *, python: bool = False) -> Iterator[tuple[str, str, bool]]:
     """Yield each file of the step's code that its command starts, or a shell script of it: its path, its text with its
     own line ends, and whether a shell reads it.
 
@@ -169,7 +169,7 @@ def mpi_variables(_scope: Scope, step: Step) -> Iterator[Problem]:
     if not isinstance(step.distribution, Mpi):
         return
     yield from _not_set(step)
-    matches = ((place, _AS_NODE_RANK.search(text)) for place, text, _ in texts(step, python=True))
+    matches = ((place, _AS_NODE_RANK.search(text)) for place, text, _ in _texts(step, python=True))
     place, match = next(((place, match) for place, match in matches if match), ("", None))
     if match and (match["name"] != OPEN_MPI.rank or processes_per_instance(step.distribution) > 1):
         found = f"${match['name']} as the rank of the instance in {place}: it is the rank of a process"
@@ -184,21 +184,19 @@ def _not_set(step: Step) -> Iterator[Problem]:
     by_launcher = _BY_LAUNCHER if launcher_of(step.command) else frozenset()
     names = {*expansions(step.command, with_default=False)} - by_launcher
     for name in PYTORCH_ONLY:
-        if name in names and name not in step.environment_variables and not sets(step.command, name):
+        if name in names and name not in step.environment_variables and not _sets(step.command, name):
             found = f"${name}, which is empty: Azure ML sets it for the distribution pytorch, and mpirun does not"
-            fix = f"use {instead(step, name)}, or the distribution pytorch"
+            fix = f"use {_instead(step, name)}, or the distribution pytorch"
             yield MPI_VARIABLE.problem("command", found, "a variable that an MPI job has", fix)
 
 
-def sets(command: str, name: str) -> bool:
+def _sets(command: str, name: str) -> bool:
     """Return whether a text of a shell assigns a variable."""
     return re.search(rf"(?<![\w$-]){name}=|\b(?:for|read)\s+{name}\b", command) is not None
 
 
-def instead(step: Step, name: str) -> str:
-    """Return what a step has in place of a variable of PyTorch's launch."""
-    if not isinstance(step.distribution, Mpi):
-        return f"${name}" + (", which the distribution pytorch sets" if isinstance(step.distribution, Single) else "")
+def _instead(step: Step, name: str) -> str:
+    """Return what an MPI job has in place of a variable of PyTorch's launch."""
     if name in _OF_RANK:
         return f"${_OF_RANK[name]}"
     if name == "NODE_RANK":
@@ -276,7 +274,7 @@ def option_lines(_scope: Scope, step: Step) -> Iterator[Problem]:
 
 
 def line_ends(_scope: Scope, step: Step) -> Iterator[Problem]:
-    for name, text, by_shell in scripts(step):
+    for name, text, by_shell in _scripts(step):
         if "\r\n" in text if by_shell else text.startswith("#!") and "\r\n" in text[: text.find("\n") + 1]:
             fix = LINE_ENDS.fix.replace("FILE", name)
             yield LINE_ENDS.problem("command", f"{name}, whose lines end with \\r\\n", "lines that end with \\n", fix)

@@ -79,7 +79,7 @@ def check(
     Print every problem and exit with 2 if there are any; of several files, a line with the result of each. A problem is
     what Azure ML, azure-ai-ml or the designer refuses; `allranks run` refuses the same. A warning is what they accept
     and what probably does something else than was meant, such as a key that azure-ai-ml drops; a run prints it too.
-    Advice makes components easier to use in the designer, such as descriptions and ranges; only --strict lists it.
+    Advice makes components easier to use in the designer, such as descriptions; only --strict lists it.
     `allranks why --codes` lists the rules; a comment `# allranks: ignore RULE` ignores a finding on its line, or in the
     whole file if it is above all content, unless azure-ai-ml refuses it. For a pipeline, problems of its components and
     of the sizes that its steps name are warnings. What this machine lacks to run it, such as a package, mpirun or an
