@@ -16,7 +16,7 @@ import psutil
 
 from allranks.contract.layout import Layout
 from allranks.history.workspace import Workspace
-from allranks.local.doctor.launches import LAUNCHES, LAYOUTS, Launch, run_trial
+from allranks.local.doctor import LAUNCHES, LAYOUTS, Launch, run_trial
 
 PROJECT = Path(__file__).resolve().parents[1]
 TABLE = PROJECT / "docs/reports/stacks.md"

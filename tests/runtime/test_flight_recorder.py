@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from allranks.runtime.communication import process_group
+from allranks.runtime.ranks import process_group
 
 
 def test_the_files_go_to_the_outputs(tmp_path: Path) -> None:

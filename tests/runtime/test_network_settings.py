@@ -12,7 +12,7 @@ from allranks.contract import report
 from allranks.contract.pytorch import PyTorch
 from allranks.contract.rank_env import RankEnv
 from allranks.runtime import libraries
-from allranks.runtime.communication import network_settings
+from allranks.runtime.ranks import network_settings
 
 RANK = RankEnv(9, 1, 16, 8, 1, 2, "10.0.0.4", 6105, "pytorch")
 FIRST = RankEnv(8, 0, 16, 8, 1, 2, "10.0.0.4", 6105, "pytorch")

@@ -19,8 +19,8 @@ from allranks.history.observer import Observer
 from allranks.history.records import RunRecord
 from allranks.history.workspace import Workspace
 from allranks.local import engine
+from allranks.local.debugging import DebugSession
 from allranks.local.debugging.in_rank import LOCAL
-from allranks.local.debugging.session import DebugSession
 from allranks.local.forkserver.workers import LAUNCHERS
 from allranks.local.options import Options
 from allranks.local.selection import Selection

@@ -11,7 +11,7 @@ from allranks.errors import InputError, Problem
 from allranks.local.selection import ALL, Selection
 
 if TYPE_CHECKING:
-    from allranks.local.debugging.session import DebugSession
+    from allranks.local.debugging import DebugSession
 
 AUTO = "auto"
 """Selects the first kind of instances that this machine supports."""

@@ -12,7 +12,7 @@ from allranks.contract.detect import detect
 from allranks.contract.rank_env import RankEnv
 from allranks.hardware.network import interface_towards
 from allranks.runtime.build_locks import await_builds
-from allranks.runtime.communication import network_settings
+from allranks.runtime.ranks import network_settings
 
 PER_NODE = "ALLRANKS_PER_NODE"
 """Set in a process that starts the other ranks of its instance. They inherit it."""

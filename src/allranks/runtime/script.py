@@ -15,12 +15,12 @@ from allranks.contract import world
 from allranks.contract.detect import detect
 from allranks.contract.variables import join_seconds
 from allranks.runtime import libraries, lifecycle, strategies
-from allranks.runtime.communication.process_group import open_group
-from allranks.runtime.communication.rendezvous import connect_ranks
 from allranks.runtime.lifecycle import TIMEOUT_SECONDS
 from allranks.runtime.metrics.metrics import Metrics
 from allranks.runtime.preflight.checking import Preflight, is_enabled
+from allranks.runtime.ranks.process_group import open_group
 from allranks.runtime.ranks.ranks import Ranks
+from allranks.runtime.ranks.rendezvous import connect_ranks
 
 
 def main(

@@ -16,7 +16,7 @@ from allranks.contract.launch import Distribution, Launch
 from allranks.contract.mpi import Mpi
 from allranks.contract.pytorch import PyTorch
 from allranks.errors import Problem
-from allranks.local.doctor import launches
+from allranks.local import doctor
 from allranks.plan.environment import Environment, registered
 from allranks.plan.graph import Graph, Plan, Step
 from allranks.plan.ports import GraphInput, Input, Literal, Output
@@ -163,8 +163,8 @@ def test_the_launcher_of_deepspeed_needs_a_hostfile() -> None:
     assert found(command, instance_count=1) == []
 
 
-@pytest.mark.parametrize("launch", launches.LAUNCHES, ids=lambda launch: launch.name)
-def test_no_launch_that_allranks_doctor_tries_is_a_mistake(launch: launches.Launch) -> None:
+@pytest.mark.parametrize("launch", doctor.LAUNCHES, ids=lambda launch: launch.name)
+def test_no_launch_that_allranks_doctor_tries_is_a_mistake(launch: doctor.Launch) -> None:
     """Each was run on its layouts, with torchrun per node under MPI and DeepSpeed's launcher without ssh among them."""
     for layout in launch.layouts:
         given = {"distribution": launch.distribution(layout), "instance_count": layout.instance_count}

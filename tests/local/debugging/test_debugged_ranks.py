@@ -19,7 +19,7 @@ from allranks.contract.mpi import Mpi
 from allranks.contract.pytorch import PyTorch
 from allranks.history.observer import Observer
 from allranks.history.records import RunRecord, Status, StepRecord
-from allranks.local.debugging.session import DebugSession
+from allranks.local.debugging import DebugSession
 from allranks.plan import digest
 from allranks.plan.graph import Code, Step
 from dap_client import Client

@@ -21,7 +21,7 @@ from allranks.history.workspace import Workspace
 if TYPE_CHECKING:
     from allranks.hardware.nccl import NetworkVariable
     from allranks.hardware.sizes import Size
-    from allranks.local.doctor.launches import Launch
+    from allranks.local.doctor import Launch
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ def doctor(
 
 def _check_stacks(start: bool, json: bool) -> None:
     from allranks.local import gpus, preview
-    from allranks.local.doctor.launches import FIRST
+    from allranks.local.doctor import FIRST
 
     instances = preview.kind_of("auto").name
     number = len(gpus.found(os.environ))
@@ -101,7 +101,7 @@ _INSTANCES = {"rack": "each has its own network, hostname and /tmp", "loopback":
 
 
 def _finding(launch: Launch, start: bool, folder: Path) -> _StackState:
-    from allranks.local.doctor.launches import TWO_RANKS, run_trial
+    from allranks.local.doctor import TWO_RANKS, run_trial
 
     stack = launch.stacks[0]
     version = stack.version(folder)
