@@ -82,22 +82,24 @@ def test_an_unknown_machine_gets_nothing() -> None:
     assert nccl.ucx_settings(None, (), NOTHING, interface="eth0") == ()
 
 
-def test_somebody_elses_rdma_over_ethernet_is_left_alone() -> None:
-    """On a cluster that is not Azure's, Ethernet may well carry RDMA."""
-    roce = (Device("mlx5_0", link_layer="Ethernet"),)
-    assert names(None, roce, NOTHING) == []
-    assert names(find("NC24ads_A100_v4"), roce, NOTHING) == ["NCCL_IB_DISABLE"]
+ROCE, ACCELERATED = (Device(name, link_layer="Ethernet") for name in ("mlx5_0", "mlx5_an0"))
 
 
-def test_accelerated_networking_alone_means_sockets() -> None:
-    assert names(None, (Device("mlx5_an0", link_layer="Ethernet"),), NOTHING) == ["NCCL_IB_DISABLE"]
-
-
-def test_infiniband_that_a_size_promises_and_does_not_show() -> None:
-    """Neither its devices can be named, nor is it said that there is none."""
-    size = find("ND96asr_v4")
-    assert names(size, (), Topology("ndv4")) == []
-    assert names(size, (Device("mlx5_ib0", state="DOWN"),), Topology("ndv4")) == []
+@pytest.mark.parametrize(
+    ("size", "device", "expected"),
+    [
+        # On a cluster that is not Azure's, Ethernet may well carry RDMA.
+        (None, [ROCE], []),
+        ("NC24ads_A100_v4", [ROCE], ["NCCL_IB_DISABLE"]),
+        (None, [ACCELERATED], ["NCCL_IB_DISABLE"]),
+        # Promised by the size and not there: its devices cannot be named, and it is not said that there are none.
+        ("ND96asr_v4", [], []),
+        ("ND96asr_v4", [Device("mlx5_ib0", state="DOWN")], []),
+    ],
+)
+def test_infiniband_that_is_missing(size: str | None, device: list[Device], expected: list[str]) -> None:
+    known = find(size) if size else None
+    assert names(known, tuple(device), Topology("ndv4" if size == "ND96asr_v4" else "")) == expected
 
 
 def test_infiniband_that_the_table_does_not_know_of() -> None:

@@ -91,50 +91,32 @@ def test_a_size_without_a_trap(name: str) -> None:
     assert not list(traps.of_processes(size, size.processes))
 
 
-def test_fewer_processes_than_gpus() -> None:
-    (warning,) = traps.of_processes(find("ND96asr_v4"), 4)
+@pytest.mark.parametrize(
+    ("name", "processes", "found", "fix"),
+    [
+        ("ND96asr_v4", 4, ["4 are idle"], "to 8"),
+        ("NC48ads_A100_v4", 1, ["1 is idle"], "torchrun"),  # one process may start the others
+        ("NC96ads_A100_v4", 8, ["8 processes on the 4 GPUs", "share", "NCCL refuses"], "to 4"),
+        ("NC24ads_A100_v4", 2, ["2 processes on the 1 GPU"], "instance_count"),
+    ],
+)
+def test_other_processes_than_gpus(name: str, processes: int, found: list[str], fix: str) -> None:
+    (warning,) = traps.of_processes(find(name), processes)
     assert warning.where == "distribution.process_count_per_instance"
-    assert "4 are idle" in warning.found
-    assert "to 8" in warning.fix
-    assert "torchrun" not in warning.fix
+    assert all(words in warning.found for words in found)
+    assert fix in warning.fix
+    assert ("torchrun" in warning.fix) == (processes == 1)
 
 
-def test_one_process_may_start_the_others() -> None:
-    (warning,) = traps.of_processes(find("NC48ads_A100_v4"), 1)
-    assert "1 is idle" in warning.found
-    assert "torchrun" in warning.fix
-
-
-def test_two_ranks_on_one_gpu() -> None:
-    (warning,) = traps.of_processes(find("NC96ads_A100_v4"), 8)
-    assert "8 processes on the 4 GPUs" in warning.found
-    assert "share" in warning.found
-    assert "NCCL refuses" in warning.found
-    assert "to 4" in warning.fix
-
-
-def test_several_processes_on_the_only_gpu() -> None:
-    (warning,) = traps.of_processes(find("NC24ads_A100_v4"), 2)
-    assert "2 processes on the 1 GPU" in warning.found
-    assert "instance_count" in warning.fix
-
-
-def test_all_devices_that_a_size_has() -> None:
+def test_devices_that_are_there_down_and_missing() -> None:
     size = find("ND96asr_v4")
     assert not list(traps.of_devices(size, EIGHT))
     assert not list(traps.of_devices(find("NC24ads_A100_v4"), ()))
-
-
-def test_a_device_that_is_down() -> None:
-    broken = (*EIGHT[:7], Device("mlx5_ib7", state="DOWN"))
-    (warning,) = traps.of_devices(find("ND96asr_v4"), broken)
+    (warning,) = traps.of_devices(size, (*EIGHT[:7], Device("mlx5_ib7", state="DOWN")))
     assert "7 InfiniBand devices" in warning.found
     assert "mlx5_ib7:1 is DOWN" in warning.found
     assert warning.expected.startswith("8,")
-
-
-def test_no_device_in_the_container() -> None:
-    (warning,) = traps.of_devices(find("ND96asr_v4"), (Device("mlx5_an0", link_layer="Ethernet"),))
+    (warning,) = traps.of_devices(size, (Device("mlx5_an0", link_layer="Ethernet"),))
     assert "0 InfiniBand devices" in warning.found
     assert "rdma-core" in warning.fix
 
