@@ -38,7 +38,8 @@ def test_the_workers_of_ray(job: Path, workspace: Workspace) -> None:
 
 def debug(job: Path, workspace: Workspace, step: str = "", **options: Any) -> list[str]:
     told: list[str] = []
-    debugging.debug(str(job), step, workspace, Options(), inputs={}, tell=told.append, **options)
+    instances = options.pop("instances", "rack")
+    debugging.debug(str(job), step, workspace, Options(instances), inputs={}, tell=told.append, **options)
     return told
 
 
@@ -49,6 +50,7 @@ def debug(job: Path, workspace: Workspace, step: str = "", **options: Any) -> li
         ({"rank": "4"}, "--rank 4: step job has 4 ranks\n  expected: 0 to 3"),
         ({"rank": "first"}, "--rank first: it is not a rank"),
         ({"rank": "all", "terminal": True}, "--pdb: the ranks share one terminal"),
+        ({"instances": "loopback"}, "--instances loopback: debugpy listens on a port of this machine"),
     ],
 )
 def test_what_is_not_there(job: Path, workspace: Workspace, options: dict[str, Any], message: str) -> None:

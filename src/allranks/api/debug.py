@@ -23,6 +23,7 @@ from allranks.local.debugging import DebugSession
 from allranks.local.debugging.in_rank import LOCAL
 from allranks.local.forkserver.workers import LAUNCHERS
 from allranks.local.options import Options
+from allranks.local.preview import kind_of
 from allranks.local.selection import Selection
 from allranks.plan.graph import Pipeline, Plan, Step
 from allranks.plan.walk import steps, without_labels
@@ -54,7 +55,8 @@ def debug(
     tell:         is called with how to attach
     warn, report: as of `jobs.read`
 
-    Raise InputError if there is no such step or rank, or debugpy is missing, or the port is taken.
+    Raise InputError if there is no such step or rank, or debugpy is missing, or the port is taken, or debugpy would be
+    open to other users of this machine.
     """
     spec = find_spec("debugpy")
     if spec is None and not terminal:
@@ -62,6 +64,11 @@ def debug(
         raise InputError(Problem("debugpy", "it is not installed", "", fix))
     if terminal and rank == ALL:
         raise InputError(Problem("--pdb", "the ranks share one terminal", "one rank", "name it: --rank 0"))
+    if not terminal and kind_of(options.instances).name == "loopback":
+        open_port = "debugpy listens on a port of this machine, where each of its users could run code as you"
+        raise InputError(
+            Problem("--instances loopback", open_port, "instances with a network of their own", "use --pdb")
+        )
     plan = jobs.read(jobs.resolved(job), inputs, workspace, options, report=report, warn=warn)
     path, found = _step(plan, step)
     ranks = _ranks(found, path, rank)
