@@ -46,7 +46,7 @@ def test_a_run_goes_with_everything_that_belongs_to_it(workspace: Workspace, run
         store.add_decision(record.id, "a", "k", "v")
         store.add_cancellation(record.id, "a")
         store.connection.execute("INSERT INTO point VALUES (?, 'a', 'loss', 1, 1.0, 1.0)", (record.id,))
-        store.connection.execute("INSERT INTO usage VALUES (?, 'a', 0, 1.0, '[]', NULL, NULL)", (record.id,))
+        store.connection.execute("INSERT INTO usage VALUES (?, 'a', 0, 1.0, '[]')", (record.id,))
         tables = [name for (name,) in store.connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
         by_run = {
             table: "run" if any(row[1] == "run" for row in columns) else "id"
