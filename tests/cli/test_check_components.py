@@ -120,13 +120,6 @@ def test_a_folder_with_pipelines_in_python(project: Path) -> None:
     assert all("several.py" in where for where in found), found
 
 
-def test_as_json(project: Path) -> None:
-    spec = spoil(project)
-    done = CliRunner().invoke(app, ["check", str(project / "components"), "--json"])
-    assert done.exit_code == 2
-    assert [problem["where"] for problem in json.loads(done.stdout)["problems"]] == [f"{spec}:27"]
-
-
 def test_a_pipeline_runs_with_components_that_have_warnings_and_says_so(project: Path) -> None:
     pipeline = str(project / "pipelines/pipeline.yaml")
     done = CliRunner().invoke(app, ["check", pipeline, "--json"])

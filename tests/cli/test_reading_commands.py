@@ -96,13 +96,6 @@ def test_components_of_a_folder_that_is_not_there(tmp_path: Path) -> None:
     assert "no such folder" in done.err
 
 
-def test_check_of_a_right_file_says_so_and_writes_nothing(tmp_path: Path) -> None:
-    write_job(tmp_path, "echo ${{inputs.n}}", "right.yml", inputs={"n": 1})
-    done = called("check", "right.yml", "--set", "n=2", folder=tmp_path)
-    assert (done.code, done.out, done.err) == (0, "right.yml: right, 1 step, no problems\n", "")
-    assert [path.name for path in tmp_path.iterdir()] == ["right.yml"]
-
-
 def test_check_tells_everything_that_is_wrong(tmp_path: Path) -> None:
     write_job(
         tmp_path,
