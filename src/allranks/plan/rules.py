@@ -82,10 +82,18 @@ BOUND_SECTION = Rule(
     "bind each value: {NAME: ${{parent.inputs.INPUT}}}",
 )
 
+UNSENT_BINDING = Rule.warning(
+    "unsent-binding",
+    "A setting of a step has a binding that azure-ai-ml drops, or that it cannot send, so that it does not submit the "
+    "job.",
+    "azure-ai-ml, the request of each node: BaseNode._to_rest_object",
+    "write the value",
+)
+
 RULES = (
     *(WRONG_REFERENCE, UNKNOWN_FORM, ENVIRONMENT_EMPTY, NO_ENVIRONMENT, NO_COMPUTE),
     *(UNKNOWN_PORT, UNKNOWN_STEP, IGNORED_KEY, REPEATED_KEY, UNQUOTED_VALUE),
-    *(COUNT_BINDING, BOUND_SECTION),
+    *(COUNT_BINDING, BOUND_SECTION, UNSENT_BINDING),
 )
 
 _NUMBERS = (("resources", "instance_count"), ("distribution", "process_count_per_instance"))

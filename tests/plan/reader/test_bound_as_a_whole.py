@@ -93,7 +93,10 @@ NAMED = [
     ("Command", "n.environment_variables = x", "environment_variables", "this machine", "in place of keys and values"),
     ("Command", "n.limits = '${{parent.inputs.x}}'", "limits", "this machine", "in place of keys and values"),
     ("Command", "n.distribution = [x]", "distribution", "error", "type list"),
-    ("Command", "n.environment = x", "environment", "error", "which azure-ai-ml refuses"),
+    ("Command", "n.environment = x", "environment", "warning", "which azure-ai-ml does not send"),
+    ("Command", "n.description = x", "description", "warning", "which azure-ai-ml does not send"),
+    ("Command", "n.environment_variables = {'A': x}", "environment_variables", "warning", "as an object"),
+    ("Command", "n.display_name = x", "display_name", "warning", "as an object"),
     ("Command", "n.component.environment = x", "environment", "error", "in the component"),
     ("Command", "n.component.tags = x", "tags", "error", "in the component"),
     ("Command", "n.code = x", "code", "error", "in the component"),
@@ -105,7 +108,7 @@ NAMED = [
 
 
 @pytest.mark.parametrize(("kind", "statement", "key", "level", "found"), NAMED)
-def test_what_cannot_be_read_is_named(
+def test_what_cannot_be_read_or_sent_is_named(
     folder: Path, kind: str, statement: str, key: str, level: str, found: str
 ) -> None:
     problems = [each for each in named(checked(folder, kind, statement), key) if found in each.found]

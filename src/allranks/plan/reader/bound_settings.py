@@ -8,14 +8,16 @@ from typing import Any
 from allranks.errors import Problem
 from allranks.plan.reader import step_ports
 from allranks.plan.reader.context import Place, plain
-from allranks.plan.rules import BOUND_SECTION
+from allranks.plan.rules import BOUND_SECTION, UNSENT_BINDING
 from allranks.sdk import internals
 
 _SECTIONS = frozenset(
     ["distribution", "environment_variables", "identity", "limits", "queue_settings", "resources", "retry_settings"]
 )
 _WRONG_TYPES: dict[str, tuple[type, ...]] = {**dict.fromkeys(_SECTIONS, (list, tuple)), "environment": (dict, list)}
-_NEVER_BOUND = ("early_termination", "environment", "partition_keys")
+_NEVER_BOUND = ("early_termination", "partition_keys")
+_SENT_AS_TEXT = ("display_name", "environment_variables", "properties", "tags")
+_DROPPED = ("description",)
 _OF_COMPONENTS = ("code", "command", "distribution", "environment", "environment_variables", "resources", "tags")
 _OF_PORTS = ("mode", "name", "type", "version")
 
@@ -39,6 +41,18 @@ def problems(node: Any, place: Place) -> Iterator[Problem]:
             fix = "write the value, or bind the setting on the step"
             yield Problem(place.key(key), f"{_text(value)}, a binding, in the component", "a value", fix)
     yield from _of_ports(node, place)
+
+
+def unsent(node: Any, place: Place) -> Iterator[Problem]:
+    """Yield a warning for each setting of a node with a binding that azure-ai-ml drops, or that it cannot send."""
+    for name, value in vars(node).items():
+        key = name.lstrip("_")
+        parts = value.values() if isinstance(value, dict) else (value,)
+        if key in _SENT_AS_TEXT and any(internals.is_binding(each) and not isinstance(each, str) for each in parts):
+            found = "azure-ai-ml cannot send a binding as an object here"
+            yield UNSENT_BINDING.problem(place.key(key), found, "", "write bindings as texts")
+        elif key in _DROPPED and internals.is_binding(value):
+            yield UNSENT_BINDING.problem(place.key(key), f"{_text(value)}, a binding, which azure-ai-ml does not send")
 
 
 def _of_ports(node: Any, place: Place) -> Iterator[Problem]:

@@ -62,11 +62,12 @@ def read(name: str, node: Any, context: Context) -> Step | None:
     if "${{" in job_tier:
         found, expected = f"{job_tier}, a binding, which azure-ai-ml refuses", "spot, basic, standard or premium"
         context.problems.append(Problem(place.key("queue_settings.job_tier"), found, expected))
-    own = {"resources": component.resources, "distribution": setting(component, "distribution")}
-    context.problems += (count_problem(place.key(".".join(keys)), value) for keys, value in bound_counts(own))
+    sections = {"resources": component.resources, "distribution": setting(component, "distribution")}
+    context.problems += (count_problem(place.key(".".join(keys)), value) for keys, value in bound_counts(sections))
     _check_compute(node, place, context)
     # A parallel node has no environment of its own; the SDK returns {} for any name that a node lacks.
-    own_environment = environments.local(node.environment or None, place, context)
+    own = str(plain(node.environment)) if internals.is_binding(node.environment) else node.environment or None
+    own_environment = environments.local(own, place, context)
     return Step(
         name=name,
         command=command_of(component),

@@ -91,6 +91,7 @@ def read_node(name: str, entity: Any, context: Context) -> Node | None:
         if wrong := list(bound_settings.problems(entity, context.place(name))):
             context.problems += wrong
             return None
+        context.problems += bound_settings.unsent(entity, context.place(name))
         return READERS[kind](name, entity, context)
     what = "" if runs_here else special or stand_in.what_is(entity)
     return stand_in.read(name, entity, folder, context, what)
