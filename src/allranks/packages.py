@@ -13,7 +13,10 @@ COMMANDS = "allranks.commands"
 HOOKS = "allranks.hooks"
 
 KNOWN = {
-    "migrate": ("migrate", "Turn scripts of SDK v1 into pipelines of azure-ai-ml."),
+    "migrate": (
+        "migrate",
+        "Turn scripts of SDK v1 into pipelines of azure-ai-ml, and DistributedComponents into command components.",
+    ),
     "rehearse": ("lab", "Show that a training survives evictions."),
     "verify-workspace": (
         "lab",
