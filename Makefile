@@ -15,8 +15,6 @@ ifndef PYTHONDONTWRITEBYTECODE
 export PIP_NO_COMPILE := 1
 endif
 PACKAGES := $(patsubst %/pyproject.toml,%,$(wildcard packages/*/pyproject.toml))
-# The folders of the steps' programs. mypy checks each by itself, because the names of their modules recur.
-PROGRAMS := $(sort $(dir $(filter-out components/shared/%,$(wildcard components/*/*/*.py))))
 PYTEST := tools/tmp_in_memory.sh $(BIN)/python -m pytest
 # Options of the demos: make demo ARGS="--set epochs=5"
 ARGS ?=
@@ -50,7 +48,7 @@ lint: $(VENV)/.dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	for folder in $(PROGRAMS); do MYPYPATH=$$folder $(BIN)/mypy --no-error-summary $$folder*.py || failed=1; done; exit $${failed:-0}
+	$(BIN)/python tools/lint_programs.py
 	$(BIN)/python tools/lint_floors.py
 format: $(VENV)/.dev
 	$(BIN)/ruff check --fix .
