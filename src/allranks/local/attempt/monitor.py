@@ -137,7 +137,7 @@ class AttemptMonitor:
                 first = judge.of_ranks(self.record.name, self.record.ranks, self.reports)
                 follows = first is not None and signatures.depth(first.reason)
                 self._stacks = await self._stall.stacks() if follows else ()
-            if self._dismissed is None and self._done is not None and clock() >= self._done + self._launching.linger:
+            if self._is_to_dismiss(clock()):
                 self._dismissed = clock()
                 await self._signal(signal.SIGTERM)
             if not self._killed and self._must_kill(clock()):
@@ -167,6 +167,11 @@ class AttemptMonitor:
 
     def _names(self, agents: set[str]) -> str:
         return ", ".join(name for agent, name in self.agents.items() if agent in agents)
+
+    def _is_to_dismiss(self, now: float) -> bool:
+        # A launcher that the engine has killed has not finished: what it leaves behind are no servers.
+        is_over = self._done is not None and now >= self._done + self._launching.linger
+        return is_over and self._dismissed is None and not self._killed
 
     def _must_kill(self, now: float) -> bool:
         # Only for ranks that still run: after a rank has failed, mpirun sleeps for the grace period in any case.
