@@ -39,7 +39,7 @@ test-recipes: $(VENV)/.recipes # Whole pipelines, each until its model is as goo
 	$(PYTEST) -n 2 --dist loadgroup -m recipe
 test-faults: # Every fault of every stack (packages/allranks-lab/docs/faults.md), and random ones.
 	$(MAKE) --jobs=3 horovod deepspeed-ops tensorflow
-	ALLRANKS_ALL_FAULTS=1 ALLRANKS_FAULT_LAUNCHES=$(LAUNCHES) $(PYTEST) -n 3 packages/allranks-lab/tests/faults
+	ALLRANKS_ALL_FAULTS=1 ALLRANKS_FAULT_LAUNCHES=$(LAUNCHES) $(PYTEST) -n 3 --dist loadgroup packages/allranks-lab/tests/faults
 test-images: $(VENV)/.dev # Builds images on a Debian and verifies them: 20 minutes, root, buildah and debootstrap.
 	$(BIN)/python tests/environments/images/local_images.py
 	ALLRANKS_TEST_IMAGES=1 $(BIN)/python -m pytest -o timeout=1200 tests/environments/images

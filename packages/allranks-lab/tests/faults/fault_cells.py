@@ -192,6 +192,11 @@ class Cell:
         return self.fault.injects.replace("9s", "25s") if self.stack == "Lightning" else self.fault.injects
 
     @property
+    def breaks_itself(self) -> bool:
+        """Whether the script does what goes wrong: nothing from outside strikes the run."""
+        return not (self.fault.kills or self.fault.injects)
+
+    @property
     def is_told_by_others(self) -> bool:
         """Whether its logs are those of another run, in which the engine leaves the other ranks the time in which they
         say what they have lost or waited for."""

@@ -78,33 +78,49 @@ class Outcome:
 
 def run_cell(cell: Cell, workspace: Workspace, kind: str = "rack", *, stall: float = STALL) -> Outcome:
     """Run a cell, and judge its verdict; then the verdict over a copy of the logs."""
-    others = psutil.Process().children(recursive=True)
-    ctypes.CDLL(None).prctl(36, 1)  # PR_SET_CHILD_SUBREAPER: orphans of the run become children of this process
-    try:
+    with _adopting() as left:
         record = _run(cell, workspace, kind, stall)
-        left = processes_left(others)
-    finally:
-        ctypes.CDLL(None).prctl(36, 0)
-    step = record.steps[0]
+    outcome = _outcome(cell, record.steps[0], _struck(cell, record), left())
+    return outcome if cell.by_logs is None else _with_logs(outcome, cell.by_logs, record, workspace)
+
+
+def run_together(cells: Sequence[Cell], workspace: Workspace, kind: str = "rack") -> dict[Cell, Outcome]:
+    """Run cells of one stack whose scripts break themselves as the steps of one run, one after another, and judge their
+    verdicts. What the stack imports is imported once."""
+    steps = tuple(replace(step_of(cell), name=f"train_{number}") for number, cell in enumerate(cells))
+    plan = Plan("faults", Graph(steps), source=str(PROJECT / "faults"))
+    ranks = cells[0].layout.world_size
+    with _adopting() as left:
+        record = run(plan, workspace, Options(instances=kind, track=False, offline=True, stall=STALL, slots=ranks))
+    count = left()
+    ended = zip(cells, (record.step(step.name) for step in steps), strict=True)
+    return {cell: _outcome(cell, step, min(_in_training(step), default=0.0), count) for cell, step in ended}
+
+
+def _outcome(cell: Cell, step: StepRecord, struck: float, left: int) -> Outcome:
+    """Return the outcome without the verdict over the logs. struck: when the fault happened"""
     ended = step.ended
     if cell.fault.kills == "engine" or ended is None:
         ended = time.time()
-    outcome = Outcome(
-        described(step.verdict, str(step.status)),
-        is_right(cell, step.verdict, str(step.status)),
-        round(ended - _struck(cell, record), 1),
-        left,
-        "",
-        None,
-    )
-    return outcome if cell.by_logs is None else _with_logs(outcome, cell.by_logs, record, workspace)
+    right = is_right(cell, step.verdict, str(step.status))
+    return Outcome(described(step.verdict, str(step.status)), right, round(ended - struck, 1), left, "", None)
+
+
+@contextlib.contextmanager
+def _adopting() -> Iterator[Callable[[], int]]:
+    """Adopt the orphans of a run in the block. Yield a function that returns how many processes it has left."""
+    others, counts = psutil.Process().children(recursive=True), list[int]()
+    ctypes.CDLL(None).prctl(36, 1)  # PR_SET_CHILD_SUBREAPER: orphans of the run become children of this process
+    try:
+        yield counts.pop
+        counts.append(processes_left(others))
+    finally:
+        ctypes.CDLL(None).prctl(36, 0)
 
 
 def run_program(fault: ProgramFault, workspace: Workspace, kind: str = "rack") -> Outcome:
     """Run a program that breaks itself, and judge its verdict, or its notes where the step completes. The time is that
     of the whole step."""
-    others = psutil.Process().children(recursive=True)
-    ctypes.CDLL(None).prctl(36, 1)  # PR_SET_CHILD_SUBREAPER, as in run_cell
     launch = fault.launch
     step = Step(
         "train",
@@ -119,11 +135,8 @@ def run_program(fault: ProgramFault, workspace: Workspace, kind: str = "rack") -
     )
     plan = Plan("faults", Graph((step,)), source=str(PROJECT / "faults"))
     options = Options(instances=kind, track=False, offline=True, stall=STALL, slots=8)
-    try:
+    with _adopting() as left:
         record = run(plan, workspace, options).steps[0]
-        left = processes_left(others)
-    finally:
-        ctypes.CDLL(None).prctl(36, 0)
     found = described(record.verdict, " ".join((str(record.status), *record.notes)))
     if fault.completes:
         right = record.status is Status.COMPLETED and any(re.search(fault.cause, note) for note in record.notes)
@@ -133,7 +146,7 @@ def run_program(fault: ProgramFault, workspace: Workspace, kind: str = "rack") -
         said = f"{verdict.reason} ({verdict.where}): {verdict.advice}"
         right = number in fault.ranks and re.search(fault.cause, said) is not None
     seconds = round((record.ended or 0.0) - (record.started or 0.0), 1)
-    return Outcome(found, right, seconds, left, "", None)
+    return Outcome(found, right, seconds, left(), "", None)
 
 
 def with_own_logs(outcome: Outcome, cell: Cell, workspace: Workspace, kind: str = "rack") -> Outcome:
@@ -189,12 +202,17 @@ def _own_limit(cell: Cell) -> float:
 def _struck(cell: Cell, record: RunRecord) -> float:
     """Return the time of the fault, in seconds since the epoch."""
     step = record.steps[0]
-    in_training = [float(text) for text in _STRUCK.findall(_texts(step))]
+    in_training = _in_training(step)
     struck = min((each.time for each in record.faults), default=min(in_training, default=0.0))
     if not in_training or struck < min(in_training):
         found = described(step.verdict, str(step.status))
         raise RuntimeError(f"{cell.name}: the fault did not happen, or before the training: {found}")
     return struck
+
+
+def _in_training(step: StepRecord) -> list[float]:
+    """Return the times at which ranks of a step say that the fault happens, or that they train."""
+    return [float(text) for text in _STRUCK.findall(_texts(step))]
 
 
 def _run(cell: Cell, workspace: Workspace, kind: str, stall: float) -> RunRecord:
