@@ -55,7 +55,7 @@ def read(reports: Mapping[int, Path], *, last: bool = False) -> list[Recording]:
 def stacks(reports: Mapping[int, Path]) -> list[Stack]:
     """Return the stacks that the ranks have written with their last answers."""
     found = []
-    for path, rank, launcher in sorted(_files(reports, STACK), key=lambda each: each[1]):
+    for path, rank, launcher in _files(reports, STACK):
         calls = takewhile(lambda call: stack_dumps.ENGINE not in call[1], json.loads(path.read_bytes()))
         numbers = (rank, None) if launcher is None else (launcher, rank)
         found.append(Stack(numbers[0], tuple(Frame(*call) for call in calls), numbers[1]))
@@ -70,8 +70,8 @@ def remove(reports: Mapping[int, Path]) -> None:
 
 
 def _files(reports: Mapping[int, Path], suffix: str) -> list[tuple[Path, int, int | None]]:
-    """Return the files with a suffix, each with the rank that wrote it, and the rank that has launched this one, or
-    None."""
+    """Return the files with a suffix in the order of ranks, each with the rank that wrote it, and the rank that has
+    launched this one, or None. A folder lists them in any order, in memory in that of their creation."""
     by_name = {report.name: rank for rank, report in reports.items()}
     found = []
     for folder in {report.parent for report in reports.values()}:
@@ -80,7 +80,12 @@ def _files(reports: Mapping[int, Path], suffix: str) -> list[tuple[Path, int, in
             if name.endswith(suffix) and report in by_name and rank.isdecimal():
                 found.append((folder / name, int(rank), by_name[report]))
     launched = any(rank != reporting for _, rank, reporting in found)
-    return [(path, rank, reporting if launched else None) for path, rank, reporting in found]
+    return [(path, rank, reporting if launched else None) for path, rank, reporting in sorted(found, key=_number)]
+
+
+def _number(file: tuple[Path, int, int]) -> tuple[int, int]:
+    _, rank, reporting = file
+    return rank, reporting
 
 
 def _identity(file: Path) -> int:
