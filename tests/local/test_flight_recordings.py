@@ -15,9 +15,7 @@ Order = Callable[[list[str]], list[str]]
 
 
 @pytest.mark.parametrize("order", [sorted, lambda names: sorted(names, reverse=True)])
-def test_they_are_in_the_order_of_ranks(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, order: Callable[[list[str]], list[str]]
-) -> None:
+def test_they_are_in_the_order_of_ranks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, order: Order) -> None:
     """Whatever the order of their folder: what has changed its place between two looks seems to make progress."""
     reports = {rank: tmp_path / f"rank_{rank}.jsonl" for rank in range(3)}
     for rank, report in reports.items():
