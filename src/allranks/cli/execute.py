@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from allranks import engine_log
 from allranks.cli import streams
 from allranks.cli.console import console, errors, plain, to_json
-from allranks.cli.options import ALL_RANKS
+from allranks.cli.values import ALL_RANKS
 from allranks.history.formatting import duration
 from allranks.history.records import RunRecord, Status
 

@@ -1,15 +1,12 @@
-"""Options and arguments that several commands share, groups of them, and the values that users give with them.
+"""Options and arguments that several commands share, and groups of them.
 
 A parameter of a command whose class is a group stands for the options of the group, which are the group's fields.
 """
 
 from __future__ import annotations
 
-import re
 import sys
-import time
 from dataclasses import dataclass
-from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
@@ -25,13 +22,6 @@ if TYPE_CHECKING:
 
 
 AS_AZURE = "--as-azure"
-
-ALL_RANKS = "all"
-"""Of --rank: the output of every rank is printed."""
-
-_SECONDS = {"m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
-_AGE = re.compile(r"(\d{1,6})([mhdw])")
-_UNITS = "a number with m, h, d or w: minutes, hours, days or weeks"
 
 REMOVED = {
     "--params": "set each input with `--set NAME=VALUE`.",
@@ -344,83 +334,3 @@ def confirm(question: str, command: str, yes: bool, code: int = 1) -> None:
         raise InputError(Problem(command, "there is no terminal to ask", "", "agree to it: --yes"))
     if not typer.confirm(question):
         sys.exit(code)
-
-
-def streamed(rank: str) -> str:
-    """Return the value of --rank. Raise InputError unless it is a number or `ALL_RANKS`."""
-    if rank != ALL_RANKS and not re.fullmatch(r"[0-9]{1,6}", rank):
-        raise InputError(Problem(f"--rank {rank}", "it is not a rank", f"a number, or {ALL_RANKS}"))
-    return rank
-
-
-def settings_of(
-    pairs: list[str] | None,
-    *,
-    option: str = "--set",
-    example: str = "epochs=5",
-    form: str = "NAME=VALUE",
-) -> dict[str, str]:
-    """Return the values of --set, or of another option, as text, by name.
-
-    Raise InputError for a pair without "=" or a repeated name.
-    """
-    settings: dict[str, str] = {}
-    for pair in pairs or []:
-        name, equals, value = pair.partition("=")
-        if not equals or not name:
-            raise InputError(Problem(f"{option} {pair}", f"it is not {form}", form, f"for example: {option} {example}"))
-        if name in settings:
-            raise InputError(Problem(f"{option} {pair}", f"{name} is given twice", "", "remove one of them"))
-        settings[name] = value
-    return settings
-
-
-def stand_ins_of(pairs: list[str] | None) -> dict[str, str]:
-    """Return the folders of --stand-in as settings of a run. Raise InputError as `settings_of`."""
-    from allranks.plan.reader.settings import with_stand_ins
-
-    folders = settings_of(pairs, option="--stand-in", example="train=results/train", form="STEP=FOLDER")
-    return with_stand_ins({}, folders)
-
-
-def layout_settings(text: str) -> dict[str, str]:
-    """Return the inputs of a component that set its layout, from a text such as 2x4; none if it is empty.
-
-    Raise InputError for any other text.
-    """
-    from allranks.contract import layout
-
-    if not text:
-        return {}
-    counts = layout.parse(text, "-j")
-    return {name: str(getattr(counts, name)) for name in ("instance_count", "process_count_per_instance")}
-
-
-def seconds(age: str, option: str) -> float:
-    """Return an age such as ``30d`` in seconds. Raise InputError, which names the option, for any other text."""
-    if (value := _seconds(age)) is None:
-        raise InputError(Problem(f"{option} {age}", "it is not an age", _UNITS, f"for example: {option} 30d"))
-    return value
-
-
-def moment(text: str, option: str) -> float:
-    """Return a date with an optional time, or the time that was an age ago, in seconds since the epoch.
-
-    A date without a time zone is in the time zone of this machine. Raise InputError for any other text.
-    """
-    age = _seconds(text)
-    if age is not None:
-        return time.time() - age
-    try:
-        return datetime.fromisoformat(text).timestamp()
-    except (ValueError, OverflowError, OSError):
-        found, expected = (
-            "it is neither a date nor an age",
-            f"a date such as 2026-07-04 or 2026-07-04T12:00, or {_UNITS}",
-        )
-        raise InputError(Problem(f"{option} {text}", found, expected, f"{option} 7d")) from None
-
-
-def _seconds(age: str) -> float | None:
-    match = _AGE.fullmatch(age)
-    return None if match is None else float(int(match[1]) * _SECONDS[match[2]])

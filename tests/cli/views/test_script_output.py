@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from allranks.cli.options import streamed
+from allranks.cli.values import streamed
 from allranks.cli.views.live_logs import ScriptOutput
 from allranks.cli.views.progress import LiveTree, PlainLines
 from allranks.errors import InputError

@@ -17,9 +17,8 @@ from allranks.cli.options import (
     StandInOption,
     argument,
     option,
-    settings_of,
-    stand_ins_of,
 )
+from allranks.cli.values import settings_of, stand_ins_of
 from allranks.errors import InputError, Level, Problem
 from allranks.history.formatting import count
 from allranks.history.formatting import plain as without_controls

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from allranks.cli.console import console
-from allranks.cli.options import FolderOption, YesOption, confirm, option, seconds
+from allranks.cli.options import FolderOption, YesOption, confirm, option
+from allranks.cli.values import seconds
 from allranks.history import cleaning
 from allranks.history.cleaning import LEFTOVER, RUN, SNAPSHOT, CleaningPlan
 from allranks.history.formatting import count, in_bytes, plain, when

@@ -14,8 +14,8 @@ from allranks.cli.options import (
     SetOption,
     argument,
     option,
-    settings_of,
 )
+from allranks.cli.values import settings_of
 
 
 def debug(

@@ -11,7 +11,8 @@ import typer
 
 from allranks.cli.console import console, errors, print_written, to_json
 from allranks.cli.lazy_group import lazy_group
-from allranks.cli.options import JsonOption, argument, option, settings_of
+from allranks.cli.options import JsonOption, argument, option
+from allranks.cli.values import settings_of
 from allranks.errors import InputError, Problem
 from allranks.images.build import engine as found_engine
 from allranks.images.find import environments_folder, find_environments

@@ -16,9 +16,8 @@ from allranks.cli.options import (
     StreamedRankOption,
     argument,
     option,
-    settings_of,
-    streamed,
 )
+from allranks.cli.values import settings_of, streamed
 
 if TYPE_CHECKING:
     from allranks.project.script_job import ScriptJob

@@ -13,8 +13,8 @@ from allranks.cli.options import (
     SampleOption,
     SelectionOptions,
     SetOption,
-    settings_of,
 )
+from allranks.cli.values import settings_of
 from allranks.history.workspace import Workspace
 
 

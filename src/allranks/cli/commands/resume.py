@@ -10,8 +10,8 @@ from allranks.cli.options import (
     RunArgument,
     RunOptions,
     SetOption,
-    settings_of,
 )
+from allranks.cli.values import settings_of
 from allranks.history.workspace import Workspace
 
 

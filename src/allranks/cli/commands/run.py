@@ -24,12 +24,9 @@ from allranks.cli.options import (
     StandInOption,
     StreamedRankOption,
     argument,
-    layout_settings,
     option,
-    settings_of,
-    stand_ins_of,
-    streamed,
 )
+from allranks.cli.values import layout_settings, settings_of, stand_ins_of, streamed
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -8,7 +8,8 @@ from typing import Annotated
 import typer
 
 from allranks.cli.console import console, to_json
-from allranks.cli.options import FolderOption, JsonOption, moment, option
+from allranks.cli.options import FolderOption, JsonOption, option
+from allranks.cli.values import moment
 from allranks.history import stored
 from allranks.history.records import Status
 from allranks.history.selection import EVERY_RUN, RunFilter

@@ -22,8 +22,8 @@ from allranks.cli.options import (
     JsonOption,
     SetOption,
     option,
-    settings_of,
 )
+from allranks.cli.values import settings_of
 from allranks.errors import InputError, Problem
 from allranks.history.records import RunRecord
 from allranks.history.workspace import Workspace

@@ -16,7 +16,7 @@ from allranks.plan.reader import step_ports
 from allranks.plan.reader.context import Place, plain
 from allranks.plan.reader.settings import Setting
 from allranks.sdk import internals
-from allranks.sdk.offline_client import Asset, Unknown
+from allranks.sdk.offline_values import Asset, Unknown
 from allranks.sdk.paths import shown
 from allranks.sdk.python_file import PythonFile
 from allranks.sdk.user_code import Line

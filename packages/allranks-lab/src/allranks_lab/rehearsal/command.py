@@ -18,11 +18,9 @@ from allranks.cli.options import (
     SampleOption,
     SetOption,
     StandInOption,
-    layout_settings,
     option,
-    settings_of,
-    stand_ins_of,
 )
+from allranks.cli.values import layout_settings, settings_of, stand_ins_of
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -24,8 +24,8 @@ from allranks.cli.options import (
     SetOption,
     confirm,
     option,
-    settings_of,
 )
+from allranks.cli.values import settings_of
 from allranks.errors import InputError, Problem
 from allranks.history.formatting import count
 from allranks.history.records import RunRecord
