@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import random
 import signal
@@ -21,6 +22,7 @@ from allranks.runtime.clean_exit import EVICTED
 from allranks.runtime.data.data_loader import DataLoader, on_device
 from allranks.runtime.data.sampler import ResumableSampler
 from allranks.runtime.ranks.ranks import Ranks
+from bounded import until
 
 Place: TypeAlias = Callable[[int, int], Ranks]
 
@@ -123,6 +125,24 @@ def test_a_dead_worker(place: Place, end: Callable[[], object]) -> None:
         list(loader(place, Ending(end), rank=1, world_size=2, num_workers=1))
     assert error.value.__cause__ is None
     assert "fewer dataloader_num_workers" in str(error.value)
+
+
+def test_a_worker_that_dies_before_its_batch_is_fetched(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The batch lies in a file, whose descriptor the worker hands over when it is asked for it."""
+    monkeypatch.setattr("torch.utils.data._utils.MP_STATUS_CHECK_INTERVAL", 0.1)
+    is_sent = multiprocessing.Event()
+    dataset = Ending(lambda: is_sent.wait(60) and os._exit(3))
+    own = loader(place, dataset, num_workers=1)
+    blocked = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGCHLD])
+    try:
+        batches = iter(own._loader)
+        until(lambda: not batches._worker_result_queue.empty())  # type: ignore[attr-defined]
+        is_sent.set()
+        until(lambda: not multiprocessing.active_children())
+        with pytest.raises(RuntimeError, match=r"DataLoader worker .* exited unexpectedly"):
+            own._next(batches)
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
 
 
 def test_a_worker_without_shared_memory(place: Place) -> None:

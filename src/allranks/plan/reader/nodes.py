@@ -91,8 +91,11 @@ def read_node(name: str, entity: Any, context: Context) -> Node | None:
         if wrong := list(bound_settings.problems(entity, context.place(name))):
             context.problems += wrong
             return None
-        context.problems += bound_settings.unsent(entity, context.place(name))
-        return READERS[kind](name, entity, context)
+        count = len(context.problems)
+        node = READERS[kind](name, entity, context)
+        if len(context.problems) == count:
+            context.problems += bound_settings.unsent(entity, context.place(name))
+        return node
     what = "" if runs_here else special or stand_in.what_is(entity)
     return stand_in.read(name, entity, folder, context, what)
 

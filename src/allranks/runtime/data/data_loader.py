@@ -115,7 +115,7 @@ class DataLoader:
         iterator = iter(self._loader)
         while True:
             try:
-                batch = next(iterator, _END)
+                batch = self._next(iterator)
             except RuntimeError as error:
                 raise self._clear(error) from None
             if batch is _END:
@@ -126,6 +126,16 @@ class DataLoader:
                 self._checked = True
                 self._check_shared_memory(batch)
             yield batch
+
+    def _next(self, iterator: Iterator[Any]) -> Any:
+        try:
+            return next(iterator, _END)
+        except (EOFError, ConnectionError, FileNotFoundError) as error:
+            # A worker that dies while its batch is fetched from it. torch sees that when the next one is fetched.
+            if not self._in_advance or str(error).startswith("Caught "):
+                raise
+            next(iterator, _END)
+            raise
 
     def _check_shared_memory(self, batch: Any) -> None:
         total = shared_memory.found()
