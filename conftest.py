@@ -20,12 +20,12 @@ from hypothesis.configuration import set_hypothesis_home_dir
 
 from allranks.history.observer import Observer
 from allranks.history.records import RunRecord
-from allranks.history.workspace import Workspace
 from allranks.local import requirements
 from allranks.local.engine import run
 from allranks.local.instances.supervisor import Supervisor, UnfitError
 from allranks.local.options import Options
 from allranks.plan.graph import Graph, Plan, Step
+from allranks.workspace import Workspace
 from pipeline_files import project
 
 Runner = Callable[..., RunRecord]

@@ -56,7 +56,7 @@ import sys, tempfile, time
 from pathlib import Path
 from allranks.plan.reader import read_plan
 from allranks.history import registered
-from allranks.history.workspace import Workspace
+from allranks.workspace import Workspace
 from allranks.sdk.session import session
 started = time.process_time()
 {statement}

@@ -26,13 +26,13 @@ from pathlib import Path
 from bench.figures import Figure, finish
 
 from allranks.history.records import RunRecord, Status
-from allranks.history.workspace import Workspace
 from allranks.local.attempt.digests import UNSETTLED
 from allranks.local.engine import run
 from allranks.local.options import Options
 from allranks.plan.graph import Graph, Plan, Step
 from allranks.plan.ports import Input, Output
 from allranks.plan.ports import Path as PathValue
+from allranks.workspace import Workspace
 
 FILES, SIZE = 1000, 1_000_000
 TIMES = 5

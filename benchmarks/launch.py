@@ -32,8 +32,8 @@ from launches.torchrun import torchrun, torchx
 
 from allranks.contract.layout import Layout
 from allranks.contract.mpi import Mpi
-from allranks.history.workspace import Workspace
 from allranks.local.instances.supervisor import INSTANCE_KINDS, UnfitError
+from allranks.workspace import Workspace
 
 TIMES = 5
 GOALS = {Layout(1, 2): 0.55, Layout(2, 2): 0.36, Layout(2, 8): 0.16}

@@ -15,12 +15,12 @@ from allranks.cli.commands.diff import diff
 from allranks.cli.commands.show import show
 from allranks.contract.pytorch import PyTorch
 from allranks.history.records import RunRecord
-from allranks.history.workspace import Workspace
 from allranks.plan import digest
 from allranks.plan.environment import registered
 from allranks.plan.graph import Code, Graph, Plan, Step
 from allranks.plan.ports import Input, Literal, NodeOutput, Output
 from allranks.plan.ports import Path as Data
+from allranks.workspace import Workspace
 
 Runner = Callable[..., RunRecord]
 

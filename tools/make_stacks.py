@@ -15,8 +15,8 @@ from pathlib import Path
 import psutil
 
 from allranks.contract.layout import Layout
-from allranks.history.workspace import Workspace
 from allranks.local.doctor import LAUNCHES, LAYOUTS, Launch, run_trial
+from allranks.workspace import Workspace
 
 PROJECT = Path(__file__).resolve().parents[1]
 TABLE = PROJECT / "docs/reports/stacks.md"

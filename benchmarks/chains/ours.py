@@ -10,10 +10,10 @@ import time
 from pathlib import Path
 
 from allranks.history.records import Status
-from allranks.history.workspace import Workspace
 from allranks.local.engine import run
 from allranks.local.options import Options
 from allranks.plan.graph import Graph, Plan, Step
+from allranks.workspace import Workspace
 
 
 def main(shape: str, count: int, folder: Path, kind: str) -> None:

@@ -11,9 +11,9 @@ from allranks.contract.layout import Layout
 from allranks.contract.mpi import Mpi
 from allranks.contract.pytorch import PyTorch
 from allranks.history.records import Status
-from allranks.history.workspace import Workspace
 from allranks.local import engine
 from allranks.plan.graph import Graph, Plan, Step
+from allranks.workspace import Workspace
 from launches.launch import Launcher
 
 

@@ -14,15 +14,16 @@ from pathlib import Path
 
 from allranks.contract.templating import wire
 from allranks.history import stored
-from allranks.history.formatting import cause, number
+from allranks.history.formatting import cause
 from allranks.history.nested import in_every_iteration, node_at
 from allranks.history.recorder import packages_of
 from allranks.history.records import RankRecord, RunRecord, Status, StepRecord
 from allranks.history.store import Store
-from allranks.history.workspace import Workspace
 from allranks.plan import codec, file_tree, walk
 from allranks.plan.graph import Plan, Step
 from allranks.secrets import MASK
+from allranks.text import number
+from allranks.workspace import Workspace
 
 LONGEST_FILE = 1 << 20
 """Bytes up to which the first line that differs is looked for."""

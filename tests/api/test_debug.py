@@ -12,8 +12,8 @@ import pytest
 from allranks.api import debug as debugging
 from allranks.errors import InputError
 from allranks.history import stored
-from allranks.history.workspace import Workspace
 from allranks.local.options import Options
+from allranks.workspace import Workspace
 from allranks_command import write_job
 from pipeline_files import write
 

@@ -17,7 +17,7 @@ from nbformat.v4 import new_code_cell, new_notebook
 import allranks
 import bounded
 from allranks.api.run import Run
-from allranks.history.workspace import Workspace
+from allranks.workspace import Workspace
 
 JOB = {
     "command": "echo ${{inputs.number}}; while [ -e ${{inputs.wait_for}} ]; do sleep 0.05; done",

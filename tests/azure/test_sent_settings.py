@@ -10,9 +10,9 @@ from fake.references import parse
 from fake.service import FakeAzure
 
 from allranks.api import jobs
-from allranks.history.workspace import Workspace
 from allranks.plan.graph import Step
 from allranks.plan.ports import Literal
+from allranks.workspace import Workspace
 from allranks_command import write
 
 __all__ = ["command", "project", "quick"]

@@ -20,7 +20,7 @@ from allranks import packages
 from allranks.azure import watch
 from allranks.history import locks, stored
 from allranks.history.records import Status
-from allranks.history.workspace import Workspace
+from allranks.workspace import Workspace
 from allranks_command import allranks, content, write
 
 __all__ = ["command", "project", "quick"]

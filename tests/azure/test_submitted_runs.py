@@ -16,10 +16,10 @@ from allranks.azure.runs import add_record
 from allranks.azure.workspace import WorkspaceName
 from allranks.contract.pytorch import PyTorch
 from allranks.history import log_reader
-from allranks.history.workspace import Workspace
 from allranks.local.engine import run
 from allranks.local.options import Options
 from allranks.plan.graph import Graph, Plan, Step
+from allranks.workspace import Workspace
 
 __all__ = ["command", "project", "quick"]
 

@@ -8,11 +8,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from allranks.history.workspace import FOLDER, Workspace
 from allranks.local.engine import run
 from allranks.local.options import Options
 from allranks.plan.graph import Graph, Plan, Step
 from allranks.plan.ports import Output
+from allranks.workspace import FOLDER, Workspace
 
 Make = Callable[[Path], object]
 

@@ -16,10 +16,10 @@ from pathlib import Path
 import pytest
 
 import bounded
-from allranks.history.workspace import FOLDER, Workspace
 from allranks.local.engine import run
 from allranks.local.options import Options
 from allranks.plan.graph import Graph, Plan, Step
+from allranks.workspace import FOLDER, Workspace
 from allranks_command import allranks, called, content, environment, write
 from bad_inputs.commands import Commands
 from bad_inputs.python_files import RIGHT

@@ -16,13 +16,13 @@ import bounded
 from allranks.contract.pytorch import PyTorch
 from allranks.history import locks, stored
 from allranks.history.records import RunRecord, Status
-from allranks.history.workspace import Workspace
 from allranks.local.engine import run
 from allranks.local.options import Options
 from allranks.plan.codec import converter
 from allranks.plan.graph import Graph, Node, Pipeline, Plan, Step
 from allranks.plan.ports import Input
 from allranks.plan.ports import Path as DataPath
+from allranks.workspace import Workspace
 from allranks_command import PATIENCE, Ended, Fifo, called
 
 ENGINE = """
@@ -32,7 +32,7 @@ from allranks.local.engine import run
 from allranks.local.options import Options
 from allranks.plan.codec import converter
 from allranks.plan.graph import Plan
-from allranks.history.workspace import Workspace
+from allranks.workspace import Workspace
 plan = converter().loads(sys.argv[1], Plan)
 options = Options(instances="loopback", track=False, slots=int(sys.argv[3]), grace=1000)
 run(plan, Workspace(Path(sys.argv[2])), options)

@@ -11,11 +11,11 @@ import pytest
 
 import bounded
 from allranks.history import stored
-from allranks.history.workspace import Workspace
 from allranks.local.engine import run
 from allranks.local.instances import temporary
 from allranks.local.options import Options
 from allranks.plan.graph import Graph, Plan, Step
+from allranks.workspace import Workspace
 from allranks_command import PATIENCE, called, content, environment, words
 
 

@@ -12,7 +12,7 @@ import pytest
 from allranks.cli.main import app
 from allranks.history.records import RunRecord, Status, StepRecord
 from allranks.history.store import Store
-from allranks.history.workspace import Workspace
+from allranks.workspace import Workspace
 from allranks_command import content, environment
 
 NIGHTLY = "nightly-20260704T013000Z"

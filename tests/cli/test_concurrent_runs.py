@@ -11,7 +11,7 @@ import pytest
 
 from allranks.history import stored
 from allranks.history.records import Status
-from allranks.history.workspace import Workspace
+from allranks.workspace import Workspace
 from allranks_command import Ended, forked, write
 
 USE = """\

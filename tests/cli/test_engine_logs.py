@@ -14,10 +14,10 @@ from allranks import engine_log
 from allranks.cli.views.live_logs import FollowedLog
 from allranks.history.observer import Observer
 from allranks.history.records import RunRecord
-from allranks.history.workspace import Workspace
 from allranks.local.engine import run
 from allranks.local.options import Options
 from allranks.plan.graph import Graph, Plan, Step
+from allranks.workspace import Workspace
 from allranks_command import called
 from run_records import make_run, write_engine_log
 

@@ -10,7 +10,7 @@ import pytest
 
 from allranks.history import stored
 from allranks.history.records import Status
-from allranks.history.workspace import Workspace
+from allranks.workspace import Workspace
 from allranks_command import PATIENCE, Fifo, allranks, called, started, write, write_job
 from mpirun import needs_mpirun
 

@@ -16,10 +16,10 @@ import bounded
 from allranks.contract.pytorch import PyTorch
 from allranks.history.records import RunRecord
 from allranks.history.store import Store
-from allranks.history.workspace import Workspace
 from allranks.local.engine import run
 from allranks.local.options import Options
 from allranks.plan.graph import Graph, Plan, Step
+from allranks.workspace import Workspace
 from allranks_command import PATIENCE, Fifo, called, environment, started, words, write_job
 from run_records import make_ranks, make_run, make_step
 

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from allranks.history.workspace import Workspace
 from allranks.local.engine import run
 from allranks.local.options import Options
 from allranks.plan.graph import Graph, Plan, Step
 from allranks.plan.ports import Output
+from allranks.workspace import Workspace
 from allranks_command import called, content, write, write_job
 
 

@@ -14,7 +14,7 @@ from allranks.cli.main import app
 from allranks.errors import InputError
 from allranks.history.records import RunRecord, Status, Submission
 from allranks.history.store import Store
-from allranks.history.workspace import Workspace
+from allranks.workspace import Workspace
 
 NIGHTLY = "nightly-20260704T013000Z"
 

@@ -11,7 +11,7 @@ import pytest
 
 from allranks.cli.main import main
 from allranks.history import stored
-from allranks.history.workspace import Workspace
+from allranks.workspace import Workspace
 from allranks_command import PATIENCE, Ended, Fifo, allranks, started, write
 
 pytestmark = pytest.mark.slow

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from allranks.history.store import Store
-from allranks.history.workspace import Workspace
+from allranks.workspace import Workspace
 from allranks_command import called, write
 from run_records import make_ranks, make_run, make_step
 

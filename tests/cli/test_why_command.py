@@ -12,8 +12,8 @@ from allranks.cli.views.problems import problems_text
 from allranks.errors import InputError, Problem
 from allranks.history.records import Status, Verdict
 from allranks.history.store import Store
-from allranks.history.workspace import Workspace
 from allranks.plan.walk import LEFT_OUT
+from allranks.workspace import Workspace
 from allranks_command import called
 from run_records import make_run, make_step
 

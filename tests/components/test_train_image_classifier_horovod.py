@@ -9,10 +9,10 @@ import pytest
 import yaml
 
 from allranks.history.records import Status
-from allranks.history.workspace import Workspace
 from allranks.local.engine import run
 from allranks.local.options import Options
 from allranks.plan.reader import read_plan
+from allranks.workspace import Workspace
 
 PROJECT = Path(__file__).resolve().parents[2]
 COMPONENTS = PROJECT / "components"

@@ -16,9 +16,9 @@ from allranks.history.assets import RegisteredAsset
 from allranks.history.cleaning import LEFTOVER, RUN, SNAPSHOT, CleaningPlan, clean, plan_cleaning
 from allranks.history.records import RunRecord, Status
 from allranks.history.store import Store
-from allranks.history.workspace import Workspace
 from allranks.plan.graph import Code, Step
 from allranks.plan.ports import Output
+from allranks.workspace import Workspace
 
 Runs = Callable[..., RunRecord]
 LATER = time.time() + 10 * 86400

@@ -6,6 +6,7 @@ import pytest
 
 from allranks.history import curves, formatting
 from allranks.history.records import Point, Progress, RunRecord, Status, StepRecord, Verdict
+from allranks.text import duration, number, plain, shortened
 
 
 @pytest.mark.parametrize(
@@ -28,12 +29,12 @@ from allranks.history.records import Point, Progress, RunRecord, Status, StepRec
     ],
 )
 def test_duration(seconds: float | None, expected: str) -> None:
-    assert formatting.duration(seconds) == expected
+    assert duration(seconds) == expected
 
 
 @pytest.mark.parametrize(("seconds", "expected"), [(0.9, "0 s"), (3.9, "3 s"), (59.9, "59 s"), (61.2, "1 min 01 s")])
 def test_a_clock_counts_whole_seconds_that_have_passed(seconds: float, expected: str) -> None:
-    assert formatting.duration(seconds, whole=True) == expected
+    assert duration(seconds, whole=True) == expected
 
 
 @pytest.mark.parametrize(
@@ -55,7 +56,7 @@ def test_a_clock_counts_whole_seconds_that_have_passed(seconds: float, expected:
     ],
 )
 def test_number(value: float, expected: str) -> None:
-    assert formatting.number(value) == expected
+    assert number(value) == expected
 
 
 @pytest.mark.parametrize(
@@ -73,7 +74,7 @@ def test_number(value: float, expected: str) -> None:
     ],
 )
 def test_plain_text_steers_nothing(text: str, expected: str) -> None:
-    assert formatting.plain(text) == expected
+    assert plain(text) == expected
 
 
 @pytest.mark.parametrize(
@@ -114,7 +115,7 @@ MISSING = "FileNotFoundError: [Errno 2] No such file or directory: "
     ids=["short", "a path", "relative", "a URI", "a long name", "at the end", "no path"],
 )
 def test_a_headline_is_not_cut_inside_a_path(text: str, expected: str) -> None:
-    assert formatting.shortened(text) == expected
+    assert shortened(text) == expected
 
 
 @pytest.mark.parametrize(

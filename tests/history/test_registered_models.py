@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from allranks.history import registered
-from allranks.history.workspace import Workspace
 from allranks.plan.assets.asset_id import parse
 from allranks.plan.assets.lookup import NOTHING, Registration
+from allranks.workspace import Workspace
 
 pytestmark = [pytest.mark.slow, pytest.mark.mlflow, pytest.mark.xdist_group("registered models")]
 

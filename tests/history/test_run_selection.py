@@ -14,7 +14,7 @@ from allranks.history import locks, stored
 from allranks.history.records import RunRecord, Status
 from allranks.history.selection import RunFilter
 from allranks.history.store import Store
-from allranks.history.workspace import Workspace
+from allranks.workspace import Workspace
 
 BEGIN = 1783166584.0
 NIGHTLY = "nightly-20260704T013000Z"

@@ -16,10 +16,10 @@ import psutil
 
 from allranks.contract.mpi import Mpi
 from allranks.contract.pytorch import PyTorch
-from allranks.history.workspace import Workspace
 from allranks.local.engine import run
 from allranks.local.options import Options
 from allranks.plan.graph import Code, Graph, Plan, Step
+from allranks.workspace import Workspace
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 import bounded

@@ -19,7 +19,7 @@ import pytest
 
 import bounded
 from allranks import engine_log
-from allranks.history.workspace import Workspace
+from allranks.workspace import Workspace
 from mpirun import MPIRUN
 
 pytestmark = pytest.mark.slow  # each starts an engine
@@ -44,7 +44,7 @@ from allranks.contract.pytorch import PyTorch
 from allranks.local.engine import run
 from allranks.local.options import Options
 from allranks.plan.graph import Code, Graph, Plan, Step
-from allranks.history.workspace import Workspace
+from allranks.workspace import Workspace
 
 folder, command, track = sys.argv[1:]
 step = Step("train", command, code=Code(folder + "/code", "digest"), instance_count=2,

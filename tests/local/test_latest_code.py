@@ -9,12 +9,12 @@ import pytest
 
 from allranks.errors import InputError
 from allranks.history.records import RunRecord, Status
-from allranks.history.workspace import Workspace
 from allranks.local.engine import resume, run
 from allranks.local.options import Options
 from allranks.plan.graph import DoWhile, Graph, Pipeline, Plan, Step
 from allranks.plan.ports import GraphInput, GraphOutput, Input, Literal, NodeOutput, Output
 from allranks.plan.ports import Path as DataPath
+from allranks.workspace import Workspace
 
 LOOPBACK = Options(instances="loopback")
 OUT = (Output("out", "uri_file", "rw_mount"),)

@@ -6,8 +6,8 @@ import pytest
 
 from allranks.history.page import live_page
 from allranks.history.records import Status
-from allranks.history.workspace import Workspace
 from allranks.plan.graph import Step
+from allranks.workspace import Workspace
 
 
 def test_a_step_finds_its_own_log_on_the_page_of_its_run(

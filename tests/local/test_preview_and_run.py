@@ -19,7 +19,6 @@ from allranks.contract.pytorch import PyTorch
 from allranks.contract.single import Single
 from allranks.contract.tensorflow import TensorFlow
 from allranks.history.records import RunRecord, Status
-from allranks.history.workspace import Workspace
 from allranks.local import preview
 from allranks.local.engine import run
 from allranks.local.instances.supervisor import INSTANCE_KINDS
@@ -27,6 +26,7 @@ from allranks.local.options import Options
 from allranks.plan.graph import DoWhile, Graph, Item, Node, ParallelFor, Pipeline, Plan, Step
 from allranks.plan.ports import GraphInput, GraphOutput, Input, Literal, NodeOutput, Output, Text
 from allranks.plan.ports import Path as DataPath
+from allranks.workspace import Workspace
 
 DISTRIBUTIONS: tuple[tuple[Distribution, int], ...] = (
     (Single(), 1),

@@ -7,11 +7,11 @@ from pathlib import Path
 from allranks.history import stored
 from allranks.history.observer import Observer
 from allranks.history.records import RunRecord, Status
-from allranks.history.workspace import Workspace
 from allranks.local.engine import resume
 from allranks.local.options import Options
 from allranks.plan.graph import Graph, Pipeline, Plan, Step
 from allranks.plan.ports import Output
+from allranks.workspace import Workspace
 
 
 class Seen(Observer):

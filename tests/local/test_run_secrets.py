@@ -12,8 +12,8 @@ import pytest
 
 from allranks.contract.mpi import Mpi
 from allranks.history.records import Status
-from allranks.history.workspace import Workspace
 from allranks.plan.graph import Step
+from allranks.workspace import Workspace
 from allranks_command import PATIENCE, Fifo, forked, started, write
 from mpirun import needs_mpirun
 

@@ -11,12 +11,12 @@ import pytest
 from allranks.contract.pytorch import PyTorch
 from allranks.contract.single import Single
 from allranks.history.records import Status
-from allranks.history.workspace import Workspace
 from allranks.local.engine import resume
 from allranks.local.options import Options
 from allranks.plan.graph import Graph, Plan, Step, Sweep
 from allranks.plan.ports import GraphOutput, Input, Literal, NodeOutput, Output
 from allranks.plan.sweep import EarlyTermination, Parameter, Sampling
+from allranks.workspace import Workspace
 
 TRAIN = """
 set -e

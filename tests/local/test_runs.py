@@ -20,7 +20,6 @@ from allranks.errors import InputError
 from allranks.history import stored
 from allranks.history.observer import Observer
 from allranks.history.records import RunRecord, Status, StepRecord
-from allranks.history.workspace import Workspace
 from allranks.local import requirements
 from allranks.local.engine import resume, run
 from allranks.local.options import Options
@@ -28,6 +27,7 @@ from allranks.plan.environment import registered
 from allranks.plan.graph import Code, Graph, Plan, Step
 from allranks.plan.ports import GraphInput, GraphOutput, Input, Literal, NodeOutput, Output
 from allranks.plan.ports import Path as DataPath
+from allranks.workspace import Workspace
 
 
 def test_ranks_have_azure_mls_log_names(kind: str, run_steps) -> None:
@@ -234,7 +234,7 @@ from allranks.local.engine import run
 from allranks.local.options import Options
 from allranks.plan.environment import registered
 from allranks.plan.graph import Plan
-from allranks.history.workspace import Workspace
+from allranks.workspace import Workspace
 run(converter().loads(sys.argv[1], Plan), Workspace(Path(sys.argv[2])), Options(instances=sys.argv[3]))
 """
 

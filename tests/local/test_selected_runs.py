@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 
 from allranks.history.records import RunRecord, Status
-from allranks.history.workspace import Workspace
 from allranks.local.engine import run
 from allranks.local.options import Options
 from allranks.local.selection import Selection
 from allranks.plan.graph import Graph, Plan, Step
 from allranks.plan.ports import Input, Literal, NodeOutput, Output
+from allranks.workspace import Workspace
 
 OUT = (Output("out", "uri_file", "rw_mount"),)
 

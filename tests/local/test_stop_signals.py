@@ -21,7 +21,7 @@ from pathlib import Path
 from allranks.local import engine, run_execution, stop_signals
 from allranks.local.options import Options
 from allranks.plan.graph import Graph, Plan, Step
-from allranks.history.workspace import Workspace
+from allranks.workspace import Workspace
 number, moment = int(sys.argv[2]), sys.argv[3]
 # A shell may have started the tests with nohup, or in the background.
 signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)

@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 
 from allranks.history.records import RunRecord, Status
-from allranks.history.workspace import Workspace
 from allranks.local.engine import run
 from allranks.local.options import Options
 from allranks.plan.reader import read_plan
+from allranks.workspace import Workspace
 from compiled_jobs import complaints
 
 FILE = Path(__file__).resolve().parents[2] / "pipelines" / "recurring_training.py"

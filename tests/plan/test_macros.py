@@ -12,12 +12,12 @@ from allranks.checks.plan import findings
 from allranks.history import stored
 from allranks.history.records import RunRecord, Status
 from allranks.history.store import Store
-from allranks.history.workspace import Workspace
 from allranks.local.engine import resume, run
 from allranks.local.options import Options
 from allranks.plan.codec import loads
 from allranks.plan.graph import Graph, Plan, Step
 from allranks.plan.ports import GraphInput, Input, Literal, Output
+from allranks.workspace import Workspace
 
 FIRED = datetime(2026, 3, 29, 4, 30, tzinfo=timezone(timedelta(hours=2)))
 TRIGGERED = "${{creation_context.trigger_time}}"

@@ -10,7 +10,6 @@ import pytest
 
 from allranks.errors import InputError
 from allranks.history.records import Status
-from allranks.history.workspace import Workspace
 from allranks.local import machine
 from allranks.local.engine import run
 from allranks.local.options import Options
@@ -19,6 +18,7 @@ from allranks.plan.reader import read_plan
 from allranks.project.emit import emit
 from allranks.project.script_job import ENVIRONMENTS, ScriptJob, script_job
 from allranks.project.script_plan import plan_of
+from allranks.workspace import Workspace
 from allranks_command import content
 
 VENVS = Path(__file__).parents[2] / ".venvs"

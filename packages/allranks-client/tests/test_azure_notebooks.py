@@ -13,7 +13,7 @@ from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell, new_notebook
 
 from allranks.history import stored
-from allranks.history.workspace import Workspace
+from allranks.workspace import Workspace
 from allranks_command import PATIENCE, allranks
 
 CELLS = (

@@ -16,8 +16,8 @@ from azure.core.exceptions import HttpResponseError, ResourceExistsError, Resour
 
 from allranks import InputError, LocalClient
 from allranks.api import jobs
-from allranks.history.workspace import Workspace
 from allranks.plan.graph import Pipeline
+from allranks.workspace import Workspace
 from allranks_client.client import running_jobs
 from allranks_command import write
 

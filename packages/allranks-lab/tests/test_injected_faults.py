@@ -15,12 +15,12 @@ from allranks.contract.pytorch import PyTorch
 from allranks.contract.variables import ELASTIC_INSTANCES
 from allranks.errors import InputError
 from allranks.history.records import RunRecord, Status
-from allranks.history.workspace import Workspace
 from allranks.local.engine import resume
 from allranks.local.options import Options
 from allranks.plan import digest
 from allranks.plan.graph import Code, Step
 from allranks.plan.ports import Output
+from allranks.workspace import Workspace
 from allranks_lab.faults import injection
 from mpirun import needs_mpirun
 

@@ -10,7 +10,7 @@ from commands import Command
 from fake.service import FakeAzure
 
 from allranks.api import jobs
-from allranks.history.workspace import Workspace
+from allranks.workspace import Workspace
 from allranks_lab.rehearsal import report
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from allranks.api import jobs
-from allranks.history.workspace import Workspace
+from allranks.workspace import Workspace
 from allranks_command import allranks, called
 from allranks_lab.rehearsal import report
 

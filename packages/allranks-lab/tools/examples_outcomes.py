@@ -21,7 +21,7 @@ from pathlib import Path
 from allranks.api import jobs
 from allranks.errors import Problem
 from allranks.history import stored
-from allranks.history.workspace import Workspace
+from allranks.workspace import Workspace
 
 ALLRANKS = Path(sys.executable).parent / "allranks"
 WORKERS, PATIENCE, RUN_PATIENCE = 4, 120.0, 120.0

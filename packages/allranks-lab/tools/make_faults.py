@@ -28,8 +28,8 @@ from fault_cells import CELLS, FAULTS, STACKS, Cell  # noqa: E402
 from fault_runs import NOTHING, STALL, Outcome, run_cell, run_program, with_own_logs  # noqa: E402
 from program_faults import PROGRAM_FAULTS, ProgramFault  # noqa: E402
 
-from allranks.history.formatting import shortened  # noqa: E402
-from allranks.history.workspace import Workspace  # noqa: E402
+from allranks.text import shortened  # noqa: E402
+from allranks.workspace import Workspace  # noqa: E402
 
 ALL: Sequence[Cell | ProgramFault] = (*CELLS, *PROGRAM_FAULTS)
 PAGE = PACKAGE / "docs" / "faults.md"

@@ -12,7 +12,7 @@ import yaml
 
 from allranks.api import jobs
 from allranks.errors import InputError
-from allranks.history.workspace import Workspace
+from allranks.workspace import Workspace
 from allranks_migrate import migrate, sources
 from allranks_migrate.proof import prove
 

@@ -17,7 +17,7 @@ import pytest
 import allranks
 from allranks.api import jobs
 from allranks.errors import InputError
-from allranks.history.workspace import Workspace
+from allranks.workspace import Workspace
 from allranks_migrate import migrate, sources
 from allranks_migrate.proof import prove
 

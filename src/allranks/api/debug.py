@@ -17,7 +17,6 @@ from allranks.contract.distributions import DISTRIBUTIONS
 from allranks.errors import InputError, Problem
 from allranks.history.observer import Observer
 from allranks.history.records import RunRecord
-from allranks.history.workspace import Workspace
 from allranks.local import engine
 from allranks.local.debugging import DebugSession
 from allranks.local.debugging.in_rank import LOCAL
@@ -27,6 +26,7 @@ from allranks.local.preview import kind_of
 from allranks.local.selection import Selection
 from allranks.plan.graph import Pipeline, Plan, Step
 from allranks.plan.walk import steps, without_labels
+from allranks.workspace import Workspace
 
 ALL = "all"
 

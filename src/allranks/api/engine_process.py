@@ -22,12 +22,12 @@ from typing import IO, Any
 from allranks.errors import InputError, Problem
 from allranks.history.observer import Observer
 from allranks.history.records import RunRecord
-from allranks.history.workspace import Workspace
 from allranks.local.data.inputs import provided
 from allranks.local.options import Options
 from allranks.local.selection import Selection
 from allranks.plan import codec
 from allranks.plan.graph import Plan
+from allranks.workspace import Workspace
 
 _DETACHED = "--detached"
 

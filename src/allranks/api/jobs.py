@@ -13,9 +13,9 @@ from typing import Any
 from allranks.checks import Findings
 from allranks.errors import InputError, Level, Problem
 from allranks.history import registered
-from allranks.history.workspace import Workspace
 from allranks.local.options import DEFAULTS, Options
 from allranks.plan.graph import Plan
+from allranks.workspace import Workspace
 
 _READING = threading.Lock()
 """Held while the SDK, which is patched for the whole process, reads a job."""

@@ -113,7 +113,7 @@ def html(record: RunRecord) -> str:
     """Return the state of a run as HTML, with a table of its steps."""
     from markupsafe import Markup
 
-    from allranks.history.formatting import plain
+    from allranks.text import plain
 
     urgent = [step for step in record.steps if step.status in _URGENT]
     others = [step for step in record.steps if step.status not in _URGENT]
@@ -130,7 +130,8 @@ def _rows(steps: list[StepRecord]) -> Markup:
     from markupsafe import Markup
 
     from allranks.history.curves import headline
-    from allranks.history.formatting import SYMBOLS, duration, elapsed, number, plain
+    from allranks.history.formatting import SYMBOLS, elapsed
+    from allranks.text import duration, number, plain
 
     left = Markup("text-align:left")
     rows = Markup("")

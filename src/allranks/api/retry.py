@@ -10,12 +10,12 @@ from allranks.errors import InputError, Problem
 from allranks.history import secret_values, stored
 from allranks.history.observer import Observer
 from allranks.history.records import RunRecord
-from allranks.history.workspace import Workspace
 from allranks.images.realise import HOST
 from allranks.local import engine, realised, requirements
 from allranks.local.options import Options
 from allranks.plan.graph import Plan
 from allranks.plan.reader import settings as plan_settings
+from allranks.workspace import Workspace
 
 
 def resume(

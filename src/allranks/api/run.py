@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from allranks.history.records import RunRecord, Status, StepRecord
-from allranks.history.workspace import Workspace
+from allranks.workspace import Workspace
 
 if TYPE_CHECKING:
     from allranks.api.engine_process import EngineProcess

@@ -16,11 +16,11 @@ from allranks.history.log_redaction import redacted
 from allranks.history.node_records import graph_records
 from allranks.history.records import RunRecord, Status, StepRecord, Submission, Verdict
 from allranks.history.store import Store
-from allranks.history.workspace import Workspace
 from allranks.plan import codec
 from allranks.plan.secrets import hidden
 from allranks.sdk import internals
 from allranks.secrets import redact, same_length
+from allranks.workspace import Workspace
 
 if TYPE_CHECKING:
     from allranks.azure.workspace import WorkspaceName

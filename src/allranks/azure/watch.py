@@ -18,8 +18,8 @@ from allranks.history import stored
 from allranks.history.log_reader import tail
 from allranks.history.records import RankRecord, RunRecord, StepRecord, Verdict
 from allranks.history.store import Store
-from allranks.history.workspace import Workspace
 from allranks.verdict import judge
+from allranks.workspace import Workspace
 
 if TYPE_CHECKING:
     from allranks.history.observer import Observer

@@ -18,7 +18,7 @@ from pathlib import Path
 from allranks.catalog import stamps
 from allranks.catalog.releases import Release
 from allranks.errors import InputError, Problem
-from allranks.history.workspace import write_file
+from allranks.workspace import write_file
 
 MANIFEST = ".allranks-export.json"
 SCRIPT, README = "register.sh", "README.md"

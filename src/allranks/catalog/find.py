@@ -12,11 +12,11 @@ from allranks.catalog import shipped_specs
 from allranks.catalog.declared_ports import Port, input_ports, output_ports
 from allranks.catalog.variants import TABLE, refresh, refresh_below
 from allranks.errors import InputError, Problem, did_you_mean
-from allranks.history.formatting import number
 from allranks.images.find import environment_file
 from allranks.sdk.paths import nearest, project_folder
 from allranks.sdk.session import quiet, session
 from allranks.sdk.specs import SPECS, environment_name, load
+from allranks.text import number
 
 FOLDER = "components"
 """The folder of a project that contains a folder per component, at any depth."""

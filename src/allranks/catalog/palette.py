@@ -9,7 +9,7 @@ from pathlib import Path
 from allranks.catalog.declared_ports import DATA
 from allranks.catalog.find import GROUPS, ComponentInfo, bounds, group_of
 from allranks.history.page import html_page
-from allranks.history.workspace import write_file
+from allranks.workspace import write_file
 
 OTHERS = "Others"
 """The group of components without a group tag."""

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from allranks.errors import InputError, Problem
-from allranks.history.workspace import write_file
+from allranks.workspace import write_file
 
 SPEC = "component.yaml"
 TABLE = "variants.yaml"

@@ -11,8 +11,8 @@ from io import TextIOWrapper
 from typing import TYPE_CHECKING, Any, TextIO
 
 from allranks.cli import streams
-from allranks.history.formatting import plain as without_controls
 from allranks.secrets import redact
+from allranks.text import plain as without_controls
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -12,15 +12,15 @@ from allranks import engine_log
 from allranks.cli import streams
 from allranks.cli.console import console, errors, plain, to_json
 from allranks.cli.values import ALL_RANKS
-from allranks.history.formatting import duration
 from allranks.history.records import RunRecord, Status
+from allranks.text import duration
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from allranks.history.observer import Observer
-    from allranks.history.workspace import Workspace
     from allranks.local.options import Options
+    from allranks.workspace import Workspace
 
 
 def execute_job(

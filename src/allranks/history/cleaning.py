@@ -13,7 +13,7 @@ from allranks.errors import InputError
 from allranks.history import locks
 from allranks.history.records import RunRecord
 from allranks.history.store import Store
-from allranks.history.workspace import Workspace
+from allranks.workspace import Workspace
 
 RECENT = 3600.0
 """Seconds for which a snapshot or a folder without a run stays, because its run may be about to start."""

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
 from allranks.errors import InputError, Problem
-from allranks.history.workspace import check_access, private_file
+from allranks.workspace import check_access, private_file
 
 if TYPE_CHECKING:
     from typing_extensions import Self

@@ -13,7 +13,7 @@ from pathlib import Path, PurePosixPath
 from allranks.errors import InputError
 from allranks.history import stored
 from allranks.history.records import RunRecord, StepRecord
-from allranks.history.workspace import Workspace
+from allranks.workspace import Workspace
 
 BLOBS, ARTIFACTS = "workspaceblobstore", "workspaceartifactstore"
 NAMES = (BLOBS, ARTIFACTS)

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from allranks.errors import InputError, Problem
-from allranks.history.workspace import check_access
+from allranks.workspace import check_access
 
 NAME = "engine.lock"
 

@@ -20,13 +20,13 @@ from allranks.contract.report import truncated
 from allranks.errors import InputError
 from allranks.history import assets, records, usage
 from allranks.history.curves import headline
-from allranks.history.formatting import plain
 from allranks.history.observer import Observer
 from allranks.history.records import FaultRecord, Point, RunRecord, Status, StepRecord
 from allranks.history.store import Store
 from allranks.history.usage import Sample
-from allranks.history.workspace import write_file
 from allranks.secrets import MASK, is_secret_name, redact
+from allranks.text import plain
+from allranks.workspace import write_file
 
 _UNFINISHED = (Status.FAILED, Status.CANCELED, Status.INTERRUPTED)
 

@@ -13,10 +13,10 @@ from urllib.parse import unquote, urlsplit
 
 from allranks.errors import InputError, Problem
 from allranks.history import assets, datastores
-from allranks.history.workspace import Workspace, check_access
 from allranks.plan.assets import asset_id
 from allranks.plan.assets.asset_id import LATEST, AssetId
 from allranks.plan.assets.lookup import NOTHING, Registered, Registration
+from allranks.workspace import Workspace, check_access
 
 _Reader: TypeAlias = Callable[[sqlite3.Connection, AssetId], Registration]
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from allranks.errors import InputError, Problem
-from allranks.history.formatting import when
 from allranks.history.records import RunRecord, Status
+from allranks.text import when
 
 LATEST = "latest"
 _AZURE = "azure:"

@@ -9,7 +9,7 @@ from allranks.history import locks
 from allranks.history.records import RunRecord
 from allranks.history.selection import EVERY_RUN, RunFilter
 from allranks.history.store import Store, mark_interrupted
-from allranks.history.workspace import Workspace
+from allranks.workspace import Workspace
 
 
 def runs(

@@ -13,12 +13,12 @@ from pathlib import Path
 from typing import Any
 
 from allranks.errors import InputError, Problem
-from allranks.history.formatting import count
 from allranks.images import dockerfile
 from allranks.images.build import needed
 from allranks.plan.environment import Environment
 from allranks.sdk import yaml_lines
 from allranks.sdk.paths import shown
+from allranks.text import count
 
 _SPEC = re.compile(r"(?:(?P<channel>[\w./:-]+)::)?(?P<name>[\w.-]+)\s*(?P<version>[^#\[]*?)\s*(?P<rest>\[.*)?")
 _FUZZY = re.compile(r"=\s*([^=\s<>!~|]+)")

@@ -12,7 +12,7 @@ from allranks.errors import InputError, Problem
 from allranks.history import locks
 from allranks.history.records import RunRecord
 from allranks.history.store import Store
-from allranks.history.workspace import Workspace
+from allranks.workspace import Workspace
 
 PATIENCE = 60.0
 """Seconds in which canceled processes must end. By default, ranks take up to 10 seconds, and MLflow a few more."""

@@ -15,12 +15,10 @@ from allranks.contract.report import FULL_DISK_NUMBERS
 from allranks.errors import InputError, Problem
 from allranks.history import locks, secret_values, stored
 from allranks.history.cleaning import size_of
-from allranks.history.formatting import in_bytes
 from allranks.history.node_records import graph_records
 from allranks.history.observer import Observer
 from allranks.history.records import RunRecord, Status, StepRecord
 from allranks.history.store import Store
-from allranks.history.workspace import Workspace
 from allranks.local import stop_signals
 from allranks.local.data.inputs import provided
 from allranks.local.executor import renewed
@@ -32,6 +30,8 @@ from allranks.local.slots import SharedLocks
 from allranks.plan import codec, values
 from allranks.plan import secrets as plan_secrets
 from allranks.plan.graph import Plan
+from allranks.text import in_bytes
+from allranks.workspace import Workspace
 
 
 class DiskFullError(Exception):

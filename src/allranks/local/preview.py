@@ -13,7 +13,6 @@ from allranks.contract.launch import Process
 from allranks.contract.produce import processes
 from allranks.contract.templating import render
 from allranks.history.node_records import job_name, node_folder
-from allranks.history.workspace import Workspace
 from allranks.local import rank_environment
 from allranks.local.attempt.collect import place_of
 from allranks.local.attempt.stage import TMP, Links, seen_at, seen_output
@@ -28,6 +27,7 @@ from allranks.plan.graph import DoWhile, Node, ParallelFor, Pipeline, Plan, Step
 from allranks.plan.output_paths import graph_output_paths
 from allranks.plan.ports import PRIMITIVES, NodeOutput, Reference
 from allranks.plan.walk import as_pipeline, as_trial, first_iteration
+from allranks.workspace import Workspace
 
 RUN = "RUN"
 """Placeholder for the id of the run."""

@@ -21,7 +21,6 @@ from allranks.history.observer import Observer
 from allranks.history.recorder import RunRecorder
 from allranks.history.records import RunRecord, Status
 from allranks.history.store import Store
-from allranks.history.workspace import Workspace
 from allranks.local import gpus, requirements, stop_signals
 from allranks.local.attempt.runner import CommandRunner
 from allranks.local.executor import Executor
@@ -38,6 +37,7 @@ from allranks.plan.graph import Plan
 from allranks.plan.output_paths import graph_output_paths
 from allranks.plan.walk import left_out, steps
 from allranks.secrets import redact
+from allranks.workspace import Workspace
 
 _log = logging.getLogger(__name__)
 

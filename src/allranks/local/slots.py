@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from allranks.errors import InputError, Problem
-from allranks.history.workspace import user_name
+from allranks.workspace import user_name
 
 RETRY = 0.05
 """Seconds between two attempts to get what another run uses."""

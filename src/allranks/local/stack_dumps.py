@@ -20,9 +20,9 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
-from allranks.history.formatting import shortened
 from allranks.history.records import RankRecord
 from allranks.local.instances.processes import TICKS_PER_SECOND, descendants, parse_stat
+from allranks.text import shortened
 from allranks.verdict.rank_stack import Frame, Stack
 from allranks.verdict.tracebacks import is_library
 

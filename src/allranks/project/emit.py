@@ -12,12 +12,12 @@ from typing import Any
 import yaml
 
 from allranks.errors import InputError, Problem
-from allranks.history.formatting import count
 from allranks.project.files import create
 from allranks.project.script_job import ScriptJob
 from allranks.project.script_plan import type_of
 from allranks.sdk.paths import is_remote
 from allranks.sdk.uploads import context_of
+from allranks.text import count
 
 
 def emit(job: ScriptJob, file: Path) -> tuple[str, ...]:

@@ -17,7 +17,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from allranks.history.formatting import rank_list
+from allranks.text import rank_list
 from allranks.verdict.tracebacks import is_library
 
 LEAST_CALLS = 100

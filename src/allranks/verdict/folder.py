@@ -9,9 +9,9 @@ from pathlib import Path
 
 from allranks.contract import logs
 from allranks.errors import InputError, Problem
-from allranks.history.formatting import rank_list, shortened
 from allranks.history.log_reader import tail
 from allranks.history.records import RankRecord, Verdict
+from allranks.text import rank_list, shortened
 from allranks.verdict import collectives, hangs, judge, rank_stack, signatures, tracebacks
 from allranks.verdict.collectives import Recording
 

@@ -7,8 +7,8 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from allranks.history.formatting import rank_list, shortened
 from allranks.history.records import RankRecord, Status, Verdict
+from allranks.text import rank_list, shortened
 from allranks.verdict import collectives, signatures, tracebacks
 from allranks.verdict.collectives import Call, Difference, Recording
 from allranks.verdict.rank_stack import Stack

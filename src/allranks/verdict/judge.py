@@ -9,9 +9,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from allranks.contract import report
-from allranks.history.formatting import in_bytes, rank_list, shortened
 from allranks.history.log_reader import tail
 from allranks.history.records import RankRecord, Status, Verdict
+from allranks.text import in_bytes, rank_list, shortened
 from allranks.verdict import signatures, tracebacks
 from allranks.verdict.tracebacks import Raised
 

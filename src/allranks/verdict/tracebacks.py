@@ -9,8 +9,8 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import lru_cache
 
-from allranks.history.formatting import plain
 from allranks.history.log_reader import tail
+from allranks.text import plain
 from allranks.verdict import signatures
 
 LINES = 4000

@@ -10,9 +10,9 @@ import pytest
 from allranks.api import jobs
 from allranks.checks.plan import findings
 from allranks.errors import InputError, Problem
-from allranks.history.workspace import Workspace
 from allranks.local.options import Options
 from allranks.plan.reader import opened
+from allranks.workspace import Workspace
 
 COMPONENT = """\
 name: train

@@ -8,11 +8,11 @@ import pytest
 
 from allranks.checks.plan import check, warnings
 from allranks.history import registered
-from allranks.history.workspace import Workspace
 from allranks.plan.graph import Plan
 from allranks.plan.ports import Literal
 from allranks.plan.reader import opened, read_plan
 from allranks.plan.reader.step_ports import LEFT_OUT, REFUSED
+from allranks.workspace import Workspace
 from pipeline_files import write
 
 STEP = """\

@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from allranks.history.records import OutputRecord, Status
-from allranks.history.workspace import Workspace
 from allranks.local.attempt.digests import Digests
 from allranks.local.attempt.running_steps import Stop as StepStop
 from allranks.local.engine import run
@@ -21,6 +20,7 @@ from allranks.plan.graph import Graph, Plan, Step
 from allranks.plan.ports import Input
 from allranks.plan.ports import Path as PathValue
 from allranks.plan.values import ResolvedInput
+from allranks.workspace import Workspace
 
 
 @pytest.fixture

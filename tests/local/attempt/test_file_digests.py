@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from allranks.history.records import Status
-from allranks.history.workspace import Workspace
 from allranks.local.attempt import digests as file_digests
 from allranks.local.attempt.digests import SMALL, FileDigests
 from allranks.local.engine import run
@@ -18,6 +17,7 @@ from allranks.plan import digest, file_tree
 from allranks.plan.graph import Graph, Plan, Step
 from allranks.plan.ports import Input, Output
 from allranks.plan.ports import Path as PathValue
+from allranks.workspace import Workspace
 
 SIZE = SMALL + 1
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from allranks.history.records import RunRecord, Status
-from allranks.history.workspace import Workspace
 from allranks.plan.graph import Graph, Plan, Step
+from allranks.workspace import Workspace
 
 
 def _chain(commands: list[str]) -> Plan:

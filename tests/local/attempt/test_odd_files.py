@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from allranks.history.records import RunRecord, Status
-from allranks.history.workspace import Workspace
 from allranks.plan.graph import Graph, Plan, Step
 from allranks.plan.ports import Input, Output
 from allranks.plan.ports import Path as DataPath
+from allranks.workspace import Workspace
 
 ODD = "ln -s nowhere dangling; ln -s loop loop; ln -s .. up; mkfifo fifo; mkdir empty; echo 1 > x"
 

@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 
 from allranks.history.records import Status
-from allranks.history.workspace import Workspace
 from allranks.local.attempt.stage import Links
 from allranks.local.engine import run
 from allranks.local.options import Options
 from allranks.plan.graph import Graph, Plan, Step
 from allranks.plan.ports import Input, Literal, NodeOutput, Output
 from allranks.plan.ports import Path as DataPath
+from allranks.workspace import Workspace
 
 ODD = "my Übung's (1) & $HOME"
 

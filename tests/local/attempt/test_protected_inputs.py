@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from allranks.history.workspace import Workspace
 from allranks.local import requirements
 from allranks.local.attempt import stage
 from allranks.local.engine import run
@@ -16,6 +15,7 @@ from allranks.plan.graph import Graph, Plan, Step
 from allranks.plan.ports import Input
 from allranks.plan.ports import Path as DataPath
 from allranks.plan.values import ResolvedInput
+from allranks.workspace import Workspace
 
 
 @pytest.mark.parametrize("command", ["echo x > ${{inputs.data}}/y", "cd ${{inputs.data}} && touch y"])

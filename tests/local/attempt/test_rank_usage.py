@@ -11,8 +11,8 @@ from allranks.contract.mpi import Mpi
 from allranks.contract.pytorch import PyTorch
 from allranks.history import stored
 from allranks.history.records import Status, StepRecord
-from allranks.history.workspace import Workspace
 from allranks.plan.graph import Step
+from allranks.workspace import Workspace
 from mpirun import needs_mpirun
 
 PYTHON = f"{sys.executable} -I -S -c"

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from allranks.history import log_reader, stored
-from allranks.history.workspace import Workspace
 from allranks.plan.graph import Code, Step
+from allranks.workspace import Workspace
 
 
 def test_the_first_line_of_a_file_is_the_result_also_of_a_reused_step(

@@ -14,11 +14,11 @@ import pytest
 import bounded
 from allranks.history import stored
 from allranks.history.records import Status
-from allranks.history.workspace import Workspace
 from allranks.plan.codec import converter
 from allranks.plan.graph import Graph, Plan, Step
 from allranks.plan.ports import Input, Output
 from allranks.plan.ports import Path as DataPath
+from allranks.workspace import Workspace
 
 BOUND = 60
 """Seconds after which what is waited for will not come any more."""
@@ -33,7 +33,7 @@ from allranks.local.engine import run
 from allranks.local.options import Options
 from allranks.plan.codec import converter
 from allranks.plan.graph import Plan
-from allranks.history.workspace import Workspace
+from allranks.workspace import Workspace
 plan = converter().loads(sys.argv[1], Plan)
 run(plan, Workspace(Path(sys.argv[2])), Options(instances="loopback", grace=0.1, track=False))
 """
@@ -97,7 +97,7 @@ from allranks.local.options import Options
 from allranks.local.attempt import running_steps
 from allranks.local.tracking import client
 from allranks.plan.graph import Graph, Plan, Step
-from allranks.history.workspace import Workspace
+from allranks.workspace import Workspace
 workspace = Workspace(Path(sys.argv[1]))
 hang = f"import sys, time; sys.stdin.readline(); open('{workspace.root}/asked', 'w')\\nwhile True: time.sleep(1000)"
 client.command = lambda *_: (sys.executable, "-c", hang)

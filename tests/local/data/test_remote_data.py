@@ -15,7 +15,6 @@ import pytest
 
 from allranks.errors import InputError
 from allranks.history.records import Status
-from allranks.history.workspace import Workspace
 from allranks.local.data import cache, storage
 from allranks.local.data.inputs import provided
 from allranks.local.data.storage import StorageError
@@ -24,6 +23,7 @@ from allranks.local.options import Options
 from allranks.plan.graph import Graph, Plan, Step
 from allranks.plan.ports import GraphInput, Input, Output
 from allranks.plan.ports import Path as DataPath
+from allranks.workspace import Workspace
 
 sys.path.insert(0, str(Path(__file__).parent))
 from range_server import Files, served

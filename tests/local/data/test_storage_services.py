@@ -14,13 +14,13 @@ import pytest
 
 import bounded
 from allranks.history.records import Status
-from allranks.history.workspace import Workspace
 from allranks.local.data import cache, storage
 from allranks.local.engine import run
 from allranks.local.options import Options
 from allranks.plan.graph import Graph, Plan, Step
 from allranks.plan.ports import Input, Output
 from allranks.plan.ports import Path as DataPath
+from allranks.workspace import Workspace
 
 Environment = Callable[[str, str], None]
 

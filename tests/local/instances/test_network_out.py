@@ -17,11 +17,11 @@ import pytest
 import trustme
 
 import bounded
-from allranks.history.workspace import Workspace
 from allranks.local.engine import run
 from allranks.local.instances import network_out
 from allranks.local.options import Options
 from allranks.plan.graph import Graph, Plan, Step
+from allranks.workspace import Workspace
 
 pytestmark = [
     pytest.mark.slow,

@@ -40,7 +40,7 @@ from allranks.local.engine import run
 from allranks.local.options import Options
 from allranks.plan.graph import Graph, Plan, Step
 from allranks.plan.ports import Output
-from allranks.history.workspace import Workspace
+from allranks.workspace import Workspace
 
 step = Step("spin", {command!r}, outputs=(Output("pids", "uri_folder"),), distribution=PyTorch(2), instance_count=2)
 record = run(Plan("p", Graph((step,))), Workspace(Path({workspace!r})), Options(instances={kind!r}, grace=0.5))

@@ -15,9 +15,9 @@ import pytest
 
 import bounded
 from allranks.history.records import Status
-from allranks.history.workspace import Workspace
 from allranks.local.instances import temporary
 from allranks.plan.graph import Step
+from allranks.workspace import Workspace
 
 BOUND = 30
 """Seconds after which what is waited for will not come any more."""
@@ -68,7 +68,7 @@ from pathlib import Path
 from allranks.local.engine import run
 from allranks.local.options import Options
 from allranks.plan.graph import Graph, Plan, Step
-from allranks.history.workspace import Workspace
+from allranks.workspace import Workspace
 workspace = Workspace(Path(sys.argv[1]))
 command = f"touch ${{TMPDIR:-/tmp}}/file; echo ${{TMPDIR:-/tmp}} > {workspace.root}/reached; exec sleep 1000"
 run(Plan("p", Graph((Step("spin", command),))), workspace, Options(instances=sys.argv[2], grace=0.1))

@@ -9,8 +9,8 @@ import pytest
 
 from allranks.contract.mpi import Mpi
 from allranks.history.records import RunRecord, Status
-from allranks.history.workspace import Workspace
 from allranks.plan.graph import Code, Step
+from allranks.workspace import Workspace
 from mpirun import needs_mpirun
 
 pytestmark = needs_mpirun

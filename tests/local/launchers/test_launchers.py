@@ -15,8 +15,8 @@ from allranks.contract.tensorflow import TensorFlow
 from allranks.errors import InputError
 from allranks.history.observer import Observer
 from allranks.history.records import RunRecord, Status, StepRecord
-from allranks.history.workspace import Workspace
 from allranks.plan.graph import Step
+from allranks.workspace import Workspace
 from mpirun import MPIRUN, needs_mpirun
 
 PLACE = "echo $OMPI_COMM_WORLD_RANK/$OMPI_COMM_WORLD_SIZE $OMPI_COMM_WORLD_LOCAL_RANK $AZUREML_CR_NODE_RANK"

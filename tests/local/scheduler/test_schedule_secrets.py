@@ -8,11 +8,11 @@ from pathlib import Path
 from unittest import mock
 
 from allranks.history.records import RunRecord, Status
-from allranks.history.workspace import Workspace
 from allranks.local.scheduler import running
 from allranks.local.scheduler.ledger import Firing, Ledger, SchedulesPlace
 from allranks.local.scheduler.reading import read
 from allranks.plan import codec
+from allranks.workspace import Workspace
 
 DECLARED = """
 from azure.ai.ml import command, dsl

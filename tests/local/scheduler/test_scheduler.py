@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 
 from allranks.errors import InputError
-from allranks.history.workspace import Workspace
 from allranks.local.scheduler.ledger import CREATED, Firing, Ledger, SchedulesPlace
 from allranks.local.scheduler.running import CANCELED
 from allranks.local.scheduler.scheduler import Clock, Event, Scheduler
 from allranks.schedules.finding import Schedule
 from allranks.schedules.triggers import Cron, Recurrence, Trigger
+from allranks.workspace import Workspace
 
 T0 = datetime(2026, 1, 1, tzinfo=timezone.utc)
 HOURLY = Cron("0 * * * *", start=datetime(2026, 1, 1, 0, 30))

@@ -10,10 +10,10 @@ import psutil
 import pytest
 
 from allranks.history.records import Status
-from allranks.history.workspace import Workspace
 from allranks.local.tracking import client
 from allranks.local.tracking.client import Tracking, TrackingError
 from allranks.plan.graph import Step
+from allranks.workspace import Workspace
 
 PYTHON = (sys.executable, "-I", "-S", "-c")
 HANG = "import time\nwhile True: time.sleep(1000)"

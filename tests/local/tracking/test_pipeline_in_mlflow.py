@@ -10,10 +10,10 @@ import pytest
 
 from allranks.history.formatting import models_of, reported_results
 from allranks.history.records import ModelRecord, Status
-from allranks.history.workspace import Workspace
 from allranks.local.engine import Options, resume
 from allranks.plan.graph import Graph, Pipeline, Plan, Step
 from allranks.plan.ports import Input, Literal
+from allranks.workspace import Workspace
 
 pytestmark = [pytest.mark.slow, pytest.mark.mlflow]
 

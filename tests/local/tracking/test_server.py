@@ -14,12 +14,12 @@ import psutil
 import pytest
 
 from allranks.history.records import Status
-from allranks.history.workspace import Workspace
 from allranks.local.instances.supervisor import Supervisor
 from allranks.local.tracking import server
 from allranks.local.tracking.server import MlflowServer, authenticated, is_needed
 from allranks.plan.environment import Environment
 from allranks.plan.graph import Graph, Plan, Step
+from allranks.workspace import Workspace
 
 BOUND = 30
 """Seconds after which a test gives up waiting for something that ought to happen at once."""

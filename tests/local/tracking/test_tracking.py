@@ -9,10 +9,10 @@ import pytest
 
 from allranks.history import datastores
 from allranks.history.records import Status, StepRecord
-from allranks.history.workspace import Workspace
 from allranks.local.tracking import client, tracked_runs
 from allranks.local.tracking.client import may_track
 from allranks.plan.graph import Graph, Plan, Step
+from allranks.workspace import Workspace
 
 SCRIPT = """
 import mlflow

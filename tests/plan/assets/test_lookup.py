@@ -11,9 +11,9 @@ import pytest
 from allranks.errors import InputError, Problem
 from allranks.history import assets, registered
 from allranks.history.assets import RegisteredAsset
-from allranks.history.workspace import Workspace
 from allranks.plan.assets.lookup import AssetLookup, skeleton
 from allranks.sdk import spec_files
+from allranks.workspace import Workspace
 from pipeline_files import write
 
 SPEC = """\

@@ -9,13 +9,13 @@ import pytest
 from allranks.checks import plan as checks
 from allranks.errors import InputError
 from allranks.history.records import Status
-from allranks.history.workspace import Workspace
 from allranks.local.engine import resume
 from allranks.local.engine import run as run_plan
 from allranks.local.options import Options
 from allranks.plan import codec
 from allranks.plan.graph import Parallel, Plan, Step
 from allranks.plan.walk import steps
+from allranks.workspace import Workspace
 from pipeline_files import read
 
 TASK = """\

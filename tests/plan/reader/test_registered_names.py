@@ -14,12 +14,12 @@ from allranks.contract.pytorch import PyTorch
 from allranks.errors import InputError
 from allranks.history import assets, registered
 from allranks.history.assets import RegisteredAsset
-from allranks.history.workspace import Workspace
 from allranks.local import interpreters
 from allranks.plan.environment import Environment
 from allranks.plan.ports import GraphInput, GraphOutput, Literal, NodeOutput
 from allranks.plan.ports import Path as DataPath
 from allranks.plan.reader import opened, read_plan
+from allranks.workspace import Workspace
 from pipeline_files import read, write
 
 DOWNLOADER = """\

@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from allranks.history import registered
-from allranks.history.workspace import Workspace
 from allranks.plan.graph import Plan
 from allranks.plan.reader import lookup_of, opened
 from allranks.plan.walk import steps
+from allranks.workspace import Workspace
 from pipeline_files import write, write_dsl
 
 PIPELINE = """

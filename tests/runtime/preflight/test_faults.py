@@ -13,10 +13,10 @@ import pytest
 
 from allranks.contract.pytorch import PyTorch
 from allranks.history.records import RunRecord, Status
-from allranks.history.workspace import Workspace
 from allranks.local.engine import run
 from allranks.local.options import Options
 from allranks.plan.graph import Graph, Plan, Step
+from allranks.workspace import Workspace
 
 # Each starts a job of several ranks, which import torch.
 pytestmark = pytest.mark.slow

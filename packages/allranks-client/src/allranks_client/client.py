@@ -18,7 +18,6 @@ from azure.ai.ml.entities import Job
 from allranks.api import engine_process, jobs, notebook_view
 from allranks.history import datastores, registered, stored
 from allranks.history.records import RunRecord
-from allranks.history.workspace import Workspace
 from allranks.local.options import Options
 from allranks.plan.assets import asset_id
 from allranks.plan.assets.lookup import AssetLookup
@@ -26,6 +25,7 @@ from allranks.plan.graph import Plan
 from allranks.sdk import offline_client
 from allranks.sdk.offline_client import Credential, client_class
 from allranks.sdk.session import entry, session
+from allranks.workspace import Workspace
 from allranks_client import job_requests, local_workspace, schedule_requests, sdk_parts  # noqa: F401  # they add routes
 from allranks_client.local_service import LocalService, LocalTransport
 from allranks_client.storage import LocalContainer

@@ -14,8 +14,8 @@ from typing import Any
 from allranks.history import datastores
 from allranks.history.formatting import cause, reason
 from allranks.history.records import RunRecord, Status, StepRecord
-from allranks.history.workspace import Workspace
 from allranks.plan.secrets import shown as without_secrets
+from allranks.workspace import Workspace
 from allranks_client.emulation import Job, timestamp
 from allranks_client.messages import not_found
 from allranks_client.storage import write_json

@@ -12,13 +12,13 @@ from allranks.api import jobs
 from allranks.errors import InputError, Problem
 from allranks.history import secret_values, stored
 from allranks.history.store import Store
-from allranks.history.workspace import Workspace
 from allranks.local.scheduler import reading
 from allranks.local.scheduler.ledger import CREATED, Ledger, SchedulesPlace
 from allranks.plan import codec
 from allranks.plan.graph import Plan
 from allranks.plan.secrets import restored
 from allranks.schedules import finding
+from allranks.workspace import Workspace
 from allranks_client import local_jobs, run_history
 from allranks_client.local_service import LocalService, route
 from allranks_client.messages import Answer, Request

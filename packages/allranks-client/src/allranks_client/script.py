@@ -13,12 +13,12 @@ from types import ModuleType
 from typing import Any
 
 from allranks.errors import InputError, Problem
-from allranks.history.workspace import Workspace
 from allranks.local.options import Options
 from allranks.sdk import notebook, python_file, user_code
 from allranks.sdk.offline_client import replaced_clients
 from allranks.sdk.paths import require_file
 from allranks.sdk.session import PRIVATE_FEATURES, entry
+from allranks.workspace import Workspace
 
 
 def run_as_azure(file: str, arguments: Sequence[str], workspace: Workspace, options: Options) -> int:

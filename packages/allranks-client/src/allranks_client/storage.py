@@ -13,7 +13,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from allranks.history import datastores
-from allranks.history.workspace import Workspace, write_file
+from allranks.workspace import Workspace, write_file
 from allranks_client.sdk_parts import BlobStorageClient
 
 UPLOADS = "LocalUpload"

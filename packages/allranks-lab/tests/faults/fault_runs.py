@@ -25,7 +25,6 @@ from program_faults import ProgramFault
 import bounded
 from allranks.history import stored
 from allranks.history.records import RunRecord, Status, StepRecord, Verdict
-from allranks.history.workspace import Workspace
 from allranks.local.attempt import monitor
 from allranks.local.engine import run
 from allranks.local.launchers import mpi
@@ -34,6 +33,7 @@ from allranks.plan import codec, digest
 from allranks.plan.environment import Environment
 from allranks.plan.graph import Code, Graph, Plan, Step
 from allranks.verdict import folder
+from allranks.workspace import Workspace
 from allranks_lab.faults import injection
 from allranks_lab.faults.faults import Fault
 
@@ -241,7 +241,7 @@ from pathlib import Path
 from allranks.local import engine
 from allranks.local.options import Options
 from allranks.plan import codec
-from allranks.history.workspace import Workspace
+from allranks.workspace import Workspace
 
 _, file, root, kind = sys.argv
 engine.run(codec.loads(Path(file).read_text()), Workspace(Path(root)), Options(instances=kind, track=False, slots=8))

@@ -10,7 +10,7 @@ from fault_cells import CELLS, FAULTS, STACKS, Cell, random_cell
 from fault_runs import PROJECT, Outcome, run_cell, run_program, run_together
 from program_faults import PROGRAM_FAULTS, ProgramFault
 
-from allranks.history.workspace import Workspace
+from allranks.workspace import Workspace
 
 QUICK = {
     "DDP": ("SIGKILL of the agent", "full disk"),

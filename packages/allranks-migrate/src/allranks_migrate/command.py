@@ -12,7 +12,7 @@ import typer
 from allranks.cli.console import print_result
 from allranks.cli.options import FolderOption, JsonOption, option
 from allranks.errors import InputError, Problem
-from allranks.history.formatting import count
+from allranks.text import count
 
 if TYPE_CHECKING:
     from allranks_migrate import Migration
@@ -78,7 +78,7 @@ def migrate(
 
 def _prove(written: list[Migration], workspace: Path | None, rows: list[dict[str, object]], lines: list[str]) -> bool:
     """Prove each migration, add the comparisons to its row and to the lines, and return whether all ranks are equal."""
-    from allranks.history.workspace import Workspace
+    from allranks.workspace import Workspace
     from allranks_migrate.proof import prove
 
     equal = True

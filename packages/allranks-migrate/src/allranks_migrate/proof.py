@@ -14,12 +14,12 @@ from allranks.api import jobs
 from allranks.contract.distributions import DISTRIBUTIONS
 from allranks.contract.single import Single
 from allranks.history.records import RunRecord, StepRecord
-from allranks.history.workspace import Workspace
 from allranks.local import engine
 from allranks.local.options import Options
 from allranks.plan import digest
 from allranks.plan.graph import Step
 from allranks.plan.walk import with_steps
+from allranks.workspace import Workspace
 from allranks_migrate import Migration
 from allranks_migrate.jobs import Job
 from allranks_migrate.ports import with_literals

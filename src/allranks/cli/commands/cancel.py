@@ -12,7 +12,7 @@ from allranks.errors import InputError, Problem
 from allranks.history import locks, stored
 from allranks.history.nested import node_at, steps_of
 from allranks.history.records import RunRecord, Status
-from allranks.history.workspace import Workspace
+from allranks.workspace import Workspace
 
 
 def cancel(

@@ -20,13 +20,13 @@ from allranks.cli.options import (
 )
 from allranks.cli.values import settings_of, stand_ins_of
 from allranks.errors import InputError, Level, Problem
-from allranks.history.formatting import count
-from allranks.history.formatting import plain as without_controls
-from allranks.history.workspace import Workspace
 from allranks.plan.graph import Plan
 from allranks.plan.walk import left_out, steps
 from allranks.sdk import spec_files
 from allranks.sdk.spec_files import Kind, SpecFiles
+from allranks.text import count
+from allranks.text import plain as without_controls
+from allranks.workspace import Workspace
 
 if TYPE_CHECKING:
     from allranks.plan.assets.lookup import AssetLookup, Use

@@ -12,8 +12,8 @@ from allranks.cli.options import FolderOption, YesOption, confirm, option
 from allranks.cli.values import seconds
 from allranks.history import cleaning
 from allranks.history.cleaning import LEFTOVER, RUN, SNAPSHOT, CleaningPlan
-from allranks.history.formatting import count, in_bytes, plain, when
-from allranks.history.workspace import Workspace
+from allranks.text import count, in_bytes, plain, when
+from allranks.workspace import Workspace
 
 if TYPE_CHECKING:
     from rich.console import Console

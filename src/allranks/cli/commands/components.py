@@ -13,7 +13,8 @@ from allranks.cli.console import console, open_in_browser, print_written, to_jso
 from allranks.cli.lazy_group import lazy_group
 from allranks.cli.options import JsonOption, LibraryOption, argument, components_of, option
 from allranks.errors import InputError, Problem
-from allranks.history.formatting import count, layout, plain
+from allranks.history.formatting import layout
+from allranks.text import count, plain
 
 if TYPE_CHECKING:
     from rich.console import Console

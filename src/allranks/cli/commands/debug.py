@@ -44,8 +44,8 @@ def debug(
     from allranks.cli.views.problems import print_warnings
     from allranks.history.observer import Observer
     from allranks.history.records import RunRecord
-    from allranks.history.workspace import Workspace
     from allranks.local.options import Options
+    from allranks.workspace import Workspace
 
     options = Options(instances, gpus=gpus, environment=environment, grace=2.0)
 

@@ -7,7 +7,7 @@ from typing import Annotated
 from allranks.cli import completion
 from allranks.cli.console import console, to_json
 from allranks.cli.options import FolderOption, JsonOption, argument
-from allranks.history.workspace import Workspace
+from allranks.workspace import Workspace
 
 
 def diff(

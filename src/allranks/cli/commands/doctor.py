@@ -16,7 +16,7 @@ import typer
 from allranks.cli.console import console, errors, to_json
 from allranks.cli.options import JsonOption, argument, option
 from allranks.errors import InputError, Problem
-from allranks.history.workspace import Workspace
+from allranks.workspace import Workspace
 
 if TYPE_CHECKING:
     from allranks.hardware.nccl import NetworkVariable

@@ -10,7 +10,7 @@ import typer
 
 from allranks.cli.console import print_result
 from allranks.cli.options import JsonOption, option
-from allranks.history.formatting import count
+from allranks.text import count
 
 
 def init(

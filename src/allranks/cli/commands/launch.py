@@ -71,7 +71,7 @@ def launch(
 
     A command with a launcher can be pasted: allranks launch -- torchrun --nnodes 2 --nproc-per-node 4 train.py
     """
-    from allranks.history.workspace import Workspace
+    from allranks.workspace import Workspace
 
     def job() -> ScriptJob:
         from allranks.project.script_job import script_job

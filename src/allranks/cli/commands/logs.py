@@ -16,7 +16,7 @@ from allranks.errors import InputError, Problem
 
 if TYPE_CHECKING:
     from allranks.history.records import RunRecord
-    from allranks.history.workspace import Workspace
+    from allranks.workspace import Workspace
 
 
 def logs(
@@ -78,9 +78,9 @@ def _print_engine_log(run: RunRecord) -> None:
 def _pack(identity: str, output: Path, yes: bool, folder: Path | None) -> None:
     """Write what an issue about a run needs into one file."""
     from allranks.history import secret_values, stored
-    from allranks.history.formatting import in_bytes
-    from allranks.history.workspace import Workspace
     from allranks.secrets import redact
+    from allranks.text import in_bytes
+    from allranks.workspace import Workspace
 
     place = Workspace.at(folder)
     record = stored.run(place, identity)

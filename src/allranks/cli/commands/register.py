@@ -21,7 +21,7 @@ from allranks.cli.options import (
     option,
 )
 from allranks.errors import InputError, Problem
-from allranks.history.formatting import plain
+from allranks.text import plain
 
 if TYPE_CHECKING:
     from allranks.azure.register import Difference

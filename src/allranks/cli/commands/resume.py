@@ -12,7 +12,7 @@ from allranks.cli.options import (
     SetOption,
 )
 from allranks.cli.values import settings_of
-from allranks.history.workspace import Workspace
+from allranks.workspace import Workspace
 
 
 def resume(

@@ -69,7 +69,7 @@ def run(
     """
     import os
 
-    from allranks.history.workspace import Workspace
+    from allranks.workspace import Workspace
 
     place = Workspace.at(workspace)
     if as_azure:

@@ -13,7 +13,7 @@ from allranks.cli.values import moment
 from allranks.history import stored
 from allranks.history.records import Status
 from allranks.history.selection import EVERY_RUN, RunFilter
-from allranks.history.workspace import Workspace
+from allranks.workspace import Workspace
 
 
 class StatusChoice(str, Enum):

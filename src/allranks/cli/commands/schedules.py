@@ -29,12 +29,12 @@ from allranks.cli.options import (
     TrackOption,
     option,
 )
-from allranks.history.formatting import clock, plain
-from allranks.history.workspace import Workspace
 from allranks.local.scheduler.ledger import Ledger, SchedulesPlace
 from allranks.schedules.finding import Schedule, check_target, find_schedules
 from allranks.schedules.triggers import firings, in_words, in_zone
 from allranks.sdk.session import session
+from allranks.text import clock, plain
+from allranks.workspace import Workspace
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -13,7 +13,7 @@ from allranks.errors import InputError, Problem
 from allranks.history import stored
 from allranks.history.nested import records_at
 from allranks.history.records import RunRecord
-from allranks.history.workspace import Workspace
+from allranks.workspace import Workspace
 
 
 def show(

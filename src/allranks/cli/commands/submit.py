@@ -26,7 +26,7 @@ from allranks.cli.options import (
 from allranks.cli.values import settings_of
 from allranks.errors import InputError, Problem
 from allranks.history.records import RunRecord
-from allranks.history.workspace import Workspace
+from allranks.workspace import Workspace
 
 if TYPE_CHECKING:
     from allranks.azure.changes import Changes

@@ -18,7 +18,6 @@ from allranks.cli.views.plan import plan_json, print_plan
 from allranks.cli.views.problems import print_machine, print_warnings
 from allranks.cli.views.uploads import print_uploads
 from allranks.errors import InputError
-from allranks.history.workspace import Workspace
 from allranks.local import capacity, preview, realised, requirements
 from allranks.local.options import Options
 from allranks.local.selection import Mode, Modes, modes_of
@@ -27,6 +26,7 @@ from allranks.plan.graph import Plan
 from allranks.plan.secrets import shown
 from allranks.plan.walk import steps
 from allranks.sdk.uploads import Upload
+from allranks.workspace import Workspace
 
 _WORDS = {
     Mode.RUN: "run, or reuse a result",

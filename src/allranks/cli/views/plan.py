@@ -13,7 +13,7 @@ from rich.text import Text
 
 from allranks.cli.views.uploads import uploads_json
 from allranks.contract.launch import Process
-from allranks.history.formatting import NOTHING, count, duration, layout, plain
+from allranks.history.formatting import layout
 from allranks.local import interpreters
 from allranks.local.preview import StepPreview
 from allranks.plan.graph import Condition, DoWhile, Node, ParallelFor, Plan, StandIn, Step, Sweep
@@ -21,6 +21,7 @@ from allranks.plan.ports import GraphInput, Input, Literal, NodeOutput, Output, 
 from allranks.plan.ports import Text as BoundText
 from allranks.plan.walk import steps, walk
 from allranks.sdk.uploads import Upload
+from allranks.text import NOTHING, count, duration, plain
 
 _LONG = 24
 """Length above which the values of a variable are below each other."""

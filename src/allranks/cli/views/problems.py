@@ -9,7 +9,7 @@ from rich.text import Text
 
 from allranks.cli.console import errors, plain
 from allranks.errors import InputError, Level, Problem
-from allranks.history.formatting import count
+from allranks.text import count
 
 
 def print_problems(error: InputError, console: Console | None = None) -> None:

@@ -12,10 +12,11 @@ from rich.text import Text
 from allranks.cli.views import print_wide
 from allranks.cli.views.summary import summary
 from allranks.cli.views.tree import name_width, tree
-from allranks.history.formatting import cause, clock, count, duration, elapsed, number, plain, short_reason, step_layout
+from allranks.history.formatting import cause, elapsed, short_reason, step_layout
 from allranks.history.nested import count_steps
 from allranks.history.observer import Observer
 from allranks.history.records import RunRecord, Status, StepRecord
+from allranks.text import clock, count, duration, number, plain
 
 _CURVES = 4
 

@@ -15,9 +15,10 @@ from allranks.cli.views import print_whole, state, table_of
 from allranks.cli.views.summary import summary
 from allranks.cli.views.tree import Line, More, lines_of
 from allranks.differences import Comparison, Difference, Reuse
-from allranks.history.formatting import NOTHING, duration, elapsed, in_bytes, mean_cpu, node_layout, number, plain, when
+from allranks.history.formatting import elapsed, mean_cpu, node_layout
 from allranks.history.nested import nested, node_at, records_at
 from allranks.history.records import RankRecord, RunRecord, Status, StepRecord
+from allranks.text import NOTHING, duration, in_bytes, number, plain, when
 
 _WIDE, _WIDEST = 100, 140
 _TROUBLED = (Status.FAILED, Status.CANCELED, Status.INTERRUPTED)

@@ -18,7 +18,7 @@ from allranks.hardware import shared_memory
 from allranks.hardware.cuda import has_bfloat16, releases_of
 from allranks.hardware.nccl import NetworkVariable
 from allranks.hardware.sizes import Size
-from allranks.history.formatting import NOTHING, count
+from allranks.text import NOTHING, count
 
 
 def print_sizes(out: Console, found: Sequence[Size], today: date) -> None:

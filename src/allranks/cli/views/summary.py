@@ -11,25 +11,21 @@ from rich.text import Text
 from allranks.cli.views import STYLES
 from allranks.history.curves import best
 from allranks.history.formatting import (
-    LONG,
     SYMBOLS,
     cause,
-    count,
     cpu_of_ranks,
-    duration,
     elapsed,
     gpu_memory_of_ranks,
     memory_of_ranks,
     models_of,
-    number,
     outputs_of,
-    plain,
     reported_results,
     what_to_do,
     without_reason,
 )
 from allranks.history.nested import count_steps, in_every_iteration, nested, walk
 from allranks.history.records import Point, RunRecord, Status, StepRecord, Verdict
+from allranks.text import LONG, count, duration, number, plain
 
 _TAIL = 20
 _VERDICTS = 5

@@ -16,17 +16,10 @@ from rich.tree import Tree
 
 from allranks.cli.views import STYLES, symbol, word
 from allranks.history.curves import best_metric, buckets, remaining
-from allranks.history.formatting import (
-    count,
-    current_usage,
-    duration,
-    elapsed,
-    node_layout,
-    number,
-    plain,
-)
+from allranks.history.formatting import current_usage, elapsed, node_layout
 from allranks.history.nested import Node, count_steps, nested, steps_of, walk
 from allranks.history.records import Point, RankRecord, RunRecord, Status, StepRecord
+from allranks.text import count, duration, number, plain
 
 _GUIDES = 4
 _NARROW = 60

@@ -10,9 +10,9 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
-from allranks.history.formatting import count, in_bytes, plain
 from allranks.sdk.files import LeftOut
 from allranks.sdk.uploads import Upload
+from allranks.text import count, in_bytes, plain
 
 _MOST_NAMES = 20
 """Maximum number of names that are printed per reason; `--json` lists all."""

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from allranks.history.curves import best, families, thin
-from allranks.history.formatting import duration, number
 from allranks.history.records import Point, StepRecord
+from allranks.text import duration, number
 
 _SECONDS = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 21600, 43200)
 _SMALLEST = 1e-290

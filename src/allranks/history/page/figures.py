@@ -10,10 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from allranks.history.curves import best, families
-from allranks.history.formatting import count, cpu_of_ranks, gpu_memory_of_ranks, memory_of_ranks
+from allranks.history.formatting import cpu_of_ranks, gpu_memory_of_ranks, memory_of_ranks
 from allranks.history.nested import in_every_iteration
 from allranks.history.page.chart import SERIES, Chart, Curve, charts, drawing_cost, make_chart
 from allranks.history.records import Status, StepRecord
+from allranks.text import count
 
 LARGEST_FILE = 1 << 20
 LARGEST_MATRIX = 64

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from itertools import groupby, islice
 
 from allranks.history.curves import best_metric
-from allranks.history.formatting import count, node_layout, number
+from allranks.history.formatting import node_layout
 from allranks.history.nested import Node, nested, steps_of, walk
 from allranks.history.records import Status, StepRecord
+from allranks.text import count, number
 
 ATTENTION = frozenset({Status.FAILED, Status.RUNNING, Status.PREPARING, Status.INTERRUPTED, Status.CANCELED})
 """Statuses of nodes that are shown first if the page is too small for all nodes."""

@@ -11,7 +11,7 @@ from pathlib import Path
 from allranks.history.page.page import NAME, page, write_page
 from allranks.history.records import RunRecord
 from allranks.history.store import Store
-from allranks.history.workspace import write_file
+from allranks.workspace import write_file
 
 _sleep = asyncio.sleep
 _INTERVAL = 5.0

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 
 from markupsafe import Markup, escape
 
-from allranks.history.formatting import plain
 from allranks.history.log_redaction import open_log
 from allranks.history.page.items import ATTENTION
 from allranks.history.records import RankRecord, Status, StepRecord
 from allranks.secrets import redact
+from allranks.text import plain
 
 _BUDGET = 800_000
 """Maximum bytes of all excerpts of a page."""

@@ -22,8 +22,9 @@ from allranks.history.page import chart, drawings, html_page, log_excerpts, time
 from allranks.history.page.figures import Confusion, confusions, shared_charts, usage_facts
 from allranks.history.page.items import Item, details, items_of, runs, stretches
 from allranks.history.records import Point, RunRecord, Status, StepRecord
-from allranks.history.workspace import write_file
+from allranks.text import NOTHING, clock, count, duration, number, plain, when
 from allranks.version import __version__
+from allranks.workspace import write_file
 
 NAME = "run.html"
 """The file of a run's page, in the run's folder."""
@@ -127,12 +128,12 @@ def _environment() -> Environment:
         *(
             formatting.cause,
             formatting.what_to_do,
-            formatting.clock,
-            formatting.count,
-            formatting.duration,
+            clock,
+            count,
+            duration,
             formatting.elapsed,
         ),
-        *(formatting.models_of, formatting.number, formatting.outputs_of, formatting.reason, formatting.when),
+        *(formatting.models_of, number, formatting.outputs_of, formatting.reason, when),
         *(formatting.reported_results, _about, _has_more_metrics, _last_values, _notes_of, _rank_anchor),
         *(_shorten, _step_anchor, _what),
     )
@@ -142,7 +143,7 @@ def _environment() -> Environment:
         MOST_TRIALS=_MOST_TRIALS,
         MOST_VERDICTS=_MOST_VERDICTS,
         UNFOLDED_VERDICTS=_UNFOLDED_VERDICTS,
-        NOTHING=formatting.NOTHING,
+        NOTHING=NOTHING,
         RUN=drawings.RUN,
         SYMBOLS=formatting.SYMBOLS,
         chart_size=chart,
@@ -153,7 +154,7 @@ def _environment() -> Environment:
 
 def _finalize(value: Any) -> Any:
     """Remove characters that HTML forbids from names and log lines."""
-    return formatting.plain(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+    return plain(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
 def _shorten(text: str, length: int) -> str:
@@ -169,7 +170,7 @@ def _about(item: Item, now: float) -> str:
     if step.reused_from:
         parts.append(f"reused from {step.reused_from}")
     elif step.status is not Status.SKIPPED:
-        parts.append(formatting.duration(formatting.elapsed(step, now)))
+        parts.append(duration(formatting.elapsed(step, now)))
     return " · ".join(filter(None, parts))
 
 
@@ -188,7 +189,7 @@ def _what(item: Item, now: float) -> str:
 
 def _last_values(step: StepRecord) -> str:
     """Return the last values of a step's metrics that fit on one line."""
-    texts = [f"{name} {formatting.number(points[-1].value)}" for name, points in step.metrics.items() if points]
+    texts = [f"{name} {number(points[-1].value)}" for name, points in step.metrics.items() if points]
     return ", ".join(texts[:_VALUES]) + (", …" if len(texts) > _VALUES else "")
 
 

@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from allranks.history.formatting import count, duration, elapsed
+from allranks.history.formatting import elapsed
 from allranks.history.page.chart import Scale, Tick, time_scale
 from allranks.history.page.items import Item, chosen, items_of, runs, stretches, walk_items
 from allranks.history.records import AttemptRecord, RankRecord, RunRecord, Status, StepRecord, earlier_attempts, pauses
+from allranks.text import count, duration
 
 WIDTH = 1040
 LABELS = 180

@@ -9,7 +9,6 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from allranks.contract.templating import output_path
-from allranks.history.formatting import count
 from allranks.history.log_reader import tail
 from allranks.history.log_redaction import LogLines, mask_in_file
 from allranks.history.recorder import RunRecorder
@@ -20,6 +19,7 @@ from allranks.plan.digest import KnownDigests
 from allranks.plan.file_tree import Stop
 from allranks.plan.ports import FILE_TYPES, PRIMITIVES, Output
 from allranks.sdk.paths import is_remote
+from allranks.text import count
 
 MAX_ARTIFACTS = 1000
 """Maximum files below ./outputs in a record."""

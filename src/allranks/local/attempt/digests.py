@@ -18,12 +18,12 @@ from pathlib import Path
 
 from allranks.history.database import transaction
 from allranks.history.records import OutputRecord
-from allranks.history.workspace import private_file
 from allranks.local.attempt.running_steps import Stop
 from allranks.plan import digest
 from allranks.plan.digest import KnownDigests
 from allranks.plan.ports import PRIMITIVES
 from allranks.plan.values import ResolvedInput
+from allranks.workspace import private_file
 
 
 @dataclass

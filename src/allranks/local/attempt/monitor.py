@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from allranks.contract import report
-from allranks.history.formatting import rank_list
 from allranks.history.log_reader import tail
 from allranks.history.recorder import RunRecorder
 from allranks.history.records import Point, Progress, RankRecord, Status, StepRecord, Verdict
@@ -24,6 +23,7 @@ from allranks.local.launchers.launching import rank_name, read_events
 from allranks.local.options import Options
 from allranks.local.stack_dumps import pids_of, signal_all
 from allranks.plan.graph import Step
+from allranks.text import rank_list
 from allranks.verdict import judge, signatures, stragglers
 from allranks.verdict.collectives import Call, Recording
 from allranks.verdict.folder import of_waiting

@@ -15,7 +15,6 @@ from typing import Any
 
 from allranks.history.recorder import RunRecorder
 from allranks.history.records import Point, RunRecord, Status, StepRecord, Verdict
-from allranks.history.workspace import Workspace
 from allranks.local import gpus, interpreters, rank_environment
 from allranks.local.attempt.attempt import Attempt, AttemptContext
 from allranks.local.attempt.digests import Digests, FileDigests
@@ -35,6 +34,7 @@ from allranks.local.tracking.client import Tracking, TrackingError
 from allranks.local.tracking.server import MlflowServer
 from allranks.plan import values
 from allranks.plan.graph import Plan, Step
+from allranks.workspace import Workspace
 
 _log = logging.getLogger(__name__)
 

@@ -10,12 +10,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from allranks.history.formatting import rank_list
 from allranks.history.log_reader import tail
 from allranks.history.recorder import RunRecorder
 from allranks.history.records import RankRecord, Status, StepRecord, Verdict
 from allranks.local import flight_recordings, stack_dumps
 from allranks.local.instances.processes import TICKS_PER_SECOND
+from allranks.text import rank_list
 from allranks.verdict import collectives, signatures, tracebacks
 from allranks.verdict.collectives import Call
 from allranks.verdict.hangs import of_hang

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from allranks.history.formatting import in_bytes
 from allranks.history.recorder import RunRecorder
 from allranks.history.records import RankRecord, Status, StepRecord
 from allranks.history.usage import RankUsage, Sample
 from allranks.local.capacity import machine_memory, size_memory
 from allranks.local.instances.supervisor import Event
 from allranks.local.launchers.launching import rank_name
+from allranks.text import in_bytes
 
 NEARLY_FULL = 0.9
 """Share of the memory from which it is reported as nearly used up."""

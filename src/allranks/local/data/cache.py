@@ -24,13 +24,13 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from allranks.history.formatting import count, in_bytes
 from allranks.local.data import storage
 from allranks.local.data.samples import suffixes_of
 from allranks.local.data.storage import Remote, RemoteFile, StorageError
 from allranks.plan import file_tree
 from allranks.sdk.paths import cache_folder
 from allranks.secrets import redact
+from allranks.text import count, in_bytes
 
 _ENTRY, _CONTENT, _PARTIAL = "entry.json", "content", "partial"
 _PART = ".allranks-part"

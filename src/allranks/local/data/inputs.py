@@ -11,7 +11,6 @@ from typing import Any
 from allranks.checks.plan.data import wrong_path
 from allranks.checks.plan.scope import of_plan
 from allranks.errors import InputError, Problem
-from allranks.history.workspace import Workspace
 from allranks.local.data import cache, samples
 from allranks.local.data.storage import StorageError
 from allranks.plan.graph import Plan
@@ -20,6 +19,7 @@ from allranks.plan.walk import walk
 from allranks.sdk.paths import is_downloadable
 from allranks.sdk.yaml_lines import with_key_lines
 from allranks.secrets import redact
+from allranks.workspace import Workspace
 
 _SAMPLED = frozenset({"uri_file", "uri_folder", "mltable"})
 """Types of ports of which a sample is of use. A model is not."""

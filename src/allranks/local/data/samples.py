@@ -22,8 +22,8 @@ from pathlib import Path, PurePosixPath
 from typing import IO
 
 from allranks.errors import InputError, Problem
-from allranks.history.formatting import count
 from allranks.plan import file_tree
+from allranks.text import count
 
 _WITH_HEADER, _LINES, _PARQUET = (".csv", ".tsv"), (".jsonl", ".ndjson", ".txt"), ".parquet"
 _TABLES = frozenset((*_WITH_HEADER, *_LINES, _PARQUET))

@@ -18,7 +18,6 @@ from allranks.contract.pytorch import PyTorch
 from allranks.contract.ray import Ray
 from allranks.contract.tensorflow import TensorFlow
 from allranks.history.records import RankRecord, RunRecord, Status
-from allranks.history.workspace import Workspace
 from allranks.local.boot import SOURCE
 from allranks.local.engine import run
 from allranks.local.options import Options
@@ -38,6 +37,7 @@ from allranks.local.stacks import (
 from allranks.plan import digest
 from allranks.plan.environment import Environment
 from allranks.plan.graph import Code, Graph, Plan, Step
+from allranks.workspace import Workspace
 
 LAYOUTS = (Layout(1, 1), Layout(1, 2), Layout(2, 1), Layout(2, 2))
 

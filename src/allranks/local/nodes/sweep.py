@@ -14,7 +14,6 @@ from statistics import fmean, median
 
 from allranks.contract.templating import wire
 from allranks.history import trials
-from allranks.history.formatting import count, number
 from allranks.history.records import OutputRecord, Point, Progress, Status, StepRecord, Verdict
 from allranks.local.attempt.collect import place_of
 from allranks.local.attempt.copying import copy
@@ -27,6 +26,7 @@ from allranks.plan.graph import Sweep
 from allranks.plan.ports import Output
 from allranks.plan.sweep import EarlyTermination
 from allranks.plan.walk import as_trial
+from allranks.text import count, number
 
 POLL = 0.5
 """Seconds between two looks at the metrics of running trials, if a policy may stop them."""

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING
 from allranks.errors import InputError, Problem
 from allranks.history.database import Database, transaction
 from allranks.history.selection import SCHEDULES
-from allranks.history.workspace import Workspace
 from allranks.schedules.triggers import Trigger, dumps, loads
+from allranks.workspace import Workspace
 
 if TYPE_CHECKING:
     from allranks.schedules.finding import Schedule

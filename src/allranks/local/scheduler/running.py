@@ -16,12 +16,12 @@ from typing import Any
 from allranks.errors import InputError
 from allranks.history import locks, secret_values, stored
 from allranks.history.records import RunRecord, Status
-from allranks.history.workspace import Workspace
 from allranks.local.instances import kernel
 from allranks.local.scheduler.ledger import Firing, Ledger, SchedulesPlace
 from allranks.plan.codec import converter
 from allranks.plan.graph import Plan
 from allranks.plan.secrets import restored
+from allranks.workspace import Workspace
 
 CANCELED = 130
 """Exit code of a run that was canceled. The scheduler knows whether it resumes."""

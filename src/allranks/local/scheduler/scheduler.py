@@ -15,10 +15,10 @@ from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from itertools import takewhile
 
-from allranks.history.formatting import count
 from allranks.local.scheduler.ledger import Entry, Firing, Ledger
 from allranks.local.scheduler.running import CANCELED
 from allranks.schedules.triggers import firings, in_zone
+from allranks.text import count
 from allranks.verdict import judge
 
 POLL = 0.5

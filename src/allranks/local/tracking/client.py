@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Any
 
 from allranks.history.records import ModelRecord, Point
-from allranks.history.workspace import Workspace
 from allranks.plan.graph import Step
+from allranks.workspace import Workspace
 
 _log = logging.getLogger(__name__)
 

@@ -18,12 +18,12 @@ from pathlib import Path
 from typing import Any
 
 from allranks.contract.commands import PIP_INSTALL
-from allranks.history.workspace import Workspace
 from allranks.local import installed
 from allranks.local.instances.kernel import die_with_parent
 from allranks.local.instances.supervisor import Program, Supervisor
 from allranks.local.tracking.tracker import STORES, import_quickly
 from allranks.plan.graph import Step
+from allranks.workspace import Workspace
 
 LOG = "mlflow-server.log"
 """Its log, in the run's folder."""

@@ -16,12 +16,12 @@ from pathlib import Path
 from typing import Any
 
 from allranks.contract import fault_points, report
-from allranks.history.formatting import rank_list
 from allranks.history.recorder import RunRecorder
 from allranks.history.records import RankRecord, RunRecord, Status, StepRecord, Verdict
 from allranks.local.instances.supervisor import InstanceSpec, Supervisor
 from allranks.local.launchers.launching import LAUNCHER_FOLDER
 from allranks.local.stack_dumps import pids_of, signal_all
+from allranks.text import rank_list
 from allranks_lab.faults import effects, in_rank, rack, targets
 from allranks_lab.faults.faults import KINDS, NEVER, OPTION, Fault
 from allranks_lab.faults.targets import is_at

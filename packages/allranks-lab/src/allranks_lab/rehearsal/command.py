@@ -60,8 +60,8 @@ def rehearse(
     from allranks.cli.console import console, to_json
     from allranks.cli.execute import Installations, execute
     from allranks.cli.views.problems import print_warnings
-    from allranks.history.workspace import Workspace
     from allranks.local import engine
+    from allranks.workspace import Workspace
     from allranks_lab.rehearsal import rehearsal
 
     if execution.cold or execution.faults:
@@ -95,7 +95,7 @@ def _print_report(console: Console, report: Report) -> None:
     """Print the outcome, the figures of each training, and what it would have to save."""
     from rich.text import Text
 
-    from allranks.history.formatting import plain
+    from allranks.text import plain
     from allranks_lab.rehearsal.report import advice, facts
 
     style = "bold red" if report.problems else "green"

@@ -11,11 +11,11 @@ from allranks.checks.plan.settings import saves_checkpoints
 from allranks.contract.variables import ELASTIC_INSTANCES, elastic_instances
 from allranks.errors import InputError, Problem
 from allranks.history.records import RunRecord, Status
-from allranks.history.workspace import Workspace
 from allranks.local.options import Options
 from allranks.local.selection import Selection
 from allranks.plan.graph import Plan
 from allranks.plan.walk import steps
+from allranks.workspace import Workspace
 from allranks_lab.faults import RECORD
 from allranks_lab.rehearsal import outputs, report
 from allranks_lab.rehearsal.comparison import compare

@@ -11,15 +11,14 @@ from statistics import median
 
 from jinja2 import ChoiceLoader, PackageLoader
 
-from allranks.history import formatting
-from allranks.history.formatting import NOTHING, number
 from allranks.history.nested import in_every_iteration
 from allranks.history.page import chart, html_page
 from allranks.history.records import Point
-from allranks.history.workspace import Workspace, write_file
 from allranks.plan import digest
 from allranks.plan.graph import Plan, Step
 from allranks.plan.walk import steps
+from allranks.text import NOTHING, number, when
+from allranks.workspace import Workspace, write_file
 from allranks_lab.rehearsal.comparison import STARTED_AGAIN, Training
 
 FOLDER = "rehearsals"
@@ -158,9 +157,7 @@ def write_page(report: Report, path: Path) -> None:
     environment = html_page.templates("allranks.history.page", lambda value: value)
     loaders = environment.loader, PackageLoader("allranks_lab.rehearsal", "templates")
     environment.loader = ChoiceLoader([loader for loader in loaders if loader is not None])
-    environment.globals.update(
-        chart_size=chart, number=formatting.number, when=formatting.when, facts=facts, NOTHING=formatting.NOTHING
-    )
+    environment.globals.update(chart_size=chart, number=number, when=when, facts=facts, NOTHING=NOTHING)
     charts = [_chart(training) for training in report.trainings if any(training.curves.values())]
     trainings = [(training, list(advice(training)) if report.problems else []) for training in report.trainings]
     values = {"report": report, "trainings": trainings, "charts": charts}

@@ -27,13 +27,13 @@ from allranks.cli.options import (
 )
 from allranks.cli.values import settings_of
 from allranks.errors import InputError, Problem
-from allranks.history.formatting import count
 from allranks.history.records import RunRecord
-from allranks.history.workspace import Workspace
 from allranks.local.options import Options
 from allranks.plan.graph import Plan
 from allranks.plan.walk import steps
 from allranks.sdk.paths import nearest
+from allranks.text import count
+from allranks.workspace import Workspace
 from allranks_lab.verification.results import compare_runs, launches, save_reports, step_of
 
 PIPELINE = "pipelines/verify_workspace.py"

@@ -10,8 +10,9 @@ from dataclasses import asdict
 from importlib.metadata import version
 from pathlib import Path
 
-from allranks.history.formatting import count, duration, rank_list, step_layout
+from allranks.history.formatting import step_layout
 from allranks.history.records import StepRecord
+from allranks.text import count, duration, rank_list
 from allranks_lab.verification.anonymous import anonymous
 from allranks_lab.verification.comparison import KINDS, FactComparison, grouped
 from allranks_lab.verification.results import Results, step_of

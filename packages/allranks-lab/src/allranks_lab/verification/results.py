@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from allranks.azure import runs
-from allranks.history.formatting import count
 from allranks.history.records import RunRecord, Status
+from allranks.text import count
 from allranks_lab.verification import launch_records
 from allranks_lab.verification.anonymous import anonymous, names_of
 from allranks_lab.verification.comparison import FactComparison, compare, grouped

@@ -15,11 +15,11 @@ import bounded
 from allranks.errors import InputError
 from allranks.history import locks, stored
 from allranks.history.records import Status
-from allranks.history.workspace import Workspace
 from allranks.local.engine import resume
 from allranks.local.options import Options
 from allranks.plan.graph import Step
 from allranks.plan.ports import Output
+from allranks.workspace import Workspace
 
 
 @pytest.mark.parametrize("name", ["plain", "a b", "100%ba", "what?x", "größe#1"])
@@ -123,7 +123,7 @@ from allranks.plan.ports import Output
 from allranks.history import stored
 from allranks.history.cleaning import clean, plan_cleaning
 from allranks.history.log_reader import print_logs
-from allranks.history.workspace import Workspace
+from allranks.workspace import Workspace
 workspace, options = Workspace(Path(sys.argv[1])), Options(instances="loopback")
 out = (Output("out", "uri_folder", "rw_mount"),)
 fill = Step("fill", "dd if=/dev/zero of=${{outputs.out}}/big bs=64k count=1000 2>/dev/null; true", outputs=out)
