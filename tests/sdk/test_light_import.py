@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-pytestmark = pytest.mark.slow  # the SDK is imported in new processes
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("light import")]  # the SDK is imported in new processes
 
 LIGHT = """
 import importlib, json, sys

@@ -16,7 +16,6 @@ from typing import Any, Protocol
 import torch
 from torch.distributed import PrefixStore  # type: ignore[attr-defined]
 
-from allranks.contract import fault_points
 from allranks.errors import InputError, Problem
 from allranks.runtime import tensors
 from allranks.runtime.checkpoints import manifest, random_states, reading, tensor_file
@@ -109,7 +108,6 @@ class Checkpoints:
         self._is_due = self._must_stop = False  # as the ranks have agreed
         self._due_at = time.monotonic() + self._every_seconds
         self._eviction = Eviction()
-        self._has_fault_points = bool(fault_points.pending())
         store = PrefixStore(f"checkpoints/{next(_numbers)}", ranks.store)
         self._agreement = Agreement(PrefixStore("agreement", store), ranks.rank, ranks.world_size)
         weakref.finalize(self, self._agreement.close).atexit = False
@@ -161,8 +159,6 @@ class Checkpoints:
 
         Raise InputError if an earlier checkpoint could not be written, on every rank at the same step.
         """
-        if self._has_fault_points:
-            fault_points.reached(step)
         if self._staging is None and (self._every_steps or self._every_seconds < math.inf):
             # At the first step, when the optimizers have their state.
             self._staging = StagingMemory(self._ranks.device)

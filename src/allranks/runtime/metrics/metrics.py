@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, SupportsFloat, TypeAlias
 
-from allranks.contract import fault_points, report
+from allranks.contract import report
 from allranks.runtime.metrics.mlflow_pytorch import mlflow_pytorch
 from allranks.runtime.metrics.tracking import Tracking
 from allranks.runtime.notes import note
@@ -53,7 +53,6 @@ class Metrics:
         total:  number of steps of the whole training, for the progress bar
         epoch:  from 0
         """
-        fault_points.reached(step)
         if self._writer:
             now = {name: snapshot(value) for name, value in values.items() if value is not None}
             self._writer.add((step, total, epoch, time.time(), now))

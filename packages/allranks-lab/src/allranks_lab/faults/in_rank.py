@@ -2,6 +2,9 @@
 
 It records each training step of any script that uses torch, through torch's optimizer hooks: what it computed, from
 which samples and in which state. Each optimizer step is one line of JSON, appended with one write.
+
+A rank that reaches a training step at which a fault is due waits until that has happened, so that it happens between
+two steps. The steps are in a file beside the rank's report, and for each that is over there is a file of its own.
 """
 
 from __future__ import annotations
@@ -17,9 +20,10 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from importlib.machinery import ModuleSpec
+from pathlib import Path
 from typing import Any
 
-from allranks.contract import fault_points, report
+from allranks.contract import report
 
 RECORDER = "ALLRANKS_STEP_RECORDER"
 """Each rank with this variable records its training steps in files whose paths begin with its value."""
@@ -28,6 +32,14 @@ MAY_HANG = "ALLRANKS_MAY_HANG"
 
 HANG_SIGNAL = signal.SIGRTMIN + 9
 """Makes the main thread of a rank with MAY_HANG wait for ever."""
+
+PATIENCE = 30.0
+"""Seconds that a rank waits for the engine, which may have been killed."""
+
+HANG = "hang"
+"""Content of the file of a step after which the rank makes no progress any more."""
+
+_due: list[int] | None = None
 
 _RANKS = ("RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK")
 
@@ -47,25 +59,66 @@ def hang(*_: object) -> None:
         time.sleep(1.0)
 
 
+def reached(step: int) -> None:
+    """Report a training step at which a fault is due, and wait until it has been injected. Called after each step; a
+    later step than the one that is due counts too."""
+    global _due
+    if _due is None:
+        file = Path(f"{os.environ.get(report.VARIABLE, '')}.steps")
+        _due = json.loads(file.read_text(encoding="utf-8")) if file.exists() else []
+    while _due and step >= _due[0]:
+        due = _due.pop(0)
+        report.append(report.Reached(due))
+        over, end = Path(f"{os.environ[report.VARIABLE]}.{due}"), time.monotonic() + PATIENCE
+        while not over.exists() and time.monotonic() < end:
+            time.sleep(0.002)
+        while over.exists() and over.read_text(encoding="utf-8") == HANG:
+            time.sleep(1.0)
+
+
 def install(path: str) -> None:
-    """Record the steps of this process, as soon as it has imported torch.
+    """Record the steps of this process, and hold it at those at which a fault is due.
 
     path: the beginning of the paths of this attempt's files
     """
-    if "torch" in sys.modules:
-        _Recorder(path)
+    _after("torch", lambda _: _Recorder(path))
+    _after(
+        "allranks.runtime.metrics.metrics",
+        lambda module: _wrap(module.Metrics, "log", _logged),
+    )
+    _after(
+        "allranks.runtime.checkpoints.checkpoints",
+        lambda module: _wrap(module.Checkpoints, "save_if_due", _saved),
+    )
+
+
+def _logged(original: Callable[..., Any], *arguments: Any, step: int, **named: Any) -> None:
+    reached(step)
+    original(*arguments, step=step, **named)
+
+
+def _saved(original: Callable[..., Any], checkpoints: Any, step: int, **named: Any) -> None:
+    reached(step)
+    original(checkpoints, step, **named)
+
+
+def _after(name: str, action: Callable[[Any], object]) -> None:
+    """Do something with a module as soon as this process has imported it."""
+    if name in sys.modules:
+        action(sys.modules[name])
     else:
-        sys.meta_path.insert(0, _AfterTorch(path))
+        sys.meta_path.insert(0, _AfterImport(name, action))
 
 
-class _AfterTorch:
-    """Installs the recorder once torch has been imported."""
+class _AfterImport:
+    """Does something with a module once it has been imported."""
 
-    def __init__(self, path: str) -> None:
-        self._path = path
+    def __init__(self, name: str, action: Callable[[Any], object]) -> None:
+        self._name = name
+        self._action = action
 
     def find_spec(self, name: str, *_: Any) -> ModuleSpec | None:
-        if name != "torch":
+        if name != self._name:
             return None
         sys.meta_path.remove(self)
         import importlib.util
@@ -76,10 +129,19 @@ class _AfterTorch:
 
             def executed(module: Any) -> None:
                 execute(module)
-                install(self._path)
+                self._action(module)
 
             spec.loader.exec_module = executed  # type: ignore[method-assign]
         return spec
+
+
+def _wrap(owner: Any, name: str, wrapper: Callable[..., Any]) -> None:
+    original = getattr(owner, name)
+
+    def wrapped(*arguments: Any, **named: Any) -> Any:
+        return wrapper(original, *arguments, **named)
+
+    setattr(owner, name, wrapped)
 
 
 class _Recorder:
@@ -103,18 +165,10 @@ class _Recorder:
         self._before_data: dict[str, str] = {}
         optimizer.register_optimizer_step_pre_hook(self._begin)
         optimizer.register_optimizer_step_post_hook(self._end)
-        self._wrap(autograd, "backward", self._backward)
-        self._wrap(dataloader._BaseDataLoaderIter, "__init__", self._read)
-        self._wrap(dataloader._BaseDataLoaderIter, "_next_index", self._drawn)
-        self._wrap(dataloader._BaseDataLoaderIter, "__next__", self._received)
-
-    def _wrap(self, owner: Any, name: str, wrapper: Callable[..., Any]) -> None:
-        original = getattr(owner, name)
-
-        def wrapped(*arguments: Any, **named: Any) -> Any:
-            return wrapper(original, *arguments, **named)
-
-        setattr(owner, name, wrapped)
+        _wrap(autograd, "backward", self._backward)
+        _wrap(dataloader._BaseDataLoaderIter, "__init__", self._read)
+        _wrap(dataloader._BaseDataLoaderIter, "_next_index", self._drawn)
+        _wrap(dataloader._BaseDataLoaderIter, "__next__", self._received)
 
     def _backward(self, original: Callable[..., Any], tensors: Any, *arguments: Any, **named: Any) -> Any:
         if hasattr(tensors, "numel") and tensors.numel() == 1:
@@ -213,7 +267,7 @@ class _Recorder:
         state = {"weights": _weights(optimizer), "optimizer": _state(optimizer), "random_after": _random_states()}
         self._write({**line, **self._before, **state})
         self._samples, self._loss = [], None
-        fault_points.reached(self._step)
+        reached(self._step)
 
     def _write(self, line: dict[str, Any]) -> None:
         with open(self._path, "a", encoding="utf-8") as file:

@@ -15,7 +15,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from allranks.contract import fault_points, report
+from allranks.contract import report
 from allranks.history.recorder import RunRecorder
 from allranks.history.records import RankRecord, RunRecord, Status, StepRecord, Verdict
 from allranks.local.instances.supervisor import InstanceSpec, Supervisor
@@ -365,4 +365,4 @@ class _AttemptFaults:
         for step in self._steps - waiting:
             self._steps.discard(step)
             for rank, path in self._reports.items():
-                effects.release(path, step, fault_points.HANG if (rank, step) in self._hanging else "")
+                effects.release(path, step, in_rank.HANG if (rank, step) in self._hanging else "")
