@@ -133,16 +133,16 @@ def test_a_worker_that_dies_before_its_batch_is_fetched(place: Place, monkeypatc
     is_sent = multiprocessing.Event()
     dataset = Ending(lambda: is_sent.wait(60) and os._exit(3))
     own = loader(place, dataset, num_workers=1)
-    blocked = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGCHLD])
+    batches = iter(own._loader)
+    handler = signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # torch's interrupts whatever this process does
     try:
-        batches = iter(own._loader)
         until(lambda: not batches._worker_result_queue.empty())  # type: ignore[attr-defined]
         is_sent.set()
         until(lambda: not multiprocessing.active_children())
         with pytest.raises(RuntimeError, match=r"DataLoader worker .* exited unexpectedly"):
             own._next(batches)
     finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
+        signal.signal(signal.SIGCHLD, handler)
 
 
 def test_a_worker_without_shared_memory(place: Place) -> None:

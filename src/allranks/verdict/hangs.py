@@ -201,7 +201,7 @@ def with_mismatch(verdict: Verdict, ranks: Sequence[RankRecord], recordings: Seq
     verdict: blames a rank that met the consequence: a time-out, a message of the wrong size, or the end of another rank
     """
     difference = collectives.mismatch(recordings)
-    if difference is None and (sizes := _SIZES.search("\n".join(verdict.tail))):
+    if difference is None and (sizes := _SIZES.search("\n".join((verdict.reason, *verdict.tail)))):
         reason = f"gloo aborted it in a collective: it received {sizes[1]} bytes, and expected {sizes[2]}"
         said = tuple(collectives.last_calls(recordings))
         return replace(verdict, reason=reason, code=MISMATCH, consequences=(*said, *verdict.consequences))

@@ -20,6 +20,7 @@ from allranks.local.tracking.server import MlflowServer, authenticated, is_neede
 from allranks.plan.environment import Environment
 from allranks.plan.graph import Graph, Plan, Step
 from allranks.workspace import Workspace
+from bounded import until
 
 BOUND = 30
 """Seconds after which a test gives up waiting for something that ought to happen at once."""
@@ -100,7 +101,8 @@ def test_the_server_ends_with_its_run(kind: str, way: str, workspace: Workspace,
         try:
             await MlflowServer(supervisor, workspace, tmp_path).address()
             below = psutil.Process(supervisor._process.pid).children(recursive=True)
-            assert any(server.__name__ in process.cmdline() for process in below)
+            # Its port is open before its program begins.
+            until(lambda: any(server.__name__ in process.cmdline() for process in below))
             if way == "the supervisor is killed":
                 supervisor._process.kill()
         finally:

@@ -332,7 +332,8 @@ class AttemptMonitor:
         if self._overdue is not None and hang is None:
             hang = of_hang(name, ranks, self._stacks or (), recordings=calls)
         explains = verdict is not None and not (
-            (self._overdue or self._broken or self._orphaned) and signatures.depth(verdict.reason) > 0
+            ((self._overdue or self._broken or self._orphaned) and signatures.depth(verdict.reason) > 0)
+            or (self._orphaned and judge.SILENT in verdict.reason)  # a rank that mpirun had not started yet
         )
         if (known := hang or (verdict if explains else None)) is not None:
             if self._starting:
