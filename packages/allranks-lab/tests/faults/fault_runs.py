@@ -138,8 +138,8 @@ def run_program(fault: ProgramFault, workspace: Workspace, kind: str = "rack") -
     with _adopting() as left:
         record = run(plan, workspace, options).steps[0]
     found = described(record.verdict, " ".join((str(record.status), *record.notes)))
-    if fault.completes:
-        right = record.status is Status.COMPLETED and any(re.search(fault.cause, note) for note in record.notes)
+    if fault.completes and record.status is Status.COMPLETED:
+        right = any(re.search(fault.cause, note) for note in record.notes)
     else:
         verdict = record.verdict or Verdict("train", "")
         number = verdict.rank if verdict.worker is None else verdict.worker
