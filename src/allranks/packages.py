@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import glob
+import os
+import sys
 from collections.abc import Sequence
-from importlib.metadata import EntryPoint, entry_points
+from dataclasses import dataclass
+from importlib import import_module
 from typing import Any
 
 from allranks.errors import InputError, Problem
@@ -36,6 +40,39 @@ HOOKED = {
 """The extra that installs a hook."""
 
 
+@dataclass(frozen=True)
+class EntryPoint:
+    """An entry point of an installed package. value: MODULE:NAME"""
+
+    name: str
+    value: str
+    package: str
+    version: str
+
+    def load(self) -> Any:
+        """Import the module, and return the object. Raise what the import raises."""
+        module, _, name = self.value.partition(":")
+        return getattr(import_module(module), name)
+
+
+def entry_points(*, group: str) -> list[EntryPoint]:
+    """Return the entry points of a group, of all packages on sys.path.
+
+    Not by importlib.metadata: `allranks --help` would take a third longer, most of it for the import of email.
+    """
+    found: dict[str, EntryPoint] = {}
+    for folder in dict.fromkeys(sys.path):
+        for file in glob.glob(f"{glob.escape(folder or os.curdir)}/*.dist-info/entry_points.txt"):
+            with open(file, encoding="utf-8") as text:
+                _, _, section = text.read().partition(f"[{group}]\n")
+            package, _, version = os.path.basename(os.path.dirname(file)).removesuffix(".dist-info").partition("-")
+            for line in section.partition("\n[")[0].splitlines():
+                name, is_entry, value = (part.strip() for part in line.partition("="))
+                if is_entry:
+                    found.setdefault(name, EntryPoint(name, value, package.replace("_", "-"), version))
+    return list(found.values())
+
+
 class PackageError(InputError):
     """A package is not installed, is for another version of allranks, or cannot be imported."""
 
@@ -43,7 +80,7 @@ class PackageError(InputError):
 def summaries() -> dict[str, str]:
     """Return the line in the help of each command whose package is installed."""
     found = _found(COMMANDS)
-    return {name: KNOWN[name][1] if name in KNOWN else f"A command of {_package(found[name])}." for name in found}
+    return {name: KNOWN[name][1] if name in KNOWN else f"A command of {found[name].package}." for name in found}
 
 
 def command(name: str) -> Any:
@@ -73,20 +110,15 @@ def _load(group: str, name: str, extra: str, user: str) -> Any:
     entry = _found(group).get(name)
     if entry is None:
         raise PackageError(Problem(user, f"the package allranks-{extra} is not installed", "", install))
-    version = entry.dist.version if entry.dist else ""
-    if extra and version != __version__:
-        found = f"{_package(entry)} {version} is for another version of allranks than this one, {__version__}"
+    if extra and entry.version != __version__:
+        found = f"{entry.package} {entry.version} is for another version of allranks than this one, {__version__}"
         raise PackageError(Problem(user, found, "", install))
     try:
         return entry.load()
     except Exception as error:
-        found = f"{_package(entry)} cannot be imported: {type(error).__name__}: {error}"
+        found = f"{entry.package} cannot be imported: {type(error).__name__}: {error}"
         raise PackageError(Problem(user, found, "", install)) from error
 
 
 def _found(group: str) -> dict[str, EntryPoint]:
     return {entry.name: entry for entry in sorted(entry_points(group=group), key=lambda entry: entry.name)}
-
-
-def _package(entry: EntryPoint) -> str:
-    return entry.dist.name if entry.dist else entry.value

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
-from importlib.metadata import Distribution, EntryPoint
+from importlib.metadata import entry_points
 from pathlib import Path
 from types import ModuleType
 
@@ -18,21 +18,17 @@ from allranks_command import called, write
 ROOT = Path(__file__).parents[2]
 
 
-class Installed(Distribution):
-    def __init__(self, version: str) -> None:
-        self.text = f"Name: allranks-other\nVersion: {version}\n"
-
-    def read_text(self, filename: str) -> str | None:
-        return self.text if filename == "METADATA" else None
-
-    def locate_file(self, path: object) -> Path:
-        return Path(str(path))
-
-
 def install(patch: pytest.MonkeyPatch, name: str, value: str, version: str = __version__) -> None:
-    entry = EntryPoint(name, value, packages.COMMANDS)
-    vars(entry)["dist"] = Installed(version)
+    entry = packages.EntryPoint(name, value, "allranks-other", version)
     patch.setattr(packages, "entry_points", lambda **_: [entry])
+
+
+def test_what_is_installed_is_found_as_importlib_finds_it() -> None:
+    for group in (packages.COMMANDS, packages.HOOKS):
+        found = {(each.name, each.value, each.package, each.version) for each in packages.entry_points(group=group)}
+        others = entry_points(group=group)
+        assert found == {(each.name, each.value, each.dist.name, each.dist.version) for each in others}
+        assert len(found) >= 3
 
 
 def test_a_command_that_no_package_has_installed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -45,7 +45,7 @@ def of_machine(plan: Plan, *, is_possible: bool = True) -> list[Problem]:
 def of_instances(plan: Plan, options: Options, kind: InstanceKind) -> list[Problem]:
     """Return a problem if the plan needs containers, or injects a fault, that this kind of instances lacks."""
     if options.faults:
-        from allranks import packages  # it imports importlib.metadata, in 20 ms
+        from allranks import packages
 
         if problems := packages.faults(options.faults).problems(plan, kind):
             return list(problems)

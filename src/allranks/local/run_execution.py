@@ -157,7 +157,7 @@ class RunExecution:
     ) -> Scope:
         plan, options, injector = self.plan, self.options, None
         if options.faults:
-            from allranks import packages  # it imports importlib.metadata, in 20 ms
+            from allranks import packages
 
             injector = packages.faults(options.faults).injector(plan, self.record, self._recorder, supervisor)
         runner = CommandRunner(
