@@ -133,12 +133,12 @@ def test_a_worker_that_dies_before_its_batch_is_fetched(place: Place, monkeypatc
     is_sent = multiprocessing.Event()
     dataset = Ending(lambda: is_sent.wait(60) and os._exit(3))
     own = loader(place, dataset, num_workers=1)
-    batches = iter(own._loader)
+    batches: Any = iter(own._loader)
     handler = signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # torch's interrupts whatever this process does
     try:
-        until(lambda: not batches._worker_result_queue.empty())  # type: ignore[attr-defined]
+        until(lambda: not batches._worker_result_queue.empty())
         is_sent.set()
-        until(lambda: not multiprocessing.active_children())
+        until(lambda: not batches._workers[0].is_alive())
         with pytest.raises(RuntimeError, match=r"DataLoader worker .* exited unexpectedly"):
             own._next(batches)
     finally:
