@@ -91,9 +91,9 @@ def read_node(name: str, entity: Any, context: Context) -> Node | None:
         if wrong := list(bound_settings.problems(entity, context.place(name))):
             context.problems += wrong
             return None
-        count = len(context.problems)
+        before = len(context.problems)
         node = READERS[kind](name, entity, context)
-        if len(context.problems) == count:
+        if len(context.problems) == before:  # an error on a setting says more than that it cannot be sent
             context.problems += bound_settings.unsent(entity, context.place(name))
         return node
     what = "" if runs_here else special or stand_in.what_is(entity)
