@@ -18,7 +18,7 @@ from allranks.history import locks, stored
 from allranks.history.records import RunRecord, Status
 from allranks.local.engine import run
 from allranks.local.options import Options
-from allranks.plan.codec import converter
+from allranks.plan import codec
 from allranks.plan.graph import Graph, Node, Pipeline, Plan, Step
 from allranks.plan.ports import Input
 from allranks.plan.ports import Path as DataPath
@@ -30,10 +30,10 @@ import sys
 from pathlib import Path
 from allranks.local.engine import run
 from allranks.local.options import Options
-from allranks.plan.codec import converter
+from allranks.plan import codec
 from allranks.plan.graph import Plan
 from allranks.workspace import Workspace
-plan = converter().loads(sys.argv[1], Plan)
+plan = codec.loads(sys.argv[1])
 options = Options(instances="loopback", track=False, slots=int(sys.argv[3]), grace=1000)
 run(plan, Workspace(Path(sys.argv[2])), options)
 """
@@ -53,7 +53,7 @@ def engine(tmp_path: Path) -> Iterator[Engine]:
     with contextlib.ExitStack() as stack:
 
         def start(*nodes: Node, slots: int = 8) -> subprocess.Popen[bytes]:
-            plan = converter().dumps(Plan("p", Graph(nodes)), Plan)
+            plan = codec.dumps(Plan("p", Graph(nodes)))
             words = [sys.executable, "-c", ENGINE, plan, str(tmp_path / ".allranks"), str(slots)]
             process = stack.enter_context(bounded.Popen(words))
             stack.callback(process.kill)

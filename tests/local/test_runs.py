@@ -229,17 +229,17 @@ class TestResume:
     ENGINE = """
 import sys
 from pathlib import Path
-from allranks.plan.codec import converter
+from allranks.plan import codec
 from allranks.local.engine import run
 from allranks.local.options import Options
 from allranks.plan.environment import registered
 from allranks.plan.graph import Plan
 from allranks.workspace import Workspace
-run(converter().loads(sys.argv[1], Plan), Workspace(Path(sys.argv[2])), Options(instances=sys.argv[3]))
+run(codec.loads(sys.argv[1]), Workspace(Path(sys.argv[2])), Options(instances=sys.argv[3]))
 """
 
     def test_after_sigkill_finished_steps_are_not_done_again(self, workspace: Workspace, kind: str) -> None:
-        from allranks.plan.codec import converter
+        from allranks.plan import codec
 
         # In the rack a rank sees the workspace, but not the rest of /tmp.
         scratch = workspace.root / "scratch"
@@ -259,9 +259,7 @@ run(converter().loads(sys.argv[1], Plan), Workspace(Path(sys.argv[2])), Options(
                 )
             ),
         )
-        engine = bounded.Popen(
-            [sys.executable, "-c", self.ENGINE, converter().dumps(plan, Plan), str(workspace.root), kind]
-        )
+        engine = bounded.Popen([sys.executable, "-c", self.ENGINE, codec.dumps(plan), str(workspace.root), kind])
         fifo.read_text()  # blocks until the training step has come so far
         engine.send_signal(signal.SIGKILL)
         engine.wait()

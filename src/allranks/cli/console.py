@@ -6,7 +6,8 @@ import json
 import math
 import os
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from dataclasses import fields, is_dataclass
 from io import TextIOWrapper
 from typing import TYPE_CHECKING, Any, TextIO
 
@@ -58,15 +59,15 @@ def to_json(value: object) -> str:
 
     NaN and infinities become the strings NaN, Infinity and -Infinity, as in protocol buffers.
     """
-    from cattrs import Converter
-
-    return json.dumps(_finite(Converter().unstructure(value)), indent=2, allow_nan=False, default=str)
+    return json.dumps(_finite(value), indent=2, allow_nan=False, default=str)
 
 
 def _finite(value: Any) -> Any:
     if isinstance(value, float) and not math.isfinite(value):
         return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
-    if isinstance(value, dict):
+    if is_dataclass(value):
+        return {field.name: _finite(getattr(value, field.name)) for field in fields(value)}
+    if isinstance(value, Mapping):
         return {str(key): _finite(entry) for key, entry in value.items()}
     if isinstance(value, (list, tuple)):
         return [_finite(entry) for entry in value]

@@ -12,7 +12,7 @@ import os
 import re
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import replace
+from dataclasses import asdict, replace
 from functools import cache
 from itertools import islice
 from typing import TYPE_CHECKING, TypeVar
@@ -296,10 +296,10 @@ class Store(Database):
             raise sqlite3.DatabaseError(f"a record cannot be read ({type(error).__name__}: {error})") from None
 
     def _dump_run(self, run: RunRecord) -> str:
-        return self._relative(_converter().dumps(replace(run, steps=[])))
+        return self._relative(json.dumps(replace(run, steps=[]), default=asdict))
 
     def _dump_step(self, step: StepRecord) -> str:
-        return self._relative(_converter().dumps(replace(step, metrics={}, usage={})))
+        return self._relative(json.dumps(replace(step, metrics={}, usage={}), default=asdict))
 
     def _relative(self, text: str) -> str:
         """Replace the workspace's folder in the paths of a JSON text, so that the folder may be moved."""
@@ -320,7 +320,7 @@ def mark_interrupted(run: RunRecord) -> None:
 
 @cache
 def _converter() -> JsonConverter:
-    """Return the converter of records: ``dumps(value)`` and ``loads(text, type)``."""
+    """Return the converter that reads records."""
     from cattrs.preconf.json import make_converter
 
     return make_converter()

@@ -18,6 +18,7 @@ from allranks import engine_log
 from allranks.errors import InputError, Problem
 from allranks.history import secret_values
 from allranks.history.observer import Observer
+from allranks.history.page.live_page import LivePage
 from allranks.history.recorder import RunRecorder
 from allranks.history.records import RunRecord, Status
 from allranks.history.store import Store
@@ -59,8 +60,6 @@ class RunExecution:
     notes: Sequence[str] = ()
 
     def __post_init__(self) -> None:
-        from allranks.history.page.live_page import LivePage  # slow to import
-
         self._killed = self.record.status in (Status.RUNNING, Status.INTERRUPTED)
         self._log_file = str(Path(self.record.folder) / engine_log.FILE)
         self._page = LivePage(self.record, self.workspace.database, self.secrets)

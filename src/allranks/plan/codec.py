@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import replace
+import json
+from collections.abc import Mapping
+from dataclasses import fields, replace
 from functools import cache
 from types import UnionType
 from typing import TYPE_CHECKING, Any, Union, get_args, get_origin
@@ -28,26 +29,27 @@ TAGGED: tuple[Any, ...] = (
 """The classes that occur in unions or in place of their base class."""
 
 
-@cache
-def converter() -> JsonConverter:
-    """Return the shared converter with ``dumps(value)`` and ``loads(text, type)``.
+def dumps(plan: Plan) -> str:
+    """Return the plan as JSON, without its findings. An object of a tagged class carries the name of its class."""
+    return json.dumps(replace(plan, findings=()), default=_in_json)
 
-    An object of a tagged class carries the name of its class. Strings and numbers in the same union are unchanged.
-    """
-    from cattrs.gen import make_dict_structure_fn, make_dict_unstructure_fn
+
+def _in_json(value: Any) -> dict[str, Any]:
+    if isinstance(value, Mapping):  # one that cannot be changed
+        return dict(value)
+    tag = {TAG: type(value).__name__} if type(value) in TAGGED else {}
+    return {**tag, **{field.name: getattr(value, field.name) for field in fields(value)}}
+
+
+@cache
+def _converter() -> JsonConverter:
+    """Return the converter that reads plans. Strings and numbers in a union with tagged classes are unchanged."""
     from cattrs.preconf.json import make_converter
 
-    json_converter = make_converter()
-    readers: dict[str, Callable[[Any, Any], Any]] = {}
+    converter = make_converter()
+    kinds = {kind.__name__: kind for kind in TAGGED}
     # JSON distinguishes integers, floats, booleans and strings, the only types of a literal.
-    json_converter.register_structure_hook(Literal, lambda data, _: Literal(data["value"]))
-
-    def tag(kind: Any) -> None:
-        write: Any = make_dict_unstructure_fn(kind, json_converter)
-        readers[kind.__name__] = (
-            json_converter.get_structure_hook(kind) if kind is Literal else make_dict_structure_fn(kind, json_converter)
-        )
-        json_converter.register_unstructure_hook(kind, lambda value: {TAG: kind.__name__, **write(value)})
+    converter.register_structure_hook(Literal, lambda data, _: Literal(data["value"]))
 
     def is_tagged(kind: Any) -> bool:
         is_union = get_origin(kind) in (Union, UnionType)
@@ -55,25 +57,18 @@ def converter() -> JsonConverter:
 
     def read(data: Any, _: Any) -> Any:
         if isinstance(data, dict):
-            return readers[data[TAG]](data, None)
+            return converter.structure(data, kinds[data[TAG]])
         # The items of a loop are the only list in a union.
-        return json_converter.structure(data, tuple[Item, ...]) if isinstance(data, list) else data
+        return converter.structure(data, tuple[Item, ...]) if isinstance(data, list) else data
 
-    json_converter.register_structure_hook_func(is_tagged, read)
-    json_converter.register_unstructure_hook_func(is_tagged, json_converter.unstructure)
-    for kind in TAGGED:
-        tag(kind)
-    return json_converter
-
-
-def dumps(plan: Plan) -> str:
-    return converter().dumps(replace(plan, findings=()), Plan)
+    converter.register_structure_hook_func(is_tagged, read)
+    return converter
 
 
 def loads(text: str) -> Plan:
     """Return the plan that `dumps` wrote. Raise InputError if the text is damaged."""
     try:
-        return converter().loads(text, Plan)
+        return _converter().loads(text, Plan)
     except Exception as error:  # the errors of JSON and of cattrs have no common class
         raise InputError(damaged(error)) from None
 

@@ -119,14 +119,14 @@ def test_an_update_that_is_late_does_not_replace_the_last_page(
     run: RunRecord, live: LivePage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rendering, go_on = threading.Event(), threading.Event()
-    page = live_page.page
+    page = live_page._text
 
     def late(*arguments: object) -> str:
         rendering.set()
         go_on.wait(PATIENCE)
         return page(*arguments)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(live_page, "page", late)
+    monkeypatch.setattr(live_page, "_text", late)
 
     async def execute() -> None:
         live.start(1)

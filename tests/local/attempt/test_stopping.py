@@ -14,7 +14,7 @@ import pytest
 import bounded
 from allranks.history import stored
 from allranks.history.records import Status
-from allranks.plan.codec import converter
+from allranks.plan import codec
 from allranks.plan.graph import Graph, Plan, Step
 from allranks.plan.ports import Input, Output
 from allranks.plan.ports import Path as DataPath
@@ -31,10 +31,10 @@ import sys
 from pathlib import Path
 from allranks.local.engine import run
 from allranks.local.options import Options
-from allranks.plan.codec import converter
+from allranks.plan import codec
 from allranks.plan.graph import Plan
 from allranks.workspace import Workspace
-plan = converter().loads(sys.argv[1], Plan)
+plan = codec.loads(sys.argv[1])
 run(plan, Workspace(Path(sys.argv[2])), Options(instances="loopback", grace=0.1, track=False))
 """
 
@@ -68,7 +68,7 @@ CASES: dict[str, Callable[[Path], tuple[Step, Path]]] = {
 def test_ctrl_c_while(case: str, tmp_path: Path) -> None:
     step, file = CASES[case](tmp_path)
     workspace = tmp_path / "workspace"
-    plan = converter().dumps(Plan("p", Graph((step,))), Plan)
+    plan = codec.dumps(Plan("p", Graph((step,))))
     with bounded.Popen([sys.executable, "-c", ENGINE, plan, str(workspace)]) as engine:
         try:
             bounded.until(lambda: engine.poll() is not None or _has_open(engine.pid, file))

@@ -8,11 +8,12 @@ import threading
 import time
 from pathlib import Path
 
-from allranks.history.page.page import NAME, page, write_page
 from allranks.history.records import RunRecord
 from allranks.history.store import Store
 from allranks.workspace import write_file
 
+NAME = "run.html"
+"""The file of a run's page, in the run's folder."""
 _sleep = asyncio.sleep
 _INTERVAL = 5.0
 """Minimum seconds between two updates."""
@@ -54,7 +55,7 @@ class LivePage:
         with self._lock:
             self._ended = True
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        write_page(run, self.path, known=self._known)
+        write_file(self.path, _text(run, time.time(), self._known))
 
     async def _update_until_cancelled(self, first: float) -> None:
         await _sleep(first)
@@ -67,7 +68,13 @@ class LivePage:
     def _update(self) -> None:
         with Store(self._database, reads=True) as store:
             run = store.run(self._run)
-        text = page(run, time.time(), self._known)
+        text = _text(run, time.time(), self._known)
         with self._lock:
             if not self._ended:
                 write_file(self.path, text)
+
+
+def _text(run: RunRecord, now: float, known: frozenset[str]) -> str:
+    from allranks.history.page.page import page  # slow to import: the thread does it, while the first step starts
+
+    return page(run, now, known)

@@ -26,8 +26,6 @@ from allranks.text import NOTHING, clock, count, duration, number, plain, when
 from allranks.version import __version__
 from allranks.workspace import write_file
 
-NAME = "run.html"
-"""The file of a run's page, in the run's folder."""
 _HEADLINES = 4
 _LAYOUTS = 4
 _VALUES = 3

@@ -32,9 +32,8 @@ def read(place: SchedulesPlace, target: Path | None) -> None:
 def _read_schedules(place: SchedulesPlace, target: Path | None, snapshots: Path) -> list[tuple[Schedule, str]]:
     from allranks.history import registered
     from allranks.local import requirements
+    from allranks.plan import codec
     from allranks.plan.assets.lookup import AssetLookup
-    from allranks.plan.codec import converter
-    from allranks.plan.graph import Plan
     from allranks.plan.reader import pipeline, snapshot
     from allranks.plan.secrets import hidden
     from allranks.schedules.finding import find_schedules
@@ -59,7 +58,7 @@ def _read_schedules(place: SchedulesPlace, target: Path | None, snapshots: Path)
         except InputError as error:
             problems += error.problems
             continue
-        masked = hidden(converter().dumps(plan, Plan))
+        masked = hidden(codec.dumps(plan))
         secrets_by_schedule[schedule.name] = masked.values
         schedules.append((schedule, masked.plan))
     if problems:

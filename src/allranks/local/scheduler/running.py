@@ -18,8 +18,7 @@ from allranks.history import locks, secret_values, stored
 from allranks.history.records import RunRecord, Status
 from allranks.local.instances import kernel
 from allranks.local.scheduler.ledger import Firing, Ledger, SchedulesPlace
-from allranks.plan.codec import converter
-from allranks.plan.graph import Plan
+from allranks.plan import codec
 from allranks.plan.secrets import restored
 from allranks.workspace import Workspace
 
@@ -74,7 +73,7 @@ def run_engine(workspace: Workspace, options: dict[str, Any], plan: str, firing:
     engine_options = Options(**options, trigger_time=firing.at, run_name=firing.run)
     existing = [record for record in stored.runs(workspace, steps=False) if record.job_name == firing.run]
     if not existing:
-        loaded = converter().loads(plan, Plan)
+        loaded = codec.loads(plan)
         requirements.require(loaded)
         return run(loaded, workspace, engine_options)
     locks.wait(workspace.run_folder(existing[0].id))
