@@ -12,7 +12,7 @@ import os
 import re
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import asdict, replace
+from dataclasses import replace
 from functools import cache
 from itertools import islice
 from typing import TYPE_CHECKING, TypeVar
@@ -296,10 +296,10 @@ class Store(Database):
             raise sqlite3.DatabaseError(f"a record cannot be read ({type(error).__name__}: {error})") from None
 
     def _dump_run(self, run: RunRecord) -> str:
-        return self._relative(json.dumps(replace(run, steps=[]), default=asdict))
+        return self._relative(json.dumps(replace(run, steps=[]), default=vars))
 
     def _dump_step(self, step: StepRecord) -> str:
-        return self._relative(json.dumps(replace(step, metrics={}, usage={}), default=asdict))
+        return self._relative(json.dumps(replace(step, metrics={}, usage={}), default=vars))
 
     def _relative(self, text: str) -> str:
         """Replace the workspace's folder in the paths of a JSON text, so that the folder may be moved."""
