@@ -66,7 +66,7 @@ def python(wheel: Path, place: Path) -> Path:
     python = folder / "bin" / "python"
     pip = [sys.executable, "-m", "pip", "--python", python, "install", "--quiet", "--no-index", "--no-deps"]
     environ = {**os.environ, "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
-    subprocess.run([*pip, "--no-compile", wheel], check=True, env=environ)
+    subprocess.run([*pip, wheel], check=True, env=environ)
     # The files .pth in a folder that a file .pth adds are not read: this one's editable install stays outside.
     folders = {sysconfig.get_path(kind) for kind in ("purelib", "platlib")}
     (site_packages,) = folder.glob("lib/python*/site-packages")
