@@ -31,9 +31,9 @@ class WheelFiles(BuildHookInterface):
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         """Add the files, and each package in components/shared as a package of its own."""
         # A process of its own: the modules of an installed allranks must not stay in this one.
-        # pip gives the packages of the build in PYTHONPATH, or in sys.path alone.
+        # The environment in which pip builds drops the folders of an installed allranks: without site, it does not.
         path = ["src", *filter(None, sys.path)]
-        command = [sys.executable, "tools/make_library.py"]
+        command = [sys.executable, "-S", "tools/make_library.py"]
         subprocess.run(command, cwd=self.root, env={**os.environ, "PYTHONPATH": os.pathsep.join(path)}, check=True)
         build_data["artifacts"] += ["/src/allranks/library.pyi", "/components/*/*/*/component.yaml"]
         if version != "standard":

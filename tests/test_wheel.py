@@ -43,9 +43,12 @@ train_image_classifier(optim="sgd")
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Built beside an editable install, whose folder the environment in which pip builds removes from sys.path."""
     folder = tmp_path_factory.mktemp("wheel")
+    write(folder, "sitecustomize.py", f"import sys\nsys.path.remove({str(ROOT / 'src')!r})\n")
     words = [sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", str(folder)]
-    subprocess.run(words, cwd=ROOT, check=True, capture_output=True)
+    variables = {**os.environ, "PYTHONPATH": str(folder)}
+    subprocess.run(words, cwd=ROOT, check=True, capture_output=True, env=variables)
     (wheel,) = folder.glob("*.whl")
     return wheel
 
