@@ -103,7 +103,6 @@ PARAMETERS = {
     internals.BUILD_CODE: (lambda: internals.ComponentCodeMixin, ["self"]),
     "add_node": (lambda: internals.PipelineComponentBuilder, ["self", "node"]),
     "build": (lambda: internals.PipelineComponentBuilder, ["self"]),
-    "to_component_func": (_module("dsl._component_func"), ["entity", "component_creation_func"]),
 }
 
 
@@ -122,7 +121,6 @@ def test_what_is_replaced_has_the_parameters_of_its_replacement(name: str) -> No
 
 def test_what_is_replaced_is_used_by_that_name() -> None:
     assert callable(internals.environments.get_object_hash)
-    assert callable(internals.load_component_functions.to_component_func)
     assert callable(internals.validation_results.strictyaml.load)
 
 

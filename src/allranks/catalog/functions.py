@@ -63,9 +63,9 @@ def component_function(name: str, spec: Path) -> Callable[..., Any]:
     Raise InputError if the component cannot be loaded.
     """
     from allranks.sdk import internals
-    from allranks.sdk.session import quick_nodes, quiet
+    from allranks.sdk.session import quick_yaml, quiet
 
-    with quiet(), quick_nodes():
+    with quiet(), quick_yaml():
         component = _load(spec)
         create = internals.component_function(component)
     ports = {port.name: port for port in input_ports(component)}

@@ -48,7 +48,6 @@ PARTS = {
     "NodeOutput": f"{_SDK}.entities._job.pipeline._io:NodeOutput",
     "builders": f"{_SDK}.dsl._pipeline_component_builder:_definition_builder_stack",
     "PipelineComponentBuilder": f"{_SDK}.dsl._pipeline_component_builder:PipelineComponentBuilder",
-    "load_component_functions": f"{_SDK}.entities._job.pipeline._load_component",
     "pipeline_expressions": f"{_SDK}.entities._job.pipeline._pipeline_expression",
     "schema_fields": f"{_SDK}._schema.core.fields",
     "load_schedule": f"{_SDK}.entities._load_functions:load_schedule",
@@ -292,8 +291,6 @@ def resolved_includes(additional: Any) -> list[Path]:
     return [Path(path) for path in additional._get_resolved_additional_include_configs()]
 
 
-yaml_text, set_yaml_text = attrgetter("_yaml_str"), _setter("_yaml_str")
-"""The YAML of a component as the SDK has cached it."""
 validate_first_and_last = methodcaller("_validate_init_finalize_job")
 """The SDK's validation of a pipeline's `on_init` and `on_finalize`."""
 validate_compute = methodcaller("_validate_compute_is_set")
