@@ -31,7 +31,8 @@ class WheelFiles(BuildHookInterface):
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         """Add the files, and each package in components/shared as a package of its own."""
         # A process of its own: the modules of an installed allranks must not stay in this one.
-        # The environment in which pip builds drops the folders of an installed allranks: without site, it does not.
+        # -S: the sitecustomize of pip's build environment removes the folders of installed packages from sys.path, and
+        # with them src, if allranks is installed in place.
         path = ["src", *filter(None, sys.path)]
         command = [sys.executable, "-S", "tools/make_library.py"]
         subprocess.run(command, cwd=self.root, env={**os.environ, "PYTHONPATH": os.pathsep.join(path)}, check=True)

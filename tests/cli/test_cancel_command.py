@@ -31,7 +31,6 @@ from pathlib import Path
 from allranks.local.engine import run
 from allranks.local.options import Options
 from allranks.plan import codec
-from allranks.plan.graph import Plan
 from allranks.workspace import Workspace
 plan = codec.loads(sys.argv[1])
 options = Options(instances="loopback", track=False, slots=int(sys.argv[3]), grace=1000)

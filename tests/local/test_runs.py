@@ -23,6 +23,7 @@ from allranks.history.records import RunRecord, Status, StepRecord
 from allranks.local import requirements
 from allranks.local.engine import resume, run
 from allranks.local.options import Options
+from allranks.plan import codec
 from allranks.plan.environment import registered
 from allranks.plan.graph import Code, Graph, Plan, Step
 from allranks.plan.ports import GraphInput, GraphOutput, Input, Literal, NodeOutput, Output
@@ -233,14 +234,11 @@ from allranks.plan import codec
 from allranks.local.engine import run
 from allranks.local.options import Options
 from allranks.plan.environment import registered
-from allranks.plan.graph import Plan
 from allranks.workspace import Workspace
 run(codec.loads(sys.argv[1]), Workspace(Path(sys.argv[2])), Options(instances=sys.argv[3]))
 """
 
     def test_after_sigkill_finished_steps_are_not_done_again(self, workspace: Workspace, kind: str) -> None:
-        from allranks.plan import codec
-
         # In the rack a rank sees the workspace, but not the rest of /tmp.
         scratch = workspace.root / "scratch"
         scratch.mkdir(parents=True)

@@ -1,4 +1,7 @@
-"""Groups of commands that import a command's module when it is used: `--help` takes 0.18 s, with all of them 0.39 s."""
+"""Groups of commands that import a command's module when it is used.
+
+`allranks --help` takes 0.18 s. If it imported the modules of all commands, it would take 0.39 s.
+"""
 
 from __future__ import annotations
 
@@ -14,6 +17,8 @@ import typer
 from typer._click.exceptions import NoSuchOption
 from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
+
+from allranks import packages
 
 
 def lazy_group(
@@ -162,15 +167,11 @@ def _command(package: str, name: str) -> Any:
 
 
 def _with_packages(summaries: Mapping[str, str]) -> dict[str, str]:
-    from allranks import packages
-
     return {**summaries, **packages.summaries()}
 
 
 def _command_of_package(ctx: Any, name: str) -> Any:
     """Return a command of another package; None if there is none. Its problems end this command."""
-    from allranks import packages
-
     try:
         found = packages.command(name)
     except packages.PackageError as error:

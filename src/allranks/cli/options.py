@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 import typer
 
+from allranks import packages
 from allranks.azure.workspace import WorkspaceOptions
 from allranks.cli import completion
 from allranks.errors import InputError, Problem
@@ -55,8 +56,6 @@ def _sample(value: str) -> str:
 
 def _faults(texts: list[str] | None) -> list[str] | None:
     if texts:
-        from allranks import packages
-
         packages.faults(texts)
     return texts
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from allranks import packages
 from allranks.checks.plan import check, findings
 from allranks.errors import InputError, Problem
 from allranks.images import rootfs
@@ -44,11 +45,8 @@ def of_machine(plan: Plan, *, is_possible: bool = True) -> list[Problem]:
 
 def of_instances(plan: Plan, options: Options, kind: InstanceKind) -> list[Problem]:
     """Return a problem if the plan needs containers, or injects a fault, that this kind of instances lacks."""
-    if options.faults:
-        from allranks import packages
-
-        if problems := packages.faults(options.faults).problems(plan, kind):
-            return list(problems)
+    if options.faults and (problems := packages.faults(options.faults).problems(plan, kind)):
+        return list(problems)
     if not kind.isolated:
         for path, step in steps(plan.graph):
             if rootfs.of(interpreters.of_environment(step.environment, plan.source)):

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from allranks import engine_log
+from allranks import engine_log, packages
 from allranks.errors import InputError, Problem
 from allranks.history import secret_values
 from allranks.history.observer import Observer
@@ -156,8 +156,6 @@ class RunExecution:
     ) -> Scope:
         plan, options, injector = self.plan, self.options, None
         if options.faults:
-            from allranks import packages
-
             injector = packages.faults(options.faults).injector(plan, self.record, self._recorder, supervisor)
         runner = CommandRunner(
             plan,

@@ -115,11 +115,10 @@ def _import(client: bool) -> None:
 
 @contextlib.contextmanager
 def quick_yaml() -> Iterator[None]:
-    """Read YAML with the loader that is written in C inside of the block, which refuses texts that would grow without
-    bound.
+    """Inside of the block, the SDK reads YAML with a loader that is written in C and limits what a text expands to.
 
-    `allranks check` of the image pipeline takes an eighth longer with the SDK's own, which is written in Python. To
-    locate a mistake, the SDK reads the file with strictyaml, which takes 0.5 s for 20 steps.
+    With the SDK's own loaders, which are written in Python, `allranks check` of the image pipeline takes an eighth
+    longer, and locating a mistake in a file of 20 steps takes 0.5 s.
     """
     with (
         internals.replaced(yaml, "safe_load", bounded_yaml.load),

@@ -32,7 +32,6 @@ from pathlib import Path
 from allranks.local.engine import run
 from allranks.local.options import Options
 from allranks.plan import codec
-from allranks.plan.graph import Plan
 from allranks.workspace import Workspace
 plan = codec.loads(sys.argv[1])
 run(plan, Workspace(Path(sys.argv[2])), Options(instances="loopback", grace=0.1, track=False))

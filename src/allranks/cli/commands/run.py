@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from allranks import packages
 from allranks.cli.execute import execute_job
 from allranks.cli.options import (
     AS_AZURE,
@@ -73,8 +74,6 @@ def run(
 
     place = Workspace.at(workspace)
     if as_azure:
-        from allranks import packages
-
         of_file = {
             "--set": settings_of(settings),
             "--layout": layout,

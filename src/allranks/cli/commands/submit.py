@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from allranks import packages
 from allranks.azure.errors import AzureError, service_errors
 from allranks.azure.workspace import NO_WORKSPACE, WorkspaceOptions, connect, resolve, with_placeholders
 from allranks.cli.console import console, errors, to_json
@@ -175,7 +176,6 @@ def submit_job(
 
 def _rehearsed(job: OpenJob, place: Workspace) -> dict[str, str]:
     """Return the tags of a job whose trainings were rehearsed with the same code and environment."""
-    from allranks import packages
     from allranks.cli.views.problems import print_warnings
 
     if not (place.root / "rehearsals").is_dir() or job.unread():

@@ -50,12 +50,14 @@ class LivePage:
 
     def finish(self, run: RunRecord) -> None:
         """Write the final page of a run that has ended. Raise OSError if it cannot be written."""
+        from allranks.history.page.page import write_page  # slow to import: the first update has usually done it
+
         if self._task is not None:
             self._task.cancel()
         with self._lock:
             self._ended = True
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        write_file(self.path, _text(run, time.time(), self._known))
+        write_page(run, self.path, known=self._known)
 
     async def _update_until_cancelled(self, first: float) -> None:
         await _sleep(first)
@@ -75,6 +77,6 @@ class LivePage:
 
 
 def _text(run: RunRecord, now: float, known: frozenset[str]) -> str:
-    from allranks.history.page.page import page  # slow to import: the thread does it, while the first step starts
+    from allranks.history.page.page import page  # slow to import: this thread does it while the first step starts
 
     return page(run, now, known)
