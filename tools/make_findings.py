@@ -25,8 +25,8 @@ from allranks.checks import Findings, component
 from allranks.checks import plan as plan_checks
 from allranks.checks.plan.bindings import DANGLING
 from allranks.errors import Level, Problem
-from allranks.plan.rules import UNKNOWN_FORM
 from allranks.sdk import internals, spec_files
+from allranks.sdk.rules import UNKNOWN_FORM
 
 PAGE = Path(__file__).resolve().parents[1] / "docs/reports/public-specs.md"
 FIXTURES = "test/resources"

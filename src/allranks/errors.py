@@ -63,6 +63,38 @@ class Problem:
 
 
 @dataclass(frozen=True)
+class Location:
+    """A line of the user's files. cell: of a notebook, from 1; 0 if the file is not a notebook"""
+
+    file: str
+    line: int
+    cell: int = 0
+
+    def __str__(self) -> str:
+        return f"{self.file}, cell {self.cell}, line {self.line}" if self.cell else f"{self.file}:{self.line}"
+
+
+@dataclass(frozen=True)
+class StepPlace:
+    """A step as the place of a problem. step: its path in the pipeline"""
+
+    step: str
+    location: Location | None = None
+
+    def __str__(self) -> str:
+        """Return ``step train (pipeline.py:31)``."""
+        return f"step {self.step}{self._at}"
+
+    def key(self, key: str) -> str:
+        """Return ``step train, key resources.instance_count (pipeline.py:31)``."""
+        return f"step {self.step}, key {key}{self._at}"
+
+    @property
+    def _at(self) -> str:
+        return f" ({self.location})" if self.location else ""
+
+
+@dataclass(frozen=True)
 class Rule:
     """A rule of `allranks check`.
 

@@ -12,11 +12,11 @@ import pytest
 
 from allranks.contract.pytorch import PyTorch
 from allranks.contract.tensorflow import TensorFlow
-from allranks.errors import InputError
+from allranks.errors import InputError, Location
 from allranks.history.records import OutputRecord, Point, Progress, RankRecord, RunRecord, Status, StepRecord, Verdict
 from allranks.history.store import Store
 from allranks.plan.codec import dumps, loads
-from allranks.plan.graph import Code, Graph, Location, Plan, Step
+from allranks.plan.graph import Code, Graph, Plan, Step
 from allranks.plan.ports import GraphInput, GraphOutput, Input, Literal, NodeOutput, Output, Text
 from allranks.plan.ports import Path as DataPath
 

@@ -188,6 +188,7 @@ def test_the_sdk_uploads_the_same_list(
 ) -> None:
     from azure.ai.ml import load_component
 
+    from allranks.sdk.compilation import component_request
     from allranks.sdk.uploads import code_of
 
     write(tmp_path, "code/train.py", text)
@@ -197,7 +198,9 @@ def test_the_sdk_uploads_the_same_list(
     write(tmp_path, "component.yaml", spec)
     with session():
         component = load_component(tmp_path / "component.yaml")
-        with code_of(component, "here") as files, component._build_code() as built:
+        request = component_request(component)
+        assert request.code is not None
+        with code_of(request.code, request.command, "here") as files, component._build_code() as built:
             assert files is not None
             folder = Path(built.path)
             sent = {path.relative_to(folder).as_posix() for path in folder.rglob("*") if not path.is_dir()}

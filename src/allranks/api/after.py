@@ -8,9 +8,9 @@ from typing import Any, TypeVar
 
 from allranks.errors import InputError, Problem
 from allranks.plan.ports import PRIMITIVES, needed_nodes
-from allranks.plan.reader.context import plain, value_of
-from allranks.plan.reader.step_ports import flat, pipeline_outputs
+from allranks.plan.reader.context import pipeline_output, value_of
 from allranks.sdk import internals, user_code
+from allranks.sdk.entity_ports import flat, plain
 
 _Node = TypeVar("_Node")
 
@@ -83,11 +83,18 @@ def _needed(node: Any) -> set[int]:
 
 def _sources(node: Any) -> tuple[str, ...]:
     """Return the names of the nodes whose outputs a node of a complete pipeline reads."""
-    from azure.ai.ml import Input
+    return needed_nodes(value_of(_text(port)) for _, port in flat(node.inputs))
 
-    values = (internals.data(port) for _, port in flat(node.inputs))
-    texts = (value.path if isinstance(value, Input) else plain(value) for value in values)
-    return needed_nodes(value_of(str(text)) for text in texts)
+
+def _is_returned(node: Any) -> bool:
+    """Return whether an output of a node of a complete pipeline is an output of the pipeline."""
+    return any(pipeline_output(_text(port)) for port in node.outputs.values())
+
+
+def _text(port: Any) -> str:
+    """Return what a port is bound to, as the SDK would send it."""
+    data = internals.data(port)
+    return str(data.path if isinstance(data, (internals.Input, internals.Output)) else plain(data))
 
 
 def _ends(node: Any, where: str) -> Iterator[Any]:
@@ -95,7 +102,7 @@ def _ends(node: Any, where: str) -> Iterator[Any]:
     outputs = (node if hasattr(type(node), "outputs") else node.body).outputs  # do_while has none of its own
     if steps := _steps(_body(node)):
         read = {name for step in steps.values() for name in _sources(step)}
-        if hidden := [name for name, step in steps.items() if name not in read and not any(pipeline_outputs(step))]:
+        if hidden := [name for name, step in steps.items() if name not in read and not _is_returned(step)]:
             found = f"{_name(node)} returns no output of its step {hidden[0]}, which no other step of it reads"
             raise InputError(Problem(where, found, "a pipeline that returns one", f"return an output of {hidden[0]}"))
         yield from outputs.values()
@@ -106,22 +113,18 @@ def _ends(node: Any, where: str) -> Iterator[Any]:
 
 def _with_output(node: Any, name: str) -> Any:
     """Give a node, or the body of a loop, an output that is a folder, and return it."""
-    from azure.ai.ml import Output
-
-    internals.declare(_body(node), name, Output(type="uri_folder"))
+    internals.declare(_body(node), name, internals.Output(type="uri_folder"))
     # A parallel_for loop has the tables of its body's outputs.
     for owner, kind in ((_body(node), "uri_folder"), (node, "mltable")):
         if hasattr(type(owner), "outputs") and name not in owner.outputs:
-            port = internals.build_output(owner, name, Output(type=kind))
+            port = internals.build_output(owner, name, internals.Output(type=kind))
             dict.__setitem__(owner.outputs, name, port)
     return port
 
 
 def _wait(node: Any, source: Any, kind: str) -> None:
     """Give a node an input that is bound to a source; in a pipeline component, the steps that read no other step."""
-    from azure.ai.ml import Input
-
-    name, declared = _free("after", node.inputs), Input(type=kind, optional=True)
+    name, declared = _free("after", node.inputs), internals.Input(type=kind, optional=True)
     internals.declare(node, name, declared)
     node.inputs[name] = internals.build_input(node, name, declared, source)
     if kind not in PRIMITIVES:

@@ -163,8 +163,8 @@ def texts_of(
     inputs: Mapping[str, Any] | None, stand_ins: Mapping[str, str | os.PathLike[str]] | None = None
 ) -> dict[str, str]:
     """Return the values of inputs, and stand-ins, as text. Raise InputError for a value that cannot be an input."""
-    from allranks.plan.reader.python_jobs import as_texts
     from allranks.plan.reader.settings import with_stand_ins
+    from allranks.sdk.python_jobs import as_texts
 
     return with_stand_ins(as_texts(inputs or {}), stand_ins)
 

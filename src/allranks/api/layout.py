@@ -42,20 +42,19 @@ def layout(
     Raise InputError, with the line of the call, for a layout that cannot be launched, such as several processes for a
     command whose launcher starts them.
     """
-    from azure.ai.ml.entities import Command, JobResourceConfiguration, Parallel, Sweep
-
     frame = sys._getframe(1)
     where = f"{user_code.line(frame.f_code.co_filename, frame.f_lineno)}, layout"
-    if not isinstance(node, (Command, Parallel, Sweep)):
+    if not isinstance(node, (internals.Command, internals.Parallel, internals.Sweep)):
         found = f"a value of type {type(node).__name__}"
         raise InputError(Problem(where, found, "a step that runs a command, or a sweep of one"))
     hardware = None if size is None else sizes.find(size, f"{where}, size")
-    step: Any = node.trial if isinstance(node, Sweep) else node
+    step: Any = node.trial if isinstance(node, internals.Sweep) else node
     component = internals.component(step, step)
-    resources = copy.copy(step.resources or getattr(component, "resources", None)) or JobResourceConfiguration()
-    own = None if isinstance(step, Parallel) else step.distribution
+    resources: Any = copy.copy(step.resources or getattr(component, "resources", None))
+    resources = resources or internals.JobResourceConfiguration()
+    own = None if isinstance(step, internals.Parallel) else step.distribution
     distribution: Any = copy.copy(own or getattr(component, "distribution", None))
-    launcher = "the parallel step" if isinstance(step, Parallel) else _launcher(component)
+    launcher = "the parallel step" if isinstance(step, internals.Parallel) else _launcher(component)
 
     has_processes = hasattr(distribution, _PROCESSES)
     if hardware is not None:
@@ -79,9 +78,9 @@ def layout(
         raise InputError(dataclasses.replace(problem, where=f"{where}, {problem.where}"))
 
     step.resources = resources
-    if not isinstance(step, Parallel):
+    if not isinstance(step, internals.Parallel):
         step.distribution = distribution
-    if hardware is not None and isinstance(node, Sweep):
+    if hardware is not None and isinstance(node, internals.Sweep):
         set_in_sweep(node, hardware.name)
     elif hardware is not None:
         step.environment_variables = {**(step.environment_variables or {}), SIZE: hardware.name}

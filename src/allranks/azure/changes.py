@@ -84,9 +84,7 @@ def apply(job: Any, changes: Changes) -> None:
 
 def place(job: Any, compute: str) -> None:
     """Set the cluster for the steps of the SDK's job that do not name one."""
-    from azure.ai.ml.entities import PipelineJob
-
-    if not isinstance(job, PipelineJob):
+    if not isinstance(job, internals.PipelineJob):
         job.compute = compute
         return
     job.settings.default_compute = compute
@@ -95,9 +93,7 @@ def place(job: Any, compute: str) -> None:
 
 
 def _resize(job: Any, changes: Changes) -> None:
-    from azure.ai.ml.entities import PipelineJob
-
-    if not isinstance(job, PipelineJob):
+    if not isinstance(job, internals.PipelineJob):
         if changes.sizes:
             step = next(iter(changes.sizes))
             raise InputError(Problem(f"--size {step}=...", "the job has no steps", "--size SIZE"))
@@ -121,15 +117,13 @@ def _resize(job: Any, changes: Changes) -> None:
 
 def _set_size(node: Any, size: str) -> None:
     """Set a new object, because steps initially share the object of their component."""
-    from azure.ai.ml.entities import JobResourceConfiguration
-
     old = node.resources or getattr(node.component, "resources", None)
     settings = {
         name: value
         for name in ("instance_count", "shm_size", "docker_args", "properties", "locations", "max_instance_count")
         if (value := getattr(old, name, None)) is not None
     }
-    node.resources = JobResourceConfiguration(instance_type=size, **settings)
+    node.resources = internals.JobResourceConfiguration(instance_type=size, **settings)
 
 
 def cluster_sizes(client: Any) -> dict[str, str]:

@@ -39,11 +39,9 @@ def body_of(job: Any, workspace: WorkspaceName) -> dict[str, Any]:
     on which the versions of the components with that code depend. Those versions differ here, but are the same for the
     same content. Raise InputError if the SDK rejects the job.
     """
-    from azure.ai.ml import MLClient
-
     service = _OfflineTransport()
     options = {"transport": service, "show_progress": False, "enable_telemetry": False}
-    client = MLClient(Credential(), *astuple(workspace), **options)
+    client = internals.MLClient(Credential(), *astuple(workspace), **options)
     with service_errors("compiling the job"), entry(os.environ, _NO_CACHE, "true"), _nothing_uploaded():
         client.jobs.create_or_update(job)
     return service.job

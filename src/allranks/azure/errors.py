@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from allranks.errors import InputError, Problem
-from allranks.sdk import validation_errors
+from allranks.sdk import internals, validation_errors
 from allranks.secrets import redact
 
 _OWN = str(Path(__file__).parents[1])
@@ -170,9 +170,9 @@ def _not_signed_in(error: Any) -> str:
 
 def _is_validation(error: Exception) -> bool:
     """Return whether the SDK rejected its input before it contacted Azure."""
-    from azure.ai.ml import exceptions as ml
     from marshmallow.exceptions import ValidationError
 
+    ml = internals.exceptions
     if isinstance(error, ml.MlException):
         # The SDK formats only validation errors for a terminal, and they lose their type.
         return isinstance(error, (ml.ValidationException, ml.UserErrorException, ml.EmptyDirectoryError)) or (

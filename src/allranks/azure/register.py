@@ -134,15 +134,13 @@ def differences(client: Any, releases: Sequence[Release]) -> tuple[Difference, .
 
 
 def _create(client: Any, release: Release, staged: Path) -> None:
-    from azure.ai.ml import load_component, load_environment
-
     own_properties = properties(release.digest, release.files)
     if release.kind == ENVIRONMENT:
-        environment = load_environment(staged / release.yaml)
+        environment = internals.load_environment(staged / release.yaml)
         environment.properties = {**(environment.properties or {}), **own_properties}
         client.environments.create_or_update(environment)
     else:
-        component = load_component(staged / release.yaml)
+        component = internals.load_component(staged / release.yaml)
         component.properties = {**(component.properties or {}), **own_properties}
         client.components.create_or_update(component)
 

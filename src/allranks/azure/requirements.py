@@ -69,9 +69,7 @@ def _steps(path: str, node: Any, inherited: str) -> Iterator[JobStep]:
 
 def _nodes(job: Any) -> Mapping[str, Any] | None:
     """Return the nodes of a pipeline job or of a node that is a pipeline component on this machine; None for a step."""
-    from azure.ai.ml.entities import PipelineJob
-
-    if isinstance(job, PipelineJob):
+    if isinstance(job, internals.PipelineJob):
         return dict(job.jobs)
     inner = getattr(internals.component(job), "jobs", None)
     return dict(inner) if type(job).__name__ == "Pipeline" and isinstance(inner, dict) else None
@@ -148,10 +146,8 @@ def requirements(job: Any, graph: Graph) -> list[Requirements]:
     graph: of the job's plan. A step that it does not have, such as a sweep of a
            registered component, is read by itself
     """
-    from azure.ai.ml.entities import PipelineJob
-
     planned = dict(_by_path(graph))
-    if not isinstance(job, PipelineJob) and len(planned) == 1:
+    if not isinstance(job, internals.PipelineJob) and len(planned) == 1:
         planned = {"": next(iter(planned.values()))}
     return [_of_step(step, planned.get(step.path) or read_step(step.path, step.node)) for step in job_steps(job)]
 

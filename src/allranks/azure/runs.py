@@ -104,13 +104,12 @@ def download_output(client: Any, name: str, output: str, folder: Path) -> bool:
 
     Raise InputError or AzureError.
     """
-    from azure.ai.ml.exceptions import MlException
     from azure.core.exceptions import ResourceNotFoundError
 
     with service_errors(f"downloading output {output} of {name}"), quiet_uploads():
         try:
             client.jobs.download(name, output_name=output, download_path=folder)
-        except (MlException, ResourceNotFoundError):
+        except (internals.exceptions.MlException, ResourceNotFoundError):
             return False
     return any(path.is_file() for path in folder.rglob("*"))
 

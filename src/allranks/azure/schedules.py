@@ -23,11 +23,11 @@ from allranks.azure.workspace import WorkspaceName, quiet_uploads
 from allranks.errors import InputError, Problem, did_you_mean
 from allranks.plan.graph import Graph
 from allranks.plan.reader import OpenJob
-from allranks.plan.reader.pipeline import without_compute
 from allranks.schedules.finding import Declared, find_schedules
 from allranks.schedules.reading import read_trigger
 from allranks.schedules.triggers import Trigger, firings, in_words
 from allranks.sdk import internals
+from allranks.sdk.compilation import job_request
 from allranks.sdk.session import session
 
 DIGEST, DECLARED_IN = "allranks.digest", "allranks.declared_in"
@@ -244,7 +244,8 @@ def _declared(order: Order, known: Known) -> tuple[Declared, ...]:
                 place(each.entity.create_job, order.compute)
     problems, fix = [], "--compute NAME; or name one in the pipeline: settings.default_compute"
     for each in declared:
-        if steps := without_compute(each.entity.create_job):
+        job = each.entity.create_job
+        if steps := () if isinstance(job, str) else job_request(job).without_compute:
             where = f"schedule {each.schedule.name}, key compute ({each.schedule.where})"
             found = f"no compute is given for {', '.join(steps)}"
             problems.append(Problem(where, found, "a cluster", fix, code="no-compute"))

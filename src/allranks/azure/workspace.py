@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from allranks.errors import InputError, Problem
+from allranks.sdk import internals
 
 SUBSCRIPTION = "AZUREML_ARM_SUBSCRIPTION"
 RESOURCE_GROUP = "AZUREML_ARM_RESOURCEGROUP"
@@ -67,8 +68,6 @@ class WorkspaceName:
 
     def studio(self, run: str) -> str:
         """Return the page of a run in the studio of the current cloud, as the SDK writes it."""
-        from allranks.sdk import internals
-
         return internals.studio_url(f"{self.arm_id}/jobs/{run}")
 
 
@@ -88,12 +87,11 @@ def connect(where: WorkspaceName | str) -> Any:
     os.environ.setdefault("TQDM_DISABLE", "1")
     # Disable the SDK's cache of registered components, which still contains those that were deleted.
     os.environ.setdefault("AZURE_ML_DISABLE_ON_DISK_CACHE", "true")
-    from azure.ai.ml import MLClient
     from azure.identity import DefaultAzureCredential
 
     if isinstance(where, str):
-        return MLClient(DefaultAzureCredential(), registry_name=where, enable_telemetry=False)
-    return MLClient(DefaultAzureCredential(), *astuple(where), enable_telemetry=False)
+        return internals.MLClient(DefaultAzureCredential(), registry_name=where, enable_telemetry=False)
+    return internals.MLClient(DefaultAzureCredential(), *astuple(where), enable_telemetry=False)
 
 
 def sign_in(options: WorkspaceOptions) -> tuple[Any, WorkspaceName]:

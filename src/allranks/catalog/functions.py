@@ -17,6 +17,7 @@ from typing import Any
 from allranks.catalog import shipped_specs
 from allranks.catalog.declared_ports import Port, input_ports, output_ports
 from allranks.errors import InputError, Problem, did_you_mean
+from allranks.sdk import internals
 
 _MODULE = "allranks.library"
 _TYPES: Mapping[str, tuple[type, ...]] = {"integer": (int,), "number": (int, float), "boolean": (bool,)}
@@ -62,7 +63,6 @@ def component_function(name: str, spec: Path) -> Callable[..., Any]:
 
     Raise InputError if the component cannot be loaded.
     """
-    from allranks.sdk import internals
     from allranks.sdk.session import quick_yaml, quiet
 
     with quiet(), quick_yaml():
@@ -105,10 +105,8 @@ def documentation(component: Any) -> str:
 
 
 def _load(spec: Path) -> Any:
-    from azure.ai.ml import load_component
-
     try:
-        return load_component(spec)
+        return internals.load_component(spec)
     except Exception:  # `load` has the message
         from allranks.sdk.specs import load
 

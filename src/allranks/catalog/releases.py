@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 import shutil
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ from allranks.catalog.variant_specs import as_yaml
 from allranks.errors import InputError, Problem
 from allranks.images.find import REGISTERED, environment_file, environments_folder
 from allranks.sdk import internals
+from allranks.sdk.compilation import component_request
 from allranks.sdk.files import FileList, LeftOut
 from allranks.sdk.session import session
 from allranks.sdk.specs import load_environment
@@ -143,7 +145,9 @@ def _component(
     if file and environment is None:
         return None  # its problems are reported already
     try:
-        with code_of(component, str(spec)) as code:
+        request = component_request(component)
+        files_of = code_of(request.code, request.command, str(spec)) if request.code else nullcontext()
+        with files_of as code:
             has_code = bool(code and code.files)
             content = component_spec(component, spec, has_code, environment.reference if environment else None)
             files = code.below(CODE) if code else FileList()

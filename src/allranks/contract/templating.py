@@ -7,6 +7,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
+Primitive: TypeAlias = str | int | float | bool
+
+PRIMITIVES = frozenset({"integer", "number", "string", "boolean"})
+"""Port types whose value is a single literal."""
+
 _TOKEN = re.compile(r"(?P<open>\$\[\[)|(?P<close>]])|\$\{\{\s*(?P<expression>[^\s{}]*)\s*}}")
 _PLACEHOLDER = re.compile(r"\$\{\{\s*([^\s{}]*)\s*}}")
 

@@ -15,7 +15,7 @@ from typing import Any, ClassVar, TypeAlias
 from allranks.contract.launch import Distribution
 from allranks.contract.single import Single
 from allranks.contract.templating import used_names
-from allranks.errors import Problem
+from allranks.errors import Location, Problem
 from allranks.plan.environment import NO_ENVIRONMENT, Environment
 from allranks.plan.ports import GraphInput, GraphOutput, Input, NodeOutput, Output, Text, Value, needed_nodes
 from allranks.plan.sweep import EarlyTermination, Parameter, Sampling, SweepLimits
@@ -62,18 +62,6 @@ class Parallel:
 
 EMPTY: Mapping[str, str] = MappingProxyType({})
 """An immutable empty mapping."""
-
-
-@dataclass(frozen=True)
-class Location:
-    """A place in the user's files, for messages. cell: the cell of a notebook, from 1; 0 if it is not a notebook."""
-
-    file: str
-    line: int
-    cell: int = 0
-
-    def __str__(self) -> str:
-        return f"{self.file}, cell {self.cell}, line {self.line}" if self.cell else f"{self.file}:{self.line}"
 
 
 @dataclass(frozen=True)

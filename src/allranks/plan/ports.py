@@ -6,8 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-PRIMITIVES = frozenset({"integer", "number", "string", "boolean"})
-"""Port types whose value is a single literal."""
+from allranks.contract.templating import PRIMITIVES as PRIMITIVES
 
 FILE_TYPES = frozenset({"uri_file"}) | PRIMITIVES
 """Port types whose output is a file. An output of any other type is a folder."""

@@ -7,16 +7,16 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from allranks.errors import InputError
+from allranks.errors import InputError, StepPlace
 from allranks.plan.assets.lookup import AssetLookup, Registered
 from allranks.plan.environment import Environment
 from allranks.plan.graph import Graph, Plan, Step
 from allranks.plan.ports import GraphInput, GraphOutput, Input, NodeOutput, Output
 from allranks.plan.ports import Path as DataPath
 from allranks.plan.reader import environments, snapshot, step_ports
-from allranks.plan.reader.context import Context, Place
-from allranks.plan.reader.pipeline import name_of_file
+from allranks.plan.reader.context import Context
 from allranks.project.script_job import ScriptJob
+from allranks.sdk.compilation import name_of_file
 from allranks.sdk.session import session
 from allranks.sdk.uploads import CODE, CONTEXT, Upload, code_at, context_of
 
@@ -36,7 +36,7 @@ def plan_of(job: ScriptJob, snapshots: Path, registered: Registered | None = Non
     registered: finds what is registered on this machine; None: nothing is
     """
     name = name_of(job)
-    place = Place(name)
+    place = StepPlace(name)
     context = Context(Path.cwd(), snapshots, {}, lookup=AssetLookup.of(job.script.parent, registered), alone=True)
     inputs = []
     for port, path in job.inputs.items():
@@ -72,7 +72,7 @@ def uploads_of(job: ScriptJob) -> list[Upload]:
     return [Upload(kind, (name_of(job),), files, files.size()) for kind, files in uploads]
 
 
-def _environment(environment: str | Path, place: Place, context: Context) -> Environment:
+def _environment(environment: str | Path, place: StepPlace, context: Context) -> Environment:
     if isinstance(environment, str):
         return environments.local(environment, place, context)
     if environment.is_dir():

@@ -211,14 +211,12 @@ def _python(file: Path) -> list[Declared]:
 
 
 def _is_declaration(member: Any, module: ModuleType) -> bool:
-    from azure.ai.ml.entities import JobSchedule
-
-    if isinstance(member, JobSchedule):
+    if isinstance(member, internals.JobSchedule):
         return True
     if not inspect.isfunction(member) or member.__module__ != module.__name__:
         return False
     annotation = member.__annotations__.get("return")
-    if annotation is not JobSchedule and str(annotation).rpartition(".")[2] != "JobSchedule":
+    if annotation is not internals.JobSchedule and str(annotation).rpartition(".")[2] != "JobSchedule":
         return False
     parameters = inspect.signature(member).parameters.values()
     return all(
@@ -232,17 +230,16 @@ def declared(entity: Any, file: str, member: str = "") -> Declared:
 
     file: what declares it
     """
-    from azure.ai.ml.entities import JobSchedule, PipelineJob
-
     where = f"{file}:{member}" if member else file
-    if not isinstance(entity, JobSchedule):
+    if not isinstance(entity, internals.JobSchedule):
         raise InputError(Problem(where, f"a {type(entity).__name__}", "a JobSchedule", "return one"))
     name = str(entity.name or "")
     problems = []
     if not _NAME.fullmatch(name):
         expected = "letters, digits, - and _, at most 255, the first a letter or a digit"
         problems.append(Problem(f"schedule {name!r}, key name ({where})", repr(entity.name), expected))
-    if not isinstance(entity.create_job, (PipelineJob, str)) or isinstance(entity.create_job, internals.BaseNode):
+    job = entity.create_job
+    if not isinstance(job, (internals.PipelineJob, str)) or isinstance(job, internals.BaseNode):
         expected = "a pipeline: Azure ML schedules only pipelines"
         fix = "make the job a step of a pipeline, and schedule the pipeline"
         found = f"a {type(entity.create_job).__name__}"

@@ -24,6 +24,7 @@ from allranks.schedules.triggers import (
     wall,
     zone,
 )
+from allranks.sdk import internals
 
 Place = Callable[[str], str]
 """Maps a key of the trigger to its name in messages."""
@@ -37,17 +38,15 @@ def read_trigger(trigger: Any, place: Place, *, any_offset: bool = False) -> Tri
     any_offset: whether a time may have an offset that is not the zone's own, as the service returns it. The SDK drops
                 offsets when it sends a time, so such a time in a file would fire at a different moment.
     """
-    from azure.ai.ml.entities import CronTrigger, RecurrenceTrigger
-
     problems: list[Problem] = []
-    if not isinstance(trigger, (CronTrigger, RecurrenceTrigger)):
+    if not isinstance(trigger, (internals.CronTrigger, internals.RecurrenceTrigger)):
         found = "there is none" if trigger is None else f"a {type(trigger).__name__}"
         raise InputError(Problem(place("trigger"), found, "a CronTrigger or a RecurrenceTrigger", "set one"))
     time_zone = _time_zone(trigger.time_zone, place, problems)
     start = _wall_time(trigger.start_time, "start_time", time_zone, place, problems, any_offset)
     end = _wall_time(trigger.end_time, "end_time", time_zone, place, problems, any_offset)
     parsed: Trigger
-    if isinstance(trigger, CronTrigger):
+    if isinstance(trigger, internals.CronTrigger):
         problems += _cron_problems(trigger.expression, place("expression"))
         parsed = Cron(" ".join(str(trigger.expression).split()), time_zone or "UTC", start, end)
     else:
@@ -60,11 +59,10 @@ def read_trigger(trigger: Any, place: Place, *, any_offset: bool = False) -> Tri
 
 
 def _time_zone(value: Any, place: Place, problems: list[Problem]) -> str | None:
-    from azure.ai.ml.constants import TimeZone
     from tzlocal.windows_tz import tz_win, win_tz
 
     # Without two that Windows marks as old, and Unicode's table omits.
-    known = tuple(str(entry.value) for entry in TimeZone if entry.value in win_tz)
+    known = tuple(str(entry.value) for entry in internals.TimeZone if entry.value in win_tz)
     name = str(getattr(value, "value", value))
     if name in known:
         return name

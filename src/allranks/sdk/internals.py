@@ -1,4 +1,5 @@
-"""Every use of the private parts of azure-ai-ml, so that a new version of it is checked in one place.
+"""The parts of azure-ai-ml that allranks uses, among them all private ones, so that a new version of it is checked in
+one place. No room but this one imports azure-ai-ml.
 
 The SDK has no public way to read a node's bindings, to build the code that it uploads, or to list the steps of a run.
 The upper bound of azure-ai-ml in pyproject.toml is the version that `tests/sdk/test_internals.py` was run with: a test
@@ -20,7 +21,6 @@ from http import HTTPStatus
 from importlib import import_module
 from operator import attrgetter, methodcaller
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
@@ -36,7 +36,17 @@ PARTS = {
     "additional_includes": f"{_SDK}.entities._component._additional_includes",
     "artifacts": f"{_SDK}._artifacts._artifact_utilities",
     "environments": f"{_SDK}.entities._assets.environment",
-    # Nodes, their ports and their components
+    # Jobs, nodes, their ports and their components
+    "Command": f"{_SDK}.entities:Command",
+    "ControlFlowNode": f"{_SDK}.entities._builders.control_flow_node:ControlFlowNode",
+    "Input": f"{_SDK}:Input",
+    "Output": f"{_SDK}:Output",
+    "Parallel": f"{_SDK}.entities:Parallel",
+    "PipelineJob": f"{_SDK}.entities:PipelineJob",
+    "PipelineNode": f"{_SDK}.entities:Pipeline",
+    "SchemaValidatableMixin": f"{_SDK}.entities._validation.schema:SchemaValidatableMixin",
+    "Spark": f"{_SDK}.entities:Spark",
+    "SweepJob": f"{_SDK}.sweep:SweepJob",
     "BaseNode": f"{_SDK}.entities._builders:BaseNode",
     "GroupAttrDict": f"{_SDK}.entities._job.pipeline._io:_GroupAttrDict",
     "GroupInput": f"{_SDK}.entities._inputs_outputs:GroupInput",
@@ -52,6 +62,16 @@ PARTS = {
     "schema_fields": f"{_SDK}._schema.core.fields",
     "load_schedule": f"{_SDK}.entities._load_functions:load_schedule",
     "validation_results": f"{_SDK}.entities._validation.core",
+    # Public parts that other rooms use
+    "CronTrigger": f"{_SDK}.entities:CronTrigger",
+    "JobResourceConfiguration": f"{_SDK}.entities:JobResourceConfiguration",
+    "JobSchedule": f"{_SDK}.entities:JobSchedule",
+    "MLClient": f"{_SDK}:MLClient",
+    "RecurrenceTrigger": f"{_SDK}.entities:RecurrenceTrigger",
+    "TimeZone": f"{_SDK}.constants:TimeZone",
+    "exceptions": f"{_SDK}.exceptions",
+    "load_component": f"{_SDK}:load_component",
+    "load_environment": f"{_SDK}:load_environment",
     # The client
     "client": f"{_SDK}._ml_client",
     "studio_url_from_job_id": f"{_SDK}.entities._job._studio_url_from_job_id:studio_url_from_job_id",
@@ -135,17 +155,12 @@ replace_component = _setter("_component")
 """Give a node a component with the same inputs and outputs; the node's bindings stay."""
 
 
-def set_component(node: Any, found: Any) -> Callable[[], None]:
-    """Give a node its component, as the node's constructor does. Return a function that undoes it."""
-    before = {name: value for name, value in vars(node).items() if name in ("_inputs", "_outputs", "_component")}
-    inputs = {name: data(port) for name, port in node.inputs.items()}
-    outputs = {name: data(port) for name, port in node.outputs.items()}
-    node._inputs = node._build_inputs_dict(inputs, input_definition_dict=found.inputs)
-    node._outputs = node._build_outputs_dict(outputs, output_definition_dict=found.outputs)
-    node._component = found
-    if hasattr(type(node), "_copy_pipeline_component_out_setting_to_node"):
-        node._copy_pipeline_component_out_setting_to_node()
-    return lambda: vars(node).update(before)
+rest_object = methodcaller("_to_rest_object")
+"""A node in its request."""
+schema_context = methodcaller("_default_context")
+"""What the schema of an entity depends on, besides its class."""
+validation_schema = attrgetter("_schema_for_validation")
+"""A new schema of an entity."""
 
 
 def source(port: Any) -> Any:
@@ -212,15 +227,6 @@ def sweep_node(job: Any) -> Any:
     return __getattr__("Sweep")(trial=component, **{name: getattr(job, name) for name in names.split()})
 
 
-def trial(sweep: Any) -> Any:
-    """Return the trial of a sweep with the attributes of a node that runs a command."""
-    own = ("queue_settings", "display_name", "description", "inputs", "outputs", "_job_inputs", "_job_outputs")
-    of_component = dict.fromkeys(("environment", "environment_variables", "distribution"))
-    limits = SimpleNamespace(timeout=getattr(sweep.limits, "trial_timeout", None))
-    given = {"component": sweep.trial, "resources": resources(sweep), "limits": limits}
-    return SimpleNamespace(**given, **of_component, **{name: getattr(sweep, name) for name in own})
-
-
 def build_input(job: Any, name: str, declared: Any, value: Any) -> Any:
     """Return a new input of a job."""
     return job._build_input(name, declared, value)
@@ -277,13 +283,10 @@ def includes_configs(component: Any) -> Any:
     return getattr(component, "_get_all_additional_includes_configs", list)()
 
 
-def includes(component: Any) -> Any:
-    """Return the AdditionalIncludes of a component."""
-    if hasattr(component, "_generate_additional_includes_obj"):
-        return component._generate_additional_includes_obj()
-    # A parallel component has code, but no additional includes.
+def includes(code: Any) -> Any:
+    """Return the AdditionalIncludes of a component's code. code: a `request.CodeRequest`"""
     made = __getattr__("AdditionalIncludes")
-    return made(origin_code_value=code_text(component), base_path=code_base(component), configs=[])
+    return made(origin_code_value=code.path, base_path=code.base, configs=list(code.includes))
 
 
 def resolved_includes(additional: Any) -> list[Path]:

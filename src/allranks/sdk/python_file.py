@@ -13,12 +13,11 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from allranks.errors import InputError, Level, Problem
+from allranks.errors import InputError, Level, Location, Problem
 from allranks.sdk import internals, notebook, user_code
 from allranks.sdk.offline_client import Find, Workspace, offline
 from allranks.sdk.session import entry
 from allranks.sdk.skipped_statements import SkippedStatements
-from allranks.sdk.user_code import Line
 
 NOTEBOOK = ".ipynb"
 SUFFIXES = (".py", NOTEBOOK)
@@ -179,11 +178,11 @@ class NodeLines:
     def __init__(self, path: Path) -> None:
         self._path = path
         # Hold the nodes and components, so that no other object gets the id of one of them.
-        self._nodes: dict[int, tuple[Any, Line | None]] = {}
+        self._nodes: dict[int, tuple[Any, Location | None]] = {}
         self._functions: dict[int, tuple[Any, Callable[..., Any]]] = {}
         self.jobs: list[Any] = []
         """The jobs and nodes that the file has created, in order."""
-        self.created: dict[int, Line | None] = {}
+        self.created: dict[int, Location | None] = {}
         """The lines that created them, by their ids."""
 
     @contextlib.contextmanager
@@ -223,7 +222,7 @@ class NodeLines:
     def is_node(self, value: Any) -> bool:
         return id(value) in self._nodes
 
-    def line(self, job: Any, path: str) -> Line | None:
+    def line(self, job: Any, path: str) -> Location | None:
         """Return the line that created a job's node at a path: ``prepare``, or ``tune.train`` in a nested pipeline."""
         nodes = getattr(job, "jobs", None)
         node = None

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import tempfile
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ from allranks.errors import InputError, Problem
 from allranks.sdk import internals
 from allranks.sdk.files import FileList, is_archive, list_merged, list_path
 from allranks.sdk.paths import is_remote, located, shown
+from allranks.sdk.request import CodeRequest, ComponentRequest, EnvironmentRequest, JobRequest, NodeRequest
 from allranks.sdk.runtime_copy import command_uses_runtime, with_runtime
 
 CODE, CONTEXT = "code", "build context"
@@ -35,18 +35,17 @@ class Upload:
     size: int
 
 
-def code_elsewhere(component: Any) -> str:
-    """Return the id or the URL of a component's code that is not a path on this machine; "" if it is one, or there is
-    no code."""
-    code = internals.code_text(component) or ""
+def code_elsewhere(code: CodeRequest) -> str:
+    """Return the id or the URL of a component's code that is not a path on this machine; "" if it is one."""
+    path = code.path or ""
     # The SDK drops "azureml:" from ids.
-    place = code if code.startswith("git+") or not code else located(code, Path(internals.code_base(component) or "."))
+    place = path if path.startswith("git+") or not path else located(path, code.base)
     return place if place.startswith("git+") or is_remote(place) else ""
 
 
 @contextlib.contextmanager
 def code_of(
-    component: Any, where: str, includes_where: str = "", without: Collection[Path] = ()
+    code: CodeRequest, command: str, where: str, includes_where: str = "", without: Collection[Path] = ()
 ) -> Iterator[FileList | None]:
     """Yield the files of a component's code; None if it has no local code.
 
@@ -56,13 +55,11 @@ def code_of(
 
     Raise InputError if the files cannot be collected, or all of them are left out.
     """
-    if code_elsewhere(component):
+    if code_elsewhere(code):
         yield None
         return
     with tempfile.TemporaryDirectory(prefix="allranks-") as scratch:
-        yield merged(
-            internals.includes(component), Path(scratch), where, includes_where or where, command_of(component), without
-        )
+        yield merged(internals.includes(code), Path(scratch), where, includes_where or where, command, without)
 
 
 def merged(
@@ -118,29 +115,22 @@ def context_of(folder: Path, where: str = "") -> FileList:
     return list_path(folder, where or str(folder))
 
 
-def uploads_of(job: Any) -> list[Upload]:
-    """Return the uploads of the SDK's job, each once. Raise InputError if a file cannot be read."""
+def uploads_of(job: JobRequest) -> list[Upload]:
+    """Return the uploads of a job, each once. Raise InputError if a file cannot be read."""
     uploads: dict[str, Upload] = {}
     users: dict[str, list[str]] = {}
     problems: list[Problem] = []
-    for step, node in _nodes(job, ""):
+    for step, node in _nodes(job):
         for kind, source, command in _sources(node, alone=not step):
-            key = json.dumps([kind, *_identity(source), command_uses_runtime(command)], default=str)
+            key = repr((kind, source, command_uses_runtime(command)))
             if key not in uploads:
                 where = (
                     f"step {step}, key {'code' if kind == CODE else 'environment.build.path'}" if step else "the job"
                 )
                 uploads[key] = Upload(kind, (), FileList(), 0)
                 try:
-                    with contextlib.ExitStack() as stack:
-                        if kind == CONTEXT:
-                            files = context_of(source, where)
-                        elif isinstance(source, Path):
-                            files = code_at(source, where, command)
-                        else:
-                            includes = where.replace("key code", "key additional_includes")
-                            files = stack.enter_context(code_of(source, where, includes)) or FileList()
-                        uploads[key] = Upload(kind, (), files, files.size())
+                    files = _files(source, command, where)
+                    uploads[key] = Upload(kind, (), files, files.size())
                 except InputError as error:
                     problems += error.problems
             users.setdefault(key, []).append(step or "the job")
@@ -149,11 +139,11 @@ def uploads_of(job: Any) -> list[Upload]:
     return [replace(upload, users=tuple(users[key])) for key, upload in uploads.items() if upload.files.files]
 
 
-def _identity(source: Any) -> tuple[Any, ...]:
-    """Return a key that identifies an uploaded folder before it is read."""
+def _files(source: CodeRequest | Path, command: str, where: str) -> FileList:
     if isinstance(source, Path):
-        return (source,)
-    return (internals.code_base(source), internals.code_text(source), internals.includes_configs(source))
+        return context_of(source, where)
+    with code_of(source, command, where, where.replace("key code", "key additional_includes")) as files:
+        return files or FileList()
 
 
 def _not_empty(files: FileList, where: str) -> FileList:
@@ -165,52 +155,31 @@ def _not_empty(files: FileList, where: str) -> FileList:
     raise InputError(Problem(where, found, "a file that may leave the machine", code="code-left-out"))
 
 
-def _nodes(job: Any, path: str) -> Iterator[tuple[str, Any]]:
-    """Yield each node with its address, including those of nested pipelines and loops; "" for a single job."""
-    inner = _members(job)
-    if inner is None:
-        yield path, job
-        return
-    for name, node in inner.items():
-        yield from _nodes(node, f"{path}.{name}".lstrip("."))
+def _nodes(job: JobRequest) -> Iterator[tuple[str, NodeRequest]]:
+    """Yield each node with its address, including those of nested pipelines; "" for a job that is one node."""
+    if isinstance(job.root, ComponentRequest):
+        yield from _below(job.root, "")
+    elif isinstance(job.root, NodeRequest):
+        yield "", job.root
 
 
-def _members(node: Any) -> dict[str, Any] | None:
-    """Return the nodes of a pipeline or a loop; None for a step.
-
-    A pipeline also lists the bodies of its loops; only the loops return them.
-    """
-    from azure.ai.ml.entities import PipelineComponent, PipelineJob
-
-    if isinstance(node, PipelineJob):
-        return _without_bodies(node.jobs)
-    if isinstance(node, internals.LoopNode):
-        return _members(node.body) or {"body": node.body}
-    component = internals.component(node)
-    return _without_bodies(component.jobs) if isinstance(component, PipelineComponent) else None
+def _below(pipeline: ComponentRequest, path: str) -> Iterator[tuple[str, NodeRequest]]:
+    for name, node in pipeline.nodes.items():
+        yield f"{path}{name}", node
+        if isinstance(node.component, ComponentRequest):
+            yield from _below(node.component, f"{path}{name}.")
 
 
-def _without_bodies(nodes: Mapping[str, Any]) -> dict[str, Any]:
-    bodies = {id(node.body) for node in nodes.values() if isinstance(node, internals.LoopNode)}
-    return {name: node for name, node in nodes.items() if id(node) not in bodies}
-
-
-def _sources(node: Any, *, alone: bool) -> Iterator[tuple[str, Any, str]]:
-    """Yield what a node uploads: a component or a local path as its code, with its command, and a local build context.
+def _sources(node: NodeRequest, *, alone: bool) -> Iterator[tuple[str, CodeRequest | Path, str]]:
+    """Yield what a node uploads: its component's code, with the command, and a local build context.
 
     alone: whether it is a single job, whose own environment is sent; for a step the SDK sends its component's
     """
-    from azure.ai.ml.entities import Environment
-
-    component = internals.component(node) or vars(node).get("trial")
-    if isinstance(component, internals.ComponentCodeMixin):
-        yield CODE, component, command_of(component)
-    else:
-        code = getattr(component, "code", None) if component else vars(node).get("code")
-        if isinstance(code, (str, os.PathLike)) and not is_remote(str(code)) and not str(code).startswith("git+"):
-            path = Path(os.path.abspath(os.path.join(str(node.base_path), code)))
-            yield CODE, path, command_of(component or node)
-    own = vars(node).get("environment") if alone else None
-    environment = own or getattr(component, "environment", None)
-    if isinstance(environment, Environment) and environment.path:
-        yield CONTEXT, Path(environment.path), ""
+    component = node.component
+    if not isinstance(component, ComponentRequest):
+        return
+    if component.code is not None:
+        yield CODE, component.code, component.command
+    environment = (node.environment if alone else None) or component.environment
+    if isinstance(environment, EnvironmentRequest) and (folder := environment.folder):
+        yield CONTEXT, folder, ""

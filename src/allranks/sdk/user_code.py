@@ -8,11 +8,11 @@ import site
 import sysconfig
 import traceback
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from types import FrameType, ModuleType
 
-from allranks.errors import InputError, Problem, did_you_mean
+from allranks.errors import InputError, Location, Problem, did_you_mean
 from allranks.sdk import validation_errors
 from allranks.sdk.paths import shown
 
@@ -72,31 +72,15 @@ def execute(file: Path, module: ModuleType) -> None:
     exec(compile(file.read_bytes(), file, "exec", dont_inherit=True), vars(module))
 
 
-@dataclass(frozen=True)
-class Line:
-    """A line of the user's code.
-
-    file: as messages name it
-    cell: of a notebook, from 1; text cells are counted too, as in editors; 0: the file is not a notebook
-    """
-
-    file: str
-    number: int
-    cell: int = 0
-
-    def __str__(self) -> str:
-        return f"{self.file}, cell {self.cell}, line {self.number}" if self.cell else f"{self.file}:{self.number}"
-
-
 def cell_file(notebook: Path, cell: int) -> str:
     """Return the name under which a notebook's cell is compiled."""
     return f"{notebook}{_CELL}{cell}"
 
 
-def line(file: str, number: int) -> Line:
+def line(file: str, number: int) -> Location:
     """Return the line of a file, by the name under which it was compiled."""
     path, mark, cell = file.rpartition(_CELL)
-    return Line(shown(path), number, int(cell)) if mark and cell.isdecimal() else Line(shown(file), number)
+    return Location(shown(path), number, int(cell)) if mark and cell.isdecimal() else Location(shown(file), number)
 
 
 def is_users(file: str) -> bool:
@@ -104,7 +88,7 @@ def is_users(file: str) -> bool:
     return not file.startswith("<") and not _is_library(file) and not file.startswith(_OWN)
 
 
-def caller(frame: FrameType | None, path: Path) -> Line | None:
+def caller(frame: FrameType | None, path: Path) -> Location | None:
     """Return the innermost line of the file on the stack, or else of the user's other code."""
     nearest = None
     while frame is not None:

@@ -15,8 +15,8 @@ from allranks.contract.mpi import Mpi
 from allranks.contract.pytorch import PyTorch
 from allranks.contract.tensorflow import TensorFlow
 from allranks.contract.variables import ELASTIC_INSTANCES
-from allranks.errors import InputError, Problem
-from allranks.plan.graph import Graph, Location, Plan, Step
+from allranks.errors import InputError, Location, Problem
+from allranks.plan.graph import Graph, Plan, Step
 from allranks.plan.ports import GraphInput, GraphOutput, Input, Literal, NodeOutput, Output, Text
 from allranks.plan.ports import Path as DataPath
 

@@ -7,7 +7,8 @@ from datetime import date
 import pytest
 
 from allranks.checks.plan import warnings
-from allranks.plan.graph import Graph, Location, Plan, Step
+from allranks.errors import Location
+from allranks.plan.graph import Graph, Plan, Step
 from allranks.plan.ports import Input, Literal, Output, Path
 
 TODAY = date(2026, 1, 1)

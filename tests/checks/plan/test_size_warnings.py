@@ -12,7 +12,8 @@ from allranks.contract.pytorch import PyTorch
 from allranks.contract.ray import Ray
 from allranks.contract.single import Single
 from allranks.contract.tensorflow import TensorFlow
-from allranks.plan.graph import Graph, Location, Plan, Step
+from allranks.errors import Location
+from allranks.plan.graph import Graph, Plan, Step
 
 TODAY = date(2026, 11, 1)
 

@@ -11,9 +11,10 @@ from allranks.contract.launch import Launch, Process
 from allranks.contract.produce import environment, processes
 from allranks.contract.pytorch import PyTorch
 from allranks.contract.tensorflow import TensorFlow
+from allranks.errors import Location
 from allranks.local.preview import StepPreview
 from allranks.plan.environment import registered
-from allranks.plan.graph import Graph, Location, Plan, Step
+from allranks.plan.graph import Graph, Plan, Step
 from allranks.plan.ports import GraphInput, GraphOutput, Input, Literal, NodeOutput, Output, Path, Text, Value
 
 Screens = Callable[..., Any]

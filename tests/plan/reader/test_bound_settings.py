@@ -40,7 +40,7 @@ VALID = """
     batches.resources = JobResourceConfiguration(instance_count=n)
     batches.max_concurrency_per_instance = batches.error_threshold = n
     batches.retry_settings = {"max_retries": n, "timeout": seconds}
-    batches.mini_batch_size, batches.logging_level = "${{parent.inputs.n}}", "debug"
+    batches.mini_batch_size, batches.logging_level = "${{parent.inputs.n}}", "DEBUG"
     tune = train(data=data, lr=Choice([0.1, n])).sweep(primary_metric=name, goal="minimize", sampling_algorithm="grid")
     tune.set_limits(max_total_trials=n)
 """

@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from allranks.errors import InputError, Level
-from allranks.plan.graph import Location
+from allranks.errors import InputError, Level, Location
 from allranks.plan.ports import Input, Literal
 from allranks.plan.ports import Path as DataPath
 from allranks.plan.reader import opened
@@ -380,8 +379,9 @@ def test_what_the_file_creates_is_found_by_its_id(here: Path, form: str) -> None
 
 
 def test_a_spec_on_this_machine_takes_the_place_of_a_registered_component(here: Path) -> None:
-    from allranks.plan.reader import pipeline, python_jobs
-    from allranks.sdk import python_file, session
+    from allranks.plan.reader import pipeline
+    from allranks.sdk import python_file, python_jobs, session
+    from allranks.sdk.compilation import job_request
 
     file = write_dsl(
         here,
@@ -408,7 +408,7 @@ def test_a_spec_on_this_machine_takes_the_place_of_a_registered_component(here: 
         return here / "train.yml"
 
     with session.session(), python_file.importable(file):
-        job = python_jobs.read(file, None, find).build({})
+        job = job_request(python_jobs.read(file, None, find).build({}))
         (step,) = pipeline.read(job, here / "snapshots").graph.nodes
     assert (step.component, asked) == ("train", ["azureml://registries/azureml/components/tune/labels/latest"])
 

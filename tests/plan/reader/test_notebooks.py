@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 
 from allranks.checks.plan import findings
-from allranks.errors import InputError, Level
-from allranks.plan.graph import Location
+from allranks.errors import InputError, Level, Location
 from allranks.plan.ports import Literal
 from allranks.plan.ports import Path as DataPath
 from notebooks import write_notebook

@@ -17,8 +17,9 @@ from allranks.contract.pytorch import PyTorch
 from allranks.contract.ray import Ray
 from allranks.contract.single import Single
 from allranks.contract.tensorflow import TensorFlow
+from allranks.errors import Location
 from allranks.plan.environment import registered
-from allranks.plan.graph import Graph, Location, Plan, Step
+from allranks.plan.graph import Graph, Plan, Step
 from allranks.plan.ports import GraphInput, GraphOutput, Input, Literal, NodeOutput, Output, Text
 from allranks.plan.ports import Path as DataPath
 from allranks.plan.reader import read_job

@@ -19,7 +19,7 @@ from allranks.checks.plan.steps import DOCKERFILE_MISSING
 from allranks.errors import InputError, Level, Problem, Rule
 from allranks.plan.graph import Step
 from allranks.plan.reader import nodes
-from allranks.plan.rules import COUNT_BINDING, ENVIRONMENT_EMPTY, bound_counts, count_problem
+from allranks.sdk.rules import COUNT_BINDING, ENVIRONMENT_EMPTY, bound_counts, count_problem
 from allranks.sdk.session import quiet, session
 from allranks.sdk.specs import load
 from allranks.sdk.suppressions import Suppressions

@@ -17,7 +17,7 @@ from allranks.contract.single import Single
 from allranks.errors import InputError, Problem, Rule, did_you_mean
 from allranks.images.find import REGISTERED, environments_folder
 from allranks.plan.requirement_files import packages
-from allranks.plan.rules import ENVIRONMENT_EMPTY
+from allranks.sdk.rules import ENVIRONMENT_EMPTY
 from allranks.sdk.specs import environment_name
 from allranks.sdk.yaml_lines import read_mapping
 

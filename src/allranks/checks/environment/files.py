@@ -19,7 +19,7 @@ from allranks.images.dockerfile import VERSION, labels_of, read
 from allranks.images.find import DOCKERFILE as DOCKERFILE_NAME
 from allranks.images.find import REGISTERED, EnvironmentFolder
 from allranks.images.packages import conda_problems
-from allranks.sdk import bounded_yaml, validation_errors
+from allranks.sdk import bounded_yaml, internals, validation_errors
 from allranks.sdk.session import quiet
 from allranks.sdk.spec_files import files_below
 from allranks.sdk.validation_errors import unknown_key
@@ -115,8 +115,6 @@ def _build_context(file: Path, build: Mapping[str, Any]) -> Iterator[Problem]:
 
 def refused(file: Path, document: Mapping[str, Any]) -> Iterator[Problem]:
     """Yield why azure-ai-ml does not load an environment's file. Missing files are reported by other rules."""
-    from azure.ai.ml import load_environment
-
     if keys := list(validation_errors.misspelt("environment", document)):
         misspelt = (unknown_key(f"{at(file, *key.split('.'))}, key {key}", meant) for key, meant in keys)
         yield from REFUSED.mark(misspelt)  # the SDK reports an unknown key too, without a suggestion
@@ -125,7 +123,7 @@ def refused(file: Path, document: Mapping[str, Any]) -> Iterator[Problem]:
         return
     try:
         with quiet():
-            load_environment(file).validate()
+            internals.load_environment(file).validate()
     except OSError:
         return
     # The SDK's errors have no common class; any of them means that it would not register this.

@@ -14,8 +14,9 @@ from allranks.checks import Findings, Row, rules_of
 from allranks.checks.plan import bindings, control_flow, data, launchers, mini_batches, settings, steps
 from allranks.checks.plan.scope import Scope, of_plan
 from allranks.errors import Level, Problem, Rule
-from allranks.plan import literals, rules
+from allranks.plan import literals
 from allranks.plan.graph import Condition, DoWhile, Node, ParallelFor, Pipeline, Plan, StandIn, Step, Sweep
+from allranks.sdk import rules
 from allranks.sdk.suppressions import Suppressions
 from allranks.sdk.yaml_lines import line_of, with_key_lines
 

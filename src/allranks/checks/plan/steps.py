@@ -21,8 +21,8 @@ from allranks.plan.graph import Node, StandIn, Step
 from allranks.plan.literals import meant, one_of
 from allranks.plan.ports import Input, Literal
 from allranks.plan.requirement_files import packages
-from allranks.plan.rules import WRONG_REFERENCE
 from allranks.sdk.paths import shown
+from allranks.sdk.rules import WRONG_REFERENCE
 
 COMMAND = Rule.error(
     "command",

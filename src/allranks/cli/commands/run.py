@@ -103,7 +103,7 @@ def run(
 
         def read(snapshots: Path) -> tuple[Plan, list[Upload]]:
             with opened(file, values, lookup_of(file, values, registered.of(place))) as job:
-                return job.plan(snapshots), uploads_of(job.job)
+                return job.plan(snapshots), uploads_of(job.request())
 
         print_dry_run(read, place, execution.of(selection=selection, environment=environment), json)
         return

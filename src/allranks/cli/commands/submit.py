@@ -101,18 +101,17 @@ def _print_body(file: str, settings: dict[str, str], changes: Changes, options: 
     from allranks.azure.dry_run import NO_COMPUTE, body_of
     from allranks.cli.views.uploads import print_uploads
     from allranks.plan.reader import opened
-    from allranks.plan.reader.pipeline import without_compute
     from allranks.plan.secrets import shown
     from allranks.sdk.uploads import uploads_of
 
     where = with_placeholders(options)
     with opened(file, settings, client=True) as job:
         apply(job.job, changes)
-        if nowhere := without_compute(job.job):
+        if nowhere := job.request().without_compute:
             place(job.job, NO_COMPUTE)
         _checked(job)
         set_sizes(job.job, {})
-        uploads = uploads_of(job.job)
+        uploads = uploads_of(job.request())
         body = body_of(job.job, where)
     if vars(where).items() & vars(NO_WORKSPACE).items():
         errors().print("note: no workspace is given, so ids contain placeholders", soft_wrap=True)
@@ -155,7 +154,7 @@ def submit_job(
     with opened(file, settings, client=True) as job:
         apply(job.job, changes)
         plan, required = _checked(job)
-        uploads_of(job.job)  # raises InputError for an unreadable file before anything is uploaded
+        uploads_of(job.request())  # raises InputError for an unreadable file before anything is uploaded
         with service_errors("signing in"):
             client = connect(where)
         if problems := of_workspace(client, required):
@@ -197,7 +196,6 @@ def _checked(job: OpenJob) -> tuple[Plan, list[Requirements]]:
     from allranks.checks.plan import findings
     from allranks.cli.views.problems import print_warnings
     from allranks.plan.graph import Graph, Plan
-    from allranks.plan.reader.pipeline import without_compute
 
     if unread := job.unread():
         plan = Plan(str(job.job.display_name or Path(job.source).stem), Graph(()), source=job.source)
@@ -211,7 +209,7 @@ def _checked(job: OpenJob) -> tuple[Plan, list[Requirements]]:
         plan = job.plan()
         found = findings(plan, here=False, today=date.today())
     required = requirements(job.job, plan.graph)
-    if problems := [*found.errors, *found.machine, *of_compute(without_compute(job.job)), *of_sizes(required)]:
+    if problems := [*found.errors, *found.machine, *of_compute(job.request().without_compute), *of_sizes(required)]:
         raise InputError(*problems)
     print_warnings(found.warnings)
     return plan, required

@@ -19,8 +19,9 @@ from allranks.errors import InputError, Level, Problem, Rule
 from allranks.plan.assets import asset_id, mapping_file
 from allranks.plan.assets.asset_id import AssetId
 from allranks.plan.assets.mapping_file import Entry, MappingFile
-from allranks.plan.rules import UNKNOWN_FORM, WRONG_REFERENCE
 from allranks.sdk.paths import is_downloadable, is_remote, nearest, shown
+from allranks.sdk.request import ComponentRequest
+from allranks.sdk.rules import UNKNOWN_FORM, WRONG_REFERENCE
 
 _SECTIONS = {kind: section for section, kind in mapping_file.SECTIONS.items()}
 _SECTIONS[asset_id.STORAGE] = "data"
@@ -102,8 +103,7 @@ class AssetLookup:
     stood_in:   the paths of steps that have been looked up as such
     uses:       every lookup so far, for `allranks check --names`
     problems:   lookups without a result
-    components: azure-ai-ml's components that were loaded, by spec and name
-    attached:   functions that give the nodes of the caller's job their ids back
+    components: the components that were loaded, by spec and name
     created:    the entities that the pipeline's file creates, by the collection and their name
     """
 
@@ -114,8 +114,7 @@ class AssetLookup:
     stood_in: set[str] = field(default_factory=set)
     uses: list[Use] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
-    components: dict[tuple[Path, str], Any] = field(default_factory=dict)
-    attached: list[Callable[[], None]] = field(default_factory=list)
+    components: dict[tuple[Path | None, str], ComponentRequest] = field(default_factory=dict)
     created: Mapping[tuple[str, str], Any] = field(default_factory=dict)
 
     @classmethod

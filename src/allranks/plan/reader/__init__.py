@@ -10,17 +10,23 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from allranks.errors import InputError, Problem
+from allranks.contract.templating import Primitive
+from allranks.errors import InputError, Location, Problem
 from allranks.plan.assets import asset_id
 from allranks.plan.assets.lookup import AssetLookup, Registered
-from allranks.plan.graph import Location, Plan
-from allranks.plan.reader import pipeline, python_jobs, settings, yaml_file
-from allranks.plan.reader.component_file import ComponentFile
-from allranks.plan.reader.python_job import DslFile, PythonJob, located
-from allranks.plan.reader.yaml_file import YamlFile
-from allranks.sdk import python_file, session, user_code
+from allranks.plan.graph import Plan
+from allranks.plan.reader import pipeline, settings
+from allranks.plan.reader.nodes import types_by_use
+from allranks.sdk import python_file, python_jobs, session, user_code, yaml_job
+from allranks.sdk.compilation import job_request
+from allranks.sdk.component_job import ComponentFile
 from allranks.sdk.paths import require_file, shown
 from allranks.sdk.python_file import PythonFile
+from allranks.sdk.python_job import DslFile, PythonJob
+from allranks.sdk.request import ComponentRequest, JobRequest
+from allranks.sdk.rules import NO_COMPUTE
+from allranks.sdk.suppressions import Suppressions
+from allranks.sdk.yaml_job import YamlFile
 from allranks.sdk.yaml_lines import with_key_lines
 
 __all__ = ["OpenJob", "lookup_of", "opened", "read_job", "read_plan", "read_plans"]
@@ -43,9 +49,13 @@ class OpenJob:
     warnings: tuple[Problem, ...] = ()
     is_called: bool = False
 
+    def request(self) -> JobRequest:
+        """Return the job in its current state as azure-ai-ml would send it."""
+        return job_request(self.job, self.source, self.location)
+
     def unread(self) -> tuple[str, ...]:
         """Return the steps that cannot be read on this machine, so that `plan` would fail."""
-        return pipeline.unread(self.job)
+        return pipeline.unread(self.request())
 
     def plan(self, snapshots: Path | None = None) -> Plan:
         """Return the job in its current state as a plan. Without a folder for snapshots, the plan can be checked but
@@ -53,12 +63,23 @@ class OpenJob:
 
         Raise InputError as `read_plan`.
         """
+        request = self.request()
         try:
-            plan = pipeline.read(self.job, snapshots, self.source, self.location, self.lookup)
+            plan = pipeline.read(request, snapshots, self.source, self.location, self.lookup)
         except InputError as error:
             raise InputError.of(with_key_lines((*error.problems, *self.warnings), self.source)) from None
-        nowhere = () if self.is_called else pipeline.no_compute(self.job, self.source)
+        nowhere = () if self.is_called else _no_compute(request, self.source)
         return replace(plan, findings=(*self.warnings, *plan.findings, *nowhere))
+
+
+def _no_compute(job: JobRequest, source: str) -> tuple[Problem, ...]:
+    """Return the warning that steps of the job have no compute."""
+    if not (steps := job.without_compute):
+        return ()
+    where = f"key settings.default_compute{f' ({shown(source)})' if source else ''}"
+    found = f"no compute is given for step{'s' if steps[1:] else ''} {', '.join(steps)}"
+    problem = NO_COMPUTE.problem(where, found, "a cluster, or serverless")
+    return Suppressions().remaining(with_key_lines([problem], source))
 
 
 def lookup_of(target: str, values: Mapping[str, str], registered: Registered | None) -> AssetLookup:
@@ -117,20 +138,17 @@ def read_plans(target: str, snapshots: Path, registered: Registered | None) -> l
     path, _ = _split(target)
     lookup, plans, after_cells = lookup_of(target, {}, registered), list[Plan | InputError](), dict[int, Plan]()
 
-    def plan_of(file: DslFile | PythonJob, line: user_code.Line | None = None) -> Plan | InputError:
+    def plan_of(file: DslFile | PythonJob, line: Location | None = None) -> Plan | InputError:
         lookup.created = file.file.workspace.registered
 
         def locate(step: str) -> Location | None:
-            return file.location(step) or located(line)
+            return file.location(step) or line
 
         try:
             job, warnings = file.build({}), tuple(file.warnings)
             return OpenJob(job, str(path), locate, lookup, warnings, isinstance(file, DslFile)).plan(snapshots)
         except InputError as error:
             return error
-        finally:
-            while lookup.attached:
-                lookup.attached.pop()()
 
     def on_job(file: PythonFile, value: Any, is_submitted: bool) -> None:
         line = user_code.caller(sys._getframe(1), path) if is_submitted else file.nodes.created.get(id(value))
@@ -164,11 +182,7 @@ def read_job(
         inputs, stand_ins = settings.split(values or {})
         built = file.build(_converted(file, inputs))
         lookup = replace(lookup, stand_ins=stand_ins) if lookup is not None else None
-        try:
-            return OpenJob(built, "", file.location, lookup, is_called=isinstance(file, DslFile)).plan(snapshots)
-        finally:
-            for undo in lookup.attached if lookup else ():
-                undo()
+        return OpenJob(built, "", file.location, lookup, is_called=isinstance(file, DslFile)).plan(snapshots)
 
 
 def _open(
@@ -188,7 +202,7 @@ def _open(
         found = f"{function} names a function or a job, but {shown(path)} is not a Python file"
         raise InputError(Problem(f"{shown(path)}:{function}", found, "the file alone"))
     if path.suffix.lower() in (".yml", ".yaml"):
-        return yaml_file.read(path)
+        return yaml_job.read(path)
     expected = "a Python file or notebook with a pipeline (.py, .ipynb), or a job in YAML (.yml, .yaml)"
     raise InputError(Problem(shown(path), f"a file that ends with {path.suffix!r} is not known", expected))
 
@@ -208,7 +222,7 @@ def _split(target: str) -> tuple[Path, str | None]:
 
 def _converted(
     file: ComponentFile | DslFile | PythonJob | YamlFile, values: Mapping[str, str]
-) -> dict[str, tuple[str, settings.Setting]]:
+) -> dict[str, tuple[str, Primitive]]:
     """Return the values with their types. Raise InputError for an unknown name or an invalid value."""
     declared = file.inputs()
     problems = settings.unknown(values, declared)
@@ -216,9 +230,10 @@ def _converted(
         raise InputError.of(problems)
     types = {name: declared[name] for name in values}
     if None in types.values():
-        used = pipeline.types_by_use(file.build({}))
+        root = job_request(file.build({})).root
+        used = types_by_use(root.nodes) if isinstance(root, ComponentRequest) else {}
         types = {name: kind or used.get(name) or _guessed(file, name, values[name]) for name, kind in types.items()}
-    converted: dict[str, tuple[str, settings.Setting]] = {}
+    converted: dict[str, tuple[str, Primitive]] = {}
     for name, kind in types.items():
         assert kind is not None
         try:

@@ -5,15 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from enum import Enum
 from pathlib import Path
 from typing import Any
 
-from allranks.errors import Problem, did_you_mean
+from allranks.errors import Location, Problem, StepPlace, did_you_mean
 from allranks.plan.assets.lookup import AssetLookup
-from allranks.plan.graph import Code, Location
+from allranks.plan.graph import Code
 from allranks.plan.ports import GraphInput, Literal, NodeOutput, Text, Value, references
-from allranks.sdk import validation_errors
 
 _BINDING = re.compile(
     r"\$\{\{\s*parent\.(?:inputs\.(?P<input>[\w.\-]+)|jobs\.(?P<step>[\w\-]+)\.outputs\.(?P<output>[\w.\-]+))\s*}}"
@@ -84,54 +82,16 @@ class Context:
         """Return a path with the name of the default datastore in place of its expression."""
         return _DEFAULT_DATASTORE.sub(self.datastore, text)
 
-    def place(self, name: str) -> Place:
+    def place(self, name: str) -> StepPlace:
         """Return a node of this graph as named in messages."""
-        return Place(f"{self.path}{name}", self.locate(f"{self.path}{name}"))
+        return StepPlace(f"{self.path}{name}", self.locate(f"{self.path}{name}"))
 
 
-@dataclass(frozen=True)
-class Place:
-    """A node as named in messages."""
-
-    step: str
-    location: Location | None = None
-
-    def __str__(self) -> str:
-        """Return ``step train (pipeline.py:31)``."""
-        return f"step {self.step}{self._at}"
-
-    def key(self, key: str) -> str:
-        """Return ``step train, key resources.instance_count (pipeline.py:31)``."""
-        return f"step {self.step}, key {key}{self._at}"
-
-    @property
-    def _at(self) -> str:
-        return f" ({self.location})" if self.location else ""
-
-
-def plain(value: Any) -> Any:
-    """Return a value as plain Python: a binding as the text that the SDK would send, a member of an enumeration as its
-    value."""
-    if isinstance(value, Enum):
-        return value.value
-    if value is None or isinstance(value, (str, int, float, bool)):
-        return value
-    return str(value)
-
-
-def settled(value: Any, key: str, place: Place, context: Context) -> Any:
+def known_value(value: Any, key: str, place: StepPlace, context: Context) -> Any:
     """Return a setting of a step, with bindings to inputs of the graph replaced by the inputs' values.
 
-    If a value is unknown, or azure-ai-ml cannot send the setting, add a problem and return None.
+    If a value is unknown, add a problem and return None.
     """
-    try:
-        value = plain(value)
-    except Exception as error:
-        if not validation_errors.is_own(error):
-            raise
-        fix = "bind it to one input, and compute the value before"
-        context.problems.append(Problem(place.key(key), validation_errors.one_line(error), "a value or a binding", fix))
-        return None
     binding = value_of(value) if isinstance(value, str) else Literal(value)
     if isinstance(binding, Literal):
         return value
@@ -155,9 +115,9 @@ def settled(value: Any, key: str, place: Place, context: Context) -> Any:
     return None
 
 
-def whole(value: Any, key: str, place: Place, context: Context) -> int | None:
-    """Return a setting that must be an integer, resolved as by `settled`. Add a problem for any other value."""
-    value = settled(value, key, place, context)
+def integer(value: Any, key: str, place: StepPlace, context: Context) -> int | None:
+    """Return a setting that must be an integer, resolved as by `known_value`. Add a problem for any other value."""
+    value = known_value(value, key, place, context)
     if isinstance(value, str) and value.strip().lstrip("-").isdecimal():
         return int(value)
     if isinstance(value, int) and not isinstance(value, bool):

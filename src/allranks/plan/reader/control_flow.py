@@ -9,27 +9,30 @@ from dataclasses import fields, is_dataclass, replace
 from types import MappingProxyType
 from typing import Any
 
-from allranks.errors import Level, Problem
+from allranks.errors import Level, Problem, StepPlace
 from allranks.plan.graph import Condition, DoWhile, Item, Node, ParallelFor, Pipeline, StandIn, Step, Sweep
-from allranks.plan.ports import Literal, NodeOutput, Output, Path, Text, Value
+from allranks.plan.ports import PRIMITIVES, Literal, NodeOutput, Output, Path, Text, Value
 from allranks.plan.reader import step_ports
-from allranks.plan.reader.context import Context, Place, plain, value_of, whole
-from allranks.sdk import internals
-from allranks.sdk.paths import located
+from allranks.plan.reader.context import Context, integer, value_of
+from allranks.sdk.request import NodeRequest
 
-ReadNode = Callable[[str, Any, Context], Node | None]
+ReadBody = Callable[[], Node | None]
+"""Returns the body of a loop, or adds problems and returns None."""
 
 _NODE = re.compile(r"\$\{\{\s*parent\.jobs\.([\w\-]+)\s*}}")
 _PORT = re.compile(r"\$\{\{.*\.(?:inputs|outputs)\.([\w.\-]+)\s*}}")
 
 
-def bodies(nodes: Mapping[str, Any]) -> dict[str, str]:
+def bodies(nodes: Mapping[str, NodeRequest]) -> dict[str, str]:
     """Return the nodes that are bodies of loops, with the names of their loops: azure-ai-ml lists both as nodes."""
-    loops = {}
-    for name, node in nodes.items():
-        if type(node).__name__ in ("DoWhile", "ParallelFor") and not isinstance(node.body, str):
-            loops[str(node.body.name)] = name
-    return loops
+    loops = {name: body_of(node) for name, node in nodes.items() if node.type in ("do_while", "parallel_for")}
+    return {body: name for name, body in loops.items() if body in nodes}
+
+
+def body_of(loop: NodeRequest) -> str:
+    """Return the name of the node that is the body of a loop; "" if it names none."""
+    match = _NODE.fullmatch(str(loop.body.get("body") or "").strip())
+    return match[1] if match else ""
 
 
 def with_loops_for_bodies(node: Node, loops: Mapping[str, str]) -> Node:
@@ -61,20 +64,20 @@ def _renamed(value: Any, loops: Mapping[str, str]) -> Any:
     return value
 
 
-def condition(name: str, entity: Any, context: Context) -> Condition | None:
+def condition(name: str, node: NodeRequest, context: Context) -> Condition | None:
     place = context.place(name)
-    written = plain(entity.condition)
+    written = node.body.get("condition")
     value: Value = Literal(written) if isinstance(written, bool) else value_of(str(written))
     if isinstance(value, (Literal, Text)) and str(getattr(value, "value", "")).lower() not in ("true", "false"):
         expected = "true, false, an input of the pipeline or a boolean output of a step"
         context.problems.append(Problem(place.key("condition"), repr(written), expected))
         return None
-    blocks = {key: _block(getattr(entity, key)) for key in ("true_block", "false_block")}
+    blocks = {key: _block(node.body.get(key)) for key in ("true_block", "false_block")}
     for key, names in blocks.items():
         for block_node in names:
             if block_node is None:
                 expected = "a step of the same pipeline: ${{parent.jobs.NAME}}"
-                context.problems.append(Problem(place.key(key), repr(getattr(entity, key)), expected))
+                context.problems.append(Problem(place.key(key), repr(node.body.get(key)), expected))
     if not any(blocks.values()):
         context.problems.append(
             Problem(str(place), "it has neither a true_block nor a false_block", "a step to run", "name one")
@@ -85,32 +88,26 @@ def condition(name: str, entity: Any, context: Context) -> Condition | None:
 
 def _block(block: Any) -> list[str | None]:
     """Return the names of a block's nodes; None for anything else."""
-    names: list[str | None] = []
-    for node in block if isinstance(block, list) else [] if block is None else [block]:
-        if isinstance(node, str):
-            match = _NODE.fullmatch(node.strip())
-            names.append(match[1] if match else None)
-        else:
-            names.append(getattr(node, "name", None))
-    return names
+    matches = (_NODE.fullmatch(str(node).strip()) for node in (block if isinstance(block, list) else [block]) if node)
+    return [match[1] if match else None for match in matches]
 
 
-def do_while(name: str, entity: Any, context: Context, read_node: ReadNode) -> DoWhile | None:
-    body = _body(name, entity, context, read_node)
+def do_while(name: str, node: NodeRequest, context: Context, read_body: ReadBody) -> DoWhile | None:
+    body = _body(name, context, read_body)
     if body is None:
         return None
     feedback = tuple(
         (_port(output), _port(port))
-        for output, ports in (entity.mapping or {}).items()
+        for output, ports in (node.body.get("mapping") or {}).items()
         for port in (ports if isinstance(ports, list) else [ports])
     )
-    limit = plain(getattr(entity.limits, "max_iteration_count", None) if entity.limits is not None else None)
+    limit = (node.body.get("limits") or {}).get("max_iteration_count")
     place = context.place(name)
     if not isinstance(limit, int) or isinstance(limit, bool):
         where = place.key("limits.max_iteration_count")
         context.problems.append(Problem(where, repr(limit), "a whole number from 1 to 1000"))
         limit = 1
-    control = "" if entity.condition is None else _port(entity.condition)
+    control = _port(node.body.get("condition") or "")
     # An input that is bound to an output of the body itself has no value in the first iteration.
     bound = [(port.value, port.name) for port in body.inputs if isinstance(port.value, NodeOutput)]
     own = {name: value.name for value, name in bound if value.node == body.name}
@@ -119,32 +116,35 @@ def do_while(name: str, entity: Any, context: Context, read_node: ReadNode) -> D
     return DoWhile(name, replace(body, inputs=inputs, after=()), control, feedback, limit, location=place.location)
 
 
-def parallel_for(name: str, entity: Any, context: Context, read_node: ReadNode) -> ParallelFor | None:
-    body = _body(name, entity, context, read_node)
+def parallel_for(name: str, node: NodeRequest, context: Context, read_body: ReadBody) -> ParallelFor | None:
+    body = _body(name, context, read_body)
     if body is None:
         return None
-    outputs = tuple(
-        Output(port.name, port.type, "" if port.type == "string" else "rw_mount", port.path)
-        for port in step_ports.outputs(entity, context)
-    )
     place = context.place(name)
-    items = _items(entity.items, context)
+    given = {port.name: port for port in step_ports.outputs(node, None, context)}
+    outputs = tuple(_aggregated(port, given.get(port.name)) for port in body.outputs)
+    items = _items(node.body.get("items"), context)
     if items is None:
         expected = "a list of mappings, a mapping of mappings, or either as JSON"
-        context.problems.append(Problem(place.key("items"), repr(entity.items), expected))
+        context.problems.append(Problem(place.key("items"), repr(node.body.get("items")), expected))
         return None
     if isinstance(items, tuple):
         items = tuple(_resolved(item, body, place, context) for item in items)
-    concurrency = whole(entity.max_concurrency, "max_concurrency", place, context)
+    concurrency = integer(node.body.get("max_concurrency"), "max_concurrency", place, context)
     return ParallelFor(name, body, items, outputs, concurrency, location=place.location)
 
 
-def _body(name: str, entity: Any, context: Context, read_node: ReadNode) -> Step | Pipeline | None:
-    if isinstance(entity.body, str):
-        found = f"{entity.body} is not a step of the pipeline"
-        context.problems.append(Problem(context.place(name).key("body"), found, "${{parent.jobs.NAME}}"))
-        return None
-    body = read_node(str(entity.body.name), entity.body, context)
+def _aggregated(port: Output, given: Output | None) -> Output:
+    """Return the loop's output with the values of all iterations: a JSON list of primitives, else a table of data.
+
+    given: the output as the loop itself sets it; None if it does not
+    """
+    path = given.path if given is not None else None
+    return Output(port.name, "string") if port.type in PRIMITIVES else Output(port.name, "mltable", "rw_mount", path)
+
+
+def _body(name: str, context: Context, read_body: ReadBody) -> Step | Pipeline | None:
+    body = read_body()
     if isinstance(body, StandIn):
         found = f"{body.what or 'a node that a folder stands in for'} cannot be the body of a loop on this machine"
         fix = f"let a folder stand in for the loop: --stand-in {context.path}{name}=FOLDER"
@@ -156,27 +156,20 @@ def _body(name: str, entity: Any, context: Context, read_node: ReadNode) -> Step
     return body
 
 
-def _port(port: Any) -> str:
-    """Return the name of a port: the SDK's object, a binding to it, or the name itself."""
-    if isinstance(port, str):
-        match = _PORT.fullmatch(port.strip())
-        return match[1] if match else port
-    return internals.port_name(port)
+def _port(port: str) -> str:
+    """Return the name of a port: of a binding to it, or the name itself."""
+    match = _PORT.fullmatch(port.strip())
+    return match[1] if match else port
 
 
 def _items(items: Any, context: Context) -> tuple[Item, ...] | Value | None:
     """Return the items of a list or a mapping of mappings, named by their number or key, or the value that contains
     them; None for anything else."""
-    if isinstance(items, str):
-        binding = value_of(items)
-        if not isinstance(binding, Literal):
-            return binding
-        try:
-            items = json.loads(items)
-        except ValueError:
-            return None
-    elif not isinstance(items, (list, dict)):
-        return value_of(str(items))
+    try:
+        items = json.loads(str(items))
+    except ValueError:
+        binding = value_of(str(items))
+        return None if isinstance(binding, Literal) else binding
     named = dict(enumerate(items)) if isinstance(items, list) else items
     if not isinstance(named, dict) or not all(isinstance(item, dict) for item in named.values()):
         return None
@@ -186,7 +179,7 @@ def _items(items: Any, context: Context) -> tuple[Item, ...] | Value | None:
     )
 
 
-def _resolved(item: Item, body: Step | Pipeline, place: Place, context: Context) -> Item:
+def _resolved(item: Item, body: Step | Pipeline, place: StepPlace, context: Context) -> Item:
     """Return an item with paths on this machine in place of ids."""
     kinds = {port.name: port.type for port in body.inputs}
     values = []
@@ -201,14 +194,6 @@ def _resolved(item: Item, body: Step | Pipeline, place: Place, context: Context)
 
 
 def _item_value(value: Any, context: Context) -> Value:
-    from azure.ai.ml import Input as SdkInput
-
-    if isinstance(value, SdkInput):
-        path = step_ports.data_value(value, str(value.type), context)
-        assert path is not None
-        return path
     if isinstance(value, dict) and "uri" in value:
-        # The form in REST bodies: {"uri": ..., "job_input_type": ...}.
-        return Path(located(str(value["uri"]), context.base))
-    data = plain(value)
-    return value_of(data) if isinstance(data, str) else Literal(data)
+        return step_ports.path_value(str(value["uri"]), context, str(value.get("job_input_type") or ""))
+    return value_of(value) if isinstance(value, str) else Literal(value)

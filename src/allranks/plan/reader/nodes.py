@@ -10,38 +10,31 @@ from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 from typing import Any
 
-from allranks.errors import Problem
-from allranks.plan.graph import DoWhile, Graph, Location, Node, ParallelFor, Pipeline, Plan, Step, Sweep
+from allranks.errors import Location, Problem
+from allranks.plan.graph import DoWhile, Graph, Node, ParallelFor, Pipeline, Plan, Step, Sweep
 from allranks.plan.output_paths import with_bound_artifacts
 from allranks.plan.ports import PRIMITIVES, GraphInput, GraphOutput, Input, Literal, NodeOutput
-from allranks.plan.reader import (
-    bound_settings,
-    command_step,
-    control_flow,
-    registered_component,
-    stand_in,
-    step_ports,
-    sweep,
-)
-from allranks.plan.reader.context import Context, plain, value_of
+from allranks.plan.reader import command_step, control_flow, registered_component, stand_in, step_ports, sweep
+from allranks.plan.reader.context import Context, value_of
 from allranks.plan.reader.settings import guessed_type
-from allranks.sdk import internals
+from allranks.sdk import job_kinds
+from allranks.sdk.compilation import component_request, node_request
 from allranks.sdk.paths import shown
+from allranks.sdk.request import ComponentRequest, NodeRequest
 from allranks.sdk.yaml_lines import line_of
 
-ReadNode = Callable[[str, Any, Context], Node | None]
-"""Returns the node with a name, or adds problems and returns None."""
 
-
-def read_graph(owner: Any, inputs: tuple[Input, ...], context: Context, *, first: str = "", last: str = "") -> Graph:
-    """Return the graph of a PipelineJob or a PipelineComponent, whose inputs have been read.
+def read_graph(
+    owner: ComponentRequest, inputs: tuple[Input, ...], context: Context, *, first: str = "", last: str = ""
+) -> Graph:
+    """Return the graph of a pipeline, whose inputs have been read.
 
     first, last: the nodes that run before and after all others, if any
 
     Add every problem of its nodes to the context.
     """
-    loops = control_flow.bodies(owner.jobs)
-    read = {name: read_node(name, entity, context) for name, entity in owner.jobs.items() if name not in loops}
+    loops = control_flow.bodies(owner.nodes)
+    read = {name: read_node(name, node, owner, context) for name, node in owner.nodes.items() if name not in loops}
     nodes = [node for node in read.values() if node is not None]
     if loops:
         nodes = [control_flow.with_loops_for_bodies(node, loops) for node in nodes]
@@ -75,73 +68,99 @@ def _with_assets(graph: Graph, assets: Mapping[str, str]) -> Graph:
     return replace(graph, nodes=tuple(nodes)) if sources else graph
 
 
-def read_node(name: str, entity: Any, context: Context) -> Node | None:
+def read_node(name: str, node: NodeRequest, owner: ComponentRequest | None, context: Context) -> Node | None:
     """Return a node. One of a kind that the local engine does not run, or with a folder of the user's, is a stand-in.
+
+    owner: the pipeline that it is in; None for a job by itself
 
     Add problems and return None if it cannot be read.
     """
-    kind = type(entity).__name__
-    component = internals.component(entity)
-    special = "a flow" if type(component).__name__ == "FlowComponent" else ""  # in a Parallel
-    if (getattr(component, "properties", None) or {}).get("azureml.pipelines.dynamic"):
+    component = node.component if isinstance(node.component, ComponentRequest) else None
+    special = "a flow" if component is not None and component.type.startswith("promptflow") else ""  # in a Parallel
+    if component is not None and (component.spec.get("properties") or {}).get("azureml.pipelines.dynamic"):
         special = "a @dynamic pipeline of mldesigner, which the service completes,"
-    runs_here = kind in READERS and not special
     folder = stand_in.folder_of(name, context)
-    if runs_here and (folder is None or kind == "ConditionNode"):
-        if wrong := list(bound_settings.problems(entity, context.place(name))):
-            context.problems += wrong
-            return None
-        before = len(context.problems)
-        node = READERS[kind](name, entity, context)
-        if len(context.problems) == before:  # an error on a setting says more than that it cannot be sent
-            context.problems += bound_settings.unsent(entity, context.place(name))
-        return node
-    what = "" if runs_here else special or stand_in.what_is(entity)
-    return stand_in.read(name, entity, folder, context, what)
-
-
-def _pipeline(name: str, entity: Any, context: Context) -> Pipeline | None:
-    place = context.place(name)
-    if not registered_component.attach(entity, place, context):
+    runs_here = not special and (node.type in _STEPS or node.type in _CONTROL) and _is_copy(node)
+    if not runs_here or (folder is not None and node.type != "if_else"):
+        what = "" if runs_here else special or job_kinds.named(node.type)
+        return stand_in.read(name, node, folder, context, what)
+    if node.problems:
+        context.problems += node.problems
         return None
-    component = entity.component
-    step_ports.refuse_unknown(entity, place, context)
-    bound = step_ports.inputs(entity, place, context)
-    path = f"{context.path}{name}."
-    base = Path(component.base_path) if component.base_path else context.base
-    inner = context.within(path, _known_values(component, bound, context), base)
+    before = len(context.problems)
+    found = _read(name, node, owner, context)
+    if len(context.problems) == before:  # an error on a setting says more than that it cannot be sent
+        context.problems += node.warnings
+    return found
+
+
+def _is_copy(node: NodeRequest) -> bool:
+    """Return whether a data transfer copies data that Azure ML already has; True for nodes of other types."""
+    return node.type != "data_transfer" or node.body.get("task") == "copy_data"
+
+
+def _read(name: str, node: NodeRequest, owner: ComponentRequest | None, context: Context) -> Node | None:
+    if node.type in _CONTROL:
+        return _CONTROL[node.type](name, node, owner, context)
+    component = registered_component.component_of(node, context.place(name), context)
+    return None if component is None else _STEPS[node.type](name, node, component, context)
+
+
+def _loop_body(name: str, node: NodeRequest, owner: ComponentRequest | None, context: Context) -> Node | None:
+    """Return the body of a loop."""
+    body, nodes = control_flow.body_of(node), owner.nodes if owner is not None else {}
+    if body in nodes:
+        return read_node(body, nodes[body], owner, context)
+    found = f"{node.body.get('body')} is not a step of the pipeline"
+    context.problems.append(Problem(context.place(name).key("body"), found, "${{parent.jobs.NAME}}"))
+    return None
+
+
+def _pipeline(name: str, node: NodeRequest, component: ComponentRequest, context: Context) -> Pipeline:
+    place = context.place(name)
+    step_ports.refuse_unknown(node, component, place, context)
+    bound = step_ports.inputs(node, component, place, context)
+    inner = context.within(f"{context.path}{name}.", _known_values(component, bound, context), component.base)
     component_name, version = command_step.identity(component)
-    outputs = step_ports.outputs(entity, context)
+    outputs = step_ports.outputs(node, component, context)
     graph = read_graph(component, declared_inputs(component, {}, inner), inner)
     return Pipeline(
         name=name,
         graph=_with_assets(graph, {port.name: port.asset for port in outputs if port.asset}),
         component=component_name,
         version=version,
-        display_name=str(entity.display_name or component.display_name or ""),
-        description=str(entity.description or component.description or ""),
+        display_name=str(node.body.get("display_name") or component.spec.get("display_name") or ""),
+        description=str(component.spec.get("description") or ""),
         inputs=bound,
         outputs=outputs,
         location=place.location,
     )
 
 
-READERS: dict[str, ReadNode] = {
-    "Command": command_step.read,
-    "Parallel": command_step.read_parallel,
-    "Pipeline": _pipeline,
-    "DataTransferCopy": command_step.read_copy,
-    "ConditionNode": control_flow.condition,
-    "DoWhile": lambda name, entity, context: control_flow.do_while(name, entity, context, read_node),
-    "ParallelFor": lambda name, entity, context: control_flow.parallel_for(name, entity, context, read_node),
-    "Sweep": sweep.read,
+_STEPS: dict[str, Callable[[str, NodeRequest, ComponentRequest, Context], Node]] = {
+    "command": command_step.read,
+    "parallel": command_step.read_parallel,
+    "pipeline": _pipeline,
+    "data_transfer": command_step.read_copy,
+    "sweep": sweep.read,
 }
-"""Functions that read a node, by its class in the SDK."""
+"""Functions that read a node with a component, by its type."""
+
+_CONTROL: dict[str, Callable[[str, NodeRequest, ComponentRequest | None, Context], Node | None]] = {
+    "if_else": lambda name, node, _, context: control_flow.condition(name, node, context),
+    "do_while": lambda name, node, owner, context: control_flow.do_while(
+        name, node, context, lambda: _loop_body(name, node, owner, context)
+    ),
+    "parallel_for": lambda name, node, owner, context: control_flow.parallel_for(
+        name, node, context, lambda: _loop_body(name, node, owner, context)
+    ),
+}
+"""Functions that read a control flow node, by its type."""
 
 
-def _known_values(component: Any, bound: tuple[Input, ...], context: Context) -> dict[str, Any]:
+def _known_values(component: ComponentRequest, bound: tuple[Input, ...], context: Context) -> dict[str, Any]:
     """Return the values of a component's inputs, as far as they are known before the run."""
-    values = {name: plain(meta.default) for name, meta in step_ports.flat_definitions(component.inputs)}
+    values = {name: declared["default"] for name, declared in component.inputs.items()}
     for port in bound:
         if isinstance(port.value, Literal):
             values[port.name] = port.value.value
@@ -152,83 +171,79 @@ def _known_values(component: Any, bound: tuple[Input, ...], context: Context) ->
     return values
 
 
-def declared_inputs(owner: Any, given: Mapping[str, Any], context: Context, at: str = "") -> tuple[Input, ...]:
+def declared_inputs(
+    owner: ComponentRequest, given: Mapping[str, Any], context: Context, at: str = ""
+) -> tuple[Input, ...]:
     """Return the inputs of a graph, each with its value or default.
 
-    given: the values of a PipelineJob's inputs
+    given: the values of a job's inputs, as of `JobRequest`
     at:    the file, for messages
     """
-    declared = dict(step_ports.flat_definitions(owner.inputs))
-    used = types_by_use(owner.jobs)
+    used = types_by_use(owner.nodes)
     return tuple(
-        _input(name, declared.get(name), given.get(name), used.get(name), context, at) for name in {**declared, **given}
+        _input(name, owner.inputs.get(name), given.get(name), used.get(name), context, at)
+        for name in {**owner.inputs, **given}
     )
 
 
-def _input(name: str, meta: Any, data: Any, used: str | None, context: Context, at: str) -> Input:
-    from azure.ai.ml import Input as SdkInput
+_UNDECLARED: Mapping[str, Any] = {
+    "type": "",
+    "default": None,
+    "optional": False,
+    "min": None,
+    "max": None,
+    "enum": (),
+    "mode": "",
+}
 
-    kind = meta.type if meta is not None else None
-    if not kind and isinstance(data, SdkInput):
-        kind = data.type
+
+def _input(
+    name: str, declared: Mapping[str, Any] | None, given: Any, used: str | None, context: Context, at: str
+) -> Input:
+    """Return an input of a graph. used: the type of the ports that it is bound to; None if unknown"""
+    is_data = isinstance(given, Mapping)
+    port = _UNDECLARED if declared is None else declared
+    kind: str = port["type"] or (given["job_input_type"] if is_data else "")
     if kind == "integer" and used == "number":
         # A default of 1 does not exclude 0.5.
         kind = used
     if not kind:
-        value = plain(data)
-        guessed = "string" if value is None else guessed_type(value)
+        guessed = "string" if given is None else guessed_type(given)
         # azure-ai-ml sends a number that is not whole to an integer.
         kind = guessed if (used, guessed) == ("integer", "number") else used or guessed
-    port = meta if meta is not None else SdkInput(type=kind)
-    value = step_ports.data_value(data, kind, context)
+    port = {**port, "type": kind}
+    value = step_ports.data_value(given, kind, context)
     value = step_ports.resolved(value, kind, f"{context.path}{name}", f"key inputs.{context.path}{name}{at}", context)
-    if value is None and port.default is not None:
-        value = Literal(plain(port.default))
-    mode = data.mode if isinstance(data, SdkInput) else None
-    return replace(
-        step_ports.definition(name, port, value, mode),
-        type=str(kind),
-        on_azure=step_ports.LEFT_OUT if step_ports.is_empty(data) else "",
-        mode="" if kind in PRIMITIVES else str(mode or port.mode or "ro_mount"),
-    )
+    if value is None and port["default"] is not None:
+        value = Literal(port["default"])
+    on_azure = step_ports.LEFT_OUT if given == "" else ""
+    return replace(step_ports.definition(name, port, value, given["mode"] if is_data else ""), on_azure=on_azure)
 
 
-def types_by_use(nodes: Mapping[str, Any]) -> dict[str, str]:
+def types_by_use(nodes: Mapping[str, NodeRequest]) -> dict[str, str]:
     """Return the types of the ports that a graph's inputs are bound to. Inputs without annotation have these types.
 
     Ports of an inline command do not count, because the SDK guesses their types.
     """
     types: dict[str, str] = {}
     for node in nodes.values():
-        if type(node).__name__ not in ("Command", "Parallel", "Pipeline") or _is_inline(node.component):
+        component = node.component
+        if node.type not in ("command", "parallel", "pipeline") or not isinstance(component, ComponentRequest):
+            continue
+        if component.type in ("command", "parallel") and component.is_anonymous and not component.file:
             continue
         inner: dict[str, str] | None = None
-        for port_name, port in step_ports.flat(node.inputs):
-            name = _bound(port)
-            if not name or name in types:
+        for port, given in (node.body.get("inputs") or {}).items():
+            value = value_of(str(given.get("value") or ""))
+            if not isinstance(value, GraphInput) or value.name in types or port not in component.inputs:
                 continue
-            declared = internals.declaration(port)
-            if declared is not None and isinstance(declared.type, str):
-                types[name] = declared.type
-            elif type(node).__name__ == "Pipeline":
-                inner = types_by_use(node.component.jobs) if inner is None else inner
-                if port_name in inner:
-                    types[name] = inner[port_name]
+            if kind := component.inputs[port]["type"]:
+                types[value.name] = kind
+            elif node.type == "pipeline":
+                inner = types_by_use(component.nodes) if inner is None else inner
+                if port in inner:
+                    types[value.name] = inner[port]
     return types
-
-
-def _is_inline(component: Any) -> bool:
-    if isinstance(component, str):
-        return True
-    is_own: bool = component.type in ("command", "parallel") and internals.is_anonymous(component)
-    return is_own and not internals.source_path(component)
-
-
-def _bound(port: Any) -> str | None:
-    """Return the graph's input that is the whole value of a port, or None."""
-    data = plain(internals.data(port))
-    value = value_of(data) if isinstance(data, str) else None
-    return value.name if isinstance(value, GraphInput) else None
 
 
 def in_order(nodes: Iterable[Node], needs: Callable[[Node], tuple[str, ...]]) -> tuple[Node, ...]:
@@ -251,79 +266,73 @@ def in_order(nodes: Iterable[Node], needs: Callable[[Node], tuple[str, ...]]) ->
     return tuple(defined[place] for place in {**order, **dict.fromkeys(range(len(defined)))})
 
 
-def _outputs(owner: Any, nodes: tuple[Node, ...], loops: Mapping[str, str], context: Context) -> Iterator[GraphOutput]:
-    from azure.ai.ml import Output as SdkOutput
-
+def _outputs(
+    owner: ComponentRequest, nodes: tuple[Node, ...], loops: Mapping[str, str], context: Context
+) -> Iterator[GraphOutput]:
     ports = {(node.name, port.name): port.type for node in nodes for port in node.outputs}
     for name, source in _sources(owner, nodes, loops, context).items():
         output = owner.outputs[name]
-        data = output if isinstance(output, SdkOutput) else internals.data(output)
-        path = data.path if isinstance(data, SdkOutput) else None
-        declared = data.type if isinstance(data, SdkOutput) else internals.port_type(output)
         written = ports.get((source.node, source.name))
         # The SDK makes a uri_folder of an output that has only a mode, and the schema has no type for a value.
-        kind = written if written in PRIMITIVES and declared == "uri_folder" else declared or written or "uri_folder"
-        place = step_ports.output_location(str(path), context) if path else None
-        yield GraphOutput(name, source, str(kind), place, step_ports.asset_of(output))
+        is_guessed = written in PRIMITIVES and output["type"] == "uri_folder"
+        kind = written if is_guessed else output["type"] or written or "uri_folder"
+        path = step_ports.output_location(output["uri"], context) if output["uri"] else None
+        yield GraphOutput(name, source, str(kind), path, step_ports.asset_of(output))
 
 
-def _sources(owner: Any, nodes: tuple[Node, ...], loops: Mapping[str, str], context: Context) -> dict[str, NodeOutput]:
+def _sources(
+    owner: ComponentRequest, nodes: tuple[Node, ...], loops: Mapping[str, str], context: Context
+) -> dict[str, NodeOutput]:
     """Return the graph's outputs with their sources. In YAML and in the DSL, nodes bind their outputs to them."""
     sources: dict[str, NodeOutput] = {}
     names = {node.name for node in nodes}
-    for name, entity in owner.jobs.items():
-        node = loops.get(name, name)
-        if node not in names or not hasattr(type(entity), "outputs"):
+    for name, node in owner.nodes.items():
+        reader = loops.get(name, name)
+        if reader not in names:
             continue
-        for port, target in step_ports.pipeline_outputs(entity):
+        for port, target in step_ports.pipeline_outputs(node):
             if target in owner.outputs:
-                sources[target] = NodeOutput(node, port)
+                sources[target] = NodeOutput(reader, port)
             else:
                 known = ", ".join(owner.outputs)
                 expected = f"one of {known}" if known else "an output that the pipeline declares"
                 where = context.place(name).key(f"outputs.{port}")
                 context.problems.append(Problem(where, f"the pipeline has no output {target}", expected))
     for name, output in owner.outputs.items():
-        # A node's output that is returned under two names is bound to only one of them.
-        bound = internals.bound_output(output)
-        if name in sources or bound is None:
-            continue
-        node = internals.owner(bound)
-        if owner.jobs.get(node.name) is node:
-            sources[name] = NodeOutput(loops.get(node.name, node.name), internals.port_name(bound))
+        bound = value_of(output["source"])
+        if name not in sources and isinstance(bound, NodeOutput):
+            sources[name] = replace(bound, node=loops.get(bound.node, bound.node))
     return {name: sources[name] for name in owner.outputs if name in sources}
 
 
 def read_component(component: Any, spec: Path) -> Plan | None:
     """Return the plan of a component of the SDK: that of one step for a command component, of its nodes for a pipeline
     component, without those that cannot be read here, such as a Spark node; None for other kinds."""
-    from azure.ai.ml.entities import Command, CommandComponent, Parallel, ParallelComponent, PipelineComponent
 
-    context = Context(spec.parent, None, {}, locate=lambda path: _location(spec, path))
-    if isinstance(component, (CommandComponent, ParallelComponent)):
-        node = Command if isinstance(component, CommandComponent) else Parallel
-        step = read_node(component.name, node(component=component), context)
+    def locate(path: str) -> Location | None:
+        """Return where a node of a pipeline component begins in its file."""
+        keys = [key for name in path.split(".") for key in ("jobs", name)]
+        return None if spec.suffix == ".py" else Location(shown(spec), line_of(spec, *keys))
+
+    context = Context(spec.parent, None, {}, locate=locate)
+    request = component_request(component, locate)
+    if request.type in ("command", "parallel"):
+        node = NodeRequest({"type": request.type}, request)
+        step = read_node(str(request.spec["name"]), node, None, context)
         assert step is None or isinstance(step, Step)
-        return None if step is None else Plan(component.name, Graph((step,)))
-    if isinstance(component, PipelineComponent):
-        inputs = declared_inputs(component, {}, context)
-        return Plan(component.name, read_graph(component, inputs, context), source=str(spec))
+        return None if step is None else Plan(step.name, Graph((step,)))
+    if request.type == "pipeline":
+        inputs = declared_inputs(request, {}, context)
+        return Plan(str(request.spec["name"]), read_graph(request, inputs, context), source=str(spec))
     return None
 
 
 def read_step(path: str, node: Any) -> Step | None:
     """Return a node of the SDK that runs a command, or a sweep as one of its trials; None for other kinds, and if its
     component is not on this machine."""
-    if type(node).__name__ not in ("Command", "Parallel", "Sweep"):
+    request = node_request(path, node)
+    if request.type not in ("command", "parallel", "sweep"):
         return None
-    read = read_node(path, node, Context(Path(), None, {}))
+    read = read_node(path, request, None, Context(Path(), None, {}))
     step = read.body if isinstance(read, Sweep) else read
     return step if isinstance(step, Step) else None
-
-
-def _location(spec: Path, path: str) -> Location | None:
-    """Return where a node of a pipeline component begins in its file."""
-    if spec.suffix == ".py":
-        return None
-    keys = [key for name in path.split(".") for key in ("jobs", name)]
-    return Location(shown(spec), line_of(spec, *keys))

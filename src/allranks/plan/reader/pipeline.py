@@ -1,13 +1,10 @@
-"""Convert a job of the SDK to a plan."""
+"""Convert the request of a job to a plan."""
 
 from __future__ import annotations
 
-import re
-import unicodedata
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from allranks.errors import InputError, Level, Problem, did_you_mean
 from allranks.plan.assets.lookup import AssetLookup
@@ -15,21 +12,21 @@ from allranks.plan.environment import NO_ENVIRONMENT, Environment
 from allranks.plan.graph import Graph, Plan, StandIn, Step, Sweep
 from allranks.plan.ports import GraphInput, GraphOutput, NodeOutput
 from allranks.plan.reader import registered_component, stand_in, step_ports
-from allranks.plan.reader.context import Context, Locate, plain
-from allranks.plan.reader.nodes import READERS, declared_inputs, read_graph, read_node
-from allranks.plan.reader.nodes import types_by_use as types_of_nodes
+from allranks.plan.reader.context import Context, Locate
+from allranks.plan.reader.nodes import declared_inputs, read_graph, read_node
 from allranks.plan.reader.sweep import is_conditional
-from allranks.plan.rules import NO_COMPUTE, UNKNOWN_STEP
 from allranks.plan.walk import is_within, with_steps
-from allranks.sdk import internals, validation_errors
+from allranks.sdk import job_kinds
 from allranks.sdk.paths import shown
+from allranks.sdk.request import ComponentRequest, JobRequest, NodeRequest
+from allranks.sdk.rules import UNKNOWN_STEP
 from allranks.sdk.suppressions import Suppressions
 from allranks.sdk.uploads import code_elsewhere
 from allranks.sdk.yaml_lines import with_key_lines
 
 
 def read(
-    job: Any,
+    job: JobRequest,
     snapshots: Path | None,
     source: str = "",
     locate: Locate = lambda path: None,  # noqa: ARG005
@@ -43,150 +40,89 @@ def read(
 
     Raise InputError, with every problem, if the local engine cannot run the job.
     """
-    from azure.ai.ml.entities import Command, Parallel, Pipeline, PipelineJob, Spark
-    from azure.ai.ml.sweep import SweepJob
-
-    context = Context(Path(getattr(job, "base_path", None) or "."), snapshots, {}, locate, lookup)
-    if isinstance(job, Pipeline):
-        job, dropped = internals.as_pipeline_job(job)
-        return _pipeline(job, source, context, dropped)
-    if isinstance(job, PipelineJob):
-        return _pipeline(_with_component(job, source, lookup), source, context)
-    if isinstance(job, SweepJob):
-        job = _sweep_node(job)
-    if isinstance(job, (Command, Parallel, Spark, internals.Sweep)):
-        return _job_of_one_node(job, source, replace(context, alone=True))
-    name = getattr(job, "name", None) or getattr(job, "display_name", None) or ""
-    where = f"job {name}".rstrip() + (f" ({shown(source)})" if source else "")
-    raise InputError(stand_in.not_run(where, stand_in.what_is(job)))
+    context = Context(job.base, snapshots, {}, locate, lookup)
+    if job.type == "pipeline":
+        return _pipeline(job, source, context)
+    if isinstance(job.root, NodeRequest):
+        return _job_of_one_node(job, job.root, source, replace(context, alone=True))
+    where = f"job {job.name}".rstrip() + (f" ({shown(source)})" if source else "")
+    raise InputError(job_kinds.not_run(where, job_kinds.named(job.type)))
 
 
-def _with_component(job: Any, source: str, lookup: AssetLookup | None) -> Any:
-    """Return a job whose body is the id of a component as one that has the component."""
-    from azure.ai.ml.entities import PipelineJob
-
-    if lookup is None or not isinstance(job.component, str):
-        return job
-    where = "key component" + (f" ({shown(source)})" if source else "")
-    component = registered_component.load(job.component, where, lookup)
-    inputs = {name: internals.data(port) for name, port in job.inputs.items()}
-    outputs = {**component.outputs, **{name: internals.data(port) for name, port in job.outputs.items()}}
-    own = ("name", "display_name", "description", "experiment_name", "settings", "base_path")
-    settings = {name: getattr(job, name) for name in own}
-    return PipelineJob(component=component, inputs=inputs, outputs=outputs, **settings)
-
-
-def _sweep_node(job: Any) -> Any:
-    try:
-        return internals.sweep_node(job)
-    except Exception as error:
-        if not validation_errors.is_own(error):
-            raise
-        raise InputError(Problem("key inputs", validation_errors.one_line(error), "values or data")) from None
-
-
-_WITH_COMPONENTS = ("Command", "DataTransferCopy", "Parallel", "Pipeline", "Sweep")
-"""The SDK's classes of nodes that are read with their component."""
-
-
-def unread(job: Any) -> tuple[str, ...]:
+def unread(job: JobRequest) -> tuple[str, ...]:
     """Return the steps that cannot be read: those of registered components, or with code that is not local; and a job
     that is of an unsupported kind."""
-    from azure.ai.ml.entities import PipelineJob
-
-    if isinstance(job, PipelineJob):
-        return tuple(_unread(job.jobs, ""))
-    node = _sweep_node(job) if type(job).__name__ == "SweepJob" else job
-    own = {str(job.name or job.type): node}
-    is_read = type(node).__name__ in READERS and not (isinstance(node, internals.Sweep) and is_conditional(node))
-    return tuple(_unread(own, "") if is_read else own)
+    if isinstance(job.root, ComponentRequest):
+        return tuple(_unread(job.root.nodes, ""))
+    if isinstance(job.root, NodeRequest) and job.type != "spark" and not is_conditional(job.root):
+        return tuple(_unread({job.name: job.root}, ""))
+    return () if job.type == "pipeline" else (job.name or job.type,)
 
 
-def _unread(nodes: Mapping[str, Any], path: str) -> Iterator[str]:
+def _unread(nodes: Mapping[str, NodeRequest], path: str) -> Iterator[str]:
     for name, node in nodes.items():
-        kind = type(node).__name__
-        if kind == "Pipeline" and not isinstance(node.component, str):
-            yield from _unread(node.component.jobs, f"{path}{name}.")
-        elif kind in _WITH_COMPONENTS and not _is_local(internals.component(node)):
+        component = node.component
+        if isinstance(component, str):
+            yield f"{path}{name}"
+        elif component is not None and node.type == "pipeline":
+            yield from _unread(component.nodes, f"{path}{name}.")
+        elif component is not None and component.code is not None and code_elsewhere(component.code):
             yield f"{path}{name}"
 
 
-def _is_local(component: Any) -> bool:
-    if isinstance(component, str):
-        return False
-    return not (isinstance(component, internals.ComponentCodeMixin) and code_elsewhere(component))
-
-
-def without_compute(job: Any) -> tuple[str, ...]:
-    """Return the paths of the steps for which neither they nor the SDK's pipeline job name a compute.
-
-    The SDK refuses to submit them, even if they name a size. A command job without a compute has no such step.
-    """
-    from azure.ai.ml.entities import PipelineJob
-
-    # Their keys are jobs.inner.jobs.train.compute.
-    keys = internals.validate_compute(job).error_messages if isinstance(job, PipelineJob) else ()
-    return tuple(".".join(key.split(".")[1:-1:2]) for key in keys)
-
-
-def no_compute(job: Any, source: str) -> tuple[Problem, ...]:
-    """Return the warning that steps of the SDK's job have no compute."""
-    if not (steps := without_compute(job)):
-        return ()
-    where = f"key settings.default_compute{f' ({shown(source)})' if source else ''}"
-    found = f"no compute is given for step{'s' if steps[1:] else ''} {', '.join(steps)}"
-    problem = NO_COMPUTE.problem(where, found, "a cluster, or serverless")
-    return Suppressions().remaining(with_key_lines([problem], source))
-
-
-def types_by_use(job: Any) -> dict[str, str]:
-    """Return the types of the ports that a job's inputs are bound to. Inputs without annotation have these types."""
-    from azure.ai.ml.entities import PipelineJob
-
-    return types_of_nodes(job.jobs) if isinstance(job, PipelineJob) else {}
-
-
-def _pipeline(job: Any, source: str, context: Context, dropped: frozenset[str] = frozenset()) -> Plan:
-    """Return the plan of a pipeline job. dropped: inputs whose values azure-ai-ml does not send"""
-    from azure.ai.ml import Input
-
-    given_values = {name: internals.data(port) for name, port in step_ports.flat(job.inputs)}
-    values = {name: plain(meta.default) for name, meta in step_ports.flat_definitions(job.component.inputs)} | {
-        name: plain(data)
-        for name, data in given_values.items()
-        if not isinstance(data, Input) and isinstance(plain(data), (str, int, float, bool))
+def _root(job: JobRequest, source: str, context: Context) -> ComponentRequest:
+    """Return the component of a pipeline, whose body may be the id of one, with the outputs that the job sets."""
+    where = "key component" + (f" ({shown(source)})" if source else "")
+    if isinstance(job.root, ComponentRequest):
+        component = job.root
+    elif context.lookup is None:
+        return ComponentRequest({}, {}, {}, None, None, {}, job.base, "", is_anonymous=True)
+    else:
+        component = registered_component.load(str(job.root), where, context.lookup)
+    declared = component.outputs
+    changed = {
+        name: {**declared.get(name, port), **{key: value for key, value in port.items() if value}}
+        for name, port in job.outputs.items()
     }
-    datastore = str(job.settings.default_datastore or context.datastore).removeprefix("azureml:").rpartition("/")[2]
+    return replace(component, outputs={**declared, **changed})
+
+
+def _pipeline(job: JobRequest, source: str, context: Context) -> Plan:
+    """Return the plan of a pipeline job."""
+    component = _root(job, source, context)
+    values = {name: declared["default"] for name, declared in component.inputs.items()} | {
+        name: value for name, value in job.inputs.items() if isinstance(value, (str, int, float, bool))
+    }
+    datastore = str(job.settings["default_datastore"] or context.datastore).removeprefix("azureml:").rpartition("/")[2]
     context = replace(context, values=values, datastore=datastore)
-    source_of_component = internals.source_path(job.component)
-    base = Path(job.component.base_path) if source_of_component and job.component.base_path else context.base
-    first, last = (str(name or "") for name in (job.settings.on_init, job.settings.on_finalize))
-    graph = read_graph(job, (), replace(context, base=base), first=first, last=last)
+    first, last = (str(job.settings[key] or "") for key in ("on_init", "on_finalize"))
+    inner = replace(context, base=component.base if component.file else context.base)
+    graph = read_graph(component, (), inner, first=first, last=last)
     context.problems.extend(stand_in.unknown(context.lookup) if context.lookup else ())
     graph = _with_settings(graph, context)
-    for key, message in internals.validate_first_and_last(job).error_messages.items():
-        where = f"key {key}{f' ({shown(source)})' if source else ''}"
-        context.problems.append(Problem(where, message, "a step that no other node is connected to"))
-    inputs = declared_inputs(job.component, given_values, context, f" ({shown(source)})" if source else "")
-    inputs = tuple(replace(port, on_azure=step_ports.LEFT_OUT) if port.name in dropped else port for port in inputs)
+    at = f" ({shown(source)})" if source else ""
+    for key, message in job.problems:
+        context.problems.append(Problem(f"key {key}{at}", message, "a step that no other node is connected to"))
+    inputs = declared_inputs(component, job.inputs, context, at)
+    inputs = tuple(replace(port, on_azure=step_ports.LEFT_OUT) if port.name in job.dropped else port for port in inputs)
     plan = Plan(
-        name=_name(job, source),
+        name=job.name,
         graph=replace(graph, inputs=inputs),
-        display_name=str(job.display_name or ""),
-        description=str(job.description or ""),
-        experiment=str(job.experiment_name or ""),
+        display_name=job.display_name,
+        description=job.description,
+        experiment=job.experiment,
         source=source,
-        continue_on_step_failure=job.settings.continue_on_step_failure is not False,
-        force_rerun=job.settings.force_rerun is True,
+        continue_on_step_failure=job.settings["continue_on_step_failure"] is not False,
+        force_rerun=job.settings["force_rerun"] is True,
     )
     return _without_problems(plan, context)
 
 
-def _job_of_one_node(job: Any, source: str, context: Context) -> Plan:
-    name = _name(job, source)
-    node = read_node(name, job, context)
+def _job_of_one_node(job: JobRequest, request: NodeRequest, source: str, context: Context) -> Plan:
+    name = job.name
+    node = read_node(name, request, None, context)
     if isinstance(node, StandIn):
-        context.problems.append(stand_in.not_run(str(context.place(name)), node.what))
+        context.problems.append(job_kinds.not_run(str(context.place(name)), node.what))
     elif node is not None:
         (node,) = _with_settings(Graph((node,)), context).nodes
     if not isinstance(node, (Step, Sweep)):
@@ -197,6 +133,7 @@ def _job_of_one_node(job: Any, source: str, context: Context) -> Plan:
     outputs = tuple(GraphOutput(port.name, NodeOutput(name, port.name), port.type) for port in step.outputs)
     step = replace(
         step,
+        description=job.description or step.description,
         # The job's inputs become the plan's, as if a pipeline with one step passed them on.
         inputs=tuple(
             port if port.name in sampled else replace(port, value=GraphInput(port.name)) for port in step.inputs
@@ -212,7 +149,7 @@ def _job_of_one_node(job: Any, source: str, context: Context) -> Plan:
         graph=Graph((replace(node, body=step) if isinstance(node, Sweep) else step,), inputs, outputs),
         display_name=step.display_name,
         description=step.description,
-        experiment=str(job.experiment_name or ""),
+        experiment=job.experiment,
         source=source,
     )
     return _without_problems(plan, context)
@@ -255,16 +192,3 @@ def _without_problems(plan: Plan, context: Context) -> Plan:
 
 def _remaining(context: Context, source: str) -> tuple[Problem, ...]:
     return Suppressions().remaining(with_key_lines(context.problems, source))
-
-
-def _name(job: Any, source: str) -> str:
-    component = job.trial if isinstance(job, internals.Sweep) else job.component
-    own = job.name or (None if internals.is_anonymous(component) else component.name)
-    return str(own or name_of_file(Path(source)) or job.type)
-
-
-def name_of_file(path: Path) -> str:
-    """Return the name of a file as the name of a job, which has only letters and digits of ASCII; "" if there are
-    none in it."""
-    text = unicodedata.normalize("NFKD", path.stem.casefold()).encode("ascii", "ignore").decode()
-    return re.sub(r"\W+", "_", text).strip("_")

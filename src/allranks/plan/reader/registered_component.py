@@ -1,94 +1,77 @@
-"""Attach the local spec of a registered component to a node."""
+"""Find the components of nodes, which this machine may have under their ids."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import Any
 
-from allranks.errors import InputError, Problem
+from allranks.errors import InputError, Problem, StepPlace
 from allranks.plan.assets import asset_id
 from allranks.plan.assets.lookup import AssetLookup
 from allranks.plan.reader import step_ports
-from allranks.plan.reader.context import Context, Place
-from allranks.sdk import internals, spec_files, specs
+from allranks.plan.reader.context import Context
+from allranks.sdk import spec_files, specs
+from allranks.sdk.compilation import component_request
 from allranks.sdk.paths import shown
+from allranks.sdk.request import ComponentRequest, NodeRequest
 
 _TYPES = {"sweep": "command"}
 """The type of component that a node runs, if it differs from the node's type."""
 
 
-def attach(node: Any, place: Place, context: Context) -> bool:
-    """Give a node the component for its id, found by the context's lookup. A node with a local component is unchanged.
-
-    A node with a registered component has the ports that the pipeline gives it, without types. Afterwards it has those
-    of the component. If there is no such component, add a problem and return False.
-    """
-    given = internals.component(node)
-    text = given if isinstance(given, str) else getattr(given, "id", None)
-    if not text or (context.lookup is None and text is not given):
-        return True
-    key = internals.component_key(node)
+def component_of(node: NodeRequest, place: StepPlace, context: Context) -> ComponentRequest | None:
+    """Return the component of a node: the one that is defined with the job, or the one that the context's lookup finds
+    for its id. If there is none, add a problem and return None."""
+    if isinstance(node.component, ComponentRequest) and (not node.registered or context.lookup is None):
+        return node.component
     if context.lookup is None:
-        found = f"{text} is registered in a workspace or registry, which is not contacted"
+        found = f"{node.registered} is registered in a workspace or registry, which is not contacted"
         fix = "get its YAML file and code, and name the file as the component"
-        context.problems.append(Problem(place.key(key), found, "a component that is a file or a function", fix))
-        return False
+        context.problems.append(Problem(place.key(node.key), found, "a component that is a file or a function", fix))
+        return None
     try:
-        component = load(text, place.key(key), context.lookup)
+        component = load(node.registered, place.key(node.key), context.lookup)
     except InputError as error:
         context.problems += error.problems
         _find_data(node, place, context)
-        return False
+        return None
     expected = _TYPES.get(node.type, node.type)
     if component.type != expected:
-        found = f"{text} is a {component.type} component ({shown(internals.source_path(component))})"
+        found = f"{node.registered} is a {component.type} component ({shown(component.file)})"
         context.problems.append(
-            Problem(place.key(key), found, f"a {expected} component", f"set type: {component.type}")
+            Problem(place.key(node.key), found, f"a {expected} component", f"set type: {component.type}")
         )
-        return False
-    undo: Callable[[], None] = partial(internals.replace_component, node, given)
-    ports = (*(port for _, port in step_ports.flat(node.inputs)), *node.outputs.values())
-    if any(internals.declaration(port) is not None for port in ports):
-        # The client has returned the component, or replaced it by its id when the job was submitted.
-        internals.replace_component(node, component)
-    else:
-        undo = internals.set_component(node, component)
-    context.lookup.attached.append(undo)
-    return True
+        return None
+    return component
 
 
-def _find_data(node: Any, place: Place, context: Context) -> None:
+def _find_data(node: NodeRequest, place: StepPlace, context: Context) -> None:
     """Look up the data of a node without a component, so that everything that is missing is reported at once."""
-    from azure.ai.ml import Input
-
-    for name, port in step_ports.flat(node.inputs):
-        data = internals.data(port)
-        if isinstance(data, Input):
-            kind = str(data.type)
-            value = step_ports.data_value(data, kind, context)
+    for name, given in (node.body.get("inputs") or {}).items():
+        kind = str(given.get("job_input_type") or "")
+        if "uri" in given:
+            value = step_ports.data_value(given, kind, context)
             step_ports.resolved(value, kind, f"{place.step}.{name}", place.key(f"inputs.{name}"), context)
 
 
-def load(text: str, where: str, lookup: AssetLookup) -> Any:
-    """Return azure-ai-ml's component for an id.
+def load(text: str, where: str, lookup: AssetLookup) -> ComponentRequest:
+    """Return the component for an id.
 
     where: the place that names it, for messages
 
     Raise InputError if this machine does not have it, or if its spec is invalid.
     """
-    if (created := lookup.entity(text, asset_id.COMPONENT)) is not None:
-        return created
-    spec = lookup.find(text, asset_id.COMPONENT, where)
-    assert spec is not None
+    created = lookup.entity(text, asset_id.COMPONENT)
+    spec = None if created is not None else lookup.find(text, asset_id.COMPONENT, where)
     name = asset_id.parse(text, asset_id.COMPONENT).name
     if (spec, name) not in lookup.components:
-        lookup.components[spec, name] = _of_spec(spec, name, where)
+        entity = created if spec is None else _of_spec(spec, name, where)
+        lookup.components[spec, name] = component_request(entity)
     return lookup.components[spec, name]
 
 
 def _of_spec(spec: Path, name: str, where: str) -> Any:
+    """Return azure-ai-ml's component of that name in a spec."""
     try:
         components = specs.load(spec)
     except InputError:

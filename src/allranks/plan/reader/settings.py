@@ -8,14 +8,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
+from allranks.contract.templating import Primitive
 from allranks.errors import InputError, Problem, did_you_mean
 from allranks.plan.graph import Plan
 from allranks.plan.ports import PRIMITIVES, Literal, Value
 from allranks.plan.ports import Path as DataPath
 from allranks.sdk.paths import located
 from allranks.secrets import quoted
-
-Setting = str | int | float | bool
 
 _EXPECTED = {"integer": "a whole number", "number": "a number", "boolean": "true or false"}
 
@@ -46,7 +45,7 @@ def unknown(settings: Mapping[str, str], names: Iterable[str]) -> list[Problem]:
     return problems
 
 
-def convert(text: str, type_name: str) -> Setting:
+def convert(text: str, type_name: str) -> Primitive:
     """Return the value of the text. Data is a path, relative to the current folder.
 
     Raise ValueError, with what is expected, for an invalid value.
@@ -69,7 +68,7 @@ def convert(text: str, type_name: str) -> Setting:
     return located(text, Path.cwd())
 
 
-def guessed_type(value: Setting) -> str:
+def guessed_type(value: Primitive) -> str:
     """Return the type of an undeclared input, derived from its value as the SDK does."""
     if isinstance(value, bool):
         return "boolean"

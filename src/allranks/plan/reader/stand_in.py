@@ -6,38 +6,17 @@ import os
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
-from allranks.errors import InputError, Level, Problem, did_you_mean
+from allranks.errors import InputError, Problem, did_you_mean
 from allranks.plan.assets.lookup import AssetLookup
 from allranks.plan.graph import Node, StandIn
-from allranks.plan.ports import FILE_TYPES, NodeOutput, Output, references
+from allranks.plan.ports import FILE_TYPES, Input, NodeOutput, Output, references
 from allranks.plan.reader import step_ports
 from allranks.plan.reader.context import Context
-from allranks.sdk import internals
 from allranks.sdk.paths import shown
+from allranks.sdk.request import ComponentRequest, NodeRequest
 
 OPTION = "--stand-in"
-KINDS = {
-    "automl": "an AutoML job",
-    "data_transfer": "a data transfer that imports or exports",
-    "finetuning": "a fine-tuning job of the service",
-    "import": "an import node",
-    "spark": "a Spark node",
-    "sweep": "a sweep",
-}
-"""How messages name the types of nodes that the local engine does not run."""
-
-
-def what_is(entity: Any) -> str:
-    """Return a node of the SDK that the local engine does not run, as messages name it."""
-    return KINDS.get(str(entity.type), f"a node of type {entity.type}")
-
-
-def not_run(where: str, what: str) -> Problem:
-    """Return the problem of a job that does not run here."""
-    found = f"{what} does not run on this machine"
-    return Problem(where, found, "a pipeline, a command job or a sweep", code="not-run-here", level=Level.MACHINE)
 
 
 def folder_of(name: str, context: Context) -> Path | None:
@@ -51,33 +30,27 @@ def folder_of(name: str, context: Context) -> Path | None:
         return None
 
 
-def read(name: str, entity: Any, folder: Path | None, context: Context, what: str) -> StandIn:
+def read(name: str, node: NodeRequest, folder: Path | None, context: Context, what: str) -> StandIn:
     """Return a node that does not run. Its outputs get their paths once the nodes that read them are known.
 
     folder: that stands in for it; None: the node is only checked, and the plan cannot run
     what:   the node as messages name it
     """
     place = context.place(name)
-    has_ports = isinstance(entity, internals.BaseNode)
-    is_known = has_ports and not isinstance(internals.component(entity, ""), str)
-    inputs = step_ports.inputs(entity, place, context) if is_known and folder is None else ()
-    if is_known and folder is None:
-        step_ports.refuse_unknown(entity, place, context)
+    component = node.component if isinstance(node.component, ComponentRequest) else None
+    inputs: tuple[Input, ...] = ()
+    if component is not None and folder is None:
+        inputs = step_ports.inputs(node, component, place, context)
+        step_ports.refuse_unknown(node, component, place, context)
     return StandIn(
         name,
         what,
         "" if folder is None else str(folder),
-        display_name=str(entity.display_name or ""),
+        display_name=str(node.body.get("display_name") or ""),
         inputs=inputs,
-        outputs=step_ports.outputs(entity, context) if has_ports else _outputs(entity),
+        outputs=step_ports.outputs(node, component, context),
         location=place.location,
     )
-
-
-def _outputs(job: Any) -> tuple[Output, ...]:
-    """Return the outputs that a job declares which is not a node of the SDK, such as an AutoML job."""
-    declared = getattr(job, "outputs", None) or {}
-    return tuple(Output(name, str(getattr(port, "type", "") or "uri_folder")) for name, port in declared.items())
 
 
 def complete(nodes: Iterable[Node], context: Context) -> list[Node]:

@@ -7,153 +7,129 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from allranks.errors import InputError, did_you_mean
+from allranks.contract.templating import Primitive
+from allranks.errors import InputError, StepPlace, did_you_mean
 from allranks.plan.assets import asset_id
 from allranks.plan.ports import PRIMITIVES, Input, Literal, NodeOutput, Output, Path, Text, Value
-from allranks.plan.reader.context import Context, Place, pipeline_output, plain, value_of
-from allranks.plan.rules import UNKNOWN_PORT
-from allranks.sdk import internals
+from allranks.plan.reader.context import Context, pipeline_output, value_of
 from allranks.sdk.paths import is_remote, located
+from allranks.sdk.request import ComponentRequest, NodeRequest
+from allranks.sdk.rules import UNKNOWN_PORT
 
 LEFT_OUT = "azure-ai-ml leaves it out of the request, as if no value were given"
 REFUSED = "azure-ai-ml sends an empty text, which Azure ML refuses as the value of an input"
 
+_LITERAL = "literal"
 
-def inputs(node: Any, place: Place, context: Context) -> tuple[Input, ...]:
+
+def inputs(node: NodeRequest, component: ComponentRequest, place: StepPlace, context: Context) -> tuple[Input, ...]:
     """Return every input of the node's component; those of groups have dotted names."""
-    return tuple(_input(name, port, place, context) for name, port in flat(node.inputs) if is_port(port))
+    given = node.body.get("inputs") or {}
+    return tuple(_input(name, each, given.get(name), place, context) for name, each in component.inputs.items())
 
 
-def outputs(node: Any, context: Context) -> tuple[Output, ...]:
-    """Return every output of the node's component."""
-    return tuple(_output(name, port, context) for name, port in node.outputs.items() if is_port(port))
+def outputs(node: NodeRequest, component: ComponentRequest | None, context: Context) -> tuple[Output, ...]:
+    """Return every output of the node's component, and those that the job gives a node whose component is unknown."""
+    given = node.body.get("outputs") or {}
+    declared = component.outputs if component is not None else {name: {} for name in given}
+    return tuple(_output(name, each, given.get(name) or {}, context) for name, each in declared.items())
 
 
-def is_port(value: Any) -> bool:
-    """Return whether a value is a port, which the DSL can replace by anything."""
-    try:
-        internals.declaration(value)
-    except AttributeError:
-        return False
-    return True
-
-
-def refuse_unknown(node: Any, place: Place, context: Context) -> None:
+def refuse_unknown(node: NodeRequest, component: ComponentRequest, place: StepPlace, context: Context) -> None:
     """Add a problem for each given port that the component's YAML does not declare. The SDK drops these."""
-    inputs, outputs = internals.given_ports(node)
-    sides = (("inputs", inputs, node.inputs), ("outputs", outputs, node.outputs))
-    for kind, names, ports in sides:
-        known = list(ports)
-        for name in (name for name in names if name.partition(".")[0] not in known):
+    for kind, given, declared in zip(
+        ("inputs", "outputs"), node.ports, (component.inputs, component.outputs), strict=True
+    ):
+        known = list(dict.fromkeys(name.partition(".")[0] for name in declared))
+        for name in (name for name in given if name.partition(".")[0] not in known):
             fix = did_you_mean(name, known, f"remove it, or declare it in the component's {kind}")
             expected = f"one of {', '.join(known)}" if known else ""
             found = f"the component has no {kind.removesuffix('s')} {name}"
             context.problems.append(UNKNOWN_PORT.problem(place.key(f"{kind}.{name}"), found, expected, fix))
 
 
-def flat_definitions(inputs: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    """Yield the declarations of inputs by name; those of a group have names such as ``group.name``."""
-    for name, meta in inputs.items():
-        if isinstance(meta, internals.GroupInput):
-            yield from meta.flatten(name).items()
-        else:
-            yield name, meta
-
-
-def pipeline_outputs(node: Any) -> Iterator[tuple[str, str]]:
+def pipeline_outputs(node: NodeRequest) -> Iterator[tuple[str, str]]:
     """Yield (output of the node, output of the pipeline) for each binding between them."""
-    from azure.ai.ml import Output as SdkOutput
-
-    for name, port in node.outputs.items():
-        data = internals.data(port)
+    for name, port in (node.body.get("outputs") or {}).items():
         # From a bound output with a mode in a REST body, the SDK creates an Output whose path is the binding.
-        bound = data.path if isinstance(data, SdkOutput) else data
-        # The DSL binds with an object, which the SDK sends as this text.
-        target = None if bound is None else pipeline_output(str(plain(bound)))
-        if target:
+        if target := pipeline_output(str(port.get("value") or port.get("uri") or "")):
             yield name, target
 
 
-def flat(ports: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """Yield ports with their names; those in groups have names such as ``group.name``."""
-    for name, port in ports.items():
-        if isinstance(port, internals.GroupAttrDict):
-            yield from flat(port, f"{prefix}{name}.")
-        else:
-            yield f"{prefix}{name}", port
-
-
-def definition(name: str, meta: Any, value: Value | None, mode: str | None = None) -> Input:
-    """Return a port for the SDK's Input that declares it."""
-    kind = _type(meta)
-    primitive = kind in PRIMITIVES
+def definition(name: str, declared: Mapping[str, Any], value: Value | None, mode: str = "") -> Input:
+    """Return a port. declared: as of `ComponentRequest`"""
+    kind = declared["type"] or "string"
     return Input(
         name=name,
         type=kind,
         value=value,
-        mode="" if primitive else str(mode or meta.mode or "ro_mount"),
-        optional=meta.optional is True,
-        minimum=meta.min,
-        maximum=meta.max,
-        enum=tuple(str(plain(choice)) for choice in meta.enum or ()),
+        mode="" if kind in PRIMITIVES else mode or declared["mode"] or "ro_mount",
+        optional=declared["optional"],
+        minimum=declared["min"],
+        maximum=declared["max"],
+        enum=tuple(declared["enum"]),
     )
 
 
-def data_value(data: Any, kind: str, context: Context) -> Value | None:
-    """Return the value of a port: a literal, a path, or references; None if it has none."""
-    from azure.ai.ml import Input as SdkInput
-
-    if isinstance(data, SdkInput):
-        if data.path is None:
-            return None if data.default is None else Literal(plain(data.default))
-        return _path(str(data.path), context, str(data.type or ""))
-    data = plain(data)
-    if data is None or not isinstance(data, str):
-        return None if data is None else Literal(data)
-    value = value_of(data)
-    if isinstance(value, Literal) and kind not in PRIMITIVES:
-        return _path(data, context)
-    return value
+def typed(text: str, kind: str) -> Primitive:
+    """Return the value of a type that is sent as this text; the text itself if there is none."""
+    if kind == "boolean" and text in ("True", "False"):
+        return text == "True"
+    for convert in (int, float) if kind in ("integer", "number") else ():
+        try:
+            value: Primitive = convert(text)
+        except ValueError:
+            continue
+        if str(value) == text:
+            return value
+    return text
 
 
-def _input(name: str, port: Any, place: Place, context: Context) -> Input:
-    meta = internals.declaration(port)
-    kind = _type(meta)
-    value = data_value(internals.data(port), kind, context)
+def data_value(given: Any, kind: str, context: Context) -> Value | None:
+    """Return the value of a port: a literal, a path, or references; None if it has none.
+
+    given: plain, or a mapping as in a request
+    """
+    if not isinstance(given, Mapping):
+        if given is None or not isinstance(given, str):
+            return None if given is None else Literal(given)
+        value = value_of(given)
+        return path_value(given, context) if isinstance(value, Literal) and kind not in PRIMITIVES else value
+    if "uri" in given:
+        return path_value(str(given["uri"]), context, str(given.get("job_input_type") or ""))
+    sent = data_value(given.get("value"), kind, context)
+    return Literal(typed(sent.value, kind)) if isinstance(sent, Literal) and isinstance(sent.value, str) else sent
+
+
+def _input(name: str, declared: Mapping[str, Any], given: Any, place: StepPlace, context: Context) -> Input:
+    kind = declared["type"] or "string"
+    value = data_value(given, kind, context)
     address = name if context.alone else f"{place.step}.{name}"
     value = resolved(value, kind, address, place.key(f"inputs.{name}"), context)
-    if value is None and meta.default is not None:
-        value = Literal(plain(meta.default))
-    on_azure = REFUSED if is_empty(internals.data(port)) else ""
-    return replace(definition(name, meta, value, internals.mode(port)), on_azure=on_azure)
+    if value is None and declared["default"] is not None:
+        value = Literal(declared["default"])
+    mode = given.get("mode", "") if isinstance(given, Mapping) else ""
+    is_empty = isinstance(given, Mapping) and given.get("value") == ""
+    return replace(definition(name, declared, value, mode), on_azure=REFUSED if is_empty else "")
 
 
-def is_empty(data: Any) -> bool:
-    """Return whether a port has an empty text. A comparison would make an expression of the SDK out of a binding."""
-    return isinstance(data, str) and not data
-
-
-def _output(name: str, port: Any, context: Context) -> Output:
-    from azure.ai.ml import Output as SdkOutput
-
-    kind = str(internals.port_type(port) or "uri_folder")
-    declared = [each for each in (internals.data(port), internals.declaration(port)) if isinstance(each, SdkOutput)]
-    paths = (str(output.path) for output in declared if output.path)
+def _output(name: str, declared: Mapping[str, Any], given: Mapping[str, Any], context: Context) -> Output:
+    kind = str(declared.get("type") or given.get("job_output_type") or "uri_folder")
+    paths = (str(each["uri"]) for each in (given, declared) if each.get("uri"))
     path = next((path for path in paths if pipeline_output(path) is None), None)
-    mode = internals.mode(port) or next((output.mode for output in declared if output.mode), None) or "rw_mount"
+    mode = given.get("mode") or declared.get("mode", "") or ("rw_mount" if declared else "")
     return Output(
         name=name,
         type=kind,
         mode="" if kind in PRIMITIVES else str(mode),
         path=output_location(path, context) if path else None,
-        asset=asset_of(port),
+        asset=asset_of(given) or asset_of(declared),
     )
 
 
-def asset_of(port: Any) -> str:
+def asset_of(port: Mapping[str, Any]) -> str:
     """Return the asset that an output is registered as, NAME or NAME:VERSION; "" if it is not."""
-    data = internals.data(port) or port
-    name, version = (getattr(data, key, None) or getattr(port, key, None) for key in ("name", "version"))
+    name, version = port.get("name"), port.get("version")
     return f"{name}:{version}" if name and version else str(name or "")
 
 
@@ -164,11 +140,8 @@ def output_location(path: str, context: Context) -> str:
     return text if mapped is None else mapped
 
 
-def _type(meta: Any) -> str:
-    return " or ".join(map(str, meta.type)) if isinstance(meta.type, list) else str(meta.type or "string")
-
-
-def _path(text: str, context: Context, kind: str = "") -> Value:
+def path_value(text: str, context: Context, kind: str = "") -> Value:
+    """Return the value of the path of data. kind: the type that is written with it"""
     value = value_of(text := context.with_datastore(text))
     if isinstance(value, Text) and isinstance(value.parts[0], str) and not context.path:
         # A text that begins with a datastore or a folder is a path, if the job's inputs in it have values.

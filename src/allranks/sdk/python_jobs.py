@@ -14,11 +14,11 @@ from types import CodeType, ModuleType
 from typing import Any
 
 from allranks.errors import InputError, Level, Problem
-from allranks.plan.reader.python_job import DslFile, PythonJob
 from allranks.sdk import internals, python_file
 from allranks.sdk.offline_client import Find, Workspace
 from allranks.sdk.paths import shown
 from allranks.sdk.python_file import NodeLines, OnJob, PythonFile
+from allranks.sdk.python_job import DslFile, PythonJob
 
 _EXPECTED = "a function that is decorated with @dsl.pipeline, or a job in a variable of the module"
 

@@ -9,17 +9,13 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from allranks.errors import InputError, Level, Problem
-from allranks.plan.graph import Location
-from allranks.plan.ports import PRIMITIVES
-from allranks.plan.reader import step_ports
-from allranks.plan.reader.context import Place, plain
-from allranks.plan.reader.settings import Setting
+from allranks.contract.templating import PRIMITIVES, Primitive
+from allranks.errors import InputError, Level, Location, Problem, StepPlace
 from allranks.sdk import internals
+from allranks.sdk.entity_ports import flat, plain
 from allranks.sdk.offline_values import Asset, Unknown
 from allranks.sdk.paths import shown
 from allranks.sdk.python_file import PythonFile
-from allranks.sdk.user_code import Line
 
 
 @dataclass(frozen=True)
@@ -50,12 +46,12 @@ class DslFile(_OfFile):
         declared = _declared(self._builder.inputs, lambda name: _is_annotated(parameters[name]))
         return declared | {name: _plain_type(parameters[name]) for name in self._builder.non_pipeline_parameter_names}
 
-    def given(self, name: str) -> Setting | None:
+    def given(self, name: str) -> Primitive | None:
         """Return the default of an input, if it has one."""
         default = inspect.signature(self.function).parameters[name].default
         return default if isinstance(default, (str, int, float, bool)) else None
 
-    def build(self, values: Mapping[str, tuple[str, Setting]]) -> Any:
+    def build(self, values: Mapping[str, tuple[str, Primitive]]) -> Any:
         """Return the SDK's job: call the function with these values (type and value).
 
         Raise InputError if the function raises, or lacks an argument that is not an input of the pipeline.
@@ -69,13 +65,13 @@ class DslFile(_OfFile):
 
     def location(self, path: str) -> Location | None:
         """Return where the node at this path is created, after the job has been built."""
-        return located(self.file.nodes.line(self._built[0], path)) if self._built else None
+        return self.file.nodes.line(self._built[0], path) if self._built else None
 
     @property
     def _builder(self) -> Any:
         return internals.pipeline_builder(self.function)
 
-    def _arguments(self, values: Mapping[str, tuple[str, Setting]]) -> dict[str, Any]:
+    def _arguments(self, values: Mapping[str, tuple[str, Primitive]]) -> dict[str, Any]:
         from azure.ai.ml import Input
 
         arguments: dict[str, Any] = {}
@@ -115,11 +111,6 @@ class DslFile(_OfFile):
             )
 
 
-def located(line: Line | None) -> Location | None:
-    """Return a line of the user's code as a location of the plan."""
-    return Location(line.file, line.number, line.cell) if line else None
-
-
 def _declared(inputs: Mapping[str, Any], has_type: Callable[[str], bool]) -> dict[str, str | None]:
     """Return the names of inputs with their types; None for one without a type. Those in a group have one."""
     types: dict[str, str | None] = {}
@@ -146,7 +137,7 @@ def refuse(job: Any, locate: Callable[[str], Location | None]) -> None:
     """Raise InputError if an input of the job, or of a node at any depth, has an unknown value."""
     problems = [Problem(f"input {name} of the pipeline", *_details(value)) for name, value in _unknown(job)]
     for path, node in _nodes(job, ""):
-        place = Place(path, locate(path))
+        place = StepPlace(path, locate(path))
         problems += [Problem(place.key(f"inputs.{name}"), *_details(value)) for name, value in _unknown(node)]
     if problems:
         raise InputError.of(replace(each, code="unresolved-name", level=Level.MACHINE) for each in problems)
@@ -163,7 +154,7 @@ def _unknown(job: Any) -> Iterator[tuple[str, str]]:
     from azure.ai.ml import Input
 
     inputs = getattr(job, "inputs", None)
-    for name, port in step_ports.flat(inputs) if isinstance(inputs, dict) else ():
+    for name, port in flat(inputs) if isinstance(inputs, dict) else ():
         value = internals.data(port)
         value = value.path if isinstance(value, Input) else value
         if isinstance(value, Unknown) and not isinstance(value, Asset):
@@ -193,16 +184,16 @@ class PythonJob(_OfFile):
             return _is_annotated(parameters.get(name)) if function else inputs[name].default is None
 
         ports = getattr(self.job, "inputs", None)
-        names = [name for name, _ in step_ports.flat(ports)] if isinstance(ports, dict) else []
+        names = [name for name, _ in flat(ports)] if isinstance(ports, dict) else []
         return {**dict.fromkeys(names), **_declared(inputs, has_type)}
 
-    def given(self, name: str) -> Setting | None:
+    def given(self, name: str) -> Primitive | None:
         """Return the value of an input in the job, if it is a plain value."""
-        port = dict(step_ports.flat(self.job.inputs)).get(name)
+        port = dict(flat(self.job.inputs)).get(name)
         value = plain(internals.data(port)) if port is not None else None
         return value if isinstance(value, (str, int, float, bool)) else None
 
-    def build(self, values: Mapping[str, tuple[str, Setting]]) -> Any:
+    def build(self, values: Mapping[str, tuple[str, Primitive]]) -> Any:
         """Return the SDK's job with these values (type and value) in place of those in the file."""
         from azure.ai.ml import Input
 
@@ -213,7 +204,7 @@ class PythonJob(_OfFile):
 
     def location(self, path: str) -> Location | None:
         """Return where the node at this path is created."""
-        return located(self.file.nodes.line(self.job, path))
+        return self.file.nodes.line(self.job, path)
 
     def _set(self, name: str, kind: str, value: Any) -> None:
         *groups, last = name.split(".")

@@ -10,15 +10,12 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
-from allranks.errors import InputError, Level, Problem
-from allranks.plan.graph import Location
-from allranks.plan.ports import PRIMITIVES
-from allranks.plan.reader import component_file, stand_in
-from allranks.plan.reader.component_file import ComponentFile
-from allranks.plan.reader.settings import Setting
-from allranks.plan.rules import IGNORED_KEY, bound_counts, count_problem
-from allranks.sdk import bounded_yaml, spec_files, specs, validation_errors, yaml_lines
+from allranks.contract.templating import PRIMITIVES, Primitive
+from allranks.errors import InputError, Level, Location, Problem
+from allranks.sdk import bounded_yaml, component_job, job_kinds, spec_files, specs, validation_errors, yaml_lines
+from allranks.sdk.component_job import ComponentFile
 from allranks.sdk.paths import is_remote, shown
+from allranks.sdk.rules import IGNORED_KEY, bound_counts, count_problem
 from allranks.sdk.schema_unions import MISSING_KEY
 from allranks.sdk.suppressions import Suppressions
 from allranks.sdk.validation_errors import described, refused, unknown_key
@@ -45,13 +42,13 @@ class YamlFile:
         inputs = self.text.tree.get("inputs")
         return {name: _type(value) for name, value in inputs.items()} if isinstance(inputs, dict) else {}
 
-    def given(self, name: str) -> Setting | None:
+    def given(self, name: str) -> Primitive | None:
         """Return the value of an input in the file, if it is a plain value."""
         value = self.text.tree["inputs"][name]
         value = value.get("value") if isinstance(value, dict) else value
         return value if isinstance(value, (str, int, float, bool)) else None
 
-    def build(self, values: Mapping[str, tuple[str, Setting]]) -> Any:
+    def build(self, values: Mapping[str, tuple[str, Primitive]]) -> Any:
         """Return the SDK's job with these values (type and value) for its inputs.
 
         Raise InputError if the SDK rejects the file.
@@ -111,7 +108,7 @@ class YamlFile:
             return False
         return True
 
-    def _override(self, name: str, kind: str, value: Setting) -> dict[str, Any]:
+    def _override(self, name: str, kind: str, value: Primitive) -> dict[str, Any]:
         if kind in PRIMITIVES:
             return {f"inputs.{name}": value}
         entry = self.text.tree["inputs"][name]
@@ -127,7 +124,7 @@ def read(path: Path) -> YamlFile | ComponentFile:
     if spec_files.kind_of(text.tree) is spec_files.Kind.COMPONENT:
         kind = _kind(text.tree, "component")
         if kind in ("command", "parallel"):
-            return component_file.read(path)
+            return component_job.read(path)
         if kind != "pipeline":
             found = f"it describes a component of type {kind}, which the local engine does not run yet"
             expected = "a job, a command or parallel component, or a pipeline component in a pipeline"
@@ -144,8 +141,8 @@ def read(path: Path) -> YamlFile | ComponentFile:
         raise InputError(Problem(shown(path), found, "type: sweep", "add the line type: sweep"))
     if kind not in ("automl", "pipeline", "command", "spark", "sweep"):
         key = "type" if "type" in text.tree else "$schema"
-        what = stand_in.KINDS.get(kind, f"a job of type {kind}")
-        raise InputError(stand_in.not_run(f"key {key} ({text.place(key)})", what))
+        what = job_kinds.NOT_RUN.get(kind, f"a job of type {kind}")
+        raise InputError(job_kinds.not_run(f"key {key} ({text.place(key)})", what))
     component = text.tree.get("component")
     if kind == "pipeline" and "jobs" not in text.tree and isinstance(component, str):
         inner = text.path.parent / component.removeprefix("file:")

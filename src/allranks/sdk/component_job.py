@@ -8,10 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from allranks.errors import InputError, Problem
-from allranks.plan.graph import Location
-from allranks.plan.ports import PRIMITIVES
-from allranks.plan.reader.settings import Setting
+from allranks.contract.templating import PRIMITIVES, Primitive
+from allranks.errors import InputError, Location, Problem
 from allranks.sdk import specs
 from allranks.sdk.paths import shown
 
@@ -31,11 +29,11 @@ class ComponentFile:
         ports: dict[str, str | None] = {name: str(port.type) for name, port in self.component.inputs.items()}
         return {**dict.fromkeys(LAYOUT, "integer"), **ports}
 
-    def given(self, name: str) -> Setting | None:  # noqa: ARG002
+    def given(self, name: str) -> Primitive | None:  # noqa: ARG002
         """Return None: every input has a type, so that none is derived from its value."""
         return None
 
-    def build(self, values: Mapping[str, tuple[str, Setting]]) -> Any:
+    def build(self, values: Mapping[str, tuple[str, Primitive]]) -> Any:
         """Return the SDK's job with these values (type and value) for its inputs and its layout.
 
         Raise InputError that lists the inputs that have no value.

@@ -5,24 +5,25 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from allranks.errors import Problem
-from allranks.plan.reader import step_ports
-from allranks.plan.reader.context import Place, plain
-from allranks.plan.rules import BOUND_SECTION, UNSENT_BINDING
-from allranks.sdk import internals
+from allranks.errors import Problem, StepPlace
+from allranks.sdk import internals, validation_errors
+from allranks.sdk.entity_ports import flat, is_port, plain
+from allranks.sdk.rules import BOUND_SECTION, UNSENT_BINDING, bound_counts, count_problem
 
 _SECTIONS = frozenset(
     ["distribution", "environment_variables", "identity", "limits", "queue_settings", "resources", "retry_settings"]
 )
 _WRONG_TYPES: dict[str, tuple[type, ...]] = {**dict.fromkeys(_SECTIONS, (list, tuple)), "environment": (dict, list)}
 _NEVER_BOUND = ("early_termination", "partition_keys")
+_BOUND_AS_TEXT = ("logging_level", "mini_batch_size")
+_REMOVE = "correct or remove the setting"
 _SENT_AS_TEXT = ("display_name", "environment_variables", "properties", "tags")
 _DROPPED = ("description",)
 _OF_COMPONENTS = ("code", "command", "distribution", "environment", "environment_variables", "resources", "tags")
 _OF_PORTS = ("mode", "name", "type", "version")
 
 
-def problems(node: Any, place: Place) -> Iterator[Problem]:
+def problems(node: Any, place: StepPlace) -> Iterator[Problem]:
     """Yield a problem for each setting of a node of the SDK, of its component and of its ports that cannot be read."""
     if not isinstance(node, internals.BaseNode):
         return
@@ -35,15 +36,32 @@ def problems(node: Any, place: Place) -> Iterator[Problem]:
             yield BOUND_SECTION.problem(place.key(key), f"{_text(value)}, in place of keys and values", "a mapping")
         elif internals.is_binding(value) and key in _NEVER_BOUND:
             yield _refused(place.key(key), value)
+        elif internals.is_binding(value) and key in _BOUND_AS_TEXT and not isinstance(value, str):
+            found = "a binding as an object, which azure-ai-ml cannot send"
+            yield Problem(place.key(key), found, "a value", f'write it as a text: "{_text(value)}"')
+        else:
+            yield from _of_section(key, value, place)
     for name, value in getattr(internals.component(node), "__dict__", {}).items():
         key = name.lstrip("_")
         if key in _OF_COMPONENTS and internals.is_binding(value) and (key != "command" or not isinstance(value, str)):
             fix = "write the value, or bind the setting on the step"
             yield Problem(place.key(key), f"{_text(value)}, a binding, in the component", "a value", fix)
+    component = internals.component(node)
+    sections = {key: getattr(component, key, None) for key in ("resources", "distribution")}
+    yield from (count_problem(place.key(".".join(keys)), value) for keys, value in bound_counts(sections))
     yield from _of_ports(node, place)
 
 
-def unsent(node: Any, place: Place) -> Iterator[Problem]:
+def refused(error: Exception, place: StepPlace) -> Iterator[Problem]:
+    """Yield the problems of a node that the SDK refuses to send."""
+    if not validation_errors.is_own(error):
+        yield Problem(str(place), f"azure-ai-ml cannot send it: {validation_errors.one_line(error)}", "", _REMOVE)
+        return
+    for key, message in validation_errors.messages_of(error):
+        yield Problem(place.key(key) if key else str(place), "azure-ai-ml cannot send it", message, _REMOVE)
+
+
+def unsent(node: Any, place: StepPlace) -> Iterator[Problem]:
     """Yield a warning for each setting of a node with a binding that azure-ai-ml drops, or that it cannot send."""
     for name, value in vars(node).items():
         key = name.lstrip("_")
@@ -55,12 +73,26 @@ def unsent(node: Any, place: Place) -> Iterator[Problem]:
             yield UNSENT_BINDING.problem(place.key(key), f"{_text(value)}, a binding, which azure-ai-ml does not send")
 
 
-def _of_ports(node: Any, place: Place) -> Iterator[Problem]:
+def _of_section(key: str, value: Any, place: StepPlace) -> Iterator[Problem]:
+    """Yield a problem for each expression that is not a binding to one input, in a setting or a group of settings."""
+    parts = value if isinstance(value, dict) else getattr(value, "__dict__", {}) if key in _SECTIONS else {}
+    for where, each in ((key, value), *((f"{key}.{str(name).lstrip('_')}", each) for name, each in parts.items())):
+        if where == "queue_settings.job_tier" and internals.is_binding(each):
+            yield _refused(place.key(where), each)
+        elif isinstance(each, internals.PipelineExpression):
+            try:
+                str(each)
+            except Exception as error:  # the SDK's own
+                found, fix = validation_errors.one_line(error), "bind it to one input, and compute the value before"
+                yield Problem(place.key(where), found, "a value or a binding", fix)
+
+
+def _of_ports(node: Any, place: StepPlace) -> Iterator[Problem]:
     """Yield a problem for what is no port, and for a binding as the mode, type or name of one."""
     for side in ("inputs", "outputs"):
-        for name, port in step_ports.flat(getattr(node, side)):
+        for name, port in flat(getattr(node, side)):
             where = f"{side}.{name}"
-            if not step_ports.is_port(port):
+            if not is_port(port):
                 yield Problem(place.key(where), _type(port), "a value, a path or a binding")
                 continue
             data = internals.data(port)
