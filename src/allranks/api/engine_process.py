@@ -22,6 +22,7 @@ from typing import IO, Any
 from allranks.errors import InputError, Problem
 from allranks.history.observer import Observer
 from allranks.history.records import RunRecord
+from allranks.local import engine, stop_signals
 from allranks.local.data.inputs import provided
 from allranks.local.options import Options
 from allranks.local.selection import Selection
@@ -118,7 +119,6 @@ class _Announcer(Observer):
 
 def main() -> None:
     """Execute the run that standard input describes. Exit with 0 when the run has ended, in whatever state."""
-    from allranks.local import engine, stop_signals
 
     with stop_signals.raised():
         task = json.loads(sys.stdin.readline() or "null")

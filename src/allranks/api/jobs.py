@@ -10,11 +10,21 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from allranks.catalog.find import run_target
 from allranks.checks import Findings
+from allranks.checks.plan import findings
 from allranks.errors import InputError, Level, Problem
 from allranks.history import registered
+from allranks.local import capacity, gpus, realised, requirements
 from allranks.local.options import DEFAULTS, Options
+from allranks.plan.assets.lookup import AssetLookup
 from allranks.plan.graph import Plan
+from allranks.plan.reader import read_job, read_plan, read_plans, snapshot
+from allranks.plan.reader.settings import with_stand_ins
+from allranks.project.script_job import ScriptJob
+from allranks.project.script_plan import plan_of
+from allranks.sdk.python_file import SUFFIXES
+from allranks.sdk.python_jobs import as_texts
 from allranks.workspace import Workspace
 
 _READING = threading.Lock()
@@ -83,8 +93,6 @@ def check(
 
 def _read_each(job: Any, texts: Mapping[str, str], snapshots: Path, workspace: Workspace) -> list[Plan | InputError]:
     """Return the plan of each job, or what is wrong with it. A file of Python without a name may have several."""
-    from allranks.plan.reader import read_plans
-    from allranks.sdk.python_file import SUFFIXES
 
     try:
         if is_path(job) and os.fspath(job).endswith(SUFFIXES) and not texts:
@@ -97,8 +105,6 @@ def _read_each(job: Any, texts: Mapping[str, str], snapshots: Path, workspace: W
 
 def _found(plan: Plan | InputError) -> Iterator[Problem]:
     """Yield what is wrong with a plan, or why there is none."""
-    from allranks.checks.plan import findings
-    from allranks.local import capacity, gpus, requirements
 
     if isinstance(plan, InputError):
         yield from plan.problems
@@ -129,8 +135,6 @@ def read(
 
     The workspace is not changed before the plan has been checked. Raise InputError if the job cannot run here.
     """
-    from allranks.local import realised, requirements
-    from allranks.plan.reader import snapshot
 
     with tempfile.TemporaryDirectory(prefix="allranks-") as snapshots:
         plan = _read(job, texts_of(inputs), Path(snapshots), workspace)
@@ -145,7 +149,6 @@ def resolved(job: Any) -> Any:
 
     Raise InputError if neither a file nor a component has this name.
     """
-    from allranks.catalog.find import run_target
 
     return run_target(os.fspath(job)) if is_path(job) else job
 
@@ -163,17 +166,11 @@ def texts_of(
     inputs: Mapping[str, Any] | None, stand_ins: Mapping[str, str | os.PathLike[str]] | None = None
 ) -> dict[str, str]:
     """Return the values of inputs, and stand-ins, as text. Raise InputError for a value that cannot be an input."""
-    from allranks.plan.reader.settings import with_stand_ins
-    from allranks.sdk.python_jobs import as_texts
 
     return with_stand_ins(as_texts(inputs or {}), stand_ins)
 
 
 def _read(job: Any, texts: Mapping[str, str], snapshots: Path, workspace: Workspace) -> Plan:
-    from allranks.plan.assets.lookup import AssetLookup
-    from allranks.plan.reader import read_job, read_plan
-    from allranks.project.script_job import ScriptJob
-    from allranks.project.script_plan import plan_of
 
     with _READING:
         if is_path(job):

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from typing import Any, TypeVar
 
 from allranks.azure.changes import set_in_sweep
+from allranks.checks.plan.launchers import launcher_of
 from allranks.contract import produce
 from allranks.contract.distributions import DISTRIBUTIONS
 from allranks.contract.requirements import LAUNCH, PER_NODE
@@ -89,7 +90,6 @@ def layout(
 
 def _launcher(component: Any) -> str:
     """Return the program that starts the processes of an instance; "" if Azure ML does."""
-    from allranks.checks.plan.launchers import launcher_of
 
     command = getattr(component, "command", None)
     own = "the component" if (getattr(component, "tags", None) or {}).get(LAUNCH) == PER_NODE else ""

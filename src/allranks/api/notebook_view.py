@@ -9,7 +9,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from allranks.history.curves import headline
+from allranks.history.formatting import SYMBOLS, elapsed
 from allranks.history.records import RunRecord, Status, StepRecord
+from allranks.text import duration, number, plain
 
 if TYPE_CHECKING:
     from markupsafe import Markup
@@ -113,8 +116,6 @@ def html(record: RunRecord) -> str:
     """Return the state of a run as HTML, with a table of its steps."""
     from markupsafe import Markup
 
-    from allranks.text import plain
-
     urgent = [step for step in record.steps if step.status in _URGENT]
     others = [step for step in record.steps if step.status not in _URGENT]
     shown_steps = {id(step) for step in (*urgent, *others)[:ROWS]}
@@ -128,10 +129,6 @@ def html(record: RunRecord) -> str:
 
 def _rows(steps: list[StepRecord]) -> Markup:
     from markupsafe import Markup
-
-    from allranks.history.curves import headline
-    from allranks.history.formatting import SYMBOLS, elapsed
-    from allranks.text import duration, number, plain
 
     left = Markup("text-align:left")
     rows = Markup("")

@@ -11,7 +11,17 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from allranks.api import jobs, notebook_view
+from allranks.api.engine_process import start
+from allranks.api.notebook_view import html
+from allranks.history import locks, stored
+from allranks.history.formatting import cause, reason
+from allranks.history.log_reader import print_logs
+from allranks.history.nested import node_at
 from allranks.history.records import RunRecord, Status, StepRecord
+from allranks.local.cancellation import cancel_nodes, cancel_run
+from allranks.local.options import Options
+from allranks.project.script_job import script_job
 from allranks.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -44,14 +54,12 @@ class Run:
         return f"<Run {self.id} {record.display_name or record.name}: {record.status}>"
 
     def _repr_html_(self) -> str:
-        from allranks.api.notebook_view import html
 
         return html(self.record)
 
     @property
     def record(self) -> RunRecord:
         """The run with its steps, as it is stored."""
-        from allranks.history import stored
 
         return stored.run(self._workspace, self.id)
 
@@ -64,7 +72,6 @@ class Run:
     def steps(self) -> dict[str, StepRecord]:
         """The steps and the nodes that contain them, by path: ``run.steps["train"].metrics["loss"]`` is a curve, and
         ``run.steps["train"].usage[0]`` are the samples of CPU, memory and GPU of instance 0."""
-        from allranks.history import stored
 
         record = self.record
         stored.load_usage(self._workspace, record)
@@ -99,7 +106,6 @@ class Run:
 
         Raise InputError if there is no such step or rank.
         """
-        from allranks.history.log_reader import print_logs
 
         text = io.BytesIO()
         print_logs(lambda _: self.record, self.id, step, rank, text)
@@ -134,8 +140,6 @@ class Run:
 
         Raise InputError if nothing executes the run or there is no such step.
         """
-        from allranks.history.nested import node_at
-        from allranks.local.cancellation import cancel_nodes, cancel_run
 
         if steps:
             record = self.record
@@ -146,8 +150,6 @@ class Run:
             engine.wait()
 
     def _wait(self, timeout: float | None) -> bool:
-        from allranks.api import notebook_view
-        from allranks.history import locks
 
         engine = _started.get(self.id)
         folder = self._workspace.run_folder(self.id)
@@ -230,9 +232,6 @@ def run(
     Issue a UserWarning for each warning of `allranks.check`. Raise InputError, with every problem, if the job cannot
     run here; nothing is started then.
     """
-    from allranks.api import jobs
-    from allranks.api.engine_process import start
-    from allranks.local.options import Options
 
     workspace = Workspace.at(folder)
     texts = jobs.texts_of(inputs, stand_ins)
@@ -291,7 +290,6 @@ def launch(
 
     Raise InputError, with every problem, if the script cannot run here; nothing is started then.
     """
-    from allranks.project.script_job import script_job
 
     job = script_job(
         [os.fspath(script), *map(str, arguments)],
@@ -313,7 +311,6 @@ def runs(limit: int | None = 20, *, folder: Path | str | None = None) -> list[Ru
     limit:  how many at most; None: all
     folder: the workspace; default: the `.allranks` folder of the current folder or a parent
     """
-    from allranks.history import stored
 
     workspace = Workspace.at(folder)
     return [Run(record.id, workspace) for record in stored.runs(workspace, limit, steps=False)]
@@ -325,7 +322,6 @@ def _warn(found: Sequence[Problem]) -> None:
 
 
 def _failure(record: RunRecord) -> str:
-    from allranks.history.formatting import cause, reason
 
     verdict = record.verdict
     heading = f"run {record.id} ({record.display_name or record.name}) is {record.status}"

@@ -17,6 +17,7 @@ from typing import Any
 
 from allranks.azure.changes import cluster_sizes, place, set_sizes
 from allranks.azure.checks import of_sizes
+from allranks.azure.dry_run import body_of
 from allranks.azure.errors import service_errors
 from allranks.azure.requirements import requirements
 from allranks.azure.workspace import WorkspaceName, quiet_uploads
@@ -259,7 +260,6 @@ def _declared(order: Order, known: Known) -> tuple[Declared, ...]:
 
 def _digest(declared: Declared, workspace: WorkspaceName) -> str:
     """Return the digest of everything that a PUT would change. Adds ids to the entity's job."""
-    from allranks.azure.dry_run import body_of
 
     schedule, job = declared.schedule, declared.entity.create_job
     # Ignore the commit; ignore the default of the experiment's name, which is that of the current folder.

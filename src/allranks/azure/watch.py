@@ -12,12 +12,14 @@ from typing import TYPE_CHECKING, Any
 
 from allranks.azure import runs
 from allranks.azure.errors import AzureError, NotFoundError, RejectedSignInError, SignInError, service_errors
+from allranks.azure.workspace import WorkspaceName, connect
 from allranks.contract import logs
 from allranks.errors import InputError, Problem
 from allranks.history import stored
 from allranks.history.log_reader import tail
 from allranks.history.records import RankRecord, RunRecord, StepRecord, Verdict
 from allranks.history.store import Store
+from allranks.sdk import session
 from allranks.verdict import judge
 from allranks.workspace import Workspace
 
@@ -109,8 +111,6 @@ def finder(folder: Path | None) -> Callable[[str], RunRecord]:
 @contextlib.contextmanager
 def connected(record: RunRecord) -> Iterator[Any]:
     """Yield a client for the Azure ML workspace of a submitted run."""
-    from allranks.azure.workspace import WorkspaceName, connect
-    from allranks.sdk import session
 
     where = record.submitted
     assert where is not None

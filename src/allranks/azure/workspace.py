@@ -12,8 +12,10 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
+from allranks.azure.errors import service_errors
 from allranks.errors import InputError, Problem
 from allranks.sdk import internals
+from allranks.sdk.session import session
 
 SUBSCRIPTION = "AZUREML_ARM_SUBSCRIPTION"
 RESOURCE_GROUP = "AZUREML_ARM_RESOURCEGROUP"
@@ -96,8 +98,6 @@ def connect(where: WorkspaceName | str) -> Any:
 
 def sign_in(options: WorkspaceOptions) -> tuple[Any, WorkspaceName]:
     """Return a client for the workspace that the options name, and its name. Raise InputError or AzureError."""
-    from allranks.azure.errors import service_errors
-    from allranks.sdk.session import session
 
     name = resolve(options)
     with session(), service_errors("connecting to Azure ML"):

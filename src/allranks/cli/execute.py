@@ -9,18 +9,23 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from allranks import engine_log
+from allranks.api import jobs
 from allranks.cli import streams
 from allranks.cli.console import console, errors, plain, to_json
 from allranks.cli.values import ALL_RANKS
+from allranks.cli.views.live_logs import FollowedLog, ScriptOutput
+from allranks.cli.views.problems import print_warnings
+from allranks.cli.views.progress import view_of
+from allranks.history.observer import Observer
 from allranks.history.records import RunRecord, Status
+from allranks.local import engine
+from allranks.local.engine import DiskFullError
+from allranks.local.options import Options
 from allranks.text import duration
+from allranks.workspace import Workspace
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-    from allranks.history.observer import Observer
-    from allranks.local.options import Options
-    from allranks.workspace import Workspace
 
 
 def execute_job(
@@ -37,9 +42,6 @@ def execute_job(
     job:    returns the job, as `jobs.read` takes it
     stream: as of `execute`
     """
-    from allranks.api import jobs
-    from allranks.cli.views.problems import print_warnings
-    from allranks.local import engine
 
     _set_level(verbose)
     with Installations() as report:
@@ -58,7 +60,6 @@ def execute_again(
     **settings: Any,
 ) -> None:
     """Execute a stored run by a function of `api.retry`, as `execute` does. settings: of that function"""
-    from allranks.cli.views.problems import print_warnings
 
     def run(observer: Observer) -> RunRecord:
         with Installations() as report:
@@ -89,8 +90,6 @@ def execute(
     Exit with 1 if the run fails or the disk is full, and with 130 if the run is canceled. If the reader of the output
     goes away, as in ``allranks run FILE | head -1``, the run continues without output.
     """
-    from allranks.cli.views.progress import view_of
-    from allranks.local.engine import DiskFullError
 
     _set_level(verbose)
     with streams.unbroken():
@@ -101,13 +100,9 @@ def execute(
             with view, contextlib.ExitStack() as stack:
                 observer: Observer = view
                 if stream:
-                    from allranks.cli.views.live_logs import ScriptOutput
-
                     rank = None if stream == ALL_RANKS else int(stream)
                     observer = stack.enter_context(ScriptOutput(observer, screen, rank))
                 if verbose:
-                    from allranks.cli.views.live_logs import FollowedLog
-
                     observer = stack.enter_context(FollowedLog(observer, errors()))
                 record = run(observer)
         except DiskFullError as error:

@@ -6,7 +6,9 @@ import re
 import time
 from datetime import datetime
 
+from allranks.contract import layout
 from allranks.errors import InputError, Problem
+from allranks.plan.reader.settings import with_stand_ins
 
 ALL_RANKS = "all"
 """Of --rank: the output of every rank is printed."""
@@ -47,7 +49,6 @@ def settings_of(
 
 def stand_ins_of(pairs: list[str] | None) -> dict[str, str]:
     """Return the folders of --stand-in as settings of a run. Raise InputError as `settings_of`."""
-    from allranks.plan.reader.settings import with_stand_ins
 
     folders = settings_of(pairs, option="--stand-in", example="train=results/train", form="STEP=FOLDER")
     return with_stand_ins({}, folders)
@@ -58,7 +59,6 @@ def layout_settings(text: str) -> dict[str, str]:
 
     Raise InputError for any other text.
     """
-    from allranks.contract import layout
 
     if not text:
         return {}

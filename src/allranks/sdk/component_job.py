@@ -10,7 +10,7 @@ from typing import Any
 
 from allranks.contract.templating import PRIMITIVES, Primitive
 from allranks.errors import InputError, Location, Problem
-from allranks.sdk import specs
+from allranks.sdk import internals, specs
 from allranks.sdk.paths import shown
 
 LAYOUT = ("instance_count", "process_count_per_instance")
@@ -38,8 +38,6 @@ class ComponentFile:
 
         Raise InputError that lists the inputs that have no value.
         """
-        from azure.ai.ml import Input
-
         ports = self.component.inputs
         missing = [
             Problem(
@@ -55,7 +53,7 @@ class ComponentFile:
             raise InputError.of(missing)
         job = self.component(
             **{
-                name: value if kind in PRIMITIVES else Input(type=kind, path=str(value))
+                name: value if kind in PRIMITIVES else internals.Input(type=kind, path=str(value))
                 for name, (kind, value) in values.items()
                 if name in ports
             }
@@ -82,10 +80,8 @@ def read(path: Path) -> ComponentFile:
 
 def _set_instances(node: Any, count: int) -> None:
     """Set the number of instances of a step, and of TensorFlow's workers if each instance has one."""
-    from azure.ai.ml.entities import JobResourceConfiguration
-
     # New objects: the SDK shares those of the component.
-    before, node.resources = node.resources, copy.copy(node.resources) or JobResourceConfiguration()
+    before, node.resources = node.resources, copy.copy(node.resources) or internals.JobResourceConfiguration()
     node.resources.instance_count = count
     distribution = getattr(node, "distribution", None)
     if before is not None and getattr(distribution, "worker_count", None) == before.instance_count:

@@ -38,8 +38,11 @@ PARTS = {
     "environments": f"{_SDK}.entities._assets.environment",
     # Jobs, nodes, their ports and their components
     "Command": f"{_SDK}.entities:Command",
+    "CommandComponent": f"{_SDK}.entities:CommandComponent",
+    "CommandJob": f"{_SDK}.entities:CommandJob",
     "ControlFlowNode": f"{_SDK}.entities._builders.control_flow_node:ControlFlowNode",
     "Input": f"{_SDK}:Input",
+    "Job": f"{_SDK}.entities:Job",
     "Output": f"{_SDK}:Output",
     "Parallel": f"{_SDK}.entities:Parallel",
     "PipelineJob": f"{_SDK}.entities:PipelineJob",
@@ -62,16 +65,21 @@ PARTS = {
     "schema_fields": f"{_SDK}._schema.core.fields",
     "load_schedule": f"{_SDK}.entities._load_functions:load_schedule",
     "validation_results": f"{_SDK}.entities._validation.core",
-    # Public parts that other rooms use
+    # Public parts
+    "AmlCompute": f"{_SDK}.entities:AmlCompute",
     "CronTrigger": f"{_SDK}.entities:CronTrigger",
+    "ErrorTarget": f"{_SDK}.exceptions:ErrorTarget",
+    "JobOperations": f"{_SDK}.operations:JobOperations",
     "JobResourceConfiguration": f"{_SDK}.entities:JobResourceConfiguration",
     "JobSchedule": f"{_SDK}.entities:JobSchedule",
     "MLClient": f"{_SDK}:MLClient",
     "RecurrenceTrigger": f"{_SDK}.entities:RecurrenceTrigger",
     "TimeZone": f"{_SDK}.constants:TimeZone",
+    "VmSize": f"{_SDK}.entities:VmSize",
     "exceptions": f"{_SDK}.exceptions",
     "load_component": f"{_SDK}:load_component",
     "load_environment": f"{_SDK}:load_environment",
+    "load_job": f"{_SDK}:load_job",
     # The client
     "client": f"{_SDK}._ml_client",
     "studio_url_from_job_id": f"{_SDK}.entities._job._studio_url_from_job_id:studio_url_from_job_id",
@@ -178,10 +186,8 @@ def is_binding(value: Any) -> bool:
 
 def declare(node: Any, name: str, port: Any) -> None:
     """Declare an Input or an Output in a copy of a node's component, which is not registered."""
-    from azure.ai.ml import Input
-
     own = copy(node._component)
-    if isinstance(port, Input):
+    if isinstance(port, __getattr__("Input")):
         own._inputs = {**own.inputs, name: port}
     else:
         own._outputs = {**own.outputs, name: port}
@@ -212,14 +218,12 @@ given_ports = attrgetter("_job_inputs", "_job_outputs")
 
 def sweep_node(job: Any) -> Any:
     """Return a sweep job as a node of a pipeline, whose trial is a component with the job's inputs and outputs."""
-    from azure.ai.ml.entities import CommandComponent, CommandJob
-
     job._override_missing_properties_from_trial()
     component = job.trial
-    if not isinstance(component, CommandComponent):
+    if not isinstance(component, __getattr__("CommandComponent")):
         own = ("command", "code", "environment", "distribution", "resources")
         settings = {name: getattr(job.trial, name) for name in own}
-        made = CommandJob(inputs=job.inputs, outputs=job.outputs, **settings)
+        made = __getattr__("CommandJob")(inputs=job.inputs, outputs=job.outputs, **settings)
         component = made._to_component({"base_path": job.base_path})
         component.environment_variables = job.trial.environment_variables
     names = "name display_name description experiment_name compute resources queue_settings inputs outputs"

@@ -21,6 +21,7 @@ from pathlib import Path
 from types import FrameType, ModuleType
 from typing import Any
 
+from allranks.hardware.sizes import sizes
 from allranks.sdk import internals, user_code
 from allranks.sdk.offline_values import Asset, Component, Unknown
 from allranks.sdk.session import entry
@@ -176,9 +177,7 @@ class _Operations:
         asset = self._asset(str(name), version, label)
         find = self.workspace.find if self.collection == "components" else None
         if find and isinstance(asset, Asset) and (spec := find(str(asset))):
-            from azure.ai.ml import load_component
-
-            return load_component(spec)
+            return internals.load_component(spec)
         if _creates_when_it_fails(sys._getframe(1)):
             from azure.core.exceptions import ResourceNotFoundError
 
@@ -198,9 +197,7 @@ class _Operations:
 
     def _asset(self, name: str, version: Any, label: Any) -> Any:
         if self.collection == "compute":
-            from azure.ai.ml.entities import AmlCompute
-
-            compute = AmlCompute(name=name, size=_THIS_MACHINE)
+            compute = internals.AmlCompute(name=name, size=_THIS_MACHINE)
             internals.set_provisioning_state(compute, "Succeeded")
             return compute
         if self.collection not in _COLLECTIONS:
@@ -231,12 +228,9 @@ class _Operations:
         return entity
 
     def list_sizes(self, *arguments: Any, **options: Any) -> list[Any]:
-        from azure.ai.ml.entities import VmSize
 
-        from allranks.hardware.sizes import sizes
-
-        known = [VmSize(name=size.name, gpus=size.gpus, v_cp_us=size.vcpus) for size in sizes()]
-        return [*known, VmSize(name=_THIS_MACHINE, gpus=1)]
+        known = [internals.VmSize(name=size.name, gpus=size.gpus, v_cp_us=size.vcpus) for size in sizes()]
+        return [*known, internals.VmSize(name=_THIS_MACHINE, gpus=1)]
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):

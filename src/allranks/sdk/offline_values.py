@@ -67,12 +67,10 @@ class Component(Asset):
     """A registered component without a local spec. Calling it creates a node that refers to it."""
 
     def __call__(self, *arguments: Any, **inputs: Any) -> Any:
-        from azure.ai.ml.entities import Command
-
         if arguments:
             raise TypeError(f"the inputs of {self} are given by name: its spec is not on this machine")
         set_inputs = {name: value for name, value in inputs.items() if value is not None}
-        node = Command(component=str(self), inputs=set_inputs, _from_component_func=True)
+        node = internals.Command(component=str(self), inputs=set_inputs, _from_component_func=True)
         internals.set_outputs(node, _any_outputs(node))
         return node
 

@@ -188,9 +188,7 @@ class NodeLines:
     @contextlib.contextmanager
     def recorded(self) -> Iterator[None]:
         """Record the nodes that are created inside of the block."""
-        from azure.ai.ml.entities import Job
-
-        builder_class, initialize = internals.PipelineComponentBuilder, vars(Job)["__init__"]
+        builder_class, initialize = internals.PipelineComponentBuilder, vars(internals.Job)["__init__"]
         add_node, build = builder_class.add_node, builder_class.build
 
         def add(builder: Any, node: Any) -> None:
@@ -210,7 +208,7 @@ class NodeLines:
         with (
             internals.replaced(builder_class, "add_node", add),
             internals.replaced(builder_class, "build", built),
-            internals.replaced(Job, "__init__", created),
+            internals.replaced(internals.Job, "__init__", created),
         ):
             yield
 

@@ -72,11 +72,9 @@ class DslFile(_OfFile):
         return internals.pipeline_builder(self.function)
 
     def _arguments(self, values: Mapping[str, tuple[str, Primitive]]) -> dict[str, Any]:
-        from azure.ai.ml import Input
-
         arguments: dict[str, Any] = {}
         for name, (kind, value) in values.items():
-            argument = value if kind in PRIMITIVES else Input(type=kind, path=str(value))
+            argument = value if kind in PRIMITIVES else internals.Input(type=kind, path=str(value))
             group, *inner = name.split(".")
             if not inner:
                 arguments[name] = argument
@@ -151,12 +149,10 @@ def _nodes(pipeline: Any, prefix: str) -> Iterator[tuple[str, Any]]:
 
 
 def _unknown(job: Any) -> Iterator[tuple[str, str]]:
-    from azure.ai.ml import Input
-
     inputs = getattr(job, "inputs", None)
     for name, port in flat(inputs) if isinstance(inputs, dict) else ():
         value = internals.data(port)
-        value = value.path if isinstance(value, Input) else value
+        value = value.path if isinstance(value, internals.Input) else value
         if isinstance(value, Unknown) and not isinstance(value, Asset):
             yield name, value
 
@@ -195,10 +191,8 @@ class PythonJob(_OfFile):
 
     def build(self, values: Mapping[str, tuple[str, Primitive]]) -> Any:
         """Return the SDK's job with these values (type and value) in place of those in the file."""
-        from azure.ai.ml import Input
-
         for name, (kind, value) in values.items():
-            self._set(name, kind, value if kind in PRIMITIVES else Input(type=kind, path=str(value)))
+            self._set(name, kind, value if kind in PRIMITIVES else internals.Input(type=kind, path=str(value)))
         refuse(self.job, self.location)
         return self.job
 

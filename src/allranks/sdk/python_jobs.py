@@ -87,19 +87,15 @@ def _choices(file: PythonFile, functions: dict[str, Any], jobs: dict[str, Any]) 
 
 
 def _by_preference(file: PythonFile, functions: dict[str, Any], jobs: dict[str, Any]) -> Iterable[dict[str, Any]]:
-    from azure.ai.ml.entities import PipelineJob
-
     names = {id(job): name for name, job in reversed(list(jobs.items()))}
     yield {names.get(id(job), f"job {place}"): job for place, job in enumerate(file.workspace.submitted, 1)}
-    yield {name: job for name, job in jobs.items() if isinstance(job, PipelineJob)}
+    yield {name: job for name, job in jobs.items() if isinstance(job, internals.PipelineJob)}
     yield _without_nested(_own(file, functions))
     yield _without_bases(jobs)
 
 
 def _made(file: PythonFile, name: str, function: Any) -> DslFile | PythonJob | None:
     """Return the job that a function returns or submits; None if it is not a function, or makes no job."""
-    from azure.ai.ml.entities import Job
-
     if not inspect.isfunction(function):
         return None
     if needed := _needed(function):
@@ -112,7 +108,7 @@ def _made(file: PythonFile, name: str, function: Any) -> DslFile | PythonJob | N
     value = next(iter(file.workspace.submitted[before:]), value)
     if is_pipeline_function(value):
         return DslFile(file, value)
-    return PythonJob(file, name, value) if isinstance(value, Job) else None
+    return PythonJob(file, name, value) if isinstance(value, internals.Job) else None
 
 
 def _needed(function: Any) -> list[str]:
@@ -166,12 +162,10 @@ def _global_names(code: CodeType) -> set[str]:
 
 
 def _jobs(file: PythonFile) -> dict[str, Any]:
-    from azure.ai.ml.entities import Job
-
     return {
         name: value
         for name, value in vars(file.module).items()
-        if isinstance(value, Job) and not file.nodes.is_node(value)
+        if isinstance(value, internals.Job) and not file.nodes.is_node(value)
     }
 
 
@@ -217,11 +211,9 @@ def read_object(job: Any) -> DslFile | PythonJob:
 
     Call it, and `build` of the result, inside of `allranks.sdk.session.session`. Raise InputError for anything else.
     """
-    from azure.ai.ml.entities import Job
-
     if is_pipeline_function(job):
         return DslFile(_file(vars(job)["__wrapped__"]), job)
-    if isinstance(job, Job):
+    if isinstance(job, internals.Job):
         return PythonJob(_file(None), "job", job)
     expected = "a job of azure-ai-ml, a function that is decorated with @dsl.pipeline, or the path of a file"
     advice = "call it, and pass the job that it returns" if callable(job) else ""

@@ -50,10 +50,8 @@ def load(spec: Path) -> list[Any]:
 
 def load_environment(file: Path) -> Any:
     """Return azure-ai-ml's environment of a file. Raise InputError if the file does not describe one."""
-    from azure.ai.ml import load_environment
-
     try:
-        return load_environment(file)
+        return internals.load_environment(file)
     # The SDK's errors have no common class; any of them means that it would not register this.
     except Exception as error:
         found = f"azure-ai-ml does not load it: {validation_errors.one_line(error)}"
@@ -84,11 +82,9 @@ def _problem(text: YamlText | None, spec: Path, key: str, message: str) -> Probl
 
 
 def _load_yaml(text: YamlText) -> Any:
-    from azure.ai.ml import load_component
-
     if problems := list(_mistakes(text)):
         raise InputError.of(problems)
-    return load_component(text.path)
+    return internals.load_component(text.path)
 
 
 def _mistakes(text: YamlText) -> Iterator[Problem]:

@@ -87,15 +87,14 @@ def _exact_code(stage: _Stage) -> Iterator[None]:
 def _exact_operations(stage: _Stage) -> Iterator[None]:
     """Replace what the operations of the SDK's client do with folders."""
     importlib.import_module(internals.PARTS["client"])  # first: the modules below import each other, in this order only
-    from azure.ai.ml.exceptions import ErrorTarget
-    from azure.ai.ml.operations import JobOperations
-
     utilities = internals.artifacts
     upload = vars(utilities)[internals.UPLOAD]
     if upload.__module__ == __name__:
         yield
         return
-    of_command, of_sweep = (vars(JobOperations)[name] for name in (internals.RESOLVE_COMMAND, internals.RESOLVE_SWEEP))
+    of_command, of_sweep = (
+        vars(internals.JobOperations)[name] for name in (internals.RESOLVE_COMMAND, internals.RESOLVE_SWEEP)
+    )
 
     def resolve_command_job(operations: Any, job: Any, resolver: Any) -> Any:
         with _building(job):
@@ -108,14 +107,14 @@ def _exact_operations(stage: _Stage) -> Iterator[None]:
     def upload_to_datastore(
         operation_scope: Any, datastore_operation: Any, path: Any, artifact_type: str, *values: Any, **more: Any
     ) -> Any:
-        if artifact_type == ErrorTarget.ENVIRONMENT:
+        if artifact_type == internals.ErrorTarget.ENVIRONMENT:
             path, more["ignore_file"] = stage.context(Path(path)), internals.IgnoreFile()
         return upload(operation_scope, datastore_operation, path, artifact_type, *values, **more)
 
     with (
         internals.replaced(utilities, internals.UPLOAD, upload_to_datastore),
-        internals.replaced(JobOperations, internals.RESOLVE_COMMAND, resolve_command_job),
-        internals.replaced(JobOperations, internals.RESOLVE_SWEEP, resolve_sweep_job),
+        internals.replaced(internals.JobOperations, internals.RESOLVE_COMMAND, resolve_command_job),
+        internals.replaced(internals.JobOperations, internals.RESOLVE_SWEEP, resolve_sweep_job),
     ):
         yield
 

@@ -12,7 +12,16 @@ from typing import Any
 
 from allranks.contract.templating import PRIMITIVES, Primitive
 from allranks.errors import InputError, Level, Location, Problem
-from allranks.sdk import bounded_yaml, component_job, job_kinds, spec_files, specs, validation_errors, yaml_lines
+from allranks.sdk import (
+    bounded_yaml,
+    component_job,
+    internals,
+    job_kinds,
+    spec_files,
+    specs,
+    validation_errors,
+    yaml_lines,
+)
 from allranks.sdk.component_job import ComponentFile
 from allranks.sdk.paths import is_remote, shown
 from allranks.sdk.rules import IGNORED_KEY, bound_counts, count_problem
@@ -88,9 +97,7 @@ class YamlFile:
         return error
 
     def _load(self, overrides: list[dict[str, Any]]) -> Any:
-        from azure.ai.ml import load_job
-
-        return load_job(source=str(self.path), params_override=overrides)
+        return internals.load_job(source=str(self.path), params_override=overrides)
 
     def _misspelt(self, overrides: list[dict[str, Any]]) -> list[Problem]:
         """Report misspelt keys, some of which the SDK ignores."""

@@ -12,6 +12,7 @@ from allranks.errors import InputError, Problem
 from allranks.history import locks, stored
 from allranks.history.nested import node_at, steps_of
 from allranks.history.records import RunRecord, Status
+from allranks.local.cancellation import cancel_nodes, cancel_run, wait_until
 from allranks.workspace import Workspace
 
 
@@ -43,7 +44,6 @@ def cancel(
 
 
 def _cancel_run(workspace: Workspace, record: RunRecord, now: bool) -> None:
-    from allranks.local.cancellation import cancel_run
 
     _require_engine(workspace, record)
     ended = cancel_run(workspace, record.id, at_once=now)
@@ -55,7 +55,6 @@ def _cancel_run(workspace: Workspace, record: RunRecord, now: bool) -> None:
 
 
 def _cancel_steps(workspace: Workspace, record: RunRecord, steps: list[str], now: bool) -> None:
-    from allranks.local.cancellation import cancel_nodes, wait_until
 
     _require_engine(workspace, record)
     nodes = [node_at(record, step) for step in steps]
@@ -98,6 +97,7 @@ def _print_late(found: str, fix: str) -> None:
 
 
 def _cancel_in_azure(record: RunRecord, steps: list[str], now: bool) -> None:
+    # Of use for a run on Azure ML only.
     from allranks.azure import runs
     from allranks.azure.watch import connected
 

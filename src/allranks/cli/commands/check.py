@@ -6,9 +6,13 @@ import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
+from allranks.api import jobs
+from allranks.catalog import variants
 from allranks.checks import Findings
+from allranks.checks.component import check as check_specs
+from allranks.checks.component.inputs_and_outputs import COMPONENT_VARIABLES
 from allranks.cli.console import console, errors, to_json
 from allranks.cli.options import (
     FolderOption,
@@ -19,17 +23,22 @@ from allranks.cli.options import (
     option,
 )
 from allranks.cli.values import settings_of, stand_ins_of
+from allranks.cli.views.problems import print_machine, print_warnings
 from allranks.errors import InputError, Level, Problem
+from allranks.history import registered
+from allranks.local import interpreters
+from allranks.plan.assets import asset_id
+from allranks.plan.assets.lookup import AssetLookup, Use, skeleton
 from allranks.plan.graph import Plan
+from allranks.plan.reader import lookup_of, opened
 from allranks.plan.walk import left_out, steps
+from allranks.schedules.finding import find_schedules
 from allranks.sdk import spec_files
+from allranks.sdk.session import session
 from allranks.sdk.spec_files import Kind, SpecFiles
 from allranks.text import count
 from allranks.text import plain as without_controls
 from allranks.workspace import Workspace
-
-if TYPE_CHECKING:
-    from allranks.plan.assets.lookup import AssetLookup, Use
 
 
 @dataclass(frozen=True)
@@ -88,7 +97,6 @@ def check(
     --names lists the registered components, data, environments and models that this machine cannot resolve, each with
     the places that refer to it. Add the lines to allranks.yaml, and complete their paths.
     """
-    from allranks.cli.views.problems import print_machine, print_warnings
 
     values = settings_of(settings) | stand_ins_of(stand_ins)
     if (values or names) and len(files) > 1:
@@ -121,10 +129,6 @@ def check(
 
 def _result(file: str, values: dict[str, str]) -> _Result:
     """Check a file or a folder."""
-    from allranks.api import jobs
-    from allranks.catalog import variants
-    from allranks.checks.component import check as check_specs
-
     in_tables = list(variants.refresh_below(Path(file)))  # before specs are looked for
     try:
         specs = _specs(Path(file), values)
@@ -177,8 +181,6 @@ def _specs(path: Path, values: dict[str, str]) -> SpecFiles | None:
 
 
 def _of_schedule(file: Path) -> Iterator[Problem]:
-    from allranks.schedules.finding import find_schedules
-    from allranks.sdk.session import session
 
     with session(client=False):
         try:
@@ -192,8 +194,6 @@ def _of_their_components(plan: Plan, checked: Sequence[Path]) -> Iterator[Proble
 
     What prevents the job itself from running is an error of the plan, so errors of its components are warnings.
     """
-    from allranks.checks.component import check as check_specs
-    from allranks.checks.component.inputs_and_outputs import COMPONENT_VARIABLES
 
     known = {path.resolve() for path in checked}
     specs = dict.fromkeys(Path(step.spec) for _, step in steps(plan.graph) if step.spec)
@@ -206,9 +206,6 @@ def _of_their_components(plan: Plan, checked: Sequence[Path]) -> Iterator[Proble
 
 def _print_names(file: str, values: dict[str, str], workspace: Workspace) -> None:
     """Print the lines of allranks.yaml that a pipeline still needs."""
-    from allranks.history import registered
-    from allranks.plan.assets.lookup import skeleton
-    from allranks.plan.reader import lookup_of, opened
 
     other_problems = 0
     lookup = lookup_of(file, values, registered.of(workspace))
@@ -229,7 +226,5 @@ def _print_names(file: str, values: dict[str, str], workspace: Workspace) -> Non
 
 
 def _has_virtual_environment(use: Use, lookup: AssetLookup) -> bool:
-    from allranks.local import interpreters
-    from allranks.plan.assets import asset_id
 
     return use.asset.kind == asset_id.ENVIRONMENT and bool(interpreters.folder_of(use.asset.name, lookup.folder))

@@ -10,8 +10,11 @@ import typer
 from allranks.cli.console import console
 from allranks.cli.options import FolderOption, YesOption, confirm, option
 from allranks.cli.values import seconds
+from allranks.cli.views import symbol
 from allranks.history import cleaning
 from allranks.history.cleaning import LEFTOVER, RUN, SNAPSHOT, CleaningPlan
+from allranks.local.instances import temporary
+from allranks.local.scheduler.ledger import SchedulesPlace
 from allranks.text import count, in_bytes, plain, when
 from allranks.workspace import Workspace
 
@@ -40,8 +43,6 @@ def clean(
 
     It lists them first and asks you. A run that is being executed stays, and one whose results a newer run reuses.
     """
-    from allranks.local.instances import temporary
-    from allranks.local.scheduler.ledger import SchedulesPlace
 
     place = Workspace.at(workspace)
     age = seconds(older_than or (DEFAULT_AGE if not keep else "0d"), "--older-than")
@@ -65,8 +66,6 @@ def clean(
 def _print_plan(out: Console, plan: CleaningPlan) -> None:
     """Print each run, the other removals by kind, and the old runs that are not removed."""
     from rich.text import Text
-
-    from allranks.cli.views import symbol
 
     runs = [(removal.run, removal.size) for removal in plan.removals if removal.run is not None]
     for run, size in runs[:_MOST_RUNS]:

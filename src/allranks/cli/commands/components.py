@@ -9,19 +9,21 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from allranks.catalog.declared_ports import Port
+from allranks.catalog.find import ComponentInfo, bounds, find_components
+from allranks.catalog.palette import write_palette
 from allranks.cli.console import console, open_in_browser, print_written, to_json
 from allranks.cli.lazy_group import lazy_group
 from allranks.cli.options import JsonOption, LibraryOption, argument, components_of, option
 from allranks.errors import InputError, Problem
 from allranks.history.formatting import layout
+from allranks.project.files import copy_components
 from allranks.text import count, plain
 
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.text import Text
 
-    from allranks.catalog.declared_ports import Port
-    from allranks.catalog.find import ComponentInfo
 
 app = lazy_group(
     __name__,
@@ -54,7 +56,6 @@ def copy(
 
     For example: allranks components copy train_image_classifier
     """
-    from allranks.project.files import copy_components
 
     folders = [project / folder for folder in copy_components(names, project)]
     if json:
@@ -83,7 +84,6 @@ def list_(
 
     --page and --open show the components as Azure ML's designer does.
     """
-    from allranks.catalog.find import find_components
 
     infos = find_components(components_of(folder, library))
     if page or open_:
@@ -95,7 +95,6 @@ def list_(
 
 
 def _show_page(found: Sequence[ComponentInfo], page: Path | None, open_: bool) -> None:
-    from allranks.catalog.palette import write_palette
 
     # A browser reads the file after this command has ended.
     page = page or Path(tempfile.mkdtemp(prefix="allranks-")) / "components.html"
@@ -148,7 +147,6 @@ def _port(port: Port) -> Text:
 
 def _bounds(port: Port) -> str:
     """Return the allowed values of a port and its default."""
-    from allranks.catalog.find import bounds
 
     parts = [
         bounds(port),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
+from allranks.api.debug import debug as run_debugged
 from allranks.cli.execute import Installations, execute
 from allranks.cli.options import (
     EnvironmentOption,
@@ -16,6 +17,11 @@ from allranks.cli.options import (
     option,
 )
 from allranks.cli.values import settings_of
+from allranks.cli.views.problems import print_warnings
+from allranks.history.observer import Observer
+from allranks.history.records import RunRecord
+from allranks.local.options import Options
+from allranks.workspace import Workspace
 
 
 def debug(
@@ -40,12 +46,6 @@ def debug(
 
     For example: allranks debug pipelines/image_classification.py train --rank 1
     """
-    from allranks.api.debug import debug as run_debugged
-    from allranks.cli.views.problems import print_warnings
-    from allranks.history.observer import Observer
-    from allranks.history.records import RunRecord
-    from allranks.local.options import Options
-    from allranks.workspace import Workspace
 
     options = Options(instances, gpus=gpus, environment=environment, grace=2.0)
 

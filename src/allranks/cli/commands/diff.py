@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Annotated
 
+from allranks import differences
 from allranks.cli import completion
 from allranks.cli.console import console, to_json
 from allranks.cli.options import FolderOption, JsonOption, argument
+from allranks.cli.views.runs import print_comparison
 from allranks.workspace import Workspace
 
 
@@ -21,9 +23,7 @@ def diff(
     The first difference comes first: the package, file, input, variable or setting of the first step that differs.
     Runs that were submitted to Azure ML have no record of packages and data.
     """
-    from allranks import differences
-    from allranks.azure.watch import finder
-    from allranks.cli.views.runs import print_comparison
+    from allranks.azure.watch import finder  # of use for a run on Azure ML only
 
     find, place = finder(workspace), Workspace.at(workspace)
     found = differences.compare(*(differences.side(place, find(name)) for name in (before, after)))

@@ -9,19 +9,24 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import date
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from allranks.cli.console import console, errors, to_json
 from allranks.cli.options import JsonOption, argument, option
+from allranks.cli.views import table_of
+from allranks.cli.views.sizes import print_size, print_sizes
 from allranks.errors import InputError, Problem
+from allranks.hardware import nccl, traps
+from allranks.hardware.cuda import has_bfloat16, releases_of
+from allranks.hardware.infiniband import Device
+from allranks.hardware.nccl import GRAPH_FAMILIES, TOPOLOGY_FOLDER, NetworkVariable, Topology
+from allranks.hardware.sizes import Size, find
+from allranks.hardware.sizes import sizes as all_sizes
+from allranks.local import gpus, preview
+from allranks.local.doctor import FIRST, TWO_RANKS, Launch, run_trial
 from allranks.workspace import Workspace
-
-if TYPE_CHECKING:
-    from allranks.hardware.nccl import NetworkVariable
-    from allranks.hardware.sizes import Size
-    from allranks.local.doctor import Launch
 
 
 @dataclass(frozen=True)
@@ -76,9 +81,6 @@ def doctor(
 
 
 def _check_stacks(start: bool, json: bool) -> None:
-    from allranks.local import gpus, preview
-    from allranks.local.doctor import FIRST
-
     instances = preview.kind_of("auto").name
     number = len(gpus.found(os.environ))
     out = console()
@@ -101,8 +103,6 @@ _INSTANCES = {"rack": "each has its own network, hostname and /tmp", "loopback":
 
 
 def _finding(launch: Launch, start: bool, folder: Path) -> _StackState:
-    from allranks.local.doctor import TWO_RANKS, run_trial
-
     stack = launch.stacks[0]
     version = stack.version(folder)
     if version is None or not start:
@@ -115,8 +115,6 @@ def _finding(launch: Launch, start: bool, folder: Path) -> _StackState:
 
 def _print(findings: Sequence[_StackState]) -> None:
     from rich.text import Text
-
-    from allranks.cli.views import table_of
 
     table = table_of("stack", "version", "works", "how to get it")
     answers = {None: Text("not tried"), True: Text("yes", "green"), False: Text("no", "red")}
@@ -133,9 +131,6 @@ def _print(findings: Sequence[_StackState]) -> None:
 
 
 def _print_size(name: str, wants_infiniband: bool, json: bool) -> None:
-    from allranks.cli.views.sizes import print_size
-    from allranks.hardware import traps
-    from allranks.hardware.sizes import find
 
     size = find(name, where=f"size {name}")
     settings, warnings = _settings(size), list(traps.of_size(size, date.today(), wants_infiniband=wants_infiniband))
@@ -146,7 +141,6 @@ def _print_size(name: str, wants_infiniband: bool, json: bool) -> None:
 
 
 def _print_sizes(gpu: str | None, infiniband: bool | None, retired: bool, json: bool) -> None:
-    from allranks.cli.views.sizes import print_sizes
 
     today = date.today()
     matches = _matching(gpu, infiniband, retired, today)
@@ -157,7 +151,6 @@ def _print_sizes(gpu: str | None, infiniband: bool | None, retired: bool, json: 
 
 
 def _matching(gpu: str | None, infiniband: bool | None, retired: bool, today: date) -> list[Size]:
-    from allranks.hardware.sizes import sizes as all_sizes
 
     if gpu is not None and not any(gpu.lower() in size.gpu.lower() for size in all_sizes()):
         models = ", ".join(dict.fromkeys(size.gpu for size in all_sizes()))
@@ -172,7 +165,6 @@ def _matching(gpu: str | None, infiniband: bool | None, retired: bool, today: da
 
 
 def _row(size: Size) -> dict[str, Any]:
-    from allranks.hardware.cuda import has_bfloat16, releases_of
 
     return {
         **asdict(size),
@@ -186,9 +178,6 @@ def _row(size: Size) -> dict[str, Any]:
 def _settings(size: Size) -> tuple[NetworkVariable, ...]:
     """Return the variables that the runtime would set if Azure's files exist. Values determined at run time are in
     brackets."""
-    from allranks.hardware import nccl
-    from allranks.hardware.infiniband import Device
-    from allranks.hardware.nccl import GRAPH_FAMILIES, TOPOLOGY_FOLDER, Topology
 
     device, interface = Device("<each InfiniBand device found>"), "<the interface found>"
     folder = TOPOLOGY_FOLDER / size.topology

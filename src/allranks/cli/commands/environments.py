@@ -9,13 +9,24 @@ from typing import Annotated, TypeAlias
 
 import typer
 
+from allranks.checks import Findings
+from allranks.checks import environment as environment_checks
+from allranks.checks.environment import check_files
 from allranks.cli.console import console, errors, print_written, to_json
 from allranks.cli.lazy_group import lazy_group
 from allranks.cli.options import JsonOption, argument, option
 from allranks.cli.values import settings_of
+from allranks.cli.views import print_whole, table_of
+from allranks.cli.views.problems import print_warnings
 from allranks.errors import InputError, Problem
+from allranks.images.build import build as build_image
 from allranks.images.build import engine as found_engine
+from allranks.images.dockerfile import labels_of
 from allranks.images.find import environments_folder, find_environments
+from allranks.images.inside.probe_commands import as_text, is_right
+from allranks.images.sync import sync as write
+from allranks.images.verify import expectations
+from allranks.images.verify import verify as verify_image
 
 EnvironmentsOption: TypeAlias = Annotated[
     Path | None, option("--folder", "Folder with environments. Default: environments/ in this folder or a parent.")
@@ -40,8 +51,6 @@ app = lazy_group(
 
 def list_(folder: EnvironmentsOption = None, json: JsonOption = False) -> None:
     """List the environments of a project and what they contain."""
-    from allranks.cli.views import print_whole, table_of
-    from allranks.images.dockerfile import labels_of
 
     rows = [(environment, labels_of(environment.dockerfile)) for environment in find_environments(folder)]
     if json:
@@ -83,9 +92,6 @@ def check(
 
     Print every problem with file and line. Exit with 2 if there are any.
     """
-    from allranks.checks import Findings
-    from allranks.checks.environment import check_files
-    from allranks.cli.views.problems import print_warnings
 
     given = names or []
     paths = [name for name in given if _is_path(name)]
@@ -120,12 +126,10 @@ def _is_path(name: str) -> bool:
 
 def _check_own(names: Sequence[str], folder: Path | None, checked: list[str]) -> list[Problem]:
     """Check environments of a project by name, add their names, and return what was found."""
-    from allranks.checks.environment import check
-
     root = folder or environments_folder(Path.cwd())
     found: list[Problem] = []
     for environment in find_environments(root, tuple(names)):
-        found += check(environment, root)
+        found += environment_checks.check(environment, root)
         checked.append(environment.name)
     return found
 
@@ -150,7 +154,6 @@ def sync(
     Copy the stages of the base into the other Dockerfiles, and write version, description and tags into each
     environment.yaml. With --variant, first write the images, versions and pinned libraries of that CUDA release.
     """
-    from allranks.images.sync import sync as write
 
     root = folder or environments_folder(Path.cwd())
     if variant is not None and names:
@@ -180,7 +183,6 @@ def build(
 
     Exit with 1 if the build fails.
     """
-    from allranks.images.build import build as build_image
 
     (environment,) = find_environments(folder, (name,))
     tag = tag or f"localhost/{environment.registered.get('name', name)}"
@@ -204,9 +206,6 @@ def verify(
     Check versions, libraries, build options, tags, two ranks under mpirun, and an all-reduce inside the image. Exit
     with 1 if a check fails.
     """
-    from allranks.images.inside.probe_commands import as_text, is_right
-    from allranks.images.verify import expectations
-    from allranks.images.verify import verify as verify_image
 
     (chosen,) = find_environments(folder, (environment,))
     findings = list(verify_image(image, expectations(chosen), found_engine(engine)))

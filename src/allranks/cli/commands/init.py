@@ -10,6 +10,8 @@ import typer
 
 from allranks.cli.console import print_result
 from allranks.cli.options import JsonOption, option
+from allranks.project.files import create, template
+from allranks.project.files import pipeline as of_library
 from allranks.text import count
 
 
@@ -34,8 +36,6 @@ def init(
     components are imported from the library. Existing files are never changed: if one is in the way, nothing is
     written.
     """
-    from allranks.project.files import create, template
-    from allranks.project.files import pipeline as of_library
 
     contents = of_library(pipeline) if pipeline else template()
     created = create(folder, contents)

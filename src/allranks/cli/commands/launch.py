@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from allranks.cli.console import errors, print_result
 from allranks.cli.execute import execute_job
@@ -18,9 +18,12 @@ from allranks.cli.options import (
     option,
 )
 from allranks.cli.values import settings_of, streamed
-
-if TYPE_CHECKING:
-    from allranks.project.script_job import ScriptJob
+from allranks.cli.views.dry_run import print_dry_run
+from allranks.history import registered
+from allranks.project.emit import emit
+from allranks.project.script_job import ScriptJob, script_job
+from allranks.project.script_plan import plan_of, uploads_of
+from allranks.workspace import Workspace
 
 SETTINGS = {"allow_interspersed_args": False}
 """Options after the script belong to the script."""
@@ -71,10 +74,8 @@ def launch(
 
     A command with a launcher can be pasted: allranks launch -- torchrun --nnodes 2 --nproc-per-node 4 train.py
     """
-    from allranks.workspace import Workspace
 
     def job() -> ScriptJob:
-        from allranks.project.script_job import script_job
 
         made = script_job(
             command or [],
@@ -95,10 +96,6 @@ def launch(
     if emit is not None:
         _emit(job(), emit, json)
     elif dry_run:
-        from allranks.cli.views.dry_run import print_dry_run
-        from allranks.history import registered
-        from allranks.project.script_plan import plan_of, uploads_of
-
         made = job()
         print_dry_run(
             lambda snapshots: (plan_of(made, snapshots, registered.of(place)), uploads_of(made)),
@@ -112,7 +109,6 @@ def launch(
 
 
 def _emit(job: ScriptJob, file: Path, json: bool) -> None:
-    from allranks.project.emit import emit
 
     written = emit(job, file)
     lines = [f"{file}: written"]

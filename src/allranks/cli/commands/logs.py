@@ -7,16 +7,22 @@ import os
 import platform
 import zipfile
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 from allranks import engine_log
 from allranks.cli.console import console, to_json
 from allranks.cli.options import FolderOption, JsonOption, RunArgument, StepArgument, YesOption, confirm, option
+from allranks.cli.views.live_logs import engine_entries, print_engine_entries
 from allranks.errors import InputError, Problem
-
-if TYPE_CHECKING:
-    from allranks.history.records import RunRecord
-    from allranks.workspace import Workspace
+from allranks.history import secret_values, stored
+from allranks.history.log_reader import follow_logs, print_logs, print_logs_json
+from allranks.history.records import RunRecord
+from allranks.history.store import Store
+from allranks.local import gpus
+from allranks.plan.secrets import shown
+from allranks.secrets import redact
+from allranks.text import in_bytes
+from allranks.workspace import Workspace
 
 
 def logs(
@@ -45,8 +51,7 @@ def logs(
     failed rank, the versions of packages, and the facts of this machine. It holds no code, no data and no values of
     environment variables, and secrets are masked. The content is listed first, and you are asked before it is written.
     """
-    from allranks.azure.watch import finder
-    from allranks.history.log_reader import follow_logs, print_logs, print_logs_json
+    from allranks.azure.watch import finder  # of use for a run on Azure ML only
 
     option = "--pack" if pack is not None else "--engine" if engine else ""
     if option and (step is not None or rank is not None or follow or json or (pack is not None and engine)):
@@ -66,7 +71,6 @@ def logs(
 
 
 def _print_engine_log(run: RunRecord) -> None:
-    from allranks.cli.views.live_logs import engine_entries, print_engine_entries
 
     file = Path(run.folder) / engine_log.FILE
     if run.submitted is not None or not file.is_file():
@@ -77,10 +81,6 @@ def _print_engine_log(run: RunRecord) -> None:
 
 def _pack(identity: str, output: Path, yes: bool, folder: Path | None) -> None:
     """Write what an issue about a run needs into one file."""
-    from allranks.history import secret_values, stored
-    from allranks.secrets import redact
-    from allranks.text import in_bytes
-    from allranks.workspace import Workspace
 
     place = Workspace.at(folder)
     record = stored.run(place, identity)
@@ -109,9 +109,6 @@ _DESCRIPTIONS = {
 
 def _contents(workspace: Workspace, record: RunRecord) -> dict[str, str]:
     from importlib.metadata import distributions
-
-    from allranks.history.store import Store
-    from allranks.plan.secrets import shown
 
     with Store(workspace.database, reads=True) as store:
         plan = json.loads(store.plan(record.id))
@@ -142,8 +139,6 @@ def _without_values(tree: Any) -> Any:
 
 def _machine(record: RunRecord) -> dict[str, Any]:
     from importlib.metadata import PackageNotFoundError, version
-
-    from allranks.local import gpus
 
     versions = {}
     for package in ("allranks", "azure-ai-ml", "torch"):

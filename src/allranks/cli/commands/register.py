@@ -5,10 +5,14 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
+from allranks.azure import register as registering
 from allranks.azure.errors import service_errors
+from allranks.azure.register import Difference, differences
 from allranks.azure.workspace import connect, resolve
+from allranks.catalog.export import SCRIPT, export
+from allranks.catalog.releases import Release, release
 from allranks.cli.console import console, errors, print_result, to_json
 from allranks.cli.options import (
     AssetNamesArgument,
@@ -20,12 +24,10 @@ from allranks.cli.options import (
     components_of,
     option,
 )
+from allranks.cli.views.uploads import amount, left_out_json, print_files
 from allranks.errors import InputError, Problem
+from allranks.sdk.session import session
 from allranks.text import plain
-
-if TYPE_CHECKING:
-    from allranks.azure.register import Difference
-    from allranks.catalog.releases import Release
 
 
 def register(
@@ -52,10 +54,6 @@ def register(
 
     For example: allranks register train_lightning --dry-run
     """
-    from allranks.azure.register import differences
-    from allranks.catalog.releases import release
-    from allranks.sdk.session import session
-
     options = azure.of(registry)
     if target is not None:
         if dry_run or azure != AzureOptions():
@@ -85,8 +83,6 @@ def register(
 
 
 def _export(folder: Path, names: Sequence[str] | None, components: Path | None, registry: str, json: bool) -> None:
-    from allranks.catalog.export import SCRIPT, export
-    from allranks.catalog.releases import release
 
     with tempfile.TemporaryDirectory(prefix="allranks-") as staged:
         releases = release(Path(staged), components, names or (), registry)
@@ -99,8 +95,6 @@ def _export(folder: Path, names: Sequence[str] | None, components: Path | None, 
 
 def _registered(client: Any, releases: Sequence[Release], staged: Path, out: Any) -> list[Release]:
     """Register the releases that are not registered yet, and return them."""
-    from allranks.azure import register as registering
-
     registered: list[Release] = []
     missing = registering.missing(client, releases)
 
@@ -114,8 +108,6 @@ def _registered(client: Any, releases: Sequence[Release], staged: Path, out: Any
 
 def _print_difference(out: Any, difference: Difference) -> None:
     from rich.text import Text
-
-    from allranks.cli.views.uploads import amount, print_files
 
     release = difference.release
     sent = amount(len(release.files), release.size)
@@ -146,22 +138,21 @@ def _rows(
     dry_run: bool,
     where: str,
 ) -> dict[str, Any]:
-    from allranks.cli.views.uploads import left_out_json
 
     changed = {(difference.release.kind, difference.release.name): difference for difference in differences}
     rows = []
-    for release in releases:
-        row = _row(release)
+    for each in releases:
+        row = _row(each)
         if dry_run:
-            difference = changed.get((release.kind, release.name))
+            difference = changed.get((each.kind, each.name))
             row["state"] = "there" if difference is None else "changed" if difference.latest else "new"
-            row["latest"] = difference.latest if difference else release.version
+            row["latest"] = difference.latest if difference else each.version
             row["diff"] = list(difference.spec) if difference else []
             files = difference.files if difference else ()
-            sent = {"files": [name for name, _ in release.files], "size": release.size}
-            row["upload"] = {**sent, "left_out": left_out_json(release.left_out)}
+            sent = {"files": [name for name, _ in each.files], "size": each.size}
+            row["upload"] = {**sent, "left_out": left_out_json(each.left_out)}
             row["files"] = None if files is None else [{"name": name, "change": change} for name, change in files]
         else:
-            row["state"] = "registered" if release in registered else "there"
+            row["state"] = "registered" if each in registered else "there"
         rows.append(row)
     return {"where": where, "dry_run": dry_run, "assets": rows}

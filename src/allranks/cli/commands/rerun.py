@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from allranks.api import retry
 from allranks.cli.execute import execute_again
 from allranks.cli.options import (
     FolderOption,
@@ -37,7 +38,6 @@ def rerun(
 
     For example: allranks rerun latest --set epochs=20 --from train
     """
-    from allranks.api import retry
 
     place, given = Workspace.at(workspace), {"latest_code": latest_code, "inputs": settings_of(settings)}
     options = execution.of(force_rerun=force_rerun, sample=sample, selection=chosen.of())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from allranks.api import retry
 from allranks.cli.execute import execute_again
 from allranks.cli.options import (
     FolderOption,
@@ -30,7 +31,6 @@ def resume(
     and the inputs that it started with. With --latest-code, the pipeline's file is read again, also with other inputs;
     completed steps whose code and inputs have not changed keep their results.
     """
-    from allranks.api import retry
 
     place, options = Workspace.at(workspace), execution.of()
     given = {"latest_code": latest_code, "inputs": settings_of(settings)}

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from allranks import packages
+from allranks.catalog.find import run_target
 from allranks.cli.execute import execute_job
 from allranks.cli.options import (
     AS_AZURE,
@@ -28,12 +29,16 @@ from allranks.cli.options import (
     option,
 )
 from allranks.cli.values import layout_settings, settings_of, stand_ins_of, streamed
+from allranks.cli.views.dry_run import print_dry_run
+from allranks.history import registered
+from allranks.plan.graph import Plan
+from allranks.plan.reader import lookup_of, opened
+from allranks.sdk.uploads import Upload, uploads_of
+from allranks.workspace import Workspace
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from allranks.plan.graph import Plan
-    from allranks.sdk.uploads import Upload
 
 _AS_AZURE = """Execute a script or a notebook unchanged, with its own arguments. Its MLClient and its credentials are
 replaced: it submits jobs, streams them, and reads their outputs here."""
@@ -70,8 +75,6 @@ def run(
     """
     import os
 
-    from allranks.workspace import Workspace
-
     place = Workspace.at(workspace)
     if as_azure:
         of_file = {
@@ -91,15 +94,9 @@ def run(
         raise typer.BadParameter(f"found {arguments[0]!r}; only with {AS_AZURE} can the file have arguments")
     values = layout_settings(layout) | settings_of(settings) | stand_ins_of(stand_ins)
     if not os.path.exists(file) and ":" not in file:  # what finds components takes time to import
-        from allranks.catalog.find import run_target
-
         file = run_target(file)
     selection = chosen.of()
     if dry_run:
-        from allranks.cli.views.dry_run import print_dry_run
-        from allranks.history import registered
-        from allranks.plan.reader import lookup_of, opened
-        from allranks.sdk.uploads import uploads_of
 
         def read(snapshots: Path) -> tuple[Plan, list[Upload]]:
             with opened(file, values, lookup_of(file, values, registered.of(place))) as job:

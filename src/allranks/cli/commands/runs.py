@@ -10,6 +10,7 @@ import typer
 from allranks.cli.console import console, to_json
 from allranks.cli.options import FolderOption, JsonOption, option
 from allranks.cli.values import moment
+from allranks.cli.views.runs import print_runs
 from allranks.history import stored
 from allranks.history.records import Status
 from allranks.history.selection import EVERY_RUN, RunFilter
@@ -45,7 +46,6 @@ def runs(
 
     For example: allranks runs --status Failed --since 7d
     """
-    from allranks.cli.views.runs import print_runs
 
     chosen = RunFilter(
         frozenset(Status(choice.value) for choice in status or ()),

@@ -29,7 +29,10 @@ from allranks.cli.options import (
     TrackOption,
     option,
 )
+from allranks.local import stop_signals
+from allranks.local.scheduler import reading, running
 from allranks.local.scheduler.ledger import Ledger, SchedulesPlace
+from allranks.local.scheduler.scheduler import Event, Scheduler
 from allranks.schedules.finding import Schedule, check_target, find_schedules
 from allranks.schedules.triggers import firings, in_words, in_zone
 from allranks.sdk.session import session
@@ -40,7 +43,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from allranks.azure.schedules import Applied, Change
-    from allranks.local.scheduler.scheduler import Event
 
 app = lazy_group(
     __name__,
@@ -77,9 +79,6 @@ def run(
     the scheduler is killed, its runs stop too, and no firing is lost or repeated. Of the firings that were due while no
     scheduler or the previous run was running, it runs the last one.
     """
-    from allranks.local import stop_signals
-    from allranks.local.scheduler import reading, running
-    from allranks.local.scheduler.scheduler import Scheduler
 
     if target is not None:
         check_target(target)  # before the workspace is created
@@ -157,7 +156,7 @@ def apply(
 
     The declared schedules are applied. Unchanged schedules are skipped, and disabled schedules remain disabled.
     """
-    from allranks.azure import schedules
+    from allranks.azure import schedules  # of use for those of a workspace only
 
     order, out = schedules.Order(target, compute, prune), console()
     done = {"create": "created", "update": "updated", "unchanged": "unchanged", "delete": "deleted"}
@@ -194,7 +193,7 @@ def list_(
 
     The schedules that LocalClient has created on this machine are listed too.
     """
-    from allranks.azure import schedules
+    from allranks.azure import schedules  # of use for those of a workspace only
 
     now = datetime.now(timezone.utc)
     applied = schedules.applied(sign_in(azure.of())[0])
@@ -215,7 +214,7 @@ def list_(
 
 def _listed(name: str, own: Schedule | None, remote: Applied | None, now: datetime) -> tuple[dict[str, Any], list[str]]:
     """Return a schedule's object for --json, and its lines."""
-    from allranks.azure import schedules
+    from allranks.azure import schedules  # of use for those of a workspace only
 
     trigger = own.trigger if own else remote.trigger if remote else None
     state = "not applied" if remote is None else "enabled" if remote.enabled else "disabled"
@@ -254,7 +253,7 @@ def disable(name: ScheduleArgument, *, azure: AzureOptions, json: JsonOption = F
 
 def _switch(name: str, where: WorkspaceOptions, json: bool, *, on: bool) -> None:
     """Enable or disable a schedule of a workspace, and print its state."""
-    from allranks.azure import schedules
+    from allranks.azure import schedules  # of use for those of a workspace only
 
     client, _ = sign_in(where)
     changed = schedules.switch(client, schedules.applied(client), name, on=on)
@@ -268,7 +267,7 @@ def delete(name: ScheduleArgument, *, azure: AzureOptions, json: JsonOption = Fa
 
     The runs that it started are not deleted.
     """
-    from allranks.azure import schedules
+    from allranks.azure import schedules  # of use for those of a workspace only
 
     client, _ = sign_in(azure.of())
     schedules.delete(client, schedules.named(schedules.applied(client), name))

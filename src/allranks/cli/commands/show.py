@@ -9,6 +9,8 @@ from typing import Annotated
 from allranks.cli import completion
 from allranks.cli.console import console, open_in_browser, print_result, to_json
 from allranks.cli.options import FolderOption, JsonOption, RunArgument, StepArgument, option
+from allranks.cli.views.runs import print_reuse, print_run
+from allranks.differences import reuse
 from allranks.errors import InputError, Problem
 from allranks.history import stored
 from allranks.history.nested import records_at
@@ -32,14 +34,10 @@ def show(
 
     For a run that was submitted to Azure ML, its current state is requested first.
     """
-    from allranks.azure.watch import finder
-    from allranks.cli.views.runs import print_run
+    from allranks.azure.watch import finder  # of use for a run on Azure ML only
 
     record = finder(workspace)(identity)
     if why is not None:
-        from allranks.cli.views.runs import print_reuse
-        from allranks.differences import reuse
-
         found = reuse(Workspace.at(workspace), record, why)
         if json:
             print(to_json(found))

@@ -7,13 +7,22 @@ import tempfile
 from datetime import date
 from json import dumps
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from allranks import packages
+from allranks.azure import runs
+from allranks.azure.changes import Changes, apply, cluster_sizes, parse_sizes, place, set_sizes, unchecked_sizes
+from allranks.azure.checks import of_compute, of_sizes, of_workspace, unrehearsed
+from allranks.azure.dry_run import NO_COMPUTE, body_of
 from allranks.azure.errors import AzureError, service_errors
+from allranks.azure.requirements import Requirements, requirements
+from allranks.azure.runs import add_record
+from allranks.azure.watch import watch
 from allranks.azure.workspace import NO_WORKSPACE, WorkspaceOptions, connect, resolve, with_placeholders
+from allranks.checks import Findings
+from allranks.checks.plan import findings
 from allranks.cli.console import console, errors, to_json
 from allranks.cli.options import (
     AzureOptions,
@@ -25,15 +34,16 @@ from allranks.cli.options import (
     option,
 )
 from allranks.cli.values import settings_of
+from allranks.cli.views.problems import print_warnings
+from allranks.cli.views.progress import view_of
+from allranks.cli.views.uploads import print_uploads
 from allranks.errors import InputError, Problem
 from allranks.history.records import RunRecord
+from allranks.plan.graph import Graph, Plan
+from allranks.plan.reader import OpenJob, opened
+from allranks.plan.secrets import shown
+from allranks.sdk.uploads import uploads_of
 from allranks.workspace import Workspace
-
-if TYPE_CHECKING:
-    from allranks.azure.changes import Changes
-    from allranks.azure.requirements import Requirements
-    from allranks.plan.graph import Plan
-    from allranks.plan.reader import OpenJob
 
 
 def submit(
@@ -79,7 +89,6 @@ def submit(
 
 def changes_of(compute: str, size: list[str], experiment: str, display_name: str, tags: list[str]) -> Changes:
     """Return what the options change in a job. Raise InputError for options that contradict each other."""
-    from allranks.azure.changes import Changes, parse_sizes, unchecked_sizes
 
     if compute and size:
         found = f"--compute {compute} is given too"
@@ -97,12 +106,6 @@ def changes_of(compute: str, size: list[str], experiment: str, display_name: str
 
 
 def _print_body(file: str, settings: dict[str, str], changes: Changes, options: WorkspaceOptions) -> None:
-    from allranks.azure.changes import apply, place, set_sizes
-    from allranks.azure.dry_run import NO_COMPUTE, body_of
-    from allranks.cli.views.uploads import print_uploads
-    from allranks.plan.reader import opened
-    from allranks.plan.secrets import shown
-    from allranks.sdk.uploads import uploads_of
 
     where = with_placeholders(options)
     with opened(file, settings, client=True) as job:
@@ -140,13 +143,6 @@ def submit_job(
 
     Raise InputError or AzureError. Exit with 130 after Ctrl-C while the run is watched.
     """
-    from allranks.azure import runs
-    from allranks.azure.changes import apply, cluster_sizes, set_sizes
-    from allranks.azure.checks import of_workspace, unrehearsed
-    from allranks.azure.runs import add_record
-    from allranks.cli.views.problems import print_warnings
-    from allranks.plan.reader import opened
-    from allranks.sdk.uploads import uploads_of
 
     # Before the SDK is imported, which takes seconds, and outside its session, which redirects the output.
     where = resolve(options)
@@ -175,7 +171,6 @@ def submit_job(
 
 def _rehearsed(job: OpenJob, place: Workspace) -> dict[str, str]:
     """Return the tags of a job whose trainings were rehearsed with the same code and environment."""
-    from allranks.cli.views.problems import print_warnings
 
     if not (place.root / "rehearsals").is_dir() or job.unread():
         return {}
@@ -190,12 +185,6 @@ def _rehearsed(job: OpenJob, place: Workspace) -> dict[str, str]:
 
 def _checked(job: OpenJob) -> tuple[Plan, list[Requirements]]:
     """Return the plan and what its steps require of a workspace. Raise InputError with every problem."""
-    from allranks.azure.checks import of_compute, of_sizes
-    from allranks.azure.requirements import requirements
-    from allranks.checks import Findings
-    from allranks.checks.plan import findings
-    from allranks.cli.views.problems import print_warnings
-    from allranks.plan.graph import Graph, Plan
 
     if unread := job.unread():
         plan = Plan(str(job.job.display_name or Path(job.source).stem), Graph(()), source=job.source)
@@ -220,8 +209,6 @@ def watch_run(client: Any, workspace: Workspace, record: RunRecord, out: Any, th
 
     then: what a user who stops watching can do later, a line with ``{run}``
     """
-    from allranks.azure.watch import watch
-    from allranks.cli.views.progress import view_of
 
     watcher = view_of(out)
     continues = (

@@ -10,13 +10,16 @@ from typing import Annotated
 
 import typer
 
+from allranks.checks import component, environment, plan
 from allranks.cli import completion
 from allranks.cli.console import console, errors, plain, print_result, to_json
 from allranks.cli.options import FolderOption, JsonOption, StepArgument, option
+from allranks.cli.views.summary import explained
 from allranks.errors import InputError, Problem, Rule, did_you_mean
 from allranks.history.nested import records_at
 from allranks.history.records import Status, Verdict
 from allranks.plan.walk import LEFT_OUT
+from allranks.verdict.folder import verdicts
 
 _NAME = "troubleshooting.md"
 _SECTION = re.compile(r"^### ([\w-]+)\n(.*?)(?=^##|\Z)", re.MULTILINE | re.DOTALL)
@@ -62,15 +65,12 @@ def why(
     else:
         from rich.text import Text
 
-        from allranks.cli.views.summary import explained
-
         lines = [line for verdict in found for line in (*explained(verdict), Text())]
         lines += [Text(plain(note), style="bright_black") for note in notes]
         console().print(Text("\n").join(lines if notes else lines[:-1]), soft_wrap=True)
 
 
 def _of_folder(folder: Path, step: str | None) -> Sequence[Verdict]:
-    from allranks.verdict.folder import verdicts
 
     found = verdicts(folder, lambda text: errors().print(text, soft_wrap=True, highlight=False))
     if step is not None:
@@ -82,7 +82,7 @@ def _of_folder(folder: Path, step: str | None) -> Sequence[Verdict]:
 
 def _of_run(workspace: Path | None, identity: str, step: str | None) -> tuple[Sequence[Verdict], Sequence[str]]:
     """Return the verdicts of a run, and its notes about what its code lacks."""
-    from allranks.azure.watch import finder
+    from allranks.azure.watch import finder  # of use for a run on Azure ML only
 
     try:
         record = finder(workspace)(identity)
@@ -138,7 +138,6 @@ def explanations() -> dict[str, Explanation]:
 
 def rule_explanations() -> dict[str, Explanation]:
     """Return the rules by code. Rules of components come first, then those of pipelines and environments."""
-    from allranks.checks import component, environment, plan
 
     rules = (*component.catalogue(), *plan.catalogue(), *environment.catalogue(), *environment.own_catalogue())
     return {rule.code: Explanation(rule.code, _text(rule)) for rule in rules}

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from allranks.errors import InputError, Problem
 from allranks.history.database import Database, transaction
 from allranks.history.selection import SCHEDULES
+from allranks.schedules.finding import Schedule
 from allranks.schedules.triggers import Trigger, dumps, loads
 from allranks.workspace import Workspace
 
@@ -55,7 +56,6 @@ class SchedulesPlace:
 
     def created(self) -> list[Schedule]:
         """Return the enabled schedules that `LocalClient` has created."""
-        from allranks.schedules.finding import Schedule
 
         if not self.ledger.exists():
             return []

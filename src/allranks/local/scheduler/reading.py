@@ -9,7 +9,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from allranks.errors import InputError, Problem
+from allranks.history import registered, secret_values
+from allranks.local import requirements
 from allranks.local.scheduler.ledger import Ledger, SchedulesPlace
+from allranks.plan import codec
+from allranks.plan.assets.lookup import AssetLookup
+from allranks.plan.reader import pipeline, snapshot
+from allranks.plan.secrets import hidden
+from allranks.schedules.finding import find_schedules
+from allranks.sdk import session
+from allranks.sdk.compilation import job_request
 
 if TYPE_CHECKING:
     from allranks.plan.graph import Plan
@@ -21,7 +30,6 @@ def read(place: SchedulesPlace, target: Path | None) -> None:
 
     Raise InputError with all problems. The ledger does not change then.
     """
-    from allranks.sdk import session
 
     with session.session(client=False), tempfile.TemporaryDirectory(prefix="allranks-") as snapshots:
         schedules = _read_schedules(place, target, Path(snapshots))
@@ -30,13 +38,6 @@ def read(place: SchedulesPlace, target: Path | None) -> None:
 
 
 def _read_schedules(place: SchedulesPlace, target: Path | None, snapshots: Path) -> list[tuple[Schedule, str]]:
-    from allranks.history import registered
-    from allranks.local import requirements
-    from allranks.plan import codec
-    from allranks.plan.assets.lookup import AssetLookup
-    from allranks.plan.reader import pipeline, snapshot
-    from allranks.plan.secrets import hidden
-    from allranks.schedules.finding import find_schedules
 
     schedules: list[tuple[Schedule, str]] = []
     secrets_by_schedule: dict[str, Mapping[str, str]] = {}
@@ -52,7 +53,7 @@ def _read_schedules(place: SchedulesPlace, target: Path | None, snapshots: Path)
         try:
             job = declared.entity.create_job
             lookup = AssetLookup.of(Path(job.base_path or "."), registered.of(place.workspace))
-            plan = pipeline.read(job, snapshots, schedule.where, lookup=lookup)
+            plan = pipeline.read(job_request(job, schedule.where), snapshots, schedule.where, lookup=lookup)
             requirements.require(plan)
             plan = snapshot.save(plan, place.workspace.snapshots)
         except InputError as error:
@@ -70,8 +71,6 @@ def _read_schedules(place: SchedulesPlace, target: Path | None, snapshots: Path)
 
 def put(place: SchedulesPlace, schedule: Schedule, plan: Plan | None, *, enabled: bool) -> None:
     """Add a schedule that no file declares to the ledger, or change it. plan: None to keep the plan that it has"""
-    from allranks.plan import codec
-    from allranks.plan.secrets import hidden
 
     place.make()
     masked = hidden(codec.dumps(plan)) if plan else None
@@ -82,7 +81,6 @@ def put(place: SchedulesPlace, schedule: Schedule, plan: Plan | None, *, enabled
 
 
 def _save_secrets(place: SchedulesPlace, schedule: str, values: Mapping[str, str]) -> None:
-    from allranks.history import secret_values
 
     secret_values.remove(place.secrets(schedule))
     secret_values.save(place.secrets(schedule), values)

@@ -16,7 +16,10 @@ from typing import Any
 from allranks.errors import InputError
 from allranks.history import locks, secret_values, stored
 from allranks.history.records import RunRecord, Status
+from allranks.local import requirements
+from allranks.local.engine import DiskFullError, resume, run
 from allranks.local.instances import kernel
+from allranks.local.options import Options
 from allranks.local.scheduler.ledger import Firing, Ledger, SchedulesPlace
 from allranks.plan import codec
 from allranks.plan.secrets import restored
@@ -42,7 +45,6 @@ def start(place: SchedulesPlace, options: dict[str, Any], lock: int, firing: Fir
 
 def carry_out(place: SchedulesPlace, run: str, options: dict[str, Any]) -> int:
     """Run a firing's plan, record the result in the ledger unless it is canceled, and return the exit code."""
-    from allranks.local.engine import DiskFullError
 
     with Ledger(place.ledger) as ledger:
         firing = ledger.firing(run)
@@ -66,9 +68,6 @@ def carry_out(place: SchedulesPlace, run: str, options: dict[str, Any]) -> int:
 
 def run_engine(workspace: Workspace, options: dict[str, Any], plan: str, firing: Firing) -> RunRecord:
     """Run the plan with the engine, or resume this run."""
-    from allranks.local import requirements
-    from allranks.local.engine import resume, run
-    from allranks.local.options import Options
 
     engine_options = Options(**options, trigger_time=firing.at, run_name=firing.run)
     existing = [record for record in stored.runs(workspace, steps=False) if record.job_name == firing.run]
